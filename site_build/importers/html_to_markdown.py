@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from functools import partial
-from html import escape
+from html import escape, unescape
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
@@ -133,6 +133,11 @@ def _surround(before: str, after: str, el: Tag, text: str, *, parent_tags: set[s
         after = "" if getattr(el.next_sibling, "name", "") == el.name else after
     names = defaultdict(str, {key: escape(str(value)) for key, value in el.attrs.items()})
     return text.replace(inner, before.format_map(names) + inner + after, 1)
+
+
+def show_plain(html: str) -> str:
+    """Return the words of a title, a caption or an excerpt."""
+    return " ".join(unescape(re.sub(r"</?[a-zA-Z!][^>]*>", " ", html)).split())
 
 
 def write_target(address: object) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 
-from site_build.importers.html_to_markdown import convert
+from site_build.importers.html_to_markdown import convert, show_plain
 from site_build.importers.imported import Imported, Text, UnreadableJournal, walk
 
 _UNSORTED: Final = {
@@ -132,11 +132,6 @@ def _flat(element: Element) -> dict[str, str]:
     return defaultdict(str, {each.tag: each.text or "" for each in element})
 
 
-def _plain(html: str) -> str:
-    """Return the words of a title or an excerpt."""
-    return " ".join(unescape(re.sub(r"</?[a-zA-Z!][^>]*>", " ", html)).split())
-
-
 def _address(link: str) -> str:
     """Return the path and the query of a link, percent-decoded."""
     parts = urlsplit(link.strip())
@@ -196,8 +191,8 @@ class _Reader:
         self.base = unquote(home.path.rstrip("/"))
         self.journal = Imported(
             "WordPress",
-            title=_plain(first["title"]),
-            description=_plain(first["description"]),
+            title=show_plain(first["title"]),
+            description=show_plain(first["description"]),
             lang=first["language"],
             origin=f"{home.scheme}://{home.netloc}",
         )
@@ -233,7 +228,7 @@ class _Reader:
         all_of_post = [key for key, row in self.attachments.items() if row["post_parent"] == post]
         chosen = re.findall(r"\d+", ids[1]) if ids else all_of_post
         pictures = [
-            f'<img src="{escape(row["attachment_url"])}" alt="{escape(_plain(row["excerpt"]))}">'
+            f'<img src="{escape(row["attachment_url"])}" alt="{escape(show_plain(row["excerpt"]))}">'
             for row in map(self.attachments.get, chosen)
             if row and _PICTURE.match(row["attachment_url"] + " ")
         ]
@@ -266,7 +261,7 @@ class _Reader:
         text = Text(
             source,
             convert(_PICTURE.sub(self.find_picture, html)),
-            _plain(row["title"]) or unquote(row["post_name"]) or f"Untitled {row['post_id']}",
+            show_plain(row["title"]) or unquote(row["post_name"]) or f"Untitled {row['post_id']}",
             _address(row["link"]) if is_public else "",
             kind="page" if row["post_type"] == "page" else "post",
             status="published" if is_public else "draft",
@@ -275,11 +270,11 @@ class _Reader:
             tags=list(dict.fromkeys(label for *_, label in terms)),
             category=next((label for domain, _, label in terms if domain == "category"), ""),
             author=self.authors.get(row["creator"]) or row["creator"],
-            description=_plain(
+            description=show_plain(
                 row["excerpt"] or noted["_yoast_wpseo_metadesc"] or noted["rank_math_description"]
             ),
             image=_PICTURE.sub(self.find_picture, f"{image['attachment_url']} ").strip(),
-            image_alt=_plain(image["excerpt"]),
+            image_alt=show_plain(image["excerpt"]),
         )
         self.journal.texts.append(text)
         reason = "it had a password" if row["post_password"] else _STATES[row["status"]]
