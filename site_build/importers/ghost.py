@@ -3,7 +3,7 @@
 import json
 import re
 from collections import defaultdict
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,98 +35,7 @@ _DRAFTS: Final = {
 }
 """Why a text is a draft here that was none."""
 
-
-def _date(value: str | int | None) -> datetime | None:
-    """Return a date of an export: a text, in UTC, or milliseconds in the oldest ones."""
-    if isinstance(value, int):
-        return datetime.fromtimestamp(value / 1000, UTC)
-    return datetime.fromisoformat(value.removesuffix("Z")).replace(tzinfo=UTC) if value else None
-
-
-def _link(tables: dict[str, list[dict[str, Any]]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return the tags and the authors of each text, in their order."""
-    linked = defaultdict(list)
-    for kind, rows in (("tag", tables["tags"]), ("author", tables["users"])):
-        named = {row["id"]: row for row in rows}
-        ties = [
-            *tables[f"posts_{kind}s"],
-            *({**row, "post_id": row["id"]} for row in tables["posts"]),
-        ]
-        for tie in sorted(ties, key=lambda tie: tie.get("sort_order") or 0):
-            if tie.get(f"{kind}_id") in named:
-                linked[kind, tie["post_id"]].append(named[tie[f"{kind}_id"]])
-    return linked
-
-
-def _read_post(
-    source: str,
-    row: dict[str, Any],
-    linked: dict[tuple[str, str], list[dict[str, Any]]],
-    journal: Imported,
-) -> None:
-    """Read a post or a page."""
-    html = row["html"]
-    if not html:
-        document = row["lexical"] or row["mobiledoc"]
-        html = "".join(f"<p>{json.loads(text)}</p>" for text in _STRINGS.findall(document))
-    reason = _DRAFTS.get(row["visibility"]) or _DRAFTS.get(row["status"]) or row["email_only"]
-    is_public = row["status"] == "published" and not reason
-    tags = [tag for tag in linked["tag", row["id"]] if not tag["name"].startswith("#")]
-    authors = linked["author", row["id"]]
-    html, image = (_RESIZED.sub("", _HOST.sub("", each)) for each in (html, row["feature_image"]))
-    text = Text(
-        source,
-        convert(html),
-        row["title"],
-        f"/{row['slug']}/" if is_public else "",
-        kind="page" if row["type"] == "page" or row["page"] else "post",
-        status="published" if is_public else "draft",
-        date=_date(row["published_at"]),
-        slug=row["slug"],
-        tags=[tag["name"] for tag in tags],
-        author=", ".join(author["name"] for author in authors),
-        description=row["custom_excerpt"] or row["meta_description"],
-        image=image,
-        image_alt=show_plain(row["feature_image_alt"] or row["feature_image_caption"]),
-    )
-    journal.texts.append(text)
-    notes = {
-        f"is a draft here, for {reason}": reason,
-        "its formatting is lost, since the export has no HTML of it": html and not row["html"],
-        f"it first stood at {row['canonical_url']}": row["canonical_url"],
-    }
-    for what, is_so in notes.items():
-        if is_so:
-            journal.find(source, 0, what, "look at it")
-    if is_public:
-        for tag in tags:
-            journal.redirects[f"/tag/{tag['slug']}/"] = f"tag:{tag['name']}"
-            journal.redirects[f"/tag/{tag['slug']}/rss/"] = f"feed:{tag['name']}"
-        journal.redirects |= {f"/author/{author['slug']}/": "posts:" for author in authors}
-
-
-def _read_redirects(path: Path, journal: Imported) -> None:
-    """Read the redirects of an owner; regular expressions that say more than an address are named."""
-    try:
-        data = yaml.safe_load(read_text(path))  # which reads JSON too
-        parts = (
-            [{row["from"]: row["to"] for row in data}] if isinstance(data, list) else data.values()
-        )
-        rows = [(str(old), str(new)) for part in parts for old, new in part.items()]
-    except (yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
-        journal.find(path.name, 0, f"cannot be read ({error})", "write redirects.txt", "left out")
-        return
-    for old, new in rows:
-        plain = re.sub(r"^\^|/?\??\$?$", "", old).replace("\\/", "/")
-        if re.search(r"[\\()\[\]*+?|^$]", plain):
-            journal.find(
-                path.name,
-                0,
-                f"the redirect of {old} is a pattern",
-                "write one line an address into redirects.txt",
-            )
-        else:
-            journal.redirects |= {plain: new, f"{plain}/": new}
+_Row = dict[str, Any]
 
 
 def read_ghost(root: Path) -> Imported:
@@ -139,51 +48,138 @@ def read_ghost(root: Path) -> Imported:
     path = next((e for e in sorted(root.glob("*.json")) if e.name != "redirects.json"), root)
     try:
         document = json.loads(read_text(path))
-        tables = defaultdict(
-            list, document["db"][0]["data"] if "db" in document else document["data"]
-        )
+        tables = defaultdict(list, document.get("data") or document["db"][0]["data"])
         settings = defaultdict(str, {row["key"]: row["value"] for row in tables["settings"]})
-        journal = Imported(
-            "Ghost",
-            title=settings["title"],
-            description=settings["description"],
-            lang=settings["locale"] or settings["lang"] or settings["default_locale"],
-            timezone=settings["timezone"] or settings["active_timezone"],
-            menu=[(e["label"], e["url"]) for e in json.loads(settings["navigation"] or "[]")],
-            redirects=dict(_ARCHIVES),
-        )
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        menu = json.loads(settings["navigation"] or "[]")
+        linked = _link(tables)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableJournal(
             f"{path.name} is no export of Ghost, or it is cut ({error!r}); export it again"
         ) from None
-    journal.files = {
-        f"content/{name}": each
-        for name, each in walk(folder / "content")
-        if re.match("images/(?!size/)|files/|media/", name)
-    }
-    journal.members = [
-        {key: str(row.get(key) or "") for key in ("email", "name", "created_at", "note")}
-        for row in tables["members"]
-    ] + [
-        row
-        for each in sorted(folder.glob("*members*.csv"))
-        for row in read_members(read_text(each))
-    ]
-    linked = _link(tables)
+    journal = Imported(
+        "Ghost",
+        title=settings["title"] or "",
+        description=settings["description"] or "",
+        lang=settings["locale"] or settings["lang"] or settings["default_locale"] or "",
+        timezone=settings["timezone"] or settings["active_timezone"] or "",
+        menu=[(each["label"], each["url"]) for each in menu],
+        redirects=dict(_ARCHIVES),
+        files={
+            f"content/{name}": each
+            for name, each in walk(folder / "content")
+            if re.match("images/(?!size/)|files/|media/", name)
+        },
+        members=[
+            row
+            for each in sorted(folder.glob("*members*.csv"))
+            for row in read_members(read_text(each))
+        ],
+    )
     noted = {row["post_id"]: row for row in tables["posts_meta"]}
-    for row in tables["posts"]:
+    for each in tables["posts"]:
+        row = defaultdict(str, {k: v for k, v in (noted.get(each["id"], {}) | each).items() if v})
+        source = f"{path.name}#{row['slug']}"
         try:
-            post = defaultdict(
-                str, {key: val for key, val in (noted.get(row["id"], {}) | row).items() if val}
-            )
-            _read_post(f"{path.name}#{row['slug']}", post, linked, journal)
+            _read_post(source, row, linked, journal)
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            what = f"a text cannot be read ({error!r}): {str(row)[:80]}"
-            journal.find(path.name, 0, what, "copy it by hand", "left out")
+            journal.find(
+                source,
+                0,
+                f"{row['title']!r} cannot be read ({error!r})",
+                "copy it by hand",
+                "left out",
+            )
     for each in sorted(folder.glob("redirects.*")):
         _read_redirects(each, journal)
     if (folder / "routes.yaml").exists():
         journal.find(
-            "routes.yaml", 0, "addresses of its own are not read", "add them to redirects.txt"
+            "routes.yaml",
+            0,
+            "addresses that it gives to texts and lists are not read",
+            "add them to `content/redirects.txt`",
         )
     return journal
+
+
+def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
+    """Return the tags and the authors of each text by its number, in their order."""
+    linked = defaultdict(list)
+    rows = {row["id"]: row for name in ("tags", "users") for row in tables[name]}
+    for tie in sorted(
+        [*tables["posts_tags"], *tables["posts_authors"]],
+        key=lambda tie: tie.get("sort_order") or 0,
+    ):
+        if found := rows.get(tie.get("tag_id") or tie.get("author_id")):
+            linked[tie["post_id"]].append(found | {"is_tag": "tag_id" in tie})
+    return linked
+
+
+def _read_post(source: str, row: _Row, linked: dict[str, list[_Row]], journal: Imported) -> None:
+    """Read a post or a page."""
+    html = row["html"] or "".join(
+        f"<p>{json.loads(text)}</p>"
+        for text in _STRINGS.findall(row["lexical"] or row["mobiledoc"])
+    )
+    reason = _DRAFTS.get(row["visibility"]) or _DRAFTS.get(
+        "sent" if row["email_only"] else row["status"]
+    )
+    is_public = row["status"] == "published" and not reason
+    lists = {
+        f"/{'tag' if each['is_tag'] else 'author'}/{each['slug']}/": each["name"]
+        for each in linked[row["id"]]
+        if not each["name"].startswith("#")
+    }
+    tags = [name for old, name in lists.items() if old.startswith("/tag/")]
+    html, image = (_RESIZED.sub("", _HOST.sub("", each)) for each in (html, row["feature_image"]))
+    journal.texts.append(
+        Text(
+            source,
+            convert(html),
+            row["title"],
+            f"/{row['slug']}/" if is_public else "",
+            kind="page" if row["type"] == "page" or row["page"] else "post",
+            status="published" if is_public else "draft",
+            date=datetime.fromisoformat(f"{row['published_at'][:19]}+00:00")
+            if row["published_at"]
+            else None,
+            slug=row["slug"],
+            tags=tags,
+            author=", ".join(name for old, name in lists.items() if old.startswith("/author/")),
+            description=row["custom_excerpt"] or row["meta_description"],
+            image=image,
+            image_alt=show_plain(row["feature_image_alt"] or row["feature_image_caption"]),
+        )
+    )
+    notes = {
+        f"is a draft here, for {reason}": reason,
+        "its formatting is lost, since the export has no HTML of it": html and not row["html"],
+        f"it first stood at {row['canonical_url']}": row["canonical_url"],
+    }
+    for what in (what for what, is_so in notes.items() if is_so):
+        journal.find(source, 0, what, "look at it in the new journal")
+    if is_public:
+        for old, name in lists.items():
+            is_tag = old.startswith("/tag/")
+            journal.redirects[old] = f"tag:{name}" if is_tag else "posts:"
+            journal.redirects[f"{old}rss/"] = f"feed:{name}" if is_tag else "feed:"
+
+
+def _read_redirects(path: Path, journal: Imported) -> None:
+    """Read the redirects of an owner; patterns that say more than an address are named."""
+    try:
+        data = yaml.safe_load(read_text(path))  # it reads JSON too
+        parts = [{e["from"]: e["to"] for e in data}] if isinstance(data, list) else data.values()
+        pairs = [(str(old), str(new)) for part in parts for old, new in part.items()]
+    except (yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
+        pairs = [(f"(cannot be read: {error})", "")]
+    for old, new in pairs:
+        plain = re.sub(r"^\^|/?\??\$?$", "", old).replace("\\/", "/")
+        if re.search(r"[\\()\[\]*+?|^$]", plain):
+            journal.find(
+                path.name,
+                0,
+                f"the redirect of {old} is a pattern",
+                "write its addresses into `content/redirects.txt`",
+            )
+        else:
+            journal.redirects |= {plain: new, f"{plain}/": new}

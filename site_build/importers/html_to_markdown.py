@@ -18,12 +18,14 @@ _DROPPED: Final = (
     ".kg-video-overlay, .kg-video-player-container, .kg-audio-thumbnail, .kg-audio-player,"
     # Substack
     ".subscription-widget-wrap, .subscription-widget-wrap-editor, .subscribe-widget,"
+    ".wp-block-file__button,"
     ".image-link-expand, .button-wrapper:has(a[href*='%%'], a[href*='/subscribe?'])"
 )
 """What has no text of the author: code for browsers, players, and the numbers of lines of code."""
-_BLOCKS: Final = ("p", "div", "ul", "ol", "dl", "pre", "table", "html-table", "blockquote", "h2")
+_BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2", "h3")
 _UNWRAPPED: Final = (
     ":is(b, strong) :is(b, strong), :is(i, em) :is(i, em), figcaption :is(i, em),"
+    ":is(td, th) > p:only-child,"
     "figure.wp-block-gallery, .blocks-gallery-grid, .blocks-gallery-item,"
     ".kg-gallery-container, .kg-gallery-image, .captioned-image-container, .image2-inset"
 )
@@ -31,7 +33,7 @@ _UNWRAPPED: Final = (
 _RENAMED: Final = {
     "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))": "div",
     "table:not(:has(thead)):has(:is(tr:first-child > td)):not(table table)": "html-table",
-    f"table:has([colspan], [rowspan], br, caption, {', '.join(_BLOCKS)}):not(table table)": (
+    f"table:has([colspan], [rowspan], br, p, div, tfoot, caption, {', '.join(_BLOCKS)}):not(table table)": (
         "html-table"
     ),
     "kbd": "html-kbd",
@@ -96,6 +98,7 @@ def convert(html: str, **options: Any) -> str:
     `options` are those of markdownify's `MarkdownConverter`. Tables that pipes cannot show,
     `<details>` and some formatting stay HTML; frames, films and sounds become links.
     """
+    html = re.sub(r"<!--.*?-->", "", html, flags=re.DOTALL)
     soup = BeautifulSoup(html, "html.parser", multi_valued_attributes=None)
     for element in soup.select(_DROPPED):
         element.decompose()
@@ -202,8 +205,8 @@ class _Converter(MarkdownConverter):
 
     def convert_figure(self, el: Tag, text: str, **_: object) -> str:
         """Return a figure; a picture and its caption are one paragraph."""
-        text = re.sub(r"\n\s*\n", "\n", text.strip()) if not el.find(_BLOCKS) else text.strip()
-        return f"\n\n{text}\n\n"
+        parts = "\n\n" if el.find(["figure", "html-table", *_BLOCKS]) else "\n"
+        return "\n\n" + re.sub(r"\n\s*\n", parts, text.strip()) + "\n\n"
 
     def convert_pre(self, el: Tag, text: str, **_: object) -> str:
         """Return a block of code with the language that its classes name."""

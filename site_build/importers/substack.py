@@ -81,15 +81,24 @@ def read_substack(root: Path) -> Imported:
                 description=row["subtitle"],
             )
         except _BROKEN as error:
-            what = f"the text {row['title']!r} cannot be read ({error!r})"
-            journal.find(source, 0, what, "copy it by hand", "left out")
+            journal.find(
+                source,
+                0,
+                f"the text {row['title']!r} cannot be read ({error!r})",
+                "copy it by hand",
+                "left out",
+            )
             continue
         journal.texts.append(text)
         if row["is_published"] == "true" and not is_public:
-            what = f"is a draft here, for it was for {row['audience']}"
-            journal.find(source, 0, what, "publish it if you want")
-    count = sum("substack" in text.body for text in journal.texts)
-    if count:
-        what = f"pictures of {count} texts are at Substack still"
-        journal.find("", 0, what, "save them below `content/`, and name them there")
+            journal.find(
+                source,
+                0,
+                f"is a draft here, for it was for {row['audience']}",
+                "publish it if you want",
+            )
+    if any("substackcdn" in text.body or "substack-post" in text.body for text in journal.texts):
+        journal.find(
+            "", 0, "pictures are at Substack still", "fetch them and name them in the texts"
+        )
     return journal

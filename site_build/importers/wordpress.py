@@ -91,19 +91,23 @@ class _Export(TreeBuilder):
         raise UnreadableJournal("the export declares a document type; export the journal again")
 
 
-def _repair(found: re.Match[str]) -> str:
-    """Return what a byte that is no UTF-8 was in Windows' encoding, as in older databases."""
-    code = ord(found[0]) - 0xDC00
-    return bytes([code]).decode("cp1252", "replace") if code > 0 else ""
-
-
 def _parse(path: Path) -> Element:
     """Return the channel of an export."""
     parser = XMLParser(target=_Export())  # noqa: S314 - it refuses document types
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
             while piece := file.read(1 << 20):
-                parser.feed(_CONTROL.sub(_repair, piece))
+                # A byte that is no UTF-8 comes from an older database, in Windows' encoding.
+                parser.feed(
+                    _CONTROL.sub(
+                        lambda found: (
+                            bytes([ord(found[0]) & 0xFF]).decode("cp1252", "replace")
+                            if found[0] > "\ud800"
+                            else ""
+                        ),
+                        piece,
+                    )
+                )
         channel: Element
         [channel] = parser.close().findall("channel[base_site_url]")
     except (OSError, ParseError, ValueError) as error:
@@ -115,7 +119,7 @@ def _parse(path: Path) -> Element:
 
 def _flat(element: Element) -> dict[str, str]:
     """Return the texts of the elements in one; empty for those that are not there."""
-    return defaultdict(str, {each.tag: each.text or "" for each in element})
+    return defaultdict(str, {each.tag: (each.text or "").strip() for each in element})
 
 
 def _address(link: str) -> str:
@@ -173,8 +177,11 @@ class _Reader:
         first = _flat(channels[0])
         home = urlsplit(first["base_blog_url"] or first["base_site_url"])
         self.base = unquote(home.path.rstrip("/"))
-        places = (folder / "wp-content/uploads", folder / "uploads")
-        self.local = {name: path for place in places for name, path in walk(place)}
+        self.local = {
+            name: path
+            for place in ("wp-content/uploads", "uploads")
+            for name, path in walk(folder / place)
+        }
         self.journal = Imported(
             "WordPress",
             title=show_plain(first["title"]),
@@ -268,7 +275,6 @@ class _Reader:
         }.items():
             if is_so:
                 self.journal.find(source, 0, what, "look at it in the new journal")
-        comments = [_flat(each) for each in item.iter("comment")]
         self.journal.comments += [
             {
                 "post": text.address or source,
@@ -279,7 +285,7 @@ class _Reader:
                 "answers": each["comment_parent"],
                 "kind": each["comment_type"] or "comment",
             }
-            for each in comments
+            for each in map(_flat, item.iter("comment"))
             if each["comment_approved"] in {"0", "1"}
         ]
         if is_public:
@@ -291,13 +297,15 @@ class _Reader:
     def redirect_lists(self, text: Text, terms: list[tuple[str, str, str]], author: str) -> None:
         """Lead the old lists in which a text stood to those of this journal."""
         lists = {f"/author/{author.lower()}/": "posts:"}
-        if text.date:
-            lists |= {text.date.strftime(form): "archive:" for form in _DATES}
+        lists |= {text.date.strftime(form): "archive:" for form in _DATES if text.date}
         for kind, slug, label in terms:
-            number = self.categories.get(slug, _NOTHING)["term_id"]
-            query = f"/?cat={number}" if kind == "category" else f"/?tag={slug}"
-            for old in (f"/{kind}/{self.find_path(slug)}/", f"/{kind}/{slug}/", query):
-                lists[unquote(old)] = f"tag:{label}"
+            query = (
+                f"?cat={self.categories[slug]['term_id']}"
+                if slug in self.categories
+                else f"?tag={slug}"
+            )
+            for old in (f"{kind}/{self.find_path(slug)}/", f"{kind}/{slug}/", query):
+                lists[unquote(f"/{old}")] = f"tag:{label}"
             lists[unquote(f"/{kind}/{slug}/feed/")] = f"feed:{label}"
         self.journal.redirects |= {self.base + old: new for old, new in lists.items()}
 
@@ -328,8 +336,13 @@ def read_wordpress(root: Path) -> Imported:
             try:
                 reader.read(source, item)
             except (ValueError, LookupError, RecursionError) as error:
-                what = f"{item.findtext('title')!r} cannot be read ({error!r})"
-                journal.find(source, 0, what, "copy it by hand", "left out")
+                journal.find(
+                    source,
+                    0,
+                    f"{item.findtext('title')!r} cannot be read ({error!r})",
+                    "copy it by hand",
+                    "left out",
+                )
             item.clear()  # a large export is not held twice
     for what, count in others.items():
         journal.find("", 0, f"{count} of the kind {what} are no texts", "see whether you miss them")
