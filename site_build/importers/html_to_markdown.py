@@ -22,7 +22,7 @@ _DROPPED: Final = (
     ".image-link-expand, .button-wrapper:has(a[href*='%%'], a[href*='/subscribe?'])"
 )
 """What has no text of the author: code for browsers, players, and the numbers of lines of code."""
-_BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2", "h3")
+_BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2")
 _UNWRAPPED: Final = (
     ":is(b, strong) :is(b, strong), :is(i, em) :is(i, em), figcaption :is(i, em),"
     ":is(td, th) > p:only-child,"
@@ -30,12 +30,15 @@ _UNWRAPPED: Final = (
     ".kg-gallery-container, .kg-gallery-image, .captioned-image-container, .image2-inset"
 )
 """Emphasis within emphasis, as a caption is, and boxes around pictures."""
+_ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
 _RENAMED: Final = {
-    "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))": "div",
+    f"{_ONE_CELL} :is(tr, td, th)": "div",
+    _ONE_CELL: "div",
     "table:not(:has(thead)):has(:is(tr:first-child > td)):not(table table)": "html-table",
-    f"table:has([colspan], [rowspan], br, p, div, tfoot, caption, {', '.join(_BLOCKS)}):not(table table)": (
+    "table:has([colspan], [rowspan], br, p, div, tfoot, caption, ul, ol, pre):not(table table)": (
         "html-table"
     ),
+    "table:has(dl, table, blockquote, h2, h3):not(table table)": "html-table",
     "kbd": "html-kbd",
     "summary, .kg-toggle-heading": "html-summary",
     ".kg-toggle-card": "details",
@@ -72,7 +75,7 @@ _NEW_LINES: Final = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": "
 _SPECIAL: Final = re.compile(
     # TeX as WordPress.com and MathJax read it; between single signs there are prices more often.
     r"(?:\$latex\s|\\\()(?P<line>.+?)(?:\$|\\\))|(?:\$\$|\\\[)(?P<block>.+?)(?:\$\$|\\\])"
-    r"|(?P<sign>[\\`*\[\]$]|(?<!\w)_|_(?!\w)|<(?=[a-zA-Z/!?])|~~|\{(?=[:#.])"
+    r"|(?P<sign>[\\`*\[\]$]|(?<![^\W_])_|_(?![^\W_])|<(?=[a-zA-Z/!?])|~~|\{(?=[:#.])"
     r"|(?<=^\d)[.)](?=\s)|(?<=^\d\d)[.)](?=\s)|(?<=^\d{4})[.)](?=\s)"
     r"|^(?:#{1,6}(?=\s|$)|[-+](?=\s|$)|>|[-=]+\s*$|:(?=\s)|!{3}))|(?P<entity>&(?=#?\w+;))"
 )

@@ -74,7 +74,7 @@ _UNKNOWN: Final = re.compile(
 _DYNAMIC: Final = re.compile(r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->")
 _BLOCK: Final = (
     r"(?:address|article|aside|blockquote|details|div|dl|dt|dd|figure|figcaption|form|h[1-6]|hr|li"
-    r"|ol|p|pre|section|summary|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
+    r"|ol|p|pre|section|summary|caption|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
 )
 _NOTHING: Final[Mapping[str, str]] = defaultdict(str)
 
