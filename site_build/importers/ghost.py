@@ -173,7 +173,7 @@ def _read_redirects(path: Path, journal: Imported) -> None:
     except (yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
         pairs = [(f"(cannot be read: {error})", "")]
     for old, new in pairs:
-        plain = re.sub(r"^\^|/?\??\$?$", "", old).replace("\\/", "/")
+        plain = re.sub(r"^\^|/?\??\$?$", "", old.replace("\\/", "/"))
         if re.search(r"[\\()\[\]*+?|^$]", plain):
             journal.find(
                 path.name,

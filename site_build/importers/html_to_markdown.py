@@ -209,7 +209,7 @@ class _Converter(MarkdownConverter):
     def convert_figure(self, el: Tag, text: str, **_: object) -> str:
         """Return a figure; a picture and its caption are one paragraph."""
         parts = "\n\n" if el.find(["figure", "html-table", *_BLOCKS]) else "\n"
-        return "\n\n" + re.sub(r"\n\s*\n", parts, text.strip()) + "\n\n"
+        return "\n\n" + re.sub(r" *\n\s*\n", parts, text.strip()) + "\n\n"
 
     def convert_pre(self, el: Tag, text: str, **_: object) -> str:
         """Return a block of code with the language that its classes name."""

@@ -20,7 +20,7 @@ from site_build.importers.imported import (
     walk,
 )
 
-_LARGEST: Final = 500_000_000
+LARGEST: Final = 500_000_000
 _EMBEDDED: Final = re.compile(
     r"<div class=\"(?:tweet|twitter|instagram|embedded-|digest-post|spotify|soundcloud)[^>]*?"
     r"&quot;(?:url|canonical_url)&quot;:&quot;(https?:.*?)&quot;[^>]*>"
@@ -44,7 +44,7 @@ def read_substack(root: Path) -> Imported:
             if root.is_dir()
             else {name: zipfile.Path(root, name) for name in zipfile.ZipFile(root).namelist()}
         )
-        if root.is_file() and sum(e.file_size for e in zipfile.ZipFile(root).infolist()) > _LARGEST:
+        if root.is_file() and sum(e.file_size for e in zipfile.ZipFile(root).infolist()) > LARGEST:
             raise UnreadableJournal(f"{root.name} holds more than 500 MB; unpack it yourself")
         by_name = {name.rpartition("/")[2]: path for name, path in files.items()}
         rows = [*csv.DictReader(io.StringIO(read_text(by_name["posts.csv"])))]

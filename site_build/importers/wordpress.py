@@ -62,7 +62,7 @@ _SHORTCODES: Final = {
     ),
     r"\[(?:embed|gist|youtube|tweet)[^\]]*\]\s*(https?://[^\s\[]+)\s*\[/\w+\]": _LINK,
     r"\[(?:embed|gist|youtube|vimeo|tweet|instagram|soundcloud|audio|video|playlist)\b"
-    r"[^\]]*?(https?://[^\s\]\"'|]+)[^\]]*\](?:\s*\[/\w+\])?": _LINK,
+    r"[^\]]*?(https?://[^\s\]\"'|]+?)(?=&(?:amp;)?[wh]=|[\s\]\"'|])[^\]]*\](?:\s*\[/\w+\])?": _LINK,
     r"(?m)^[ \t]*(https?://[^\s<>]+)[ \t]*$": _LINK,
     r"\[latex[^\]]*\](.+?)\[/latex\]": r"\\(\1\\)",
 }
@@ -216,7 +216,7 @@ class _Reader:
         ids = re.search(r"(?:ids|include)=[\"']?([\d,\s]+)", found[1])
         all_of_post = [key for key, row in self.attachments.items() if row["post_parent"] == post]
         pictures = [
-            f'<img src="{escape(row["attachment_url"])}" alt="{escape(show_plain(row["excerpt"]))}">'
+            f'<img src="{escape(row["attachment_url"])}" title="{escape(row["excerpt"])}">'
             for row in map(self.attachments.get, re.findall(r"\d+", ids[1]) if ids else all_of_post)
             if row and _PICTURE.match(row["attachment_url"] + " ")
         ]
