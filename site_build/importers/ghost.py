@@ -51,7 +51,8 @@ def read_ghost(root: Path) -> Imported:
         tables = defaultdict(list, document.get("data") or document["db"][0]["data"])
         settings = defaultdict(str, {row["key"]: row["value"] for row in tables["settings"]})
         menu = json.loads(settings["navigation"] or "[]")
-        linked = _link(tables)
+        linked, posts = _link(tables), [*tables.pop("posts")]
+        noted = {row["post_id"]: row for row in tables["posts_meta"]}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableJournal(
             f"{path.name} is no export of Ghost, or it is cut ({error!r}); export it again"
@@ -75,17 +76,16 @@ def read_ghost(root: Path) -> Imported:
             for row in read_members(read_text(each))
         ],
     )
-    noted = {row["post_id"]: row for row in tables["posts_meta"]}
-    for each in tables["posts"]:
-        row = defaultdict(str, {k: v for k, v in (noted.get(each["id"], {}) | each).items() if v})
-        source = f"{path.name}#{row['slug']}"
+    for each in posts:
         try:
-            _read_post(source, row, linked, journal)
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            row = defaultdict(str, {key: value for key, value in each.items() if value})
+            row |= noted.get(row["id"], {})
+            _read_post(f"{path.name}#{row['slug']}", row, linked, journal)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             journal.find(
-                source,
+                path.name,
                 0,
-                f"{row['title']!r} cannot be read ({error!r})",
+                f"a text cannot be read ({error!r}): {str(each)[:80]}",
                 "copy it by hand",
                 "left out",
             )
@@ -168,8 +168,12 @@ def _read_redirects(path: Path, journal: Imported) -> None:
     """Read the redirects of an owner; patterns that say more than an address are named."""
     try:
         data = yaml.safe_load(read_text(path))  # it reads JSON too
-        parts = [{e["from"]: e["to"] for e in data}] if isinstance(data, list) else data.values()
-        pairs = [(str(old), str(new)) for part in parts for old, new in part.items()]
+        parts = (
+            data.values() if isinstance(data, dict) else [{row["from"]: row["to"]} for row in data]
+        )
+        pairs = [
+            (str(old), new) for part in parts for old, new in part.items() if isinstance(new, str)
+        ]
     except (yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
         pairs = [(f"(cannot be read: {error})", "")]
     for old, new in pairs:

@@ -115,9 +115,8 @@ def convert(html: str, **options: Any) -> str:
         link = write_target(element["src"])
         element.name, element["href"] = "a", link
         element.string = str(element.get("title") or link)
-    rules: dict[str, Any] = {"heading_style": "atx", "bullets": "-", "wrap": True}
-    converter = _Converter(**rules, wrap_width=None, **options)
-    return converter.convert_soup(soup).strip() + "\n"
+    converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
+    return str(converter.convert_soup(soup)).strip() + "\n"
 
 
 def _take_footnotes(soup: BeautifulSoup) -> None:

@@ -65,21 +65,29 @@ def read_substack(root: Path) -> Imported:
         source = f"posts/{row['post_id']}.html"
         try:
             html = read_text(by_name[f"{row['post_id']}.html"])
-            if row["podcast_url"]:
-                html = f'<audio src="{row["podcast_url"]}"></audio>{html}'
+            player = f'<audio src="{row["podcast_url"]}"></audio>' if row["podcast_url"] else ""
             is_public = row["is_published"] == "true" and row["audience"] in {"everyone", ""}
             slug = row["post_id"].partition(".")[2]
-            text = Text(
-                source,
-                convert(_EMBEDDED.sub(r'\g<0><p><a href="\1">\1</a></p>', html)),
-                row["title"] or slug or "Untitled",
-                f"/p/{slug}" if is_public else "",
-                kind="page" if row["type"] == "page" else "post",
-                status="published" if is_public else "draft",
-                date=datetime.fromisoformat(row["post_date"]) if row["post_date"] else None,
-                slug=slug,
-                description=row["subtitle"],
+            journal.texts.append(
+                Text(
+                    source,
+                    convert(player + _EMBEDDED.sub(r'\g<0><p><a href="\1">\1</a></p>', html)),
+                    row["title"] or slug or "Untitled",
+                    f"/p/{slug}" if is_public else "",
+                    kind="page" if row["type"] == "page" else "post",
+                    status="published" if is_public else "draft",
+                    date=datetime.fromisoformat(row["post_date"]) if row["post_date"] else None,
+                    slug=slug,
+                    description=row["subtitle"],
+                )
             )
+            if row["is_published"] == "true" and not is_public:
+                journal.find(
+                    source,
+                    0,
+                    f"is a draft here, for it was for {row['audience']}",
+                    "publish it if you want",
+                )
         except _BROKEN as error:
             journal.find(
                 source,
@@ -87,15 +95,6 @@ def read_substack(root: Path) -> Imported:
                 f"the text {row['title']!r} cannot be read ({error!r})",
                 "copy it by hand",
                 "left out",
-            )
-            continue
-        journal.texts.append(text)
-        if row["is_published"] == "true" and not is_public:
-            journal.find(
-                source,
-                0,
-                f"is a draft here, for it was for {row['audience']}",
-                "publish it if you want",
             )
     if any("substackcdn" in text.body or "substack-post" in text.body for text in journal.texts):
         journal.find(

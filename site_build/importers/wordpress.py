@@ -299,20 +299,12 @@ class _Reader:
         lists = {f"/author/{author.lower()}/": "posts:"}
         lists |= {text.date.strftime(form): "archive:" for form in _DATES if text.date}
         for kind, slug, label in terms:
-            query = (
-                f"?cat={self.categories[slug]['term_id']}"
-                if slug in self.categories
-                else f"?tag={slug}"
-            )
-            for old in (f"{kind}/{self.find_path(slug)}/", f"{kind}/{slug}/", query):
+            row = self.categories.get(slug, _NOTHING)
+            query = f"?cat={row['term_id']}" if row is not _NOTHING else f"?tag={slug}"
+            for old in (f"{kind}/{row['category_parent']}/{slug}/", f"{kind}/{slug}/", query):
                 lists[unquote(f"/{old}")] = f"tag:{label}"
             lists[unquote(f"/{kind}/{slug}/feed/")] = f"feed:{label}"
         self.journal.redirects |= {self.base + old: new for old, new in lists.items()}
-
-    def find_path(self, slug: str) -> str:
-        """Return the slug of a category behind those that it is in."""
-        parent = self.categories.get(slug, _NOTHING)["category_parent"]
-        return f"{self.find_path(parent)}/{slug}" if parent else slug
 
 
 def read_wordpress(root: Path) -> Imported:
