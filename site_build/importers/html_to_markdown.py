@@ -116,6 +116,7 @@ def convert(html: str, **options: Any) -> str:
         element.name, element["href"] = "a", link
         element.string = str(element.get("title") or link)
     converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
+    converter.linked = frozenset(str(link["href"]) for link in soup.select("a[href^='#']"))
     return str(converter.convert_soup(soup)).strip() + "\n"
 
 
@@ -175,6 +176,9 @@ def write_target(address: object) -> str:
 class _Converter(MarkdownConverter):
     """The rules of markdownify, and where this journal's Markdown says more."""
 
+    linked: frozenset[str] = frozenset()
+    """Where links within the text lead."""
+
     def escape(self, text: str, _parent_tags: object = None) -> str:
         """Return a text in which no sign means anything in Markdown, but TeX is a formula."""
         return _SPECIAL.sub(
@@ -229,8 +233,7 @@ class _Converter(MarkdownConverter):
     def convert_hN(self, n: int, el: Tag, text: str, _parent_tags: object) -> str:  # noqa: N802
         """Return a heading, with its id where a link of the text leads to it."""
         text = re.sub(r"(?<!\\)#+$", r"\\\g<0>", " ".join(text.split()))
-        page, name = el.find_parent("[document]"), el.get("id")
-        name = f" {{#{name}}}" if name and page and page.find("a", href=f"#{name}") else ""
+        name = f" {{#{el['id']}}}" if f"#{el.get('id')}" in self.linked else ""
         return f"\n\n{'#' * n} {text}{name}\n\n" if text else ""
 
     def convert_td(self, _el: Tag, text: str, **_: object) -> str:

@@ -49,26 +49,30 @@ _PICTURE: Final = re.compile(
 )
 _CODE: Final = re.compile(
     r"\[(?P<name>(?:source)?code|php|csharp|java(?:script)?|jscript|js|python|ruby|bash|shell|sql"
-    r"|xml|html|css|cpp|c|vb|perl|scala|plain)\b(?:[^\]]*?lang(?:uage)?=[\"']?(?P<lang>[\w+#]+))?"
-    r"[^\]]*\](?P<code>.*?)\[/(?P=name)\]",
+    r"|xml|html|css|cpp|c|vb|perl|scala|plain)\b"
+    r"(?:[^\]]{0,999}?lang(?:uage)?=[\"']?(?P<lang>[\w+#]+))?"
+    r"[^\]]{0,999}\](?P<code>.*?)\[/(?P=name)\]",
     re.DOTALL | re.IGNORECASE,
 )
 _BLOCK_CODE: Final = re.compile(r"<!-- wp:\S+ \{[^>]*\"language\":\"(\w+)\"[^>]*-->\s*<pre")
 _LINK: Final = r'<p><a href="\1">\1</a></p>'
 _SHORTCODES: Final = {
-    r"\[(?:wp_)?caption\b(?:[^\]]*\scaption=\"([^\"]*)\")?[^\]]*\]"
-    r"((?:\s*<a\s[^>]*>)?\s*<img[^>]*>(?:\s*</a>)?)(.*?)\[/(?:wp_)?caption\]": (
-        r"<figure>\2<figcaption>\1\3</figcaption></figure>"
-    ),
-    r"\[(?:embed|gist|youtube|tweet)[^\]]*\]\s*(https?://[^\s\[]+)\s*\[/\w+\]": _LINK,
+    r"\[(?:wp_)?caption\b(?:[^\]]{0,999}\scaption=\"([^\"]*)\")?[^\]]{0,999}\]"
+    r"((?:\s{0,9}<a\s[^>]{0,999}>)?\s{0,9}<img[^>]{0,999}>(?:\s{0,9}</a>)?)"
+    r"(.{0,2000}?)\[/(?:wp_)?caption\]": (r"<figure>\2<figcaption>\1\3</figcaption></figure>"),
+    r"\[(?:embed|gist|youtube|tweet)[^\]]{0,999}\]\s*(https?://[^\s\[]+)\s*\[/\w+\]": _LINK,
     r"\[(?:embed|gist|youtube|vimeo|tweet|instagram|soundcloud|audio|video|playlist)\b"
-    r"[^\]]*?(https?://[^\s\]\"'|]+?)(?=&(?:amp;)?[wh]=|[\s\]\"'|])[^\]]*\](?:\s*\[/\w+\])?": _LINK,
+    r"[^\]]{0,999}?(https?://[^\s\]\"'|]+?)(?=&(?:amp;)?[wh]=|[\s\]\"'|])[^\]]{0,999}\]"
+    r"(?:\s*\[/\w+\])?": _LINK,
     r"(?m)^[ \t]*(https?://[^\s<>]+)[ \t]*$": _LINK,
-    r"\[latex[^\]]*\](.+?)\[/latex\]": r"\\(\1\\)",
+    r"\[latex[^\]]{0,999}\](.+?)\[/latex\]": r"\\(\1\\)",
 }
-"""What stands for shortcodes, and for an address that has a line to itself."""
+"""What stands for shortcodes, and for an address that has a line to itself.
+
+Their lengths are bounded, so that one without its end takes no time.
+"""
 _UNKNOWN: Final = re.compile(
-    r"(?<!\[)\[(?:/([a-z][\w-]*)|([a-z][\w-]*)(?:\s+[\w-]+=[^\]]*|\s*/))\]", re.IGNORECASE
+    r"(?<!\[)\[(?:/([a-z][\w-]*)|([a-z][\w-]*)(?:\s+[\w-]+=[^\]]{0,999}|\s*/))\]", re.IGNORECASE
 )
 """A shortcode: it ends somewhere, has a value or is closed at once; `[sic]` is none."""
 _DYNAMIC: Final = re.compile(r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->")
@@ -158,13 +162,14 @@ def _read_body(content: str, gallery: Callable[[re.Match[str]], str]) -> tuple[s
     )
     pieces = re.split(r"(<pre\b.*?</pre>)", html, flags=re.DOTALL)
     for index in range(0, len(pieces), 2):
-        piece = re.sub(r"(?<!\[)\[gallery\b([^\]]*)\]", gallery, pieces[index])
+        piece = re.sub(r"(?<!\[)\[gallery\b([^\]]{0,999})\]", gallery, pieces[index])
         for pattern, replacement in _SHORTCODES.items():
             piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
         names = {found[1] or found[2] for found in _UNKNOWN.finditer(piece)}
         unknown |= names
         # One name at least, so that there is none too many: `[[name]]` is one that is escaped.
-        piece = re.sub(rf"(?<!\[)\[/?(?:{'|'.join({'gallery', *names})})\b[^\]]*\]", "", piece)
+        either = "|".join({"gallery", *names})
+        piece = re.sub(rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]", "", piece)
         piece = re.sub(r"\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece)
         pieces[index] = piece if "<!-- wp:" in content else _paragraphs(piece)
     return "".join(pieces), unknown
