@@ -80,7 +80,7 @@ def read_ghost(root: Path) -> Imported:
         try:
             row = defaultdict(str, {key: value for key, value in each.items() if value})
             row |= noted.get(row["id"], {})
-            _read_post(f"{path.name}#{row['slug']}", row, linked, journal)
+            _read_post(f"{path.name}/{row['slug']}", row, linked, journal)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             journal.find(
                 path.name,

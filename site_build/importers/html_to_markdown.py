@@ -109,7 +109,7 @@ def convert(html: str, **options: Any) -> str:
     for element in soup.select(_UNWRAPPED):
         element.unwrap()
     for selector, name in _RENAMED.items():
-        for element in soup.select(selector):
+        for element in soup.select(selector) if "<table" in html or "table" not in selector else ():
             element.name = name
     for element in soup.select(_PLAYED):
         link = write_target(element["src"])

@@ -326,7 +326,7 @@ def read_wordpress(root: Path) -> Imported:
     for path, channel in zip(paths, channels, strict=True):
         for item in channel.iter("item"):
             kind, status = item.findtext("post_type"), item.findtext("status")
-            source = f"{path.name}#{item.findtext('post_id')}"
+            source = f"{path.name}/{item.findtext('post_id')}"
             if kind not in {"post", "page"} or status not in _STATES:
                 others[f"{kind} ({status})"] += 1
                 continue

@@ -170,6 +170,7 @@ def test_one_bad_post_stops_no_other(export: Export) -> None:
     assert [(each.kind, "Bad" in each.what) for each in journal.findings] == [("left out", True)]
 
 
+@pytest.mark.size("test")
 @pytest.mark.skipif(not (SHARED / "sites").is_dir(), reason="needs the shared sites")
 @pytest.mark.parametrize("name", ["ghost-bhuron", "ghost-nsisong", "ghost-sample-4"])
 def test_journals_of_others(name: str) -> None:

@@ -318,6 +318,7 @@ def test_a_page_with_an_address_of_numbers(export: Export) -> None:
     assert text.title == "Untitled 5"
 
 
+@pytest.mark.size("test")
 @pytest.mark.skipif(not (SHARED / "sites").is_dir(), reason="needs the shared sites")
 @pytest.mark.parametrize("name", ["wxr-mythz", "wxr-small", "wxr-theme-unit-test"])
 def test_journals_of_others(name: str) -> None:
