@@ -39,6 +39,7 @@ _ARCHIVES: Final = {
 }
 _DATES: Final = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m")
 """Addresses of lists, below the old journal's path."""
+_NAMESPACE: Final = b"wordpress.org/export/"
 _CONTROL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML does not allow, among them bytes that are no UTF-8."""
 _UPLOADS: Final = re.compile(r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/")
@@ -317,7 +318,10 @@ def read_wordpress(root: Path) -> Imported:
 
     Raises UnreadableJournal.
     """
-    paths = sorted(root.glob("*.xml")) if root.is_dir() else [root]
+    exports = [
+        each for each in sorted(root.glob("*.xml")) if _NAMESPACE in each.read_bytes()[:5000]
+    ]
+    paths = exports if root.is_dir() else [root]
     channels = [_parse(path) for path in paths]
     if not any(channel.find("item") is not None for channel in channels):
         raise UnreadableJournal("no export of WordPress with posts is there; it is a file *.xml")

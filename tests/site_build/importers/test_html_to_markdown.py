@@ -72,7 +72,7 @@ def test_signs_of_markdown_stay_signs(text: str) -> None:
         ('<h2 id="x">A</h2><p><a href="#x">b</a></p>', "## A {#x}\n\n[b](#x)"),
         ('<h2 id="x">A</h2>', "## A"),
         (
-            "<figure><a href='/l'><img src='/p.jpg' alt='A [b]'></a><figcaption>C <i>d</i></figure>",
+            "<figure><a href='/l'><img src='/p.jpg' alt='A [b]'></a><figcaption>C <i>d</i>",
             "[![A \\[b\\]](/p.jpg)](/l)\n*C d*",
         ),
         (

@@ -299,6 +299,15 @@ def test_broken_characters_stop_nothing(tmp_path: Path) -> None:
     assert read_wordpress(path).texts[0].body == "a“x”c ü\n"
 
 
+def test_exports_in_several_files(export: Export, tmp_path: Path) -> None:
+    """All exports of a folder are one journal; other files of XML are no exports."""
+    (tmp_path / "2.xml").write_text(f"{HEAD}{item(post_id='6')}</channel></rss>")
+    (tmp_path / "sitemap.xml").write_text("<urlset/>")
+    export(item())
+
+    assert [each.source for each in read_wordpress(tmp_path).texts] == ["2.xml/6", "export.xml/5"]
+
+
 def test_one_bad_item_stops_no_other(export: Export) -> None:
     """It is named as left out."""
     journal = export(item(post_date="soon", title="Bad"), item(post_id="6"))
