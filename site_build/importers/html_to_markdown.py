@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from functools import partial
-from html import escape
+from html import escape, unescape
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
@@ -12,20 +12,38 @@ from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
 
 _DROPPED: Final = (
-    "head, script, style, template, noscript, svg, button, .linenos, .gutter, .footnotes hr"
+    "head, script, style, template, noscript, svg, button, .linenos, .gutter, .footnotes hr,"
+    # Ghost
+    ".kg-bookmark-description, .kg-bookmark-metadata, .kg-bookmark-thumbnail, .kg-signup-card,"
+    ".kg-video-overlay, .kg-video-player-container, .kg-audio-thumbnail, .kg-audio-player,"
+    # Substack
+    ".subscription-widget-wrap, .subscription-widget-wrap-editor, .subscribe-widget,"
+    ".wp-block-file__button,"
+    ".image-link-expand, .button-wrapper:has(a[href*='%%'], a[href*='/subscribe?'])"
 )
-"""What has no text of the author: code for browsers, and the numbers beside lines of code."""
-_BLOCKS: Final = ("p", "div", "ul", "ol", "dl", "pre", "table", "html-table", "blockquote", "h2")
-_UNWRAPPED: Final = ":is(b, strong) :is(b, strong), :is(i, em) :is(i, em), figcaption :is(i, em)"
-"""Emphasis within emphasis, as a caption is."""
+"""What has no text of the author: code for browsers, players, and the numbers of lines of code."""
+_BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2")
+_UNWRAPPED: Final = (
+    ":is(b, strong) :is(b, strong), :is(i, em) :is(i, em), figcaption :is(i, em),"
+    ":is(td, th) > p:only-child,"
+    "figure.wp-block-gallery, .blocks-gallery-grid, .blocks-gallery-item,"
+    ".kg-gallery-container, .kg-gallery-image, .captioned-image-container, .image2-inset"
+)
+"""Emphasis within emphasis, as a caption is, and boxes around pictures."""
+_ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
 _RENAMED: Final = {
-    "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))": "div",
+    f"{_ONE_CELL} :is(tr, td, th)": "div",
+    _ONE_CELL: "div",
     "table:not(:has(thead)):has(:is(tr:first-child > td)):not(table table)": "html-table",
-    f"table:has([colspan], [rowspan], br, caption, {', '.join(_BLOCKS)}):not(table table)": (
+    "table:has([colspan], [rowspan], br, p, div, tfoot, caption, ul, ol, pre):not(table table)": (
         "html-table"
     ),
+    "table:has(dl, table, blockquote, h2, h3):not(table table)": "html-table",
     "kbd": "html-kbd",
-    "summary": "html-summary",
+    "summary, .kg-toggle-heading": "html-summary",
+    ".kg-toggle-card": "details",
+    ".kg-gallery-row": "p",
+    ".kg-callout-card": "alert",
 }
 """Elements that markdownify would take for others: pipes show tables with heads and plain cells."""
 _AROUND: Final = {
@@ -40,15 +58,24 @@ _AROUND: Final = {
     "html-kbd": ("<kbd>", "</kbd>"),
     **dict.fromkeys(("p", "div", "section", "article", "aside", "header"), ("\n\n", "\n\n")),
     **dict.fromkeys(("footer", "main", "address", "center", "form"), ("\n\n", "\n\n")),
+    "alert": ("\n\n> [!NOTE]\n> ", "\n\n"),
+    "figcaption": ("\n\n*", "*\n\n"),
     "details": ("\n\n<details>\n", "\n\n</details>\n\n"),
     "footnote-mark": ("[^", "]"),
     "footnote-text": ("\n\n[^{number}]: ", "\n\n"),
 }
 """What stands around the text of an element; names of attributes in braces."""
+_OF_TABLES: Final = frozenset(
+    {"colspan", "rowspan", "scope", "href", "src", "alt", "title", "start"}
+)
+_PLAYED: Final = ":is(iframe, video, audio, embed, :is(video, audio) > source:first-of-type)[src]"
+"""What becomes a link to what it plays or shows."""
+_NEW_LINES: Final = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}
+"""What stands for a line break in the text of an element, where that is not one."""
 _SPECIAL: Final = re.compile(
     # TeX as WordPress.com and MathJax read it; between single signs there are prices more often.
     r"(?:\$latex\s|\\\()(?P<line>.+?)(?:\$|\\\))|(?:\$\$|\\\[)(?P<block>.+?)(?:\$\$|\\\])"
-    r"|(?P<sign>[\\`*\[\]$]|(?<!\w)_|_(?!\w)|<(?=[a-zA-Z/!?])|~~|\{(?=[:#.])"
+    r"|(?P<sign>[\\`*\[\]$]|(?<![^\W_])_|_(?![^\W_])|<(?=[a-zA-Z/!?])|~~|\{(?=[:#.])"
     r"|(?<=^\d)[.)](?=\s)|(?<=^\d\d)[.)](?=\s)|(?<=^\d{4})[.)](?=\s)"
     r"|^(?:#{1,6}(?=\s|$)|[-+](?=\s|$)|>|[-=]+\s*$|:(?=\s)|!{3}))|(?P<entity>&(?=#?\w+;))"
 )
@@ -74,65 +101,68 @@ def convert(html: str, **options: Any) -> str:
     `options` are those of markdownify's `MarkdownConverter`. Tables that pipes cannot show,
     `<details>` and some formatting stay HTML; frames, films and sounds become links.
     """
+    html = re.sub(r"<!--.*?-->", "", html, flags=re.DOTALL)
     soup = BeautifulSoup(html, "html.parser", multi_valued_attributes=None)
     for element in soup.select(_DROPPED):
         element.decompose()
     _take_footnotes(soup)
     for element in soup.select(_UNWRAPPED):
         element.unwrap()
-    for element in soup.select(":is(ul, ol) > :is(ul, ol)"):
-        if item := element.find_previous_sibling("li"):
-            item.append(element.extract())
     for selector, name in _RENAMED.items():
-        for element in soup.select(selector):
+        for element in soup.select(selector) if "<table" in html or "table" not in selector else ():
             element.name = name
-    rules: dict[str, Any] = {
-        "heading_style": "atx",
-        "bullets": "-",
-        "wrap": True,
-        "wrap_width": None,
-    } | options
-    return _Converter(**rules).convert_soup(soup).strip() + "\n"
+    for element in soup.select(_PLAYED):
+        link = write_target(element["src"])
+        element.name, element["href"] = "a", link
+        element.string = str(element.get("title") or link)
+    converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
+    converter.linked = frozenset(str(link["href"]) for link in soup.select("a[href^='#']"))
+    return str(converter.convert_soup(soup)).strip() + "\n"
 
 
 def _take_footnotes(soup: BeautifulSoup) -> None:
     """Mark the footnotes: a link to an element of the text in which another link leads back."""
     by_id = {str(each.get("id") or each["name"]): each for each in soup.select("[id], a[name]")}
-    notes: dict[str, Tag] = {}
     for link in soup.select('a[href^="#"]'):
         mark = link.parent if link.parent and link.parent.name == "sup" else link
-        names = {f"#{each.get(key)}" for each in (link, mark) for key in ("id", "name")}
-        note = notes.get(target := str(link["href"])) or by_id.get(target[1:])
+        names = [
+            f"#{each[key]}" for each in (link, mark) for key in ("id", "name") if key in each.attrs
+        ]
+        note = by_id.get(str(link["href"])[1:])
         if note and note.name == "a":
             note = note.find_parent(["li", "p", "div"])
-        ways_back = note.find_all("a", href=[*names]) if note else []
-        if note is None or not (ways_back or target in notes) or note in link.parents:
-            continue
-        for back in ways_back:
-            (back.find_parent("sup") or back.find_parent(class_="label") or back).extract()
-        notes[target] = note
-        note.name, note["number"] = "footnote-text", str([*notes].index(target) + 1)
-        soup.append(note.extract())
-        mark.name, mark.string = "footnote-mark", str(note["number"])
+        if note and (ways_back := note.find_all("a", href=names)) and names:
+            for back in ways_back:
+                (back.find_parent("sup") or back.find_parent(class_="label") or back).extract()
+            number = str(note.get("number") or 1 + len(soup.find_all("footnote-text")))
+            note.name, note["number"] = "footnote-text", number
+            mark.name, mark.string = "footnote-mark", number
+            soup.append(note.extract())
 
 
 def _surround(before: str, after: str, el: Tag, text: str, *, parent_tags: set[str]) -> str:
     """Put what `_AROUND` has around a text, where Markdown reads it."""
     inner = text.strip()
     is_block = before.startswith("\n")
-    if not inner or "_noformat" in parent_tags:
-        return "" if is_block else text
+    if (
+        not inner
+        or "_noformat" in parent_tags
+        or (not is_block and re.search(r"\n\s*\n|^[#>|-]\s", inner))
+    ):
+        return "" if is_block and not inner else text  # emphasis ends with its paragraph
     if is_block:
-        inner = inner.replace("\n", "\n    ") if el.name == "footnote-text" else inner
+        text = inner = inner.replace("\n", _NEW_LINES.get(el.name, "\n"))
         before, after = (" ", " ") if "_inline" in parent_tags else (before, after)
-        text = inner
-    elif re.search(r"\n\s*\n|^[#>|-]\s", inner):
-        return text  # no emphasis goes beyond its paragraph
     elif "<" not in before:
         before = "" if getattr(el.previous_sibling, "name", "") == el.name else before
         after = "" if getattr(el.next_sibling, "name", "") == el.name else after
-    names = defaultdict(str, {key: escape(str(value)) for key, value in el.attrs.items()})
-    return text.replace(inner, before.format_map(names) + inner + after, 1)
+    values = defaultdict(str, {key: escape(str(value)) for key, value in el.attrs.items()})
+    return text.replace(inner, before.format_map(values) + inner + after, 1)
+
+
+def show_plain(html: str) -> str:
+    """Return the words of a title, a caption or an excerpt."""
+    return " ".join(unescape(re.sub(r"</?[a-zA-Z!][^>]*>", " ", html)).split())
 
 
 def write_target(address: object) -> str:
@@ -145,6 +175,9 @@ def write_target(address: object) -> str:
 
 class _Converter(MarkdownConverter):
     """The rules of markdownify, and where this journal's Markdown says more."""
+
+    linked: frozenset[str] = frozenset()
+    """Where links within the text lead."""
 
     def escape(self, text: str, _parent_tags: object = None) -> str:
         """Return a text in which no sign means anything in Markdown, but TeX is a formula."""
@@ -163,8 +196,7 @@ class _Converter(MarkdownConverter):
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         """Return a link; one that leads nowhere or runs a script is its text."""
-        target = write_target(el.get("href"))
-        inner = re.sub(r"\s*\n\s*", " ", text.strip())
+        target, inner = write_target(el.get("href")), re.sub(r"\s*\n\s*", " ", text.strip())
         if not target or not inner or "_noformat" in parent_tags or "javascript:" in target:
             return text
         is_bare = re.match("https?:", target) and el.get_text().strip() == target
@@ -177,30 +209,18 @@ class _Converter(MarkdownConverter):
         alt = self.escape(" ".join(str(el.get("alt") or el.get("title") or "").split()))
         return f"![{alt}]({source})" if source else ""
 
-    def convert_iframe(self, el: Tag, _text: str, parent_tags: set[str]) -> str:
-        """Return a link to what a frame, a film or a sound shows."""
-        source = el if el.get("src") else el.find("source", src=True)
-        target = write_target(source and source["src"])
-        name = el.get("title") or re.sub(r"^https?://(?:www\.)?|\?(?!v=).*", "", target)
-        link = f"[{self.escape(str(name))}]({target})" if target else ""
-        return link if "_inline" in parent_tags else f"\n\n{link}\n\n"
-
-    convert_video = convert_audio = convert_embed = convert_iframe
-
-    def convert_figcaption(self, _el: Tag, text: str, **_: object) -> str:
-        """Return a caption: an emphasis below, as the build reads it."""
-        return f"\n\n*{' '.join(text.split())}*\n\n" if text.strip() else ""
-
     def convert_figure(self, el: Tag, text: str, **_: object) -> str:
         """Return a figure; a picture and its caption are one paragraph."""
-        if el.find("img") and not el.find(_BLOCKS):
-            text = re.sub(r"\n\s*\n", "\n", text.strip())
-        return f"\n\n{text.strip()}\n\n"
+        parts = "\n\n" if el.find(["figure", "html-table", *_BLOCKS]) else "\n"
+        return "\n\n" + re.sub(r" *\n\s*\n", parts, text.strip()) + "\n\n"
 
     def convert_pre(self, el: Tag, text: str, **_: object) -> str:
         """Return a block of code with the language that its classes name."""
-        around = [each for each in (el, el.code, *islice(el.parents, 2)) if each]
-        said = [str(each.get(key, "")) for each in around for key in ("data-lang", "lang", "class")]
+        said = (
+            str(each.get(key, ""))
+            for each in (el, el.code or el, *islice(el.parents, 2))
+            for key in ("data-lang", "lang", "class")
+        )
         language = next(filter(None, map(_LANGUAGE.search, said)), None)
         code = text.replace("\xa0", " ").strip("\n").rstrip()
         fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", code)), 3)
@@ -212,10 +232,9 @@ class _Converter(MarkdownConverter):
 
     def convert_hN(self, n: int, el: Tag, text: str, _parent_tags: object) -> str:  # noqa: N802
         """Return a heading, with its id where a link of the text leads to it."""
-        text = " ".join(re.sub(r"(?<!\\)#+\s*$", r"\\\g<0>", text).split())
-        name, page = el.get("id"), el.find_parent("[document]")
-        is_linked = name and page and page.find("a", href=f"#{name}")
-        return f"\n\n{'#' * n} {text}{f' {{#{name}}}' if is_linked else ''}\n\n" if text else ""
+        text = re.sub(r"(?<!\\)#+$", r"\\\g<0>", " ".join(text.split()))
+        name = f" {{#{el['id']}}}" if f"#{el.get('id')}" in self.linked else ""
+        return f"\n\n{'#' * n} {text}{name}\n\n" if text else ""
 
     def convert_td(self, _el: Tag, text: str, **_: object) -> str:
         """Return a cell of a table that pipes can show."""
@@ -225,16 +244,9 @@ class _Converter(MarkdownConverter):
 
     def convert_html_table(self, el: Tag, _text: str, **_: object) -> str:
         """Keep a table as HTML, without its looks and without the blank lines that would end it."""
-        kept = ("colspan", "rowspan", "scope", "href", "src", "alt", "title", "start")
         for each in el.select("*"):
-            each.attrs = {key: value for key, value in each.attrs.items() if key in kept}
-        inner = re.sub(r"\s*\n\s*", "\n", el.decode_contents())
-        return f"\n\n<table>{inner}</table>\n\n"
-
-    def convert_input(self, el: Tag, _text: str, **_: object) -> str:
-        """Return the box of a task."""
-        box = f"[{'x' if el.has_attr('checked') else ' '}] "
-        return box if el.get("type") == "checkbox" else ""
+            each.attrs = {key: each.attrs[key] for key in _OF_TABLES & each.attrs.keys()}
+        return "\n\n<table>" + re.sub(r"\s*\n\s*", "\n", el.decode_contents()) + "</table>\n\n"
 
     def convert_html_summary(self, el: Tag, _text: str, **_: object) -> str:
         """Return what is seen of a closed `<details>`: no Markdown is read in it."""

@@ -4,6 +4,9 @@ An importer is a function `read_NAME(root: Path) -> Imported`: it opens files be
 nothing of it, reaches no network and writes nothing. `writer.py` makes the journal of the result.
 """
 
+import csv
+import io
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -132,7 +135,7 @@ def walk(root: Path) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(top).as_posix(), path
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path | zipfile.Path) -> str:
     """Return a file's text in UTF-8, or in Windows-1252 where it is not; no byte order mark."""
     data = path.read_bytes()
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -142,3 +145,12 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError:
         text = data.decode("cp1252", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_members(text: str) -> list[dict[str, str]]:
+    """Return the subscribers of a table (CSV) that another system exports."""
+    return [
+        {key: row.get(key) or "" for key in ("email", "name", "created_at", "note")}
+        for row in csv.DictReader(io.StringIO(text))
+        if row.get("email")
+    ]

@@ -1,0 +1,355 @@
+"""Read a journal out of WordPress: the file that `Tools: Export` makes (WXR 1.0 to 1.2)."""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from functools import partial
+from html import escape, unescape
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urljoin, urlsplit
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
+
+from site_build.importers.html_to_markdown import convert, show_plain
+from site_build.importers.imported import Imported, Text, UnreadableJournal, walk
+
+_UNSORTED: Final = {
+    *("uncategorized", "uncategorised", "allgemein", "non-classe", "sin-categoria"),
+    *("senza-categoria", "sem-categoria", "geen-categorie", "okategoriserade", "bez-kategorii"),
+}
+"""Slugs of the category of texts that have none."""
+_STATES: Final = {
+    "publish": "",
+    "draft": "",
+    "pending": "it waited for a review",
+    "private": "it was private",
+    "future": "it was scheduled",
+}
+"""The states of texts, and why one is a draft here that was none."""
+_ARCHIVES: Final = {
+    "/feed/": "feed:",
+    "/feed/atom/": "feed:",
+    "/feed/rss/": "feed:",
+    "/?feed=rss2": "feed:",
+    "/comments/feed/": "feed:",
+    "/page/2/": "posts:",
+    "/category/uncategorized/": "posts:",
+}
+_DATES: Final = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m")
+"""Addresses of lists, below the old journal's path."""
+_NAMESPACE: Final = b"wordpress.org/export/"
+_CONTROL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML does not allow, among them bytes that are no UTF-8."""
+_UPLOADS: Final = re.compile(r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/")
+_SMALLER: Final = re.compile(r"-\d+x\d+(?=\.\w+$)")
+_PICTURE: Final = re.compile(
+    r"(https?://[^\s\"'<>()\[\]]+?\.(?:jpe?g|png|gif|webp))(?:\?[^\s\"'<>()\[\]]*)?(?=[\s\"'<\]])",
+    re.IGNORECASE,
+)
+_CODE: Final = re.compile(
+    r"\[(?P<name>(?:source)?code|php|csharp|java(?:script)?|jscript|js|python|ruby|bash|shell|sql"
+    r"|xml|html|css|cpp|c|vb|perl|scala|plain)\b"
+    r"(?:[^\]]{0,999}?lang(?:uage)?=[\"']?(?P<lang>[\w+#]+))?"
+    r"[^\]]{0,999}\](?P<code>.*?)\[/(?P=name)\]",
+    re.DOTALL | re.IGNORECASE,
+)
+_BLOCK_CODE: Final = re.compile(r"<!-- wp:\S+ \{[^>]*\"language\":\"(\w+)\"[^>]*-->\s*<pre")
+_LINK: Final = r'<p><a href="\1">\1</a></p>'
+_SHORTCODES: Final = {
+    r"\[(?:wp_)?caption\b(?:[^\]]{0,999}\scaption=\"([^\"]*)\")?[^\]]{0,999}\]"
+    r"((?:\s{0,9}<a\s[^>]{0,999}>)?\s{0,9}<img[^>]{0,999}>(?:\s{0,9}</a>)?)"
+    r"(.{0,2000}?)\[/(?:wp_)?caption\]": (r"<figure>\2<figcaption>\1\3</figcaption></figure>"),
+    r"\[(?:embed|gist|youtube|tweet)[^\]]{0,999}\]\s*(https?://[^\s\[]+)\s*\[/\w+\]": _LINK,
+    r"\[(?:embed|gist|youtube|vimeo|tweet|instagram|soundcloud|audio|video|playlist)\b"
+    r"[^\]]{0,999}?(https?://[^\s\]\"'|]+?)(?=&(?:amp;)?[wh]=|[\s\]\"'|])[^\]]{0,999}\]"
+    r"(?:\s*\[/\w+\])?": _LINK,
+    r"(?m)^[ \t]*(https?://[^\s<>]+)[ \t]*$": _LINK,
+    r"\[latex[^\]]{0,999}\](.+?)\[/latex\]": r"\\(\1\\)",
+}
+"""What stands for shortcodes, and for an address that has a line to itself.
+
+Their lengths are bounded, so that one without its end takes no time.
+"""
+_UNKNOWN: Final = re.compile(
+    r"(?<!\[)\[(?:/([a-z][\w-]*)|([a-z][\w-]*)(?:\s+[\w-]+=[^\]]{0,999}|\s*/))\]", re.IGNORECASE
+)
+"""A shortcode: it ends somewhere, has a value or is closed at once; `[sic]` is none."""
+_DYNAMIC: Final = re.compile(r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->")
+_BLOCK: Final = (
+    r"(?:address|article|aside|blockquote|details|div|dl|dt|dd|figure|figcaption|form|h[1-6]|hr|li"
+    r"|ol|p|pre|section|summary|caption|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
+)
+_NOTHING: Final[Mapping[str, str]] = defaultdict(str)
+
+
+class _Export(TreeBuilder):
+    """Makes the tree of an export, with names that say nothing of the version of the format."""
+
+    def start(self, tag: str, attrs: dict[str, str]) -> Element:
+        """Begin an element."""
+        return super().start("excerpt" if "/excerpt/" in tag else tag.rpartition("}")[2], attrs)
+
+    def doctype(self, *_: object) -> None:
+        """Refuse what no export has, and with it all entities."""
+        raise UnreadableJournal("the export declares a document type; export the journal again")
+
+
+def _parse(path: Path) -> Element:
+    """Return the channel of an export."""
+    parser = XMLParser(target=_Export())  # noqa: S314 - it refuses document types
+    try:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
+            while piece := file.read(1 << 20):
+                # A byte that is no UTF-8 comes from an older database, in Windows' encoding.
+                parser.feed(
+                    _CONTROL.sub(
+                        lambda found: (
+                            bytes([ord(found[0]) & 0xFF]).decode("cp1252", "replace")
+                            if found[0] > "\ud800"
+                            else ""
+                        ),
+                        piece,
+                    )
+                )
+        channel: Element
+        [channel] = parser.close().findall("channel[base_site_url]")
+    except (OSError, ParseError, ValueError) as error:
+        raise UnreadableJournal(
+            f"{path.name} is no export of WordPress, or it is cut ({error}); export it again"
+        ) from None
+    return channel
+
+
+def _flat(element: Element) -> dict[str, str]:
+    """Return the texts of the elements in one; empty for those that are not there."""
+    return defaultdict(str, {each.tag: (each.text or "").strip() for each in element})
+
+
+def _address(link: str) -> str:
+    """Return the path and the query of a link, percent-decoded."""
+    return unquote(re.sub(r"^https?://[^/?]*|#.*", "", link.strip())) or "/"
+
+
+def _date(row: dict[str, str]) -> datetime | None:
+    """Return the date of a text in the zone that its journal had on that day; drafts lack it."""
+    local, world = (
+        datetime.fromisoformat(row[key]) if row[key] > "0001" else None
+        for key in ("post_date", "post_date_gmt")
+    )
+    return local and local.replace(tzinfo=timezone(local - (world or local)))
+
+
+def _paragraphs(html: str) -> str:
+    """Return what WordPress shows for a text of its classic editor (its `wpautop`)."""
+    html = re.sub(rf"(</?{_BLOCK}[^>]*>)", r"\n\n\1\n\n", html)
+    pieces = (piece.strip() for piece in re.split(r"\n\s*\n", html))
+    return "\n".join(
+        piece if re.match(rf"</?{_BLOCK}", piece) else f"<p>{'<br>'.join(piece.split(chr(10)))}</p>"
+        for piece in pieces
+        if piece
+    )
+
+
+def _read_body(content: str, gallery: Callable[[re.Match[str]], str]) -> tuple[str, set[str]]:
+    """Return the HTML of a text, and the names of what is not known and was taken out of it."""
+    unknown = set(_DYNAMIC.findall(content))
+    html = _CODE.sub(
+        lambda code: (
+            f'<pre lang="{code["lang"] or code["name"]}">{escape(unescape(code["code"]))}</pre>'
+        ),
+        _BLOCK_CODE.sub(r'<pre lang="\1"', content),
+    )
+    pieces = re.split(r"(<pre\b.*?</pre>)", html, flags=re.DOTALL)
+    for index in range(0, len(pieces), 2):
+        piece = re.sub(r"(?<!\[)\[gallery\b([^\]]{0,999})\]", gallery, pieces[index])
+        for pattern, replacement in _SHORTCODES.items():
+            piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
+        names = {found[1] or found[2] for found in _UNKNOWN.finditer(piece)}
+        unknown |= names
+        # One name at least, so that there is none too many: `[[name]]` is one that is escaped.
+        either = "|".join({"gallery", *names})
+        piece = re.sub(rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]", "", piece)
+        piece = re.sub(r"\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece)
+        pieces[index] = piece if "<!-- wp:" in content else _paragraphs(piece)
+    return "".join(pieces), unknown
+
+
+class _Reader:
+    """Reads the items of exports into a journal."""
+
+    def __init__(self, folder: Path, channels: list[Element]) -> None:
+        first = _flat(channels[0])
+        home = urlsplit(first["base_blog_url"] or first["base_site_url"])
+        self.base = unquote(home.path.rstrip("/"))
+        self.local = {
+            name: path
+            for place in ("wp-content/uploads", "uploads")
+            for name, path in walk(folder / place)
+        }
+        self.journal = Imported(
+            "WordPress",
+            title=show_plain(first["title"]),
+            description=show_plain(first["description"]),
+            lang=first["language"],
+            origin=f"{home.scheme}://{home.netloc}",
+            redirects={self.base + old: new for old, new in _ARCHIVES.items()},
+            files={
+                f"{self.base}/wp-content/uploads/{name}"[1:]: path
+                for name, path in self.local.items()
+                if (whole := _SMALLER.sub("", name)) == name or whole not in self.local
+            },
+        )
+        rows = [_flat(each) for channel in channels for each in channel]
+        self.authors = {row["author_login"]: row["author_display_name"] for row in rows}
+        self.categories = {row["category_nicename"]: row for row in rows}
+        self.attachments = {row["post_id"]: row for row in rows if row["attachment_url"]}
+        self.published: dict[str, str] = {}
+        """Sources of published texts by their numbers."""
+        self.pictures = {row["attachment_url"] for row in self.attachments.values()}
+
+    def find_picture(self, found: re.Match[str]) -> str:
+        """Return the address of a whole picture, below this journal where its file is there."""
+        for url in (_SMALLER.sub("", found[1]), found[1]):
+            name = unquote(_UPLOADS.split(url)[-1])
+            if name in self.local or url in self.pictures:
+                return f"{self.base}/wp-content/uploads/{name}" if name in self.local else url
+        return found[0]
+
+    def show_gallery(self, found: re.Match[str], post: str) -> str:
+        """Return the pictures of a gallery, three in a row: those named, or all of the post."""
+        ids = re.search(r"(?:ids|include)=[\"']?([\d,\s]+)", found[1])
+        all_of_post = [key for key, row in self.attachments.items() if row["post_parent"] == post]
+        pictures = [
+            f'<img src="{escape(row["attachment_url"])}" title="{escape(row["excerpt"])}">'
+            for row in map(self.attachments.get, re.findall(r"\d+", ids[1]) if ids else all_of_post)
+            if row and _PICTURE.match(row["attachment_url"] + " ")
+        ]
+        return "".join(f"<p>{''.join(pictures[n : n + 3])}</p>" for n in range(0, len(pictures), 3))
+
+    def read(self, source: str, item: Element) -> None:
+        """Read a text with its comments."""
+        row = _flat(item)
+        meta = [
+            (each.findtext("meta_key"), each.findtext("meta_value") or "")
+            for each in item.iter("postmeta")
+        ]
+        noted = defaultdict(str, meta)
+        html, dropped = _read_body(row["encoded"], partial(self.show_gallery, post=row["post_id"]))
+        html += "".join(
+            f'<p id="{note["id"]}">{note["content"]} <a href="#{note["id"]}-link">^</a></p>'
+            for note in json.loads(noted["footnotes"] or "[]")
+        )
+        terms = [
+            (kind, each.get("nicename", ""), each.text or "")
+            for kind, domains in (("tag", ("post_tag", "tag")), ("category", ("category",)))
+            for each in item.iter("category")
+            if each.get("domain") in domains and each.get("nicename") not in _UNSORTED
+        ]
+        reason = "it had a password" if row["post_password"] else _STATES[row["status"]]
+        is_public = row["status"] == "publish" and not reason
+        address = _address(row["link"]) if is_public else ""
+        image = self.attachments.get(noted["_thumbnail_id"], _NOTHING)
+        text = Text(
+            source,
+            convert(_PICTURE.sub(self.find_picture, html)),
+            show_plain(row["title"]) or unquote(row["post_name"]) or f"Untitled {row['post_id']}",
+            address,
+            kind="page" if row["post_type"] == "page" else "post",
+            status="published" if is_public else "draft",
+            date=_date(row),
+            slug=unquote(row["post_name"]),
+            tags=list(dict.fromkeys(label for *_, label in terms)),
+            category=next((label for kind, _, label in terms if kind == "category"), ""),
+            author=self.authors.get(row["creator"]) or row["creator"],
+            description=show_plain(
+                row["excerpt"] or noted["_yoast_wpseo_metadesc"] or noted["rank_math_description"]
+            ),
+            image=_PICTURE.sub(self.find_picture, f"{image['attachment_url']} ").strip(),
+            image_alt=show_plain(image["excerpt"]),
+            aliases=[
+                _address(urljoin(row["link"], f"../{old}/"))
+                for key, old in meta
+                if key == "_wp_old_slug" and "?" not in address
+            ],
+        )
+        self.journal.texts.append(text)
+        for what, is_so in {
+            f"is a draft here, for {reason}": reason,
+            f"holds what is not known here: {', '.join(sorted(dropped))}": dropped,
+        }.items():
+            if is_so:
+                self.journal.find(source, 0, what, "look at it in the new journal")
+        self.journal.comments += [
+            {
+                "post": text.address or source,
+                "author": each["comment_author"],
+                "date": each["comment_date_gmt"],
+                "text": each["comment_content"],
+                "number": each["comment_id"],
+                "answers": each["comment_parent"],
+                "kind": each["comment_type"] or "comment",
+            }
+            for each in map(_flat, item.iter("comment"))
+            if each["comment_approved"] in {"0", "1"}
+        ]
+        if is_public:
+            self.published[row["post_id"]] = source
+            short = f"{self.base}/?{'page_id' if text.kind == 'page' else 'p'}={row['post_id']}"
+            text.aliases += [short] if "?" not in address else []
+            self.redirect_lists(text, terms, row["creator"])
+
+    def redirect_lists(self, text: Text, terms: list[tuple[str, str, str]], author: str) -> None:
+        """Lead the old lists in which a text stood to those of this journal."""
+        lists = {f"/author/{author.lower()}/": "posts:"}
+        lists |= {text.date.strftime(form): "archive:" for form in _DATES if text.date}
+        for kind, slug, label in terms:
+            row = self.categories.get(slug, _NOTHING)
+            query = f"?cat={row['term_id']}" if row is not _NOTHING else f"?tag={slug}"
+            for old in (f"{kind}/{row['category_parent']}/{slug}/", f"{kind}/{slug}/", query):
+                lists[unquote(f"/{old}")] = f"tag:{label}"
+            lists[unquote(f"/{kind}/{slug}/feed/")] = f"feed:{label}"
+        self.journal.redirects |= {self.base + old: new for old, new in lists.items()}
+
+
+def read_wordpress(root: Path) -> Imported:
+    """Read an export, or all exports of a folder, with the folder `uploads` beside them.
+
+    Raises UnreadableJournal.
+    """
+    exports = [
+        each for each in sorted(root.glob("*.xml")) if _NAMESPACE in each.read_bytes()[:5000]
+    ]
+    paths = exports if root.is_dir() else [root]
+    channels = [_parse(path) for path in paths]
+    if not any(channel.find("item") is not None for channel in channels):
+        raise UnreadableJournal("no export of WordPress with posts is there; it is a file *.xml")
+    reader = _Reader(root if root.is_dir() else root.parent, channels)
+    journal, others = reader.journal, Counter[str]()
+    for path, channel in zip(paths, channels, strict=True):
+        for item in channel.iter("item"):
+            kind, status = item.findtext("post_type"), item.findtext("status")
+            source = f"{path.name}/{item.findtext('post_id')}"
+            if kind not in {"post", "page"} or status not in _STATES:
+                others[f"{kind} ({status})"] += 1
+                continue
+            try:
+                reader.read(source, item)
+            except (ValueError, LookupError, RecursionError) as error:
+                journal.find(
+                    source,
+                    0,
+                    f"{item.findtext('title')!r} cannot be read ({error!r})",
+                    "copy it by hand",
+                    "left out",
+                )
+            item.clear()  # a large export is not held twice
+    for what, count in others.items():
+        journal.find("", 0, f"{count} of the kind {what} are no texts", "see whether you miss them")
+    journal.redirects |= {
+        _address(row["link"]): f"source:{reader.published[row['post_parent']]}"
+        for row in reader.attachments.values()
+        if row["post_parent"] in reader.published
+    }
+    return journal

@@ -1,0 +1,187 @@
+"""Exports of Ghost: small ones written here, and those of real journals."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from site_build.importers.ghost import read_ghost
+from site_build.importers.imported import Imported, UnreadableJournal
+from tests.shared_material import SHARED
+
+Export = Callable[..., Imported]
+
+
+def post(**fields: Any) -> dict[str, Any]:
+    """Return a row of the table of posts."""
+    return {
+        "id": "p1",
+        "title": "Hello",
+        "slug": "hello",
+        "html": "<p>Words.</p>",
+        "type": "post",
+        "status": "published",
+        "visibility": "public",
+        "published_at": "2024-02-19T11:37:21.000Z",
+    } | fields
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Export:
+    """Return what reads an export with the tables given."""
+
+    def read(*posts: dict[str, Any], **tables: list[dict[str, Any]]) -> Imported:
+        data = {"posts": [*posts], **tables}
+        (tmp_path / "journal.ghost.json").write_text(json.dumps({"db": [{"data": data}]}))
+        return read_ghost(tmp_path)
+
+    return read
+
+
+def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
+    """Tags and authors in their order, picture, summary, addresses; never who may sign in."""
+    journal = export(
+        post(
+            html='<p><img src="__GHOST_URL__/content/images/size/w600/2024/a.jpg" alt="A"></p>',
+            feature_image="__GHOST_URL__/content/images/2024/b.jpg",
+            custom_excerpt="Short",
+        ),
+        post(id="p2", slug="about", type="page"),
+        posts_meta=[{"post_id": "p1", "feature_image_alt": "B"}],
+        tags=[
+            {"id": "t1", "name": "One", "slug": "one"},
+            {"id": "t2", "name": "Two", "slug": "two"},
+            {"id": "t3", "name": "#internal", "slug": "hash-internal"},
+        ],
+        posts_tags=[
+            {"post_id": "p1", "tag_id": "t1", "sort_order": 1},
+            {"post_id": "p1", "tag_id": "t2", "sort_order": 0},
+            {"post_id": "p1", "tag_id": "t3", "sort_order": 2},
+            {"post_id": "p1", "tag_id": "gone", "sort_order": 3},
+        ],
+        users=[{"id": "u1", "name": "Jo", "slug": "jo", "email": "jo@e.org", "password": "$2a$"}],
+        posts_authors=[{"post_id": "p1", "author_id": "u1", "sort_order": 0}],
+        settings=[
+            {"key": "title", "value": "My journal"},
+            {"key": "locale", "value": "fr"},
+            {"key": "timezone", "value": "Europe/Paris"},
+            {"key": "navigation", "value": '[{"label":"About","url":"/about/"}]'},
+        ],
+    )
+
+    text, page = journal.texts
+    assert (journal.title, journal.lang, journal.timezone) == ("My journal", "fr", "Europe/Paris")
+    assert journal.menu == [("About", "/about/")]
+    assert (text.address, text.tags, text.author) == ("/hello/", ["Two", "One"], "Jo")
+    assert (text.image, text.image_alt) == ("/content/images/2024/b.jpg", "B")
+    assert (text.body, text.description) == ("![A](/content/images/2024/a.jpg)\n", "Short")
+    assert text.date is not None
+    assert text.date.isoformat() == "2024-02-19T11:37:21+00:00"
+    assert (page.kind, page.address) == ("page", "/about/")
+    assert {
+        "/tag/one/": "tag:One",
+        "/tag/one/rss/": "feed:One",
+        "/author/jo/": "posts:",
+        "/rss/": "feed:",
+    }.items() <= journal.redirects.items()
+    assert "jo@e.org" not in repr(journal)
+    assert "$2a$" not in repr(journal)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"visibility": "members"}, "members"),
+        ({"visibility": "paid"}, "paying"),
+        ({"visibility": "tiers"}, "paying"),
+        ({"status": "scheduled"}, "scheduled"),
+        ({"status": "sent"}, "e-mail"),
+        ({"email_only": 1}, "e-mail"),
+        ({"status": "draft", "published_at": None}, None),
+    ],
+)
+def test_what_was_not_public_is_a_draft(
+    export: Export, fields: dict[str, Any], reason: str | None
+) -> None:
+    """Nothing of it gets an address, and a finding says why."""
+    journal = export(post(**fields))
+
+    [text] = journal.texts
+    assert (text.status, text.address) == ("draft", "")
+    assert [reason in each.what for each in journal.findings if reason] == [True] * bool(reason)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"lexical": '{"root":{"children":[{"children":[{"text":"A \\"b\\"","type":"text"}]}]}}'},
+        {"mobiledoc": '{"sections":[[1,"p",[[0,[],0,"A \\"b\\""]]]]}'},
+    ],
+)
+def test_a_text_without_html_keeps_its_words(export: Export, document: dict[str, str]) -> None:
+    """A finding says that its formatting is lost."""
+    journal = export(post(html=None, **document))
+
+    assert journal.texts[0].body == 'A "b"\n'
+    assert ["formatting" in each.what for each in journal.findings] == [True]
+
+
+def test_what_is_beside_an_export(export: Export, tmp_path: Path) -> None:
+    """Pictures without smaller copies, members, redirects; patterns and routes are named."""
+    for name in ("content/images/2024/a.jpg", "content/images/size/w600/2024/a.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "my-members.csv").write_text("id,email,name,note\n1,a@e.org,Ann,\n2,,Nobody,\n")
+    (tmp_path / "redirects.json").write_text(
+        json.dumps([{"from": "^\\/old\\/?$", "to": "/new/"}, {"from": "^/a/(.*)$", "to": "/b/$1"}])
+    )
+    (tmp_path / "redirects.yaml").write_text("301:\n  /x/: /y/\n302:\n  /u: /v\n")
+    (tmp_path / "routes.yaml").write_text("routes:\n")
+
+    journal = export(post())
+
+    assert [*journal.files] == ["content/images/2024/a.jpg"]
+    assert journal.members == [{"email": "a@e.org", "name": "Ann", "created_at": "", "note": ""}]
+    assert {"/old": "/new/", "/old/": "/new/", "/x/": "/y/", "/u": "/v"}.items() <= (
+        journal.redirects.items()
+    )
+    assert [each.source for each in journal.findings] == ["redirects.json", "routes.yaml"]
+
+
+@pytest.mark.parametrize(
+    "document", ["", "{", "[]", '{"db": []}', '{"db": [{"data": 5}]}', "[" * 9999]
+)
+def test_what_is_no_whole_export_is_refused(tmp_path: Path, document: str) -> None:
+    """A sentence says so."""
+    path = tmp_path / "export.json"
+    path.write_text(document)
+
+    with pytest.raises(UnreadableJournal, match=r"export\.json is no export of Ghost"):
+        read_ghost(path)
+
+
+def test_one_bad_post_stops_no_other(export: Export) -> None:
+    """It is named as left out."""
+    journal = export(post(published_at="soon", title="Bad"), post(id="p2"))
+
+    assert [text.title for text in journal.texts] == ["Hello"]
+    assert [(each.kind, "Bad" in each.what) for each in journal.findings] == [("left out", True)]
+
+
+@pytest.mark.size("test")
+@pytest.mark.skipif(not (SHARED / "sites").is_dir(), reason="needs the shared sites")
+@pytest.mark.parametrize("name", ["ghost-bhuron", "ghost-nsisong", "ghost-sample-4"])
+def test_journals_of_others(name: str) -> None:
+    """Each text that was public has the address that it had."""
+    folder = SHARED / "sites" / name
+    expected: dict[str, Any] = json.loads((folder / "expected.json").read_text("utf-8"))
+    for_members = {each["url"] for each in expected["items"] if each.get("visibility")}
+
+    journal = read_ghost(folder / "source" / "ghost-export.json")
+
+    found = [text.address for text in journal.texts if text.status == "published"]
+    assert sorted(found) == sorted(set(expected["urls"]) - for_members)
+    assert not [each for each in journal.findings if each.kind == "left out"]
+    assert "__GHOST_URL__" not in "".join(text.body + text.image for text in journal.texts)
