@@ -65,11 +65,13 @@ class Neighbour:
     published: datetime
     updated: datetime
     tags: tuple[Tag, ...]
+    lang: str = ""
+    """BCP 47 tag; empty: the site's language."""
 
     @cached_property
     def digest(self) -> bytes:
         """Stands for all of the above."""
-        said = (self.title, self.url, self.description)
+        said = (self.title, self.url, self.description, self.lang)
         instants = (self.published.isoformat(), self.updated.isoformat())
         return make_key(*said, *instants, [(tag.name, tag.slug) for tag in self.tags])
 
@@ -111,7 +113,8 @@ def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) 
     """Return what a link to the post shows; `tags` are by every spelling of their names."""
     published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
     own = tuple(tags[name] for name in post.tags if name in tags)
-    return Neighbour(post.title, quote(post.address), post.description, published, updated, own)
+    said = post.title, quote(post.address), post.description
+    return Neighbour(*said, published, updated, own, post.lang)
 
 
 def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:

@@ -42,6 +42,8 @@ from pelican.log import console  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
 
 from edge_api.schema.paths import SEARCH
+from edge_api.schema.sentences import sentence
+from edge_api.schema.template_language import equip
 from edge_api.schema.unknown_names import note_unknown_names
 from site_build.addresses import CONTACT
 from site_build.build.assets import find_card, find_edge_picture, find_leads
@@ -110,7 +112,9 @@ def _equip(generator: Any) -> None:
     logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
     leads = find_leads(site, build.content.image_set)
     card_finder = partial(find_card, build.font, leads)
+    equip(generator.env)
     generator.env.globals.update(
+        site_language=site.identity.language,
         asset=assets.locate,
         embedded=assets.embed,
         structured_data=StructuredData(site.identity, card_finder, leads, logo),
@@ -164,12 +168,17 @@ def _show_painting(build: SiteBuild) -> Markup:
 
 def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the links of the house's theme: its lists, its pages, MENUITEMS and the search."""
-    lists = site.identity.addresses
-    made = [("Journal", lists.journal), ("Tags", lists.tags), ("Archive", lists.archive)]
+    lists, say = site.identity.addresses, site.identity.language.say
     found = {page.slug: page.address for page in site.pages}
-    made += [(slug.title(), found.get(slug)) for slug in ("about", "contact")]
-    links = [(label, f"/{address}") for label, address in made if address is not None]
-    return [*links, *(settings.get("MENUITEMS") or ()), ("Search", SEARCH)]
+    made = (
+        (sentence("Journal"), lists.journal),
+        (sentence("Tags"), lists.tags),
+        (sentence("Archive"), lists.archive),
+        (sentence("About"), found.get("about")),
+        (sentence("Contact"), found.get("contact")),
+    )
+    links = [(str(say(label)), f"/{address}") for label, address in made if address is not None]
+    return [*links, *(settings.get("MENUITEMS") or ()), (str(say(sentence("Search"))), SEARCH)]
 
 
 def _add_fallback_templates(environment: Environment) -> None:

@@ -16,6 +16,7 @@ from pelican import settings as of_pelican  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 
 from edge_api.schema.environment import SettingsError, read_dotenv
+from edge_api.schema.sentences import Language, compile_catalogue, load_language
 from site_build.addresses import CONTACT_THANKS, HOUSE, MISSING, Addresses, SourceRules, name_file
 from site_build.build.fingerprint import HOUSE_THEME
 from site_build.content.front_matter import KEYS
@@ -269,7 +270,18 @@ def identify(settings: Mapping[str, Any]) -> Identity:
         _read_addresses(settings),
         settings.get("AUTHOR_PICTURE") or "",
         str(settings.get("EDGE_IMAGE") or "").removeprefix("/"),
+        _read_language(settings),
     )
+
+
+def _read_language(settings: Mapping[str, Any]) -> Language:
+    """Return the site's language, of which the theme's own sentences go first; or BuildError."""
+    theme, code = Path(settings["THEME"]), str(settings["DEFAULT_LANG"])
+    folders = (theme / "locale", theme / "translations", HOUSE_THEME / "locale")
+    try:
+        return load_language(code, compile_catalogue(code, folders))
+    except ValueError as error:
+        raise BuildError(str(error)) from error
 
 
 def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
