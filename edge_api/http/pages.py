@@ -34,6 +34,7 @@ from edge_api.schema.page_templates import (
     read_notes,
 )
 from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
+from edge_api.schema.sentences import sentence
 from edge_api.schema.template_language import open_environment, read_language
 
 if TYPE_CHECKING:  # which imports a renderer of Markdown
@@ -89,7 +90,7 @@ def _render(
 
 
 def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
-    message = "The form could not be taken, and its page cannot be shown: try again later"
+    message = sentence("The form could not be taken, and its page cannot be shown: try again later")
     place = folder / SITE_FOLDER / CONTACT_PAGE
     filled, page = _fill(folder, form.template, values, place, message)
     before, _, rest = page.partition(form.start_marker)
@@ -97,7 +98,7 @@ def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
     return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
 
 
-_UNAVAILABLE: Final = "This page cannot be shown now: try again later"
+_UNAVAILABLE: Final = sentence("This page cannot be shown now: try again later")
 
 
 def unavailable_page(message: str = _UNAVAILABLE) -> Problem:

@@ -69,7 +69,7 @@ def equip(environment: Environment) -> None:
             lambda context, day: _join(_language(context).day(day, short=True))
         ),
         show_number=pass_context(lambda context, number: _language(context).number(number)),
-        show_instant=pass_context(lambda context, instant: _language(context).instant(instant)),
+        instant=pass_context(lambda context, instant: _language(context).instant(instant)),
         text_direction=text_direction,
         foreign=_mark_foreign,
     )

@@ -3,12 +3,14 @@
    itself to the same address, and a page comes back. */
 
 const PATIENCE_MS = 30_000;
-const UNSENT = "Nothing was sent yet. Please fix what is marked below and send again.";
-const UNKNOWN =
-  "The connection failed, so it is not certain that your message arrived. " +
-  "What you typed is still here. Send it again: it is taken once, however often it is sent.";
 
 const form = document.getElementById("contact-form");
+const UNSENT = say(form, "Nothing was sent yet. Please fix what is marked below and send again.");
+const UNKNOWN = say(
+  form,
+  "The connection failed, so it is not certain that your message arrived. " +
+    "What you typed is still here. Send it again: it is taken once, however often it is sent.",
+);
 const button = form.querySelector("button");
 const fields = [...form.querySelectorAll(".field :is(input, select, textarea, button)")];
 const message = form.elements.namedItem("message");
@@ -113,15 +115,22 @@ function digestOf(content) {
 async function refusal(answer) {
   const seconds = Number(answer.headers.get("Retry-After"));
   const sentence =
-    answer.status === 429 ? "Too many messages were sent from here" : await errorOf(answer);
+    answer.status === 429
+      ? say(form, "Too many messages were sent from here")
+      : await errorOf(answer);
   if (!seconds) return sentence;
-  return `${sentence}. Try again in ${inWords(seconds)}; what you typed stays here`;
+  const values = { fault: sentence, time: inWords(seconds) };
+  return say(form, "%(fault)s. Try again in %(time)s; what you typed stays here", values);
 }
 
 async function errorOf(answer) {
   const body = await answer.json().catch(() => ({}));
   // Without an error it was not the service that answered, but what stands before it.
-  const unheard = `The message was not taken (status ${answer.status}). What you typed is still here`;
+  const unheard = say(
+    form,
+    "The message was not taken (status %(status)s). What you typed is still here",
+    { status: String(answer.status) },
+  );
   return body.error ?? unheard;
 }
 
@@ -132,7 +141,8 @@ function inWords(seconds) {
       : seconds <= 90 * 60
         ? [Math.ceil(seconds / 60), "minute"]
         : [Math.ceil(seconds / 3600), "hour"];
-  return `${count} ${unit}${count === 1 ? "" : "s"}`;
+  const style = { style: "unit", unit, unitDisplay: "long" };
+  return new Intl.NumberFormat(document.documentElement.lang, style).format(count);
 }
 
 /* Shows what the service said: faults that it names a field for at that field, others above. */
@@ -175,8 +185,8 @@ function clear(field) {
 /* Counts as the service does: code points of the trimmed text, composed. */
 function count() {
   const { length } = [...message.value.trim().normalize("NFC")];
-  const more = length > 4000 ? " Two messages hold 4,000." : "";
-  const counted = `${length.toLocaleString("en")} of 2,000 characters.${more}`;
+  const more = length > 4000 ? ` ${say(form, "Two messages hold 4,000.")}` : "";
+  const counted = say(form, "%(number)s of 2,000 characters.", { number: length }) + more;
   limit.textContent = length < COUNTED_FROM ? limitAtRest : counted;
   if (rest && length > 4000) rest.hidden = true;
 }
@@ -185,7 +195,7 @@ function count() {
 function setBusy(busy) {
   if (busy) form.setAttribute("aria-busy", "true");
   else form.removeAttribute("aria-busy");
-  button.textContent = busy ? "Sending…" : label;
+  button.textContent = busy ? say(form, "Sending…") : label;
 }
 
 function makeNotice() {
@@ -198,5 +208,5 @@ function makeNotice() {
 
 function asSentence(words) {
   const text = words.charAt(0).toUpperCase() + words.slice(1);
-  return /[.!?]$/.test(text) ? text : `${text}.`;
+  return /[.!?。]$/.test(text) ? text : say(form, "%(fault)s.", { fault: text });
 }

@@ -2,6 +2,7 @@
    Without this file the contents are links and the code is there to select. */
 
 const TOLD_MS = 2_000;
+const text = document.querySelector("[data-module*=post]");
 
 openContents();
 followSections();
@@ -70,15 +71,15 @@ function offerCopy(block, status) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy";
-  button.textContent = "Copy";
+  button.textContent = say(text, "Copy");
   const file = frame.closest("figure.code")?.querySelector("figcaption")?.textContent.trim();
-  button.setAttribute("aria-label", file ? `Copy ${file}` : "Copy this code");
+  button.setAttribute("aria-label", say(text, file ? "Copy %(file)s" : "Copy this code", { file }));
   button.addEventListener("click", async () => {
     const said = await copy(block);
     status.textContent = said;
     button.textContent = said;
     setTimeout(() => {
-      button.textContent = "Copy";
+      button.textContent = say(text, "Copy");
       status.textContent = "";
     }, TOLD_MS);
   });
@@ -96,9 +97,9 @@ function wrap(block) {
 async function copy(block) {
   try {
     await navigator.clipboard.writeText(textOf(block));
-    return "Copied";
+    return say(text, "Copied");
   } catch {
-    return "Not copied";
+    return say(text, "Not copied");
   }
 }
 

@@ -17,6 +17,7 @@ const pages = document.getElementById("search-pages");
 const pageSize = Number(form.dataset.pageSize);
 const siteTitle = document.title.slice(document.title.lastIndexOf(" · "));
 const heading = document.querySelector("h1");
+const { lang } = document.documentElement;
 
 let shown = wordsOf(location); // what the results on the page are for
 let isSettled = shown !== ""; // whether to go back must lead to these words again
@@ -75,7 +76,7 @@ async function ask() {
   } catch (fault) {
     if (turn.signal.aborted && turn.signal.reason !== LATE) return null; // others are asked for
     shown = null;
-    tell(fault.sentence ?? "The connection failed: try again.");
+    tell(fault.sentence ?? say(form, "The connection failed: try again."));
     return null;
   } finally {
     clearTimeout(late);
@@ -91,8 +92,10 @@ async function find(words, signal) {
 
 function refusal(answer) {
   const seconds = Number(answer.headers.get("Retry-After"));
-  const when = seconds ? `in ${seconds} second${seconds === 1 ? "" : "s"}` : "later";
-  return `${answer.status === 429 ? "Too many searches from here" : "The search failed"}: try again ${when}.`;
+  const style = { style: "unit", unit: "second", unitDisplay: "long" };
+  const time = new Intl.NumberFormat(lang, style).format(seconds);
+  const fault = answer.status === 429 ? "Too many searches from here" : "The search failed";
+  return say(form, `${fault}: try again ${seconds ? "in %(time)s" : "later"}.`, { time });
 }
 
 function show(words, { count, suggestion, results }) {
@@ -113,7 +116,7 @@ function settle(words) {
   }
   isSettled = false;
   shown = words;
-  heading.textContent = words ? `Search: ${words}` : "Search";
+  heading.textContent = say(form, words ? "Search: %(words)s" : "Search", { words });
   document.title = heading.textContent + siteTitle;
 }
 
@@ -124,25 +127,30 @@ function tell(sentence) {
 
 function counted(count, listed) {
   const near = count < pageSize ? Math.max(0, listed - count) : 0;
-  const more = near ? `; ${near}${count ? " more" : ""} ${near === 1 ? "comes" : "come"} near` : "";
-  if (count === 0) return `No post has all of these words${more}.`;
-  if (count === 1) return `1 post has these words${more}.`;
-  return `${count.toLocaleString("en")} posts have these words, best first${more}.`;
+  const forms = ["post has these words", "posts have these words, best first"];
+  const found = count
+    ? say(form, forms.map((each) => `%(number)s ${each}`), { number: count })
+    : say(form, "No post has all of these words");
+  if (!near) return say(form, "%(found)s.", { found });
+  const nearer = ["comes near", "come near"].map((each) => `%(number)s ${count ? "more " : ""}${each}`);
+  return say(form, "%(found)s; %(near)s.", { found, near: say(form, nearer, { number: near }) });
 }
 
 function suggest(words) {
   const address = `${form.getAttribute("action")}?${new URLSearchParams({ q: words })}`;
-  return ["Did you mean ", make("a", { href: address }, words), "?"];
+  const [before, after] = say(form, "Did you mean %(words)s?", { words: "\0" }).split("\0");
+  return [before, make("a", { href: address }, words), after];
 }
 
 function entry(post) {
   const published = new Date(post.published_at);
-  const day = published.toLocaleDateString("en-GB", {
+  const day = published.toLocaleDateString(/^en\b/.test(lang) ? "en-GB" : lang, {
     day: "numeric",
     month: "long",
     year: "numeric",
     timeZone: "UTC",
   });
+  const minutes = String(post.reading_minutes);
   const tags = post.tags.map((tag) => make("li", {}, make("bdi", {}, tag)));
   return make(
     "li",
@@ -153,7 +161,7 @@ function entry(post) {
       { class: "shoulder small" },
       make("time", { datetime: post.published_at }, day.replace(" ", "\u00a0")),
       " ",
-      make("span", {}, `${post.reading_minutes}\u00a0min`),
+      make("span", {}, say(form, "%(minutes)s&nbsp;min", { minutes }).replace("&nbsp;", "\u00a0")),
     ),
     make("p", { class: "snippet", dir: "auto" }, ...marked(post.snippet)),
     ...(tags.length ? [make("ul", { class: "tag-list" }, ...tags)] : []),
@@ -171,10 +179,11 @@ function pathOf(address) {
 
 function onward(words, count) {
   const next = `${form.getAttribute("action")}?${new URLSearchParams({ q: words, page: 2 })}`;
-  const place = `Page 1 of ${Math.ceil(count / pageSize)}`;
-  const more = make("a", { rel: "next", href: next }, "More matches");
+  const pagesCount = String(Math.ceil(count / pageSize));
+  const place = say(form, "Page %(number)s of %(count)s", { number: "1", count: pagesCount });
+  const more = make("a", { rel: "next", href: next }, say(form, "More matches"));
   const items = make("ul", {}, make("li", {}, place), make("li", {}, more));
-  return make("nav", { class: "leaf pagination", "aria-label": "Pages" }, items);
+  return make("nav", { class: "leaf pagination", "aria-label": say(form, "Pages") }, items);
 }
 
 function make(tag, attributes, ...children) {
