@@ -263,7 +263,9 @@ class MailTemplates:
         wrong = set(values) ^ set(message_type.values)
         if wrong:
             raise TypeError(f"{name}: missing or unknown values: {', '.join(sorted(wrong))}")
-        given = {**values, "site_language": language if message_type.to_visitor else ENGLISH}
+        # Those within a sentence are not seen by `finalize`.
+        given = {name: one_line(e) if isinstance(e, str) else e for name, e in values.items()}
+        given["site_language"] = language if message_type.to_visitor else ENGLISH
         if message_type.unsubscribable:
             if unsubscribe_url is None:
                 raise ValueError(f"{name}: needs an address to unsubscribe at")
