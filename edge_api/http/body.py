@@ -118,9 +118,9 @@ async def _collect(request: Request, max_bytes: int, too_large: str) -> bytes:
     return bytes(chunks)
 
 
-def _too_large(max_bytes: int, sentence: str) -> Problem:
+def _too_large(max_bytes: int, message: str) -> Problem:
     usual = sentence("The body is larger than %(size)s KiB", size=max_bytes // 1024)
-    return Problem("too_large", sentence or usual, headers=_CLOSE)
+    return Problem("too_large", message or usual, headers=_CLOSE)
 
 
 def check_media_type(request: Request, body: Body[Any]) -> None:

@@ -62,7 +62,7 @@ class EdgePages:
     def say(self, text: str) -> str:
         """Return a sentence in the language of the current build; in English without one."""
         try:
-            return str(read_language(self._builds.site().folder).say(text))
+            return read_language(self._builds.site().folder).say(text)
         except (Problem, OSError):
             return text
 
@@ -84,7 +84,7 @@ def _render(
     """Return a page: a frame with `texts` at its placeholders, and a template in it."""
     content, shell = _fill(folder, template, values, folder / TEMPLATES_FOLDER / frame)
     for placeholder, text in texts.items():
-        shell = shell.replace(placeholder, escape(str(read_language(folder).say(text))))
+        shell = shell.replace(placeholder, escape(read_language(folder).say(text)))
     before, _, after = shell.partition(SHELL_CONTENT)
     return f"{before}{content}{after}".encode()
 

@@ -152,7 +152,7 @@ async def _error_page(service: Service, problem: Problem) -> HtmlResult:
     return await _notice(service, problem.status, sentences)
 
 
-async def _notice(service: Service, status: int, sentences: list[str], **more: Any) -> HtmlResult:
+async def _notice(service: Service, status: int, sentences: Sequence[str], **more: Any) -> HtmlResult:
     body = await service.pages.render(
         "notice", sentence("This cannot be allowed"), sentences=sentences, **more
     )

@@ -6,12 +6,15 @@ Babel is imported only for languages other than English.
 """
 
 import io
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from gettext import GNUTranslations, NullTranslations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from babel.messages import Catalog
@@ -30,10 +33,9 @@ class Sentence(str):
     It is what it reads as in English, so that logs and the API need no language.
     """
 
-    __slots__ = ("forms", "number", "values")
-    forms: tuple[str, ...]
-    number: int
-    values: Mapping[str, object]
+    __slots__ = ("parts",)
+    parts: tuple[tuple[str, ...], int, Mapping[str, object]]
+    """The English forms, the singular first; the number that chooses one; values to put in."""
 
 
 def sentence(text: str, /, **values: object) -> Sentence:
@@ -45,63 +47,40 @@ def counted(one: str, many: str, number: int, /, **values: object) -> Sentence:
     """Return the sentence for a number, in the singular or the plural."""
     forms = (one, many) if many else (one,)
     made = Sentence(ENGLISH.fill(forms[number != 1 and bool(many)], values))
-    made.forms, made.number, made.values = forms, number, values
+    made.parts = forms, number, values
     return made
 
 
 @dataclass(frozen=True)
 class Language:
-    """A language with its catalogue; `code` is a BCP 47 tag."""
+    """A language: its sentences, and how it writes numbers and days."""
 
     code: str = "en"
-    catalogue: NullTranslations = field(default_factory=NullTranslations, compare=False, repr=False)
-    compiled: bytes = field(default=b"", repr=False)
+    """BCP 47 tag."""
+    catalogue: NullTranslations = field(default_factory=NullTranslations)
+    compiled: bytes = b""
     """The catalogue as an MO file; empty: none."""
+    number: Callable[[int], str] = "{:,}".format
+    day: Callable[[date], str] = "{0.day} {0:%B %Y}".format
+    short_day: Callable[[date], str] = "{0.day} {0:%b}".format
+    """Without its year."""
 
-    @property
-    def is_english(self) -> bool:
-        """Whether numbers and dates are written as in English."""
-        return self.code.lower().partition("-")[0] in {"en", ""} or self._locale is None
-
-    @property
-    def _locale(self) -> Any:
-        from babel import Locale, UnknownLocaleError  # noqa: PLC0415  not for English
-
-        try:
-            return Locale.parse(self.code.replace("_", "-"), sep="-")
-        except (ValueError, UnknownLocaleError):
-            return None
+    def find(self, forms: tuple[str, ...], number: int) -> str:
+        """Return the translation of a sentence, or of the one of its forms for a number."""
+        if forms[1:]:
+            return self.catalogue.ngettext(forms[0], forms[1], number)
+        return self.catalogue.gettext(forms[0])
 
     def fill(self, text: str, values: Mapping[str, object]) -> str:
         """Return the text with values that are said in this language."""
         return text % {name: self.say(value) for name, value in values.items()} if values else text
 
-    def say(self, value: object) -> object:
-        """Return a sentence or a number in this language, and any other value as it is."""
+    def say(self, value: object) -> str:
+        """Return a sentence or a number in this language, and any other text as it is."""
         if isinstance(value, Sentence):
-            one, *more = value.forms
-            find = self.catalogue.ngettext
-            found = find(one, *more, value.number) if more else self.catalogue.gettext(one)
-            return self.fill(found, value.values)
-        return self.number(value) if type(value) is int else value
-
-    def number(self, value: int) -> str:
-        """Return a number with its thousands apart."""
-        if self.is_english:
-            return f"{value:,}"
-        from babel.numbers import format_decimal  # noqa: PLC0415
-
-        return format_decimal(value, locale=self._locale)
-
-    def day(self, value: date, *, short: bool = False) -> str:
-        """Return a day; a short one is without its year."""
-        if self.is_english:
-            return f"{value.day} {value:%b}" if short else f"{value.day} {value:%B %Y}"
-        from babel.dates import format_date, format_skeleton  # noqa: PLC0415
-
-        if short:
-            return format_skeleton("MMMd", value, locale=self._locale)
-        return format_date(value, "long", locale=self._locale)
+            forms, number, values = value.parts
+            return self.fill(self.find(forms, number), values)
+        return self.number(value) if isinstance(value, int) else str(value)
 
     def instant(self, value: str | datetime) -> str:
         """Return a day and a time of UTC."""
@@ -114,9 +93,23 @@ ENGLISH: Final = Language()
 
 
 def load_language(code: str, compiled: bytes) -> Language:
-    """Return a language with its compiled catalogue, which may be empty."""
-    catalogue = GNUTranslations(io.BytesIO(compiled)) if compiled else NullTranslations()
-    return Language(code, catalogue, compiled)
+    """Return a language with its compiled catalogue, which may be empty.
+
+    One that Babel does not know writes numbers and days as English does.
+    """
+    found = Language(code, GNUTranslations(io.BytesIO(compiled)), compiled) if compiled else ENGLISH
+    if not re.fullmatch("(?i)en([-_].*)?", code):
+        from babel import Locale, UnknownLocaleError, dates, numbers  # noqa: PLC0415  slow
+
+        with suppress(ValueError, UnknownLocaleError):
+            locale = Locale.parse(code.replace("_", "-"), sep="-")
+            found = replace(
+                found,
+                number=partial(numbers.format_decimal, locale=locale),
+                day=partial(dates.format_date, format="long", locale=locale),
+                short_day=partial(dates.format_skeleton, "MMMd", locale=locale),
+            )
+    return replace(found, code=code)
 
 
 def compile_catalogue(code: str, folders: Iterable[Path]) -> bytes:
@@ -128,18 +121,16 @@ def compile_catalogue(code: str, folders: Iterable[Path]) -> bytes:
     whole = code.replace("-", "_")
     names = dict.fromkeys((whole, whole.partition("_")[0]))
     places = [folder / name / CATALOGUE for folder in folders for name in names]
-    catalogues = [_read_catalogue(each) for each in places if each.is_file()]
-    if not catalogues:
-        return b""
-    from babel.messages.mofile import write_mo  # noqa: PLC0415  not for English
+    file, found = io.BytesIO(), [_read_catalogue(each) for each in places if each.is_file()]
+    if found:
+        from babel.messages.mofile import write_mo  # noqa: PLC0415  not for English
 
-    *others, base = catalogues
-    for message in (each for other in reversed(others) for each in other):
-        if message.id and message.string and not message.fuzzy:
-            base.delete(message.id)
-            base[message.id] = message
-    file = io.BytesIO()
-    write_mo(file, base)
+        *others, base = found
+        for message in (each for other in reversed(others) for each in other):
+            if message.id and message.string and not message.fuzzy:
+                base.delete(message.id)
+                base[message.id] = message
+        write_mo(file, base)
     return file.getvalue()
 
 
@@ -149,14 +140,13 @@ def _read_catalogue(path: Path) -> "Catalog":
     try:
         with path.open("rb") as file:
             found = read_po(file, abort_invalid=True)
-        found.creation_date = found.revision_date = datetime(2026, 1, 1, tzinfo=UTC)
         faults = [(each.lineno, why) for each in found if each.string for why in each.check(found)]
-    except PoFileError as error:
-        faults = [(error.lineno, error)]
-    except (ValueError, LookupError) as error:  # its encoding, or what its head says
-        faults = [(1, error)]
-    if faults:
-        raise ValueError(f"{path}:{faults[0][0]}: {faults[0][1]}; fix the catalogue")
+    except (PoFileError, ValueError, LookupError) as error:  # or its encoding, or its head
+        raise ValueError(f"{path}:{getattr(error, 'lineno', 1)}: {error}; fix it") from error
+    for line, why in faults:
+        raise ValueError(f"{path}:{line}: {why}; fix the catalogue")
+    # Else the same catalogue would be another file a minute later.
+    found.creation_date = found.revision_date = datetime(2026, 1, 1, tzinfo=UTC)
     return found
 
 

@@ -5,7 +5,6 @@ is the `site_language` that each is given.
 """
 
 import json
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -54,7 +53,7 @@ def open_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> E
 def equip(environment: Environment) -> None:
     """Give templates `{% trans %}`, `_()` and filters that follow their `site_language`."""
     environment.add_extension("jinja2.ext.i18n")
-    environment.install_gettext_callables(  # type: ignore[attr-defined]  of the extension
+    environment.install_gettext_callables(  # type: ignore[attr-defined]
         pass_context(lambda context, text: _language(context).catalogue.gettext(text)),
         pass_context(lambda context, *forms: _language(context).catalogue.ngettext(*forms)),
         newstyle=True,
@@ -64,10 +63,8 @@ def equip(environment: Environment) -> None:
     )
     environment.filters.update(
         say=say,
-        show_day=pass_context(lambda context, day: _join(_language(context).day(day))),
-        show_short_day=pass_context(
-            lambda context, day: _join(_language(context).day(day, short=True))
-        ),
+        show_day=pass_context(lambda context, day: _keep(_language(context).day(day))),
+        show_short_day=pass_context(lambda context, day: _keep(_language(context).short_day(day))),
         show_number=pass_context(lambda context, number: _language(context).number(number)),
         instant=pass_context(lambda context, instant: _language(context).instant(instant)),
         text_direction=text_direction,
@@ -86,30 +83,31 @@ def say(context: Context, value: object) -> object:
     return _language(context).say(value) if isinstance(value, Sentence) else value
 
 
-def _join(day: str) -> Markup:
+def _keep(day: str) -> Markup:
     """Return a day whose number stays on the line of its month."""
     return Markup(str(escape(day)).replace(" ", "&nbsp;", 1))  # noqa: S704  escaped
 
 
 @pass_context
-def _mark_foreign(context: Context, code: str) -> Markup:
+def _mark_foreign(context: Context, code: str) -> Markup | str:
     """Return the attributes of a text in a language that is not the site's."""
-    if not code or code == _language(context).code:
-        return Markup()
-    return Markup(' lang="{}" dir="{}"').format(code, text_direction(code))
+    direction = text_direction(code)
+    is_own = code in {"", _language(context).code}
+    return "" if is_own else Markup(' lang="{}" dir="{}"').format(code, direction)
 
 
 @pass_context
-def _script_words(context: Context, *sentences: Sentence) -> Markup:
+def _script_words(context: Context, *sentences: Sentence) -> Markup | str:
     """Return the attribute with sentences for a script; nothing where these are English.
 
     A sentence with a plural comes as a list, with the form for each of the numbers `_SAMPLES`.
     """
-    catalogue, words = _language(context).catalogue, dict[str, str | Sequence[object]]()
-    for each in sentences:
-        *first, last = each.forms
-        found = [(n, catalogue.ngettext(*first, last, n)) for n in _SAMPLES] if first else []
-        words[last] = found or catalogue.gettext(last)
-    if not _language(context).compiled:
-        return Markup()
-    return Markup(' data-words="{}"').format(json.dumps(words, ensure_ascii=False))
+    language = _language(context)
+    words = {
+        forms[-1]: [(number, language.find(forms, number)) for number in _SAMPLES]
+        if forms[1:]
+        else language.find(forms, 1)
+        for forms, *_ in (each.parts for each in sentences)
+    }
+    said = json.dumps(words, ensure_ascii=False)
+    return Markup(' data-words="{}"').format(said) if language.compiled else ""

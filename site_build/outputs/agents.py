@@ -292,7 +292,7 @@ def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
 def render_opensearch(identity: Identity) -> str:
     """Return what lets a browser search the site from its own field (OpenSearch 1.1)."""
     name, url = escape(identity.name[:16]), escape(f"{identity.url}{paths.SEARCH}")
-    said = str(identity.language.say(sentence("Search %(site)s", site=identity.name)))
+    said = identity.language.say(sentence("Search %(site)s", site=identity.name))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">\n'

@@ -54,14 +54,14 @@ class Channel:
     def describe(self) -> str:
         """Say what the site is, and how much of it the feed holds."""
         given = {"tag": self.tag, "number": str(self.total), "most": str(self.most)}
-        all_posts = sentence("All posts, in full.")
-        newest = sentence("The newest %(most)s of %(number)s posts, in full.", **given)
-        if self.tag:
-            all_posts = sentence("All posts tagged %(tag)s, in full.", **given)
-            newest = sentence(
-                "The newest %(most)s of %(number)s posts tagged %(tag)s, in full.", **given
-            )
-        extent = self.identity.language.say(all_posts if self.total <= self.most else newest)
+        extents = (
+            sentence("The newest %(most)s of %(number)s posts, in full.", **given),
+            sentence("All posts, in full."),
+            sentence("The newest %(most)s of %(number)s posts tagged %(tag)s, in full.", **given),
+            sentence("All posts tagged %(tag)s, in full.", **given),
+        )
+        chosen = extents[2 * bool(self.tag) + (self.total <= self.most)]
+        extent = self.identity.language.say(chosen)
         return f"{self.identity.description} {extent}".strip()
 
 

@@ -177,8 +177,8 @@ def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
         (sentence("About"), found.get("about")),
         (sentence("Contact"), found.get("contact")),
     )
-    links = [(str(say(label)), f"/{address}") for label, address in made if address is not None]
-    return [*links, *(settings.get("MENUITEMS") or ()), (str(say(sentence("Search"))), SEARCH)]
+    links = [(say(label), f"/{address}") for label, address in made if address is not None]
+    return [*links, *(settings.get("MENUITEMS") or ()), (say(sentence("Search")), SEARCH)]
 
 
 def _add_fallback_templates(environment: Environment) -> None:
