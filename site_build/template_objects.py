@@ -32,6 +32,7 @@ from site_build.content.document import NOT_PROSE
 from site_build.content.sources import Texts
 from site_build.images.encode import WIDEST
 from site_build.images.responsive import COLUMN, ImageSet
+from site_build.markup.convert import say_words
 from site_build.markup.sidenotes import add_sidenotes
 from site_build.site import UNDATED, Document, Part, split_authors
 
@@ -209,7 +210,8 @@ class _Light:
         html = self._texts.read(self.document).conversion.html
         address, path = self.document.address, self.source_path
         column = WIDEST if dict(self.document.extra).get("layout") == "pictures" else COLUMN
-        return self._gallery.make_responsive(html, address, path, column=column if opens else 0)
+        dressed = self._gallery.make_responsive(html, address, path, column=column if opens else 0)
+        return say_words(dressed, self._texts.dialect.words)
 
     @property
     def _content(self) -> str:

@@ -152,7 +152,9 @@ async def _error_page(service: Service, problem: Problem) -> HtmlResult:
     return await _notice(service, problem.status, sentences)
 
 
-async def _notice(service: Service, status: int, sentences: Sequence[str], **more: Any) -> HtmlResult:
+async def _notice(
+    service: Service, status: int, sentences: Sequence[str], **more: Any
+) -> HtmlResult:
     body = await service.pages.render(
         "notice", sentence("This cannot be allowed"), sentences=sentences, **more
     )

@@ -136,16 +136,17 @@ class Consents:
     async def _client(self, client_id: str | None) -> Client:
         if not client_id:
             raise Problem("invalid", sentence("The address names no client: client_id is missing"))
-        client, message = None, sentence("No client is known by that client_id")
+        unknown = Problem("forbidden", sentence("No client is known by that client_id"))
+        client = None
         try:
             client = await self._find(client_id)
         except Problem as problem:
             if problem.code != "invalid":
                 raise
-            message = problem.message
+            unknown = Problem("forbidden", problem.message)
         if client is None:
             await self.audit_refusal(None)
-            raise Problem("forbidden", message)
+            raise unknown
         return client
 
     async def _grant(self, request: ConsentRequest, owner: Actor, scopes: tuple[str, ...]) -> str:

@@ -21,7 +21,7 @@ from site_build.addresses import CONTACT_THANKS, HOUSE, MISSING, Addresses, Sour
 from site_build.build.fingerprint import HOUSE_THEME
 from site_build.content.front_matter import KEYS
 from site_build.errors import BuildError
-from site_build.markup.convert import Converter, Dialect
+from site_build.markup.convert import WORDS, Converter, Dialect
 from site_build.site import Identity
 from site_build.template_objects import Article
 
@@ -244,12 +244,14 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
 def read_dialect(settings: Mapping[str, Any]) -> Dialect:
     """Return how texts are read, with the extensions that MARKDOWN names; raises BuildError."""
     said, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
+    language = _read_language(settings)
+    words = tuple((str(each), language.say(each)) for each in WORDS) if language.compiled else ()
     if said == DEFAULTS["MARKDOWN"]:
-        return Dialect(url, rules=rules)
+        return Dialect(url, rules=rules, words=words)
     options = said.get("extension_configs", {})
     names = dict.fromkeys([*said.get("extensions", []), *options])
     try:
-        dialect = Dialect(url, tuple(names), json.dumps(options), rules)
+        dialect = Dialect(url, tuple(names), json.dumps(options), rules, words)
         Converter(dialect)
     except (TypeError, ImportError, AttributeError, KeyError, ValueError) as error:
         raise BuildError(f"MARKDOWN of {SETTINGS_FILE.name} cannot be used: {error}") from error
