@@ -142,7 +142,7 @@ def _read_catalogue(path: Path) -> "Catalog":
             found = read_po(file, abort_invalid=True)
         faults = [(each.lineno, why) for each in found if each.string for why in each.check(found)]
     except (PoFileError, ValueError, LookupError) as error:  # or its encoding, or its head
-        raise ValueError(f"{path}:{getattr(error, 'lineno', 1)}: {error}; fix it") from error
+        raise ValueError(f"{path}:{getattr(error, 'lineno', 0) + 1}: {error}; fix it") from error
     for line, why in faults:
         raise ValueError(f"{path}:{line}: {why}; fix the catalogue")
     # Else the same catalogue would be another file a minute later.

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from babel.messages import Catalog
@@ -37,7 +38,7 @@ def read(path: Path) -> Catalog:
         return read_po(file)
 
 
-def list_forms(texts: str | tuple[str, ...] | list[str]) -> list[str]:
+def list_forms(texts: Any) -> list[str]:
     """Return the forms of a sentence or of its translation."""
     return [texts] if isinstance(texts, str) else list(texts)
 
@@ -45,7 +46,7 @@ def list_forms(texts: str | tuple[str, ...] | list[str]) -> list[str]:
 def test_the_template_has_every_sentence() -> None:
     """What translators start from is what the sources say; `docs/translating.md` makes it anew."""
     with (LOCALE / "babel.cfg").open(encoding="utf-8") as file:
-        methods, options = parse_mapping_cfg(file)
+        methods, options = parse_mapping_cfg(file)  # type: ignore[no-untyped-call]
     found = extract_from_dir(ROOT, methods, options, KEYWORDS)
     said = {tuple(list_forms(text)) for _, _, text, _, _ in found}
     kept = {tuple(list_forms(each.id)) for each in read(LOCALE / "messages.pot") if each.id}
@@ -98,7 +99,7 @@ def test_a_theme_goes_before(tmp_path: Path) -> None:
     [
         ('msgid "Dark page"\nmsgstr "Dunkel"\nDunkel\n', 8),
         ('msgid "%(number)s post"\nmsgstr "%(nummer)s Beitrag"\n', 6),
-        ("msgid", 5),
+        ("msgid", 6),
     ],
 )
 def test_a_broken_catalogue_is_named(tmp_path: Path, text: str, line: int) -> None:

@@ -5,9 +5,10 @@
 const PATIENCE_MS = 30_000;
 
 const form = document.getElementById("contact-form");
-const UNSENT = say(form, "Nothing was sent yet. Please fix what is marked below and send again.");
+const words = JSON.parse(form.dataset.words ?? "{}");
+const { lang } = document.documentElement;
+const UNSENT = say("Nothing was sent yet. Please fix what is marked below and send again.");
 const UNKNOWN = say(
-  form,
   "The connection failed, so it is not certain that your message arrived. " +
     "What you typed is still here. Send it again: it is taken once, however often it is sent.",
 );
@@ -116,18 +117,17 @@ async function refusal(answer) {
   const seconds = Number(answer.headers.get("Retry-After"));
   const sentence =
     answer.status === 429
-      ? say(form, "Too many messages were sent from here")
+      ? say("Too many messages were sent from here")
       : await errorOf(answer);
   if (!seconds) return sentence;
   const values = { fault: sentence, time: inWords(seconds) };
-  return say(form, "%(fault)s. Try again in %(time)s; what you typed stays here", values);
+  return say("%(fault)s. Try again in %(time)s; what you typed stays here", values);
 }
 
 async function errorOf(answer) {
   const body = await answer.json().catch(() => ({}));
   // Without an error it was not the service that answered, but what stands before it.
   const unheard = say(
-    form,
     "The message was not taken (status %(status)s). What you typed is still here",
     { status: String(answer.status) },
   );
@@ -142,7 +142,7 @@ function inWords(seconds) {
         ? [Math.ceil(seconds / 60), "minute"]
         : [Math.ceil(seconds / 3600), "hour"];
   const style = { style: "unit", unit, unitDisplay: "long" };
-  return new Intl.NumberFormat(document.documentElement.lang, style).format(count);
+  return new Intl.NumberFormat(lang, style).format(count);
 }
 
 /* Shows what the service said: faults that it names a field for at that field, others above. */
@@ -185,17 +185,23 @@ function clear(field) {
 /* Counts as the service does: code points of the trimmed text, composed. */
 function count() {
   const { length } = [...message.value.trim().normalize("NFC")];
-  const more = length > 4000 ? ` ${say(form, "Two messages hold 4,000.")}` : "";
-  const counted = say(form, "%(number)s of 2,000 characters.", { number: length }) + more;
+  const more = length > 4000 ? ` ${say("Two messages hold 4,000.")}` : "";
+  const counted = say("%(number)s of 2,000 characters.", { number: length.toLocaleString(lang) }) + more;
   limit.textContent = length < COUNTED_FROM ? limitAtRest : counted;
   if (rest && length > 4000) rest.hidden = true;
+}
+
+/* A sentence in the language of the page: the element has those that are not said in English. */
+function say(english, values = {}) {
+  const found = words[english] ?? english;
+  return found.replace(/%\((\w+)\)s/g, (_, name) => values[name]);
 }
 
 /* The button keeps the focus while it waits, which a disabled one would lose. */
 function setBusy(busy) {
   if (busy) form.setAttribute("aria-busy", "true");
   else form.removeAttribute("aria-busy");
-  button.textContent = busy ? say(form, "Sending…") : label;
+  button.textContent = busy ? say("Sending…") : label;
 }
 
 function makeNotice() {
@@ -208,5 +214,5 @@ function makeNotice() {
 
 function asSentence(words) {
   const text = words.charAt(0).toUpperCase() + words.slice(1);
-  return /[.!?。]$/.test(text) ? text : say(form, "%(fault)s.", { fault: text });
+  return /[.!?。]$/.test(text) ? text : say("%(fault)s.", { fault: text });
 }

@@ -18,6 +18,7 @@ const pageSize = Number(form.dataset.pageSize);
 const siteTitle = document.title.slice(document.title.lastIndexOf(" · "));
 const heading = document.querySelector("h1");
 const { lang } = document.documentElement;
+const sentences = JSON.parse(form.dataset.words ?? "{}");
 
 let shown = wordsOf(location); // what the results on the page are for
 let isSettled = shown !== ""; // whether to go back must lead to these words again
@@ -76,7 +77,7 @@ async function ask() {
   } catch (fault) {
     if (turn.signal.aborted && turn.signal.reason !== LATE) return null; // others are asked for
     shown = null;
-    tell(fault.sentence ?? say(form, "The connection failed: try again."));
+    tell(fault.sentence ?? say("The connection failed: try again."));
     return null;
   } finally {
     clearTimeout(late);
@@ -95,7 +96,7 @@ function refusal(answer) {
   const style = { style: "unit", unit: "second", unitDisplay: "long" };
   const time = new Intl.NumberFormat(lang, style).format(seconds);
   const fault = answer.status === 429 ? "Too many searches from here" : "The search failed";
-  return say(form, `${fault}: try again ${seconds ? "in %(time)s" : "later"}.`, { time });
+  return say(`${fault}: try again ${seconds ? "in %(time)s" : "later"}.`, { time });
 }
 
 function show(words, { count, suggestion, results }) {
@@ -116,7 +117,7 @@ function settle(words) {
   }
   isSettled = false;
   shown = words;
-  heading.textContent = say(form, words ? "Search: %(words)s" : "Search", { words });
+  heading.textContent = say(words ? "Search: %(words)s" : "Search", { words });
   document.title = heading.textContent + siteTitle;
 }
 
@@ -129,16 +130,16 @@ function counted(count, listed) {
   const near = count < pageSize ? Math.max(0, listed - count) : 0;
   const forms = ["post has these words", "posts have these words, best first"];
   const found = count
-    ? say(form, forms.map((each) => `%(number)s ${each}`), { number: count })
-    : say(form, "No post has all of these words");
-  if (!near) return say(form, "%(found)s.", { found });
+    ? say(forms.map((each) => `%(number)s ${each}`), { number: count })
+    : say("No post has all of these words");
+  if (!near) return say("%(found)s.", { found });
   const nearer = ["comes near", "come near"].map((each) => `%(number)s ${count ? "more " : ""}${each}`);
-  return say(form, "%(found)s; %(near)s.", { found, near: say(form, nearer, { number: near }) });
+  return say("%(found)s; %(near)s.", { found, near: say(nearer, { number: near }) });
 }
 
 function suggest(words) {
   const address = `${form.getAttribute("action")}?${new URLSearchParams({ q: words })}`;
-  const [before, after] = say(form, "Did you mean %(words)s?", { words: "\0" }).split("\0");
+  const [before, after] = say("Did you mean %(words)s?", { words: "\0" }).split("\0");
   return [before, make("a", { href: address }, words), after];
 }
 
@@ -161,7 +162,7 @@ function entry(post) {
       { class: "shoulder small" },
       make("time", { datetime: post.published_at }, day.replace(" ", "\u00a0")),
       " ",
-      make("span", {}, say(form, "%(minutes)s&nbsp;min", { minutes }).replace("&nbsp;", "\u00a0")),
+      make("span", {}, say("%(minutes)s&nbsp;min", { minutes }).replace("&nbsp;", "\u00a0")),
     ),
     make("p", { class: "snippet", dir: "auto" }, ...marked(post.snippet)),
     ...(tags.length ? [make("ul", { class: "tag-list" }, ...tags)] : []),
@@ -180,10 +181,10 @@ function pathOf(address) {
 function onward(words, count) {
   const next = `${form.getAttribute("action")}?${new URLSearchParams({ q: words, page: 2 })}`;
   const pagesCount = String(Math.ceil(count / pageSize));
-  const place = say(form, "Page %(number)s of %(count)s", { number: "1", count: pagesCount });
-  const more = make("a", { rel: "next", href: next }, say(form, "More matches"));
+  const place = say("Page %(number)s of %(count)s", { number: "1", count: pagesCount });
+  const more = make("a", { rel: "next", href: next }, say("More matches"));
   const items = make("ul", {}, make("li", {}, place), make("li", {}, more));
-  return make("nav", { class: "leaf pagination", "aria-label": say(form, "Pages") }, items);
+  return make("nav", { class: "leaf pagination", "aria-label": say("Pages") }, items);
 }
 
 function make(tag, attributes, ...children) {
@@ -191,6 +192,21 @@ function make(tag, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
+}
+
+/* A sentence in the language of the page; of one with a number its two English forms are asked for.
+   The form has those that are not said in English, with each form that a number may need. */
+function say(english, values = {}) {
+  const [one, many = one] = [english].flat();
+  const own = sentences[many];
+  const { number } = values;
+  const rules = new Intl.PluralRules(lang);
+  const found = Array.isArray(own)
+    ? own.find(([each]) => rules.select(each) === rules.select(number))[1]
+    : own;
+  return (found ?? (number === 1 ? one : many)).replace(/%\((\w+)\)s/g, (_, name) =>
+    typeof values[name] === "number" ? values[name].toLocaleString(lang) : values[name],
+  );
 }
 
 /* What an agent of the browser is given: data, without the marks that are for eyes. */
