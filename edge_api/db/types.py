@@ -21,8 +21,6 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from edge_api.schema.sentences import sentence
-
 
 class ColumnType(StrEnum):
     """The type of a column."""
@@ -128,9 +126,9 @@ def parse_integer(text: str) -> int:
 def refuse_nul(text: str) -> str:
     """Return `text`, which no engine can store with a NUL in it. Raises ValueError."""
     if "\x00" in text:
-        raise ValueError(sentence("must not contain NUL"))
+        raise ValueError("must not contain NUL")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError(sentence("must be valid Unicode, without lone surrogates"))
+        raise ValueError("must be valid Unicode, without lone surrogates")
     return text
 
 

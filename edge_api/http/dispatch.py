@@ -38,7 +38,6 @@ from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.negotiation import prefers_json
 from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
-from edge_api.schema.sentences import sentence
 
 API_PREFIX = "/api/"
 
@@ -215,7 +214,7 @@ class App:
         if request.method in ("GET", "HEAD") and self._routes.find(to):
             headers = (("Location", to.raw_path_qs), ("Cache-Control", NO_STORE), *PRIVATE_HEADERS)
             return PreparedResponse(301, headers)
-        raise Problem("not_found", sentence("There is no page at this address"), headers=NOINDEX)
+        raise Problem("not_found", "There is no page at this address", headers=NOINDEX)
 
     async def _on_error(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
         problem.headers = move_limit_headers(request, problem.headers)

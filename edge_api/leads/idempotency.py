@@ -20,7 +20,6 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Query, Store, find_row
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
-from edge_api.schema.sentences import sentence
 
 WAIT_SECONDS: Final = 5.0  # how long a repeated request waits for the first one
 
@@ -47,9 +46,7 @@ def identify_request(secret: bytes, scope: str, key: str, request: bytes) -> Ide
     Its id is a keyed hash, so that the store does not reveal the sender (RFC 2104).
     """
     if _KEY.fullmatch(key) is None:
-        raise Problem(
-            "invalid", sentence("Idempotency-Key: must have 1 to 255 visible ASCII characters")
-        )
+        raise Problem("invalid", "Idempotency-Key: must have 1 to 255 visible ASCII characters")
     claim_id = hmac.digest(secret, f"{scope}\n{key}".encode(), "sha256").hex()
     return IdempotentRequest(claim_id, sha256(request).hexdigest())
 

@@ -257,7 +257,8 @@ def _find_system_font(scripts: str, letters: str) -> Font | None:
         _system_fonts[scripts] = None
         with suppress(OSError, subprocess.SubprocessError):
             command = ["fc-match", "--format=%{file}", wanted]
-            data = Path(subprocess.check_output(command, text=True, timeout=10)).read_bytes()
+            file = subprocess.check_output(command, text=True, timeout=10)  # noqa: S603  no shell
+            data = Path(file).read_bytes()
             _system_fonts[scripts] = Font(data, hashlib.sha256(data).hexdigest())
     return _system_fonts[scripts]
 
@@ -343,7 +344,7 @@ def _measure(text: str, font: Font, size: int) -> float:
     return open_font(font, size).getlength(text)
 
 
-def write_line(
+def write_line(  # noqa: PLR0913, PLR0917
     sheet: Image.Image,
     place: tuple[int, int],
     text: str,

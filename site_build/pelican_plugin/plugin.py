@@ -68,6 +68,7 @@ from site_build.images.responsive import resolve
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TargetWriter, find_build
 from site_build.pelican_plugin.settings import (
+    OWN_SENTENCES,
     SETTINGS_FILE,
     identify,
     load_settings,
@@ -236,10 +237,12 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         # Templates take a boolean: the text "false" would be true to them.
         settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
         settings["ACCESS_REQUESTS"] = policy.has_access_form
+        identity = identify(settings)
+        said = SETTINGS_FILE.read_bytes() + identity.language.compiled
         style = Style(
             Path(self.theme),
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
-            fingerprint_settings(settings) + sha256(SETTINGS_FILE.read_bytes()).hexdigest(),
+            fingerprint_settings(settings) + sha256(said).hexdigest(),
             settings["DEFAULT_PAGINATION"],
             policy,
             read_budget_tiers(settings),
@@ -248,7 +251,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             # What plugins show on a page cannot be told from what the page was made of before.
             str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )
-        return identify(settings), style
+        return identity, style
 
     def execute(self, build: SiteBuild, place: Path | None = None) -> None:
         """Let Pelican do its round, writing below `place`; raises BuildError and OSError."""
@@ -322,7 +325,8 @@ def open_journal(request: Request, site_url: str) -> Journal:
 def list_sources(content: Path) -> list[Path]:
     """Return the files and folders that a build is made from; raises BuildError."""
     settings = load_settings(content)
-    folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
+    own = [OWN_SENTENCES] if OWN_SENTENCES.is_dir() else []
+    folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"], *own]
     return [content, SETTINGS_FILE, *map(Path, folders)]
 
 

@@ -33,6 +33,8 @@ _here = Path("pelicanconf.py")
 _found = _here if _here.is_file() else Path(__file__).resolve().parents[2] / _here
 SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _found).resolve()
 """The one that PELICAN_SETTINGS names, that of the current folder, or that of the repository."""
+OWN_SENTENCES = SETTINGS_FILE.parent / "locale"
+"""The catalogues of a journal, whatever its theme."""
 
 DEFAULTS: Mapping[str, Any] = of_pelican.DEFAULT_CONFIG
 REFUSED: Mapping[str, str] = {
@@ -277,9 +279,9 @@ def identify(settings: Mapping[str, Any]) -> Identity:
 
 
 def _read_language(settings: Mapping[str, Any]) -> Language:
-    """Return the site's language, of which the theme's own sentences go first; or BuildError."""
+    """Return the language; the journal's sentences go before the theme's; raises BuildError."""
     theme, code = Path(settings["THEME"]), str(settings["DEFAULT_LANG"])
-    folders = (theme / "locale", theme / "translations", HOUSE_THEME / "locale")
+    folders = (OWN_SENTENCES, theme / "locale", theme / "translations", HOUSE_THEME / "locale")
     try:
         return load_language(code, compile_catalogue(code, folders))
     except ValueError as error:

@@ -7,7 +7,6 @@ itself is Greek. So a Latin word outside the signs is one that nobody could tran
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,8 +34,7 @@ NAMES = {"API", "llms", "txt"}
 SETTINGS = """
 from site_build.default_settings import *
 SITENAME, SITESUBTITLE, AUTHOR = "Βιβλίο", "Για βιβλία.", "Άννα"
-DEFAULT_LANG, THEME, DEFAULT_PAGINATION = "eo", "theme", 2
-CATEGORY_SAVE_AS = CATEGORIES_SAVE_AS = AUTHORS_SAVE_AS = ""
+DEFAULT_LANG, DEFAULT_PAGINATION = "eo", 2
 """
 POST = """---
 title: Κείμενο {n}
@@ -91,8 +89,7 @@ class Walk:
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     """Serve a small journal in the language of signs."""
     folder = tmp_path_factory.mktemp("signs")
-    shutil.copytree(ROOT / "theme", folder / "theme")
-    place = folder / "theme" / "locale" / "eo" / "LC_MESSAGES"
+    place = folder / "locale" / "eo" / "LC_MESSAGES"
     place.mkdir(parents=True)
     with (ROOT / "theme" / "locale" / "messages.pot").open("rb") as file:
         signs = read_po(file, locale="eo")
