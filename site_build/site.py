@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from edge_api.schema.environment import read_boolean
+from edge_api.schema.sentences import ENGLISH, Language
 from site_build.addresses import HOUSE, Addresses
 from site_build.errors import BuildError
 from site_build.text import make_slug
@@ -180,6 +181,8 @@ class Identity:
     """The author's picture, by its path in the content folder; empty: none."""
     edge_image: str = ""
     """The picture on the fore-edge, likewise; empty: the newest photograph, or a landscape."""
+    language: Language = field(default=ENGLISH, repr=False, compare=False)
+    """The language with its sentences."""
 
     def absolute(self, path: str) -> str:
         """Return the absolute URL of a path of the site, in ASCII."""

@@ -32,6 +32,7 @@ from site_build.content.document import NOT_PROSE
 from site_build.content.sources import Texts
 from site_build.images.encode import WIDEST
 from site_build.images.responsive import COLUMN, ImageSet
+from site_build.markup.convert import say_words
 from site_build.markup.sidenotes import add_sidenotes
 from site_build.site import UNDATED, Document, Part, split_authors
 
@@ -65,11 +66,13 @@ class Neighbour:
     published: datetime
     updated: datetime
     tags: tuple[Tag, ...]
+    lang: str = ""
+    """BCP 47 tag; empty: the site's language."""
 
     @cached_property
     def digest(self) -> bytes:
         """Stands for all of the above."""
-        said = (self.title, self.url, self.description)
+        said = (self.title, self.url, self.description, self.lang)
         instants = (self.published.isoformat(), self.updated.isoformat())
         return make_key(*said, *instants, [(tag.name, tag.slug) for tag in self.tags])
 
@@ -111,7 +114,8 @@ def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) 
     """Return what a link to the post shows; `tags` are by every spelling of their names."""
     published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
     own = tuple(tags[name] for name in post.tags if name in tags)
-    return Neighbour(post.title, quote(post.address), post.description, published, updated, own)
+    said = post.title, quote(post.address), post.description
+    return Neighbour(*said, published, updated, own, post.lang)
 
 
 def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
@@ -206,7 +210,8 @@ class _Light:
         html = self._texts.read(self.document).conversion.html
         address, path = self.document.address, self.source_path
         column = WIDEST if dict(self.document.extra).get("layout") == "pictures" else COLUMN
-        return self._gallery.make_responsive(html, address, path, column=column if opens else 0)
+        dressed = self._gallery.make_responsive(html, address, path, column=column if opens else 0)
+        return say_words(dressed, self._texts.dialect.words)
 
     @property
     def _content(self) -> str:

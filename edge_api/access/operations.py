@@ -41,6 +41,7 @@ from edge_api.schema.paths import (
     CLAIM_CREDENTIAL,
     REQUEST_ACCESS,
 )
+from edge_api.schema.sentences import sentence
 
 _TAG: Final = "access"
 
@@ -196,7 +197,7 @@ async def submit_form(
         return await render_form_errors(service, ACCESS_FORM, request, error)
     body = await service.pages.render(
         "access_requested",
-        "Your request is filed",
+        sentence("Your request is filed"),
         claim_token=stored.claim_token,
         claim_uri=f"{service.settings.site_url}{CLAIM_CREDENTIAL}",
         credential_type=requested_type(stored.row),
@@ -216,12 +217,16 @@ async def claim_by_form(
         try:
             await service.limiter.hit("leads_attempts", request.address)
             _, keys = await service[AccessRequests].claim(token)
-            said = "" if keys else "Nobody has decided yet. Come back later, with the same token."
+            said = (
+                ""
+                if keys
+                else sentence("Nobody has decided yet. Come back later, with the same token.")
+            )
         except Problem as problem:
-            said, status = f"{problem.message}.", problem.status
+            said, status = sentence("%(fault)s.", fault=problem.message), problem.status
     body = await service.pages.render(
         "access_claim",
-        "Your credential" if keys else "Fetch your credential",
+        sentence("Your credential") if keys else sentence("Fetch your credential"),
         action=ACCESS_CLAIM_PATH,
         claim_token=token,
         said=said,

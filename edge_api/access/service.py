@@ -44,6 +44,7 @@ from edge_api.mail.queue import Outbox
 from edge_api.operation.input import HONEYPOT, SentColumns, check_form
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES, Scope
+from edge_api.schema.sentences import sentence
 
 RequestedType = Literal["api_key", "access_token", "both"]
 ANONYMOUS: Final = "anonymous"
@@ -260,7 +261,10 @@ class AccessRequests:
                 if await count_pending(self._store, self._clock()) >= MAX_PENDING:
                     raise Problem(  # noqa: TRY301  what was counted is given back below
                         "unavailable",
-                        "Too many requests for access wait for a decision: try again another day",
+                        sentence(
+                            "Too many requests for access wait for a decision: "
+                            "try again another day"
+                        ),
                         headers={"Retry-After": "3600"},
                     )
                 await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit, *mail)
@@ -288,7 +292,7 @@ class AccessRequests:
                     raise
             row = await self._find(token)
         if row["status"] == "denied":
-            raise Problem("forbidden", "This request was denied")
+            raise Problem("forbidden", sentence("This request was denied"))
         return row, await self._reissue_credentials(row, token)
 
     async def _find(self, token: str) -> Row:
@@ -298,7 +302,9 @@ class AccessRequests:
         if row is None:
             raise Problem(
                 "not_found",
-                "No request has this claim token, or it has expired: make another request",
+                sentence(
+                    "No request has this claim token, or it has expired: make another request"
+                ),
             )
         return row
 
@@ -351,8 +357,11 @@ class AccessRequests:
         if len(found) < len(secrets):
             raise Problem(
                 "conflict",
-                "The credential of this request was handed out more than ten minutes ago, or is "
-                "not valid any more: file another request, and tell us if somebody else claimed it",
+                sentence(
+                    "The credential of this request was handed out more than ten minutes ago, "
+                    "or is not valid any more: file another request, and tell us if somebody "
+                    "else claimed it"
+                ),
             )
         return tuple(IssuedKey(secret, found[hash_secret(secret)]) for secret in secrets)
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeVar
 
 from edge_api.db.problems import Problem
 from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits, read_limit
+from edge_api.schema.sentences import counted
 from edge_api.settings import Settings
 
 CounterKey = tuple[str, str]
@@ -310,7 +311,12 @@ def _admit(limit: RateLimit, decision: LimitDecision) -> Quota:
     seconds = max(1, quota.retry_after)  # it may have room again since it was asked
     raise Problem(
         "too_many_requests",
-        f"Too many requests: try again in {seconds} second{'s' if seconds > 1 else ''}",
+        counted(
+            "Too many requests: try again in %(seconds)s second",
+            "Too many requests: try again in %(seconds)s seconds",
+            seconds,
+            seconds=str(seconds),
+        ),
         headers={"Retry-After": str(seconds), **quota.headers},
     )
 

@@ -14,6 +14,7 @@ from email_validator import EmailNotValidError, ValidatedEmail, syntax, validate
 
 from edge_api.db.types import MAX_EMAIL_LENGTH
 from edge_api.schema.environment import MAX_PORT
+from edge_api.schema.sentences import sentence
 
 Security = Literal["offered", "starttls", "tls"]
 """TLS where the relay offers it; by STARTTLS or not at all; from the first octet on."""
@@ -168,7 +169,7 @@ def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
             address, check_deliverability=False, globally_deliverable=not bare_host
         )
     except EmailNotValidError:
-        raise ValueError("not a valid e-mail address") from None
+        raise ValueError(sentence("not a valid e-mail address")) from None
 
 
 @cache

@@ -11,6 +11,8 @@ from typing import Final, Literal, get_args
 
 from pydantic_core import ErrorDetails
 
+from edge_api.schema.sentences import Sentence, sentence
+
 Code = Literal[
     "invalid",
     "unauthenticated",
@@ -39,7 +41,7 @@ CANCELED: Final = "57014"  # PostgreSQL's code for a statement that was canceled
 OUTCOME_UNKNOWN: Final = "08007"  # its code for a transaction of which nobody knows how it ended
 
 _SENTENCES = {
-    "missing": "is required",
+    "missing": sentence("is required"),
     "string_type": "must be a string",
     "int_type": "must be an integer",
     "int_parsing": "must be an integer",
@@ -78,34 +80,42 @@ class ProblemKind:
 
 
 PROBLEMS: Mapping[Code, ProblemKind] = {
-    "invalid": ProblemKind(400, "The request is not valid", "PGRST100"),
+    "invalid": ProblemKind(400, sentence("The request is not valid"), "PGRST100"),
     "unauthenticated": ProblemKind(
-        401, "Missing or invalid credential", "PGRST301", "invalid_client"
+        401, sentence("Missing or invalid credential"), "PGRST301", "invalid_client"
     ),
-    "forbidden": ProblemKind(403, "Not allowed", "42501"),
-    "insufficient_scope": ProblemKind(403, "The credential lacks the scope", "42501"),
-    "table_not_allowed": ProblemKind(403, "Table not allowed", "PGRST205"),
-    "not_found": ProblemKind(404, "Not found", "PGRST125"),
-    "method_not_allowed": ProblemKind(405, "Method not allowed", "PGRST117"),
-    "not_acceptable": ProblemKind(406, "No acceptable representation", "PGRST116"),
-    "body_timeout": ProblemKind(408, "The body took longer than 10 seconds", CANCELED),
-    "conflict": ProblemKind(409, "The row exists already", "23505"),
-    "in_progress": ProblemKind(409, "The first request with this key is running", "55P03"),
-    "too_large": ProblemKind(413, "The body is too large", "54000"),
-    "unsupported_media_type": ProblemKind(415, "Send application/json", "PGRST102"),
-    "range_not_satisfiable": ProblemKind(416, "The range lies outside the file", "PGRST103"),
-    "misdirected": ProblemKind(421, "This service does not answer for this host", "PGRST100"),
+    "forbidden": ProblemKind(403, sentence("Not allowed"), "42501"),
+    "insufficient_scope": ProblemKind(403, sentence("The credential lacks the scope"), "42501"),
+    "table_not_allowed": ProblemKind(403, sentence("Table not allowed"), "PGRST205"),
+    "not_found": ProblemKind(404, sentence("Not found"), "PGRST125"),
+    "method_not_allowed": ProblemKind(405, sentence("Method not allowed"), "PGRST117"),
+    "not_acceptable": ProblemKind(406, sentence("No acceptable representation"), "PGRST116"),
+    "body_timeout": ProblemKind(408, sentence("The body took longer than 10 seconds"), CANCELED),
+    "conflict": ProblemKind(409, sentence("The row exists already"), "23505"),
+    "in_progress": ProblemKind(
+        409, sentence("The first request with this key is running"), "55P03"
+    ),
+    "too_large": ProblemKind(413, sentence("The body is too large"), "54000"),
+    "unsupported_media_type": ProblemKind(415, sentence("Send application/json"), "PGRST102"),
+    "range_not_satisfiable": ProblemKind(
+        416, sentence("The range lies outside the file"), "PGRST103"
+    ),
+    "misdirected": ProblemKind(
+        421, sentence("This service does not answer for this host"), "PGRST100"
+    ),
     "idempotency_mismatch": ProblemKind(
-        422, "This Idempotency-Key was used with another body", "PGRST102"
+        422, sentence("This Idempotency-Key was used with another body"), "PGRST102"
     ),
-    "fetch_failed": ProblemKind(422, "The document at the address could not be fetched", "08006"),
+    "fetch_failed": ProblemKind(
+        422, sentence("The document at the address could not be fetched"), "08006"
+    ),
     "too_many_requests": ProblemKind(
-        429, "Too many requests", "PGRST003", "temporarily_unavailable"
+        429, sentence("Too many requests"), "PGRST003", "temporarily_unavailable"
     ),
-    "internal": ProblemKind(500, "Internal error", "XX000", "server_error"),
-    "not_implemented": ProblemKind(501, "Unknown method", "PGRST117"),
+    "internal": ProblemKind(500, sentence("Internal error"), "XX000", "server_error"),
+    "not_implemented": ProblemKind(501, sentence("Unknown method"), "PGRST117"),
     "unavailable": ProblemKind(
-        503, "The service cannot do this now", "57P03", "temporarily_unavailable"
+        503, sentence("The service cannot do this now"), "57P03", "temporarily_unavailable"
     ),
 }
 assert set(PROBLEMS) == set(get_args(Code))  # noqa: S101  one list, stated twice for the type
@@ -162,6 +172,10 @@ def not_one_row(count: int) -> Problem:
 def format_validation_error(error: ErrorDetails) -> str:
     """Return a pydantic error as half a sentence, to follow the value's name and a colon."""
     message = _SENTENCES.get(error["type"])
+    cause = error.get("ctx", {}).get("error")
+    said = cause.args[0] if isinstance(cause, ValueError) else message
+    if isinstance(said, Sentence):  # as it is, so that it can be said in other languages
+        return said
     if message is None:
         return error["msg"][:1].lower() + error["msg"][1:]
     things = "characters" if isinstance(error["input"], str) else "items"

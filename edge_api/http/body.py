@@ -18,6 +18,7 @@ from edge_api.db.types import refuse_inexact
 from edge_api.http.response import Request, joined_header
 from edge_api.operation.model import Body, check_body
 from edge_api.operation.service import FORM
+from edge_api.schema.sentences import sentence
 
 CODINGS: Final = ("gzip", "deflate", "br")
 """Content codings that are undone when a body is read."""
@@ -48,7 +49,7 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
         raise Problem("body_timeout", headers=_CLOSE) from None
     except (HttpProcessingError, web.RequestPayloadError, *_BROKEN):
         raise Problem(
-            "invalid", "The body's transfer or content coding is broken", headers=_CLOSE
+            "invalid", sentence("The body's transfer or content coding is broken"), headers=_CLOSE
         ) from None
     except ConnectionError:  # nobody is left to read this, and it is no error of ours
         raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
@@ -101,7 +102,9 @@ def _meet_expectation(request: Request) -> None:
     if expected is None or request.transport is None:
         return
     if expected.lower() != "100-continue":
-        raise Problem("invalid", "Of expectations, only 100-continue is known", headers=_CLOSE)
+        raise Problem(
+            "invalid", sentence("Of expectations, only 100-continue is known"), headers=_CLOSE
+        )
     if request.version >= HttpVersion11:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -115,9 +118,9 @@ async def _collect(request: Request, max_bytes: int, too_large: str) -> bytes:
     return bytes(chunks)
 
 
-def _too_large(max_bytes: int, sentence: str) -> Problem:
-    usual = f"The body is larger than {max_bytes // 1024} KiB"
-    return Problem("too_large", sentence or usual, headers=_CLOSE)
+def _too_large(max_bytes: int, message: str) -> Problem:
+    usual = sentence("The body is larger than %(size)s KiB", size=max_bytes // 1024)
+    return Problem("too_large", message or usual, headers=_CLOSE)
 
 
 def check_media_type(request: Request, body: Body[Any]) -> None:
@@ -126,7 +129,10 @@ def check_media_type(request: Request, body: Body[Any]) -> None:
         return
     charset = request.charset
     if request.content_type != body.media_type or (charset and charset.lower()) not in _CHARSETS:
-        raise Problem("unsupported_media_type", f"Send the body as {body.media_type} in UTF-8")
+        raise Problem(
+            "unsupported_media_type",
+            sentence("Send the body as %(type)s in UTF-8", type=body.media_type),
+        )
 
 
 def decode(raw: bytes, body: Body[Any]) -> Any:
@@ -153,7 +159,11 @@ def read_form(raw: bytes) -> dict[str, str | list[str]]:
         )
     except ValueError:
         raise Problem(
-            "invalid", f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS} members"
+            "invalid",
+            sentence(
+                "The form is not in UTF-8, or has more than %(most)s members",
+                most=MAX_FORM_FIELDS,
+            ),
         ) from None
     return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 

@@ -34,6 +34,8 @@ from edge_api.schema.page_templates import (
     read_notes,
 )
 from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
+from edge_api.schema.sentences import sentence
+from edge_api.schema.template_language import open_environment, read_language
 
 if TYPE_CHECKING:  # which imports a renderer of Markdown
     from edge_api.operation.reference.pages import ReferencePage
@@ -57,6 +59,13 @@ class EdgePages:
         """Return the contact page with one of its forms filled in. Raises as `render`."""
         return await self._make(partial(_render_form, form=form, values=values))
 
+    def say(self, text: str) -> str:
+        """Return a sentence in the language of the current build; in English without one."""
+        try:
+            return read_language(self._builds.site().folder).say(text)
+        except (Problem, OSError):
+            return text
+
     async def _make(self, make: Callable[[Path], bytes]) -> bytes:
         """Render a page of the current build; retry once if that was replaced meanwhile."""
         for _ in range(2):
@@ -75,13 +84,13 @@ def _render(
     """Return a page: a frame with `texts` at its placeholders, and a template in it."""
     content, shell = _fill(folder, template, values, folder / TEMPLATES_FOLDER / frame)
     for placeholder, text in texts.items():
-        shell = shell.replace(placeholder, escape(text))
+        shell = shell.replace(placeholder, escape(read_language(folder).say(text)))
     before, _, after = shell.partition(SHELL_CONTENT)
     return f"{before}{content}{after}".encode()
 
 
 def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
-    message = "The form could not be taken, and its page cannot be shown: try again later"
+    message = sentence("The form could not be taken, and its page cannot be shown: try again later")
     place = folder / SITE_FOLDER / CONTACT_PAGE
     filled, page = _fill(folder, form.template, values, place, message)
     before, _, rest = page.partition(form.start_marker)
@@ -89,7 +98,7 @@ def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
     return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
 
 
-_UNAVAILABLE: Final = "This page cannot be shown now: try again later"
+_UNAVAILABLE: Final = sentence("This page cannot be shown now: try again later")
 
 
 def unavailable_page(message: str = _UNAVAILABLE) -> Problem:
@@ -105,7 +114,9 @@ def _fill(
     Raises Problem `unavailable` with the message, and FileNotFoundError if the build is gone.
     """
     try:
-        return _get_template(folder, name).render(values), frame.read_text(encoding="utf-8")
+        language = {"site_language": read_language(folder)}
+        filled = _get_template(folder, name).render({**values, **language})
+        return filled, frame.read_text(encoding="utf-8")
     except (jinja2.TemplateNotFound, FileNotFoundError):
         folder.stat()
     except jinja2.UndefinedError as error:
@@ -116,12 +127,9 @@ def _fill(
 @lru_cache(maxsize=32)  # those of two builds
 def _get_template(folder: Path, name: str) -> jinja2.Template:
     is_ours = name in read_notes(folder)["ours"]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder / TEMPLATES_FOLDER),
-        undefined=jinja2.StrictUndefined if is_ours else jinja2.ChainableUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    environment = open_environment(
+        jinja2.FileSystemLoader(folder / TEMPLATES_FOLDER),
+        jinja2.StrictUndefined if is_ours else jinja2.ChainableUndefined,
     )
     return environment.get_template(name)
 

@@ -29,6 +29,7 @@ from edge_api.http.headers import API_HEADERS, PAGE_HEADERS
 from edge_api.operation.model import ErrorFormat
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.operation.service import HTML, JSON, MARKDOWN, NO_STORE, PageRenderer, escape
+from edge_api.schema.sentences import sentence
 from edge_api.schema.site_policy import Header, Headers
 
 
@@ -261,7 +262,7 @@ def _date_line(now: int) -> bytes:
 
 
 _log = logging.getLogger(__name__)
-_TITLE: Final = "This did not work"
+_TITLE: Final = sentence("This did not work")
 
 
 def _postgrest(problem: Problem) -> dict[str, str | None]:
@@ -323,7 +324,9 @@ async def error_page(pages: PageRenderer, problem: Problem, accepted: str = "") 
         if media_type == MARKDOWN:
             body = f"# {_TITLE}\n\n{escape(problem.message)}.\n".encode()
         else:
-            body = await pages.render("notice", _TITLE, sentences=[f"{problem.message}."])
+            body = await pages.render(
+                "notice", _TITLE, sentences=[sentence("%(fault)s.", fault=problem.message)]
+            )
     except Problem:
         return error_response(problem)
     own = (("Content-Type", media_type), *problem.headers.items(), ("Vary", "Accept"))

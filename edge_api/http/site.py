@@ -39,6 +39,7 @@ from edge_api.operation.service import NEGOTIATED, HtmlResult, Service, escape
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.paths import SEARCH, SHARED
+from edge_api.schema.sentences import sentence
 from edge_api.schema.shares import find_shared
 from edge_api.schema.site_policy import media_type
 
@@ -95,7 +96,7 @@ class SitePages:
                 return _redirect(status, f"{elsewhere}?{query}" if query else elsewhere)
             status, file = 404, self.files.get("/404.html")
             if file is None:
-                raise Problem("not_found", "There is no page at this address")
+                raise Problem("not_found", sentence("There is no page at this address"))
         choice = self._choose(file, status, request)
         representation = self._cache.get(choice) or await self._work.run(
             choice, partial(self._prepare, choice)
@@ -204,7 +205,9 @@ class Site:
             except OSError:
                 if self._current() is pages:
                     break
-        raise Problem("unavailable", "This file cannot be read now", headers={"Retry-After": "5"})
+        raise Problem(
+            "unavailable", sentence("This file cannot be read now"), headers={"Retry-After": "5"}
+        )
 
     async def _start_message(self, request: Request) -> web.StreamResponse | None:
         """Return the contact page with a message about a public post that the query names."""
@@ -214,7 +217,8 @@ class Site:
         with suppress(KeyError, Problem):  # without such a post or form, the page as it is
             post = self._builds.build().posts.summary(request.query["about"])
             message = start_message(post["title"], urlsplit(post["url"]).path)
-            page = await self._service.pages.render_form(CONTACT_FORM, values={"message": message})
+            begun = {"message": f"{self._service.pages.say(message)}\n\n"}
+            page = await self._service.pages.render_form(CONTACT_FORM, values=begun)
             return encode(HtmlResult(page))
         return None
 

@@ -38,6 +38,7 @@ from edge_api.operation.service import (
 )
 from edge_api.schema import paths
 from edge_api.schema.index import MAX_QUERY_LENGTH, SearchHit, Segments
+from edge_api.schema.sentences import counted, sentence
 from edge_api.schema.site_policy import Headers
 
 PAGE_SIZE: Final = 10  # results on one page
@@ -68,13 +69,22 @@ class Results:
         """A sentence on the number of results."""
         if not self.words:
             return ""
-        some = "1 post has" if self.total == 1 else f"{self.total:,} posts have"
-        best = ", best first" if self.total > 1 else ""
-        all_words = f"{some} these words{best}" if self.total else "No post has all of these words"
-        near = max(0, len(self.results) - self.total) if self.total < PAGE_SIZE else 0
-        verb = "comes" if near == 1 else "come"
-        more = f"; {near}{' more' if self.total else ''} {verb} near" if near else ""
-        return f"{all_words}{more}."
+        found = counted(
+            "%(number)s post has these words",
+            "%(number)s posts have these words, best first",
+            self.total,
+            number=self.total,
+        )
+        if not self.total:
+            found = sentence("No post has all of these words")
+        close = max(0, len(self.results) - self.total) if self.total < PAGE_SIZE else 0
+        if not close:
+            return sentence("%(found)s.", found=found)
+        near = counted("%(number)s comes near", "%(number)s come near", close, number=close)
+        if self.total:
+            more = "%(number)s more comes near", "%(number)s more come near"
+            near = counted(*more, close, number=close)
+        return sentence("%(found)s; %(near)s.", found=found, near=near)
 
     @property
     def suggested_address(self) -> str:
@@ -236,9 +246,10 @@ def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -
 def page_title(words: str) -> str:
     """Return the title of the page, truncated."""
     if not words:
-        return "Search"
+        return sentence("Search")
     is_long = len(words) > _MAX_TITLE_LENGTH
-    return f"Search: {words[: _MAX_TITLE_LENGTH - 1]}\u2026" if is_long else f"Search: {words}"
+    shown = f"{words[: _MAX_TITLE_LENGTH - 1]}\u2026" if is_long else words
+    return sentence("Search: %(words)s", words=shown)
 
 
 async def search_posts(

@@ -15,6 +15,7 @@ from edge_api.db.sent import SentLead
 from edge_api.db.tables import LEADS
 from edge_api.db.types import Lines
 from edge_api.operation.input import HONEYPOT, FormErrors, SentColumns, check_form
+from edge_api.schema.sentences import Sentence, sentence
 
 MAX_MESSAGE: Final = LEADS.columns["message"].bounds[1] or 0  # characters
 
@@ -43,7 +44,8 @@ class LongLead(LeadInput):
     message: Annotated[Lines, Field(min_length=1, max_length=2 * MAX_MESSAGE)]
 
 
-_STARTED: Final = re.compile(r"About (?:\u201c.*\u201d \(/\S*\)|/\S*):")
+_STARTED: Final = re.compile(r".{0,300}/\S*.{0,20}[:\uff1a]")
+"""A line that `start_message` may have written, in whichever language."""
 
 
 def read_form(fields: Mapping[str, str]) -> LeadInput:
@@ -70,7 +72,9 @@ def read_form(fields: Mapping[str, str]) -> LeadInput:
         if "message" in errors.by_field:
             raise
         faults = errors.by_field if fields.get("rest", "") else faults
-    offer = {"rest": f"or send up to {2 * MAX_MESSAGE:,} characters as two messages"}
+    offer = {
+        "rest": sentence("or send up to %(most)s characters as two messages", most=2 * MAX_MESSAGE)
+    }
     raise FormErrors({**faults, **offer})
 
 
@@ -146,11 +150,11 @@ def score_spam(lead: LeadInput) -> tuple[int, list[str]]:
     return 1 if is_weak else min(most, sum(found.values())), list(found)
 
 
-def start_message(title: str, path: str) -> str:
+def start_message(title: str, path: str) -> Sentence:
     """Return the first line of a message about a page; a title that looks like spam is left out."""
-    start = f"About \u201c{title[:_MAX_TITLE]}\u201d ({path}):\n\n"
+    start = sentence("About \u201c%(title)s\u201d (%(path)s):", title=title[:_MAX_TITLE], path=path)
     lead = LeadInput.model_construct(name="", budget_tier="", message=start)
-    return f"About {path}:\n\n" if score_spam(lead)[0] else start
+    return sentence("About %(path)s:", path=path) if score_spam(lead)[0] else start
 
 
 def dedupe_digest(email: str, text: str) -> str:

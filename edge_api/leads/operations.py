@@ -30,6 +30,7 @@ from edge_api.operation.model import (
 from edge_api.operation.negotiation import prefers_json
 from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.page_templates import CONTACT_FORM
+from edge_api.schema.sentences import sentence
 
 PATH: Final = "/api/public/v1/leads"
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
@@ -178,14 +179,18 @@ async def submit_form(
         if not for_script:
             return await render_form_errors(service, CONTACT_FORM, request, error)
         if isinstance(error, FormErrors):
-            raise Problem("invalid", str(error)) from None
+            said = {name: service.pages.say(text) for name, text in error.by_field.items()}
+            raise Problem("invalid", str(FormErrors(said))) from None
+        error.message = service.pages.say(error.message)
         raise
     return lead_response(created, None) if for_script else redirect("/contact/thanks/")
 
 
 async def _create(service: Service, request: OperationRequest[None, FormFields]) -> Created:
     if service.settings.leads_require_credential:
-        raise Problem("forbidden", "This form is closed; write to us by the API with a key")
+        raise Problem(
+            "forbidden", sentence("This form is closed; write to us by the API with a key")
+        )
     await service.limiter.hit("leads_attempts", request.address)
     lead, sender = read_form(request.body), Sender(None, request.address, "form")
     # Pressed twice, or again after an error, the same form is one lead; another text is another.
@@ -196,8 +201,10 @@ async def _create(service: Service, request: OperationRequest[None, FormFields])
         if problem.code == "in_progress" or problem.sqlstate == OUTCOME_UNKNOWN:
             raise Problem(
                 problem.code,
-                "It is not certain that your message arrived; send it again as it is: it is taken "
-                "once, however often it is sent",
+                sentence(
+                    "It is not certain that your message arrived; send it again as it is: it is "
+                    "taken once, however often it is sent"
+                ),
                 headers=problem.headers,
             ) from problem
         raise

@@ -29,6 +29,8 @@ from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
+from edge_api.schema.sentences import ENGLISH, Language
+from edge_api.schema.template_language import equip
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 
 CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
@@ -78,6 +80,8 @@ class MessageType:
     auto_submitted: Literal["auto-generated", "auto-replied"] = "auto-generated"
     """RFC 3834, section 5.1."""
     unsubscribable: bool = False  # whether the templates get `unsubscribe_url`
+    to_visitor: bool = False
+    """Whether it is in the language of the site; to the owner all is in English."""
 
 
 _SITE: Final = ("site_title", "site_url")
@@ -94,18 +98,21 @@ NOTIFICATION: Final = MessageType(
 ACKNOWLEDGEMENT: Final = MessageType(
     "lead_acknowledgement",
     "transactional",
-    "Your enquiry has arrived: {{ site_title }}",
+    "{{ _('Your enquiry has arrived') }}: {{ site_title }}",
     _SITE,
     auto_submitted="auto-replied",
     unsubscribable=True,
+    to_visitor=True,
 )
 """To the sender of a lead, who may have named anybody: it has not one word of theirs."""
 DECISION: Final = MessageType(
     "access_decision",
     "auth",
-    "Your request for access is {{ 'approved' if approved else 'declined' }}: {{ site_title }}",
+    "{{ _('Your request for access is approved') if approved else "
+    "_('Your request for access is declined') }}: {{ site_title }}",
     ("approved", "claim_uri", "expires_at", *_SITE),
     about=ACCESS_REQUESTS,
+    to_visitor=True,
 )  # to the person who asked for access
 
 REQUEST: Final = MessageType(
@@ -166,12 +173,6 @@ _JOINERS: Final = frozenset("\u200c\u200d")
 """Format characters that are part of spellings, and of some emoji."""
 _LABEL_CHARACTERS: Final = _JOINERS.union(" .'-&+\u2019")
 """Characters in names that separate nothing in a header of addresses."""
-
-
-def _instant(value: str | datetime) -> str:
-    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    moment = moment.astimezone(UTC)
-    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
 
 
 def _reasons(lead: Mapping[str, Any]) -> list[str]:
@@ -240,8 +241,8 @@ class MailTemplates:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
+        equip(self._environment)
         self._environment.filters.update(
-            instant=_instant,
             reasons=_reasons,
             mailto=lambda address: f"mailto:{quote(one_line(address), safe='@')}",
         )
@@ -251,14 +252,20 @@ class MailTemplates:
         )
 
     def render(
-        self, message_type: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
+        self,
+        message_type: MessageType,
+        values: Mapping[str, Any],
+        unsubscribe_url: str | None,
+        language: Language = ENGLISH,
     ) -> tuple[str, str, str]:
         """Return subject, text, HTML. Raises as `compose`, and what Jinja raises for a template."""
         name = message_type.template
         wrong = set(values) ^ set(message_type.values)
         if wrong:
             raise TypeError(f"{name}: missing or unknown values: {', '.join(sorted(wrong))}")
-        given = dict(values)
+        # Those within a sentence are not seen by `finalize`.
+        given = {name: one_line(e) if isinstance(e, str) else e for name, e in values.items()}
+        given["site_language"] = language if message_type.to_visitor else ENGLISH
         if message_type.unsubscribable:
             if unsubscribe_url is None:
                 raise ValueError(f"{name}: needs an address to unsubscribe at")
@@ -336,6 +343,7 @@ def compose(
     envelope: Envelope,
     values: Mapping[str, Any],
     templates: MailTemplates = DEFAULT_TEMPLATES,
+    language: Language = ENGLISH,
 ) -> EmailMessage:
     """Return a message: RFC 5322, MIME, text and HTML, 7 bits wide but for addresses beyond ASCII.
 
@@ -343,7 +351,7 @@ def compose(
     envelope.
     """
     message_type = MESSAGE_TYPES[template]
-    subject, text, html = templates.render(message_type, values, envelope.unsubscribe_url)
+    subject, text, html = templates.render(message_type, values, envelope.unsubscribe_url, language)
     message = EmailMessage(policy=_POLICY)
     message["From"] = _address(parse_mailbox(envelope.sender))
     message["To"] = _address(parse_mailbox(envelope.recipient))

@@ -37,6 +37,7 @@ from edge_api.operation.model import (
 from edge_api.operation.service import NOINDEX, HtmlResult, OperationResult, Service
 from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
+from edge_api.schema.sentences import sentence
 
 
 async def show_unsubscribe(
@@ -48,9 +49,11 @@ async def show_unsubscribe(
     except Problem as problem:
         return await _refuse(service, problem)
     if await is_suppressed(service.store, address):
-        return await _render_done(service, address, "Already unsubscribed")
+        return await _render_done(service, address, sentence("Already unsubscribed"))
     action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}"
-    return await _page(service, "unsubscribe", "Unsubscribe", action=action, address=mask(address))
+    return await _page(
+        service, "unsubscribe", sentence("Unsubscribe"), action=action, address=mask(address)
+    )
 
 
 async def unsubscribe(service: Service, request: OperationRequest[None, None]) -> OperationResult:
@@ -61,7 +64,7 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
         is_new = await links.unsubscribe(token)
     except Problem as problem:
         return await _refuse(service, problem)
-    title = "You are unsubscribed" if is_new else "Already unsubscribed"
+    title = sentence("You are unsubscribed") if is_new else sentence("Already unsubscribed")
     try:
         return await _render_done(service, address, title)
     except Problem:  # it was done, though no build is there to say so in the look of the site
@@ -75,7 +78,9 @@ def _token(request: OperationRequest[Any, Any]) -> str:
 
 
 async def _render_done(service: Service, address: str, title: str) -> HtmlResult:
-    sentences = [f"Nothing more is mailed to {mask(address)} by this site."]
+    sentences = [
+        sentence("Nothing more is mailed to %(address)s by this site.", address=mask(address))
+    ]
     return await _page(service, "notice", title, sentences=sentences)
 
 
@@ -84,11 +89,15 @@ async def _refuse(service: Service, problem: Problem) -> HtmlResult:
     if problem.code != "not_found":
         raise problem
     sentences = [
-        "This link is not known here, so nothing was changed.",
-        "It may have been cut off on its way: use the whole of the link in the mail.",
+        sentence("This link is not known here, so nothing was changed."),
+        sentence("It may have been cut off on its way: use the whole of the link in the mail."),
     ]
     return await _page(
-        service, "notice", "This link is not known", status=problem.status, sentences=sentences
+        service,
+        "notice",
+        sentence("This link is not known"),
+        status=problem.status,
+        sentences=sentences,
     )
 
 

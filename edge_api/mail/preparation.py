@@ -57,6 +57,8 @@ from edge_api.outbox import run_unless_conflict, where_leased
 from edge_api.schema.environment import SettingsError
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK, UNSUBSCRIBE
+from edge_api.schema.sentences import Language
+from edge_api.schema.template_language import read_language
 from edge_api.settings import Settings
 
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
@@ -103,7 +105,8 @@ class MessageComposer:
             return NotSent("the link was used, or has expired")
         values = self._values(entry, subject)
         envelope = await self._envelope(entry)
-        return compose(entry["template_name"], envelope, values, self.templates)
+        language = site_language(self.settings)
+        return compose(entry["template_name"], envelope, values, self.templates, language)
 
     async def _acknowledgement_problem(self, entry: Row, lead: Row) -> str | None:
         """Return the reason not to acknowledge a lead; `None` reserves its turn. Raises Problem."""
@@ -235,6 +238,11 @@ def site_title(settings: Settings) -> str:
         return urlsplit(settings.site_url).hostname or settings.site_url
 
 
+def site_language(settings: Settings) -> Language:
+    """Return the language of the current build; without one, English."""
+    return read_language((settings.build_dir / CURRENT_LINK).resolve())
+
+
 _LEAD: Final[Mapping[str, Any]] = {
     "name": "Ada Lovelace",
     "email": "ada@example.org",
@@ -305,4 +313,4 @@ def sample_message(
         unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
     )
     given = {name: values[name] for name in MESSAGE_TYPES[template].values}
-    return compose(template, envelope, given, templates)
+    return compose(template, envelope, given, templates, site_language(settings))

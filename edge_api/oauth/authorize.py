@@ -28,13 +28,14 @@ from edge_api.operation.model import (
 from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
+from edge_api.schema.sentences import sentence
 
 _ANSWER_FIELDS: Final = ("api_key", "granted", "decision", "seal")
 """Members of the form that are no parameters of the authorization request."""
 _COOKIE: Final = "consent"
 _RESOURCES: Final[Mapping[str, str]] = {
-    AUDIENCES["rest"]: "the REST API",
-    AUDIENCES["mcp"]: "the MCP endpoint",
+    AUDIENCES["rest"]: sentence("the REST API"),
+    AUDIENCES["mcp"]: sentence("the MCP endpoint"),
 }
 
 
@@ -47,8 +48,13 @@ async def show_consent(service: Service, request: OperationRequest[None, None]) 
     if isinstance(consent, ErrorRedirect):
         if consent.is_trusted:
             return HtmlResult(b"", status=303, headers={"Location": consent.location})
-        sentences = ["The program asked for something that it cannot have. Nothing was granted."]
-        link = (consent.location, f"Go back to {display_host(consent.location)}")
+        sentences = [
+            sentence("The program asked for something that it cannot have. Nothing was granted.")
+        ]
+        link = (
+            consent.location,
+            sentence("Go back to %(host)s", host=display_host(consent.location)),
+        )
         return await _notice(service, 403, sentences, link=link)
     nonce = _nonce(request) or service[OAuthServer].csrf.new_nonce()
     return await _consent_page(service, consent, nonce, [])
@@ -66,11 +72,13 @@ async def save_decision(service: Service, request: OperationRequest[None, Form])
     if isinstance(consent, ErrorRedirect):
         return await _error_page(
             service,
-            Problem("forbidden", "The form was changed: go back to the client and start again"),
+            Problem(
+                "forbidden", sentence("The form was changed: go back to the client and start again")
+            ),
         )
     csrf, token = service[OAuthServer].csrf, answer.get("seal", "")
     if not csrf.is_valid(token, _nonce(request), pairs, service.clock()):
-        message = (
+        message = sentence(
             "The form is too old, or cookies are switched off: go back to the client and try again"
         )
         return await _error_page(service, Problem("forbidden", message))
@@ -85,7 +93,9 @@ async def save_decision(service: Service, request: OperationRequest[None, Form])
         if problem.code not in ("invalid", "unauthenticated", "forbidden"):
             raise
         await consents.audit_refusal(consent.client)
-        return await _consent_page(service, consent, _nonce(request), chosen, f"{problem.message}.")
+        return await _consent_page(
+            service, consent, _nonce(request), chosen, sentence("%(fault)s.", fault=problem.message)
+        )
     return HtmlResult(b"", status=303, headers={"Location": location})
 
 
@@ -97,7 +107,7 @@ async def _consent_page(
     csrf_token = server.csrf.make_token(nonce, consent.pairs, service.clock())
     body = await service.pages.render(
         "consent",
-        "Allow access",
+        sentence("Allow access"),
         action=AUTHORIZE,
         hidden=[*consent.pairs, ("seal", csrf_token)],
         client_name=consent.client.row["name"],
@@ -106,7 +116,8 @@ async def _consent_page(
         redirect_host=display_host(consent.redirect_uri),
         is_loopback=is_loopback(consent.redirect_uri),
         resource=_RESOURCES.get(
-            consent.resource.removeprefix(server.issuer.url), "the REST API and the MCP endpoint"
+            consent.resource.removeprefix(server.issuer.url),
+            sentence("the REST API and the MCP endpoint"),
         ),
         scopes=[
             {
@@ -135,15 +146,17 @@ async def _error_page(service: Service, problem: Problem) -> HtmlResult:
     if problem.code not in ("invalid", "forbidden"):
         raise problem
     sentences = [
-        f"{problem.message}.",
-        "Nothing was granted. The program that sent you here has to fix this.",
+        sentence("%(fault)s.", fault=problem.message),
+        sentence("Nothing was granted. The program that sent you here has to fix this."),
     ]
     return await _notice(service, problem.status, sentences)
 
 
-async def _notice(service: Service, status: int, sentences: list[str], **more: Any) -> HtmlResult:
+async def _notice(
+    service: Service, status: int, sentences: Sequence[str], **more: Any
+) -> HtmlResult:
     body = await service.pages.render(
-        "notice", "This cannot be allowed", sentences=sentences, **more
+        "notice", sentence("This cannot be allowed"), sentences=sentences, **more
     )
     return HtmlResult(body, status=status)
 

@@ -23,6 +23,7 @@ from edge_api.oauth.authlib_server import UNKNOWN_CLIENT, AuthorizationServer
 from edge_api.oauth.client import Client, FindClient, TokenContext, client_actor, oauth_problem
 from edge_api.oauth.request import KNOWN_PARAMETERS, MAX_VALUE_LENGTH, AuthRequest, is_loopback
 from edge_api.schema.paths import AUDIENCES
+from edge_api.schema.sentences import sentence
 
 Pairs = Sequence[tuple[str, str]]
 CODE_LIFETIME: Final = timedelta(seconds=60)
@@ -111,9 +112,13 @@ class Consents:
         allowed = owner.scopes.intersection(chosen)
         scopes = tuple(name for name in request.scopes if name in allowed)
         if request.resource.endswith(AUDIENCES["mcp"]) and "mcp" not in scopes:
-            raise Problem("invalid", "Access to MCP needs the scope mcp: use a key that has it")
+            raise Problem(
+                "invalid", sentence("Access to MCP needs the scope mcp: use a key that has it")
+            )
         if not scopes:
-            raise Problem("invalid", "Choose at least one thing that your key may do itself")
+            raise Problem(
+                "invalid", sentence("Choose at least one thing that your key may do itself")
+            )
         code = await self._grant(request, owner, scopes)
         return self._redirect_to(request.redirect_uri, {"code": code}, request.state)
 
@@ -130,17 +135,18 @@ class Consents:
 
     async def _client(self, client_id: str | None) -> Client:
         if not client_id:
-            raise Problem("invalid", "The address names no client: client_id is missing")
-        client, message = None, "No client is known by that client_id"
+            raise Problem("invalid", sentence("The address names no client: client_id is missing"))
+        unknown = Problem("forbidden", sentence("No client is known by that client_id"))
+        client = None
         try:
             client = await self._find(client_id)
         except Problem as problem:
             if problem.code != "invalid":
                 raise
-            message = problem.message
+            unknown = Problem("forbidden", problem.message)
         if client is None:
             await self.audit_refusal(None)
-            raise Problem("forbidden", message)
+            raise unknown
         return client
 
     async def _grant(self, request: ConsentRequest, owner: Actor, scopes: tuple[str, ...]) -> str:
@@ -183,7 +189,7 @@ def _find_redirect_uri(client: Client, pairs: Pairs) -> str:
     if not named and (default := client.get_default_redirect_uri()):
         return default
     if len(named) != 1:
-        raise Problem("forbidden", "The address must name one redirect_uri of its client")
+        raise Problem("forbidden", sentence("The address must name one redirect_uri of its client"))
     if not client.check_redirect_uri(named[0]):
-        raise Problem("forbidden", "The client did not register this redirect_uri")
+        raise Problem("forbidden", sentence("The client did not register this redirect_uri"))
     return named[0]

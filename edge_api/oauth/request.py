@@ -13,6 +13,7 @@ from authlib.oauth2.rfc6749 import OAuth2Request  # type: ignore[import-untyped]
 from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload  # type: ignore[import-untyped]
 
 from edge_api.db.problems import Problem
+from edge_api.schema.sentences import sentence
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 MAX_URI_LENGTH: Final = 2048
@@ -184,13 +185,15 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
                 lists.setdefault(name, []).append(_check(name, value))
         for name, values in lists.items():
             if len(values) > 1 and name != "resource":  # RFC 8707, section 2
-                raise Problem("invalid", f"{name}: is given more than once")
+                raise Problem("invalid", sentence("%(name)s: is given more than once", name=name))
         if "scope" in lists:
             # Whether a client gets refresh tokens is in its registration.
             names = [name for name in lists["scope"][0].split() if name != "offline_access"]
             if not names:  # else it would count as left out, which requests all scopes
                 raise Problem(
-                    "invalid", "scope: names nothing that can be granted", oauth="invalid_scope"
+                    "invalid",
+                    sentence("scope: names nothing that can be granted"),
+                    oauth="invalid_scope",
                 )
             lists["scope"] = [" ".join(names)]
         self.payload: Any = BasicOAuth2Payload({name: each[0] for name, each in lists.items()})
@@ -209,7 +212,10 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
 def _check(name: str, value: str) -> str:
     is_printable = _PRINTABLE.fullmatch(value) is not None
     if not is_printable or (name != "state" and _QUOTABLE.fullmatch(value) is None):
-        raise Problem("invalid", f"{name}: must be printable ASCII, without quotation marks")
+        raise Problem(
+            "invalid",
+            sentence("%(name)s: must be printable ASCII, without quotation marks", name=name),
+        )
     if len(value) > _LONGER_PARAMETERS.get(name, MAX_VALUE_LENGTH):
-        raise Problem("invalid", f"{name}: is too long")
+        raise Problem("invalid", sentence("%(name)s: is too long", name=name))
     return value

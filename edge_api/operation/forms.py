@@ -1,6 +1,6 @@
 """The forms of the contact page as operations, for browsers without scripts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, TypeAdapter
@@ -11,6 +11,7 @@ from edge_api.operation.input import FormErrors
 from edge_api.operation.model import Body, OperationRequest
 from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
 from edge_api.schema.page_templates import Form
+from edge_api.schema.sentences import sentence
 
 FormFields = dict[str, str]
 """The typed values by field name."""
@@ -48,7 +49,9 @@ def check_same_site(service: Service, headers: Mapping[str, str], _peer: str) ->
     else:
         is_same_site = fetch_site in ("same-origin", "none")
     if not is_same_site:
-        raise Problem("forbidden", "This form was sent from another site: use the contact page")
+        raise Problem(
+            "forbidden", sentence("This form was sent from another site: use the contact page")
+        )
 
 
 async def render_form_errors(
@@ -59,15 +62,18 @@ async def render_form_errors(
 ) -> OperationResult:
     """Return the page with the form as it was filled in, and its errors."""
     if isinstance(error, FormErrors):
-        problem, sentences = Problem("invalid"), _sentences(form, error)
+        problem, sentences = Problem("invalid"), _sentences(form, error, service.pages.say)
     else:
-        problem, sentences = error, {"form": f"{error.message}."}
+        problem, sentences = error, {"form": sentence("%(fault)s.", fault=error.message)}
     body = await service.pages.render_form(form, values=request.body, errors=sentences)
     return HtmlResult(body, problem.status, problem.headers)
 
 
-def _sentences(form: Form, errors: FormErrors) -> dict[str, str]:
-    found = {name: f"{text[:1].upper()}{text[1:]}." for name, text in errors.by_field.items()}
+def _sentences(form: Form, errors: FormErrors, say: Callable[[str], str]) -> dict[str, str]:
+    found = {
+        name: say(sentence("%(fault)s.", fault=f"{text[:1].upper()}{text[1:]}"))
+        for name, text in zip(errors.by_field, map(say, errors.by_field.values()), strict=True)
+    }
     hidden = found.keys() - set(form.fields)
     whole = {"form": " ".join(f"{name}: {found[name]}" for name in sorted(hidden))}
     return {**found, **(whole if hidden else {})}
@@ -76,16 +82,16 @@ def _sentences(form: Form, errors: FormErrors) -> dict[str, str]:
 async def key_owner(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
     """Return the holder of an API key that a form has. Raises Problem `invalid`."""
     if not key:
-        raise Problem("invalid", "Paste an API key: it says who you are")
+        raise Problem("invalid", sentence("Paste an API key: it says who you are"))
     try:
         owner = await service.authenticator.authenticate(key)
     except Problem as problem:
         if problem.code != "unauthenticated":
             raise
         await service.limiter.hit("failed_auth", request.address)
-        raise Problem("invalid", "This is not a valid API key") from None
+        raise Problem("invalid", sentence("This is not a valid API key")) from None
     if owner.type != "api_key":
-        raise Problem("invalid", "This is a token: paste an API key")
+        raise Problem("invalid", sentence("This is a token: paste an API key"))
     return owner
 
 

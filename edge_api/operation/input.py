@@ -19,6 +19,7 @@ from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import format_validation_error
 from edge_api.db.table import RowModel, find_columns
 from edge_api.db.types import Content, refuse_nul
+from edge_api.schema.sentences import sentence
 
 _WHITE_SPACE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode's white space without the control characters, as a class of a regular expression."""
@@ -62,21 +63,26 @@ class TextRule:
         """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
         text = _LINE_END.sub("\n", text)  # of a single line, both are refused
         if self._control.search(refuse_nul(text)):
-            raise ValueError("must not contain control characters")
+            raise ValueError(sentence("must not contain control characters"))
         if _NONCHARACTER.search(text):
-            raise ValueError("must not contain noncharacters, such as U+FFFF")
+            raise ValueError(sentence("must not contain noncharacters, such as U+FFFF"))
         trimmed = text.strip(self._trimmed)
         # NFC makes one of four characters at the most, and can take the square of a length.
         can_fit = len(trimmed) <= 4 * self._max_length
         normal = normalize("NFC", trimmed) if can_fit else trimmed
         cleaned = normal if len(normal) <= max(self._max_length, len(trimmed)) else trimmed
         if not cleaned:
-            raise ValueError("must not be empty")
+            raise ValueError(sentence("must not be empty"))
         if not _VISIBLE.search(cleaned):
-            raise ValueError("must have a visible character")
+            raise ValueError(sentence("must have a visible character"))
         if (more := len(cleaned) - self._max_length) > 0:
             raise ValueError(
-                f"{len(cleaned):,} of {self._max_length:,} characters: shorten it by {more:,}"
+                sentence(
+                    "%(length)s of %(most)s characters: shorten it by %(more)s",
+                    length=len(cleaned),
+                    most=self._max_length,
+                    more=more,
+                )
             )
         if self._content == "address":
             normalize_address(cleaned)

@@ -100,6 +100,9 @@ class PageRenderer(Protocol):
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` if the build has no template for it."""
 
+    def say(self, text: str) -> str:
+        """Return a sentence in the language of the site; any other text as it is."""
+
     async def render_form(self, form: Form, **values: Any) -> bytes:
         """Return the contact page with one of its forms filled in. Raises as `render`."""
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from edge_api.schema.sentences import sentence
+
 if TYPE_CHECKING:
     from limits import RateLimitItem
 
@@ -79,13 +81,15 @@ Scope = Literal[
 ]
 
 SCOPES: Mapping[Scope, str] = {
-    "posts:read": "read the published posts, as everybody can on the site",
-    "leads:read": "read all enquiries: names, addresses, messages",
-    "leads:write": "send enquiries without being checked for spam",
-    "admin:read": "read all enquiries with your notes, the mail log and suppressed addresses",
-    "admin:write": "change and delete enquiries, the mail log and suppressed addresses",
-    "metrics:read": "read figures of the service, without names",
-    "mcp": "call the MCP endpoint, which opens nothing by itself",
+    "posts:read": sentence("read the published posts, as everybody can on the site"),
+    "leads:read": sentence("read all enquiries: names, addresses, messages"),
+    "leads:write": sentence("send enquiries without being checked for spam"),
+    "admin:read": sentence(
+        "read all enquiries with your notes, the mail log and suppressed addresses"
+    ),
+    "admin:write": sentence("change and delete enquiries, the mail log and suppressed addresses"),
+    "metrics:read": sentence("read figures of the service, without names"),
+    "mcp": sentence("call the MCP endpoint, which opens nothing by itself"),
 }
 """Each scope, and the sentence of what it opens, after "lets its holder"."""
 assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type

@@ -1,7 +1,8 @@
 """Templates that a build provides for pages of the edge.
 
-They are plain Jinja2, with autoescape and nothing else. The build checks each of them, and tries
-all but those of the reference; the edge gives them exactly what is named here.
+They are plain Jinja2, with autoescape, what `template_language.py` gives, and nothing else. The
+build checks each of them, and tries all but those of the reference; the edge gives them exactly
+what is named here.
 """
 
 import json
@@ -14,6 +15,8 @@ TEMPLATES_FOLDER = "templates"
 """The folder beside the site in a build; its files are not public."""
 NOTES_FILE = "notes.json"
 """Beside them; `read_notes` says what it has."""
+CATALOGUE_FILE = "messages.mo"
+"""Beside them, unless all is in English: the sentences in the language that the notes name."""
 CONTACT_PAGE = "contact/index.html"
 """The built page with the forms."""
 BASE_TEMPLATE = "shell.html"
@@ -106,7 +109,8 @@ def read_notes(build: Path) -> Any:
     """Return the notes that a build has of its templates.
 
     `ours` are the default theme's, by name: an unknown name is an error in them. `unknown` are
-    sentences, one for each unknown name that templates of others show.
+    sentences, one for each unknown name that templates of others show. `lang` is the language of
+    the site.
     Of a build without notes, as versions before 1.0.1 made them, no template is known to be ours.
     """
     try:

@@ -64,7 +64,7 @@ def find_card(font: Font | None, leads: Mapping[str, Lead], slug: str = "") -> C
 def design_card(identity: Identity, post: Document, picture: Picture | None = None) -> Card:
     """Return what the card of a post shows, beside its `picture`."""
     hues = tuple(choose_hue(make_slug(tag)) for tag in post.tags)
-    day = f"{post.published.day} {post.published:%B %Y}"
+    day = identity.language.day(post.published)
     return Card(identity.name, post.title, day, hues, picture.folder if picture else "")
 
 

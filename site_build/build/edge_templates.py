@@ -15,10 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from jinja2 import Environment, StrictUndefined, TemplateSyntaxError, meta, nodes
+from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
 
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.page_templates import (
+    CATALOGUE_FILE,
     CONTACT_PAGE,
     FORMS,
     FRAMES,
@@ -31,6 +32,8 @@ from edge_api.schema.page_templates import (
     Frame,
     PageName,
 )
+from edge_api.schema.sentences import Language
+from edge_api.schema.template_language import open_environment
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 from site_build.addresses import Addresses
 from site_build.build.fingerprint import HOUSE_THEME
@@ -79,14 +82,14 @@ class EdgeTemplates:
                     f"include of {form.template}"
                 )
 
-    def write(self, folder: Path, unknown: list[str]) -> None:
-        """Put the templates where the edge finds them, and sentences about `unknown` names."""
-        if not self.sources:
-            return
+    def write(self, folder: Path, unknown: list[str], language: Language) -> None:
+        """Put the templates where the edge finds them, its language, and what is `unknown`."""
         (folder / TEMPLATES_FOLDER).mkdir(exist_ok=True)
+        if language.compiled:
+            (folder / TEMPLATES_FOLDER / CATALOGUE_FILE).write_bytes(language.compiled)
         for name, source in self.sources.items():
             (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
-        notes = json.dumps({"ours": self.ours, "unknown": unknown})
+        notes = json.dumps({"ours": self.ours, "unknown": unknown, "lang": language.code})
         (folder / TEMPLATES_FOLDER / NOTES_FILE).write_text(notes, encoding="utf-8")
 
 
@@ -161,9 +164,7 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, Unkno
     noted: UnknownNames = {}
     is_ours = HOUSE_THEME in path.parents
     undefined = StrictUndefined if is_ours else note_unknown_names(noted)
-    environment = Environment(
-        undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = open_environment(None, undefined)
     try:
         tree = environment.parse(source)
         asked = meta.find_undeclared_variables(tree)

@@ -89,6 +89,7 @@ def run(arguments: Arguments) -> int:
             console.print(f"  {shorten(line, 1_000)}")  # nothing that a terminal obeys
     if not has_title(card, font):
         sys.stderr.write(
-            "the card's font cannot write this title, so the card shows the journal's name\n"
+            "no font of the theme or of this machine can write this title, so boxes stand for "
+            "letters of the card; put one that can beside the theme's font\n"
         )
     return 0

@@ -234,18 +234,18 @@ class Texts:
         self._content, self._kept = request.content, request.kept
         self._cache = cache
         self._code = code
-        self._dialect = dialect
+        self.dialect = dialect
         self.asked: dict[str, None] = {}
         """Paths of the documents asked for, in order; whoever looks into it clears it before."""
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""
-        converter = self._dialect._replace(rules=SourceRules())  # where pages are changes no text
+        converter = self.dialect._replace(rules=SourceRules())  # where pages are changes no text
         return make_key(self._code, converter, document.path, document.digest)
 
     def examine_all(self, paths: Sequence[str], request: Request) -> tuple[dict[str, Reading], int]:
         """Return what each source file says, in the order of `paths`, and how many were known."""
-        reader = make_key(self._code, self._dialect._replace(site_url=""))
+        reader = make_key(self._code, self.dialect._replace(site_url=""))
         keys = {path: make_key(reader, path, digest_file(self._content, path)) for path in paths}
         known = self._cache.recall(_READINGS, keys, Reading)
         unknown = [path for path in paths if path not in known]
@@ -272,16 +272,16 @@ class Texts:
             raw = read_bytes(folder, name)
         except OSError as refusal:
             return Reading(None, None, (explain_refusal(path, refusal),))
-        document, findings = read_document(path, raw, self._dialect.rules)
+        document, findings = read_document(path, raw, self.dialect.rules)
         if document is None:
             return Reading(
                 None,
                 None,
                 tuple(findings),
                 hashlib.sha256(raw).hexdigest(),
-                appears=guess_appearance(raw, self._dialect.rules),
+                appears=guess_appearance(raw, self.dialect.rules),
             )
-        facts, conversion = analyse(document, self._dialect)
+        facts, conversion = analyse(document, self.dialect)
         if conversion:
             self._cache.put(TEXTS, [(self.key(document), Text(document.markdown, conversion))])
         return Reading(
@@ -303,12 +303,12 @@ class Texts:
         try:
             kept = self._kept / document.digest if self._kept else None
             file = kept if kept and kept.exists() else self._content / path
-            whole, _ = read_document(path, file.read_bytes(), self._dialect.rules)
+            whole, _ = read_document(path, file.read_bytes(), self.dialect.rules)
         except OSError as error:
             raise BuildError(f"{path}: {explain_refusal(path, error).message}") from error
         if whole is None or whole.digest != document.digest:
             raise BuildError(f"{path} was changed while the site was being built; build again")
-        _, conversion = analyse(whole, self._dialect)
+        _, conversion = analyse(whole, self.dialect)
         if conversion is None:
             raise BuildError(f"{path} cannot be converted; `check` tells why")
         return Text(whole.markdown, conversion)

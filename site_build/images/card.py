@@ -8,9 +8,11 @@ import hashlib
 import io
 import math
 import re
+import subprocess
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -71,6 +73,10 @@ _VARIANTS = frozenset(map(chr, range(0xFE00, 0xFE10)))
 """They choose between two looks of the sign before, and are no signs themselves."""
 
 _ELLIPSIS = "\u2026"
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of scripts that set no blanks between words."""
+_NEVER_FIRST = frozenset("、。，．：；！？）」』】〕〉》ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ…")  # noqa: RUF001
+"""Signs that begin no line of Japanese (JIS X 4051)."""
 _JOINT = re.compile(r"[/_\-)]+(?=\w)")
 """Where a word such as a path breaks rather than elsewhere."""
 
@@ -137,12 +143,13 @@ class Card:
 
 def digest_card(card: Card, font: Font) -> bytes:
     """Return the digest of all that makes the card what it is."""
-    return make_key(card, font.digest, _fingerprint())
+    chosen = [choose_font(each, font).digest for each in (card.site, card.title, card.day)]
+    return make_key(card, font.digest, chosen, _fingerprint())
 
 
 def has_title(card: Card, font: Font) -> bool:
-    """Return whether a font can write the card's title; else the site's name stands there."""
-    return choose_font(card.title, font) is not None
+    """Return whether there is a font for the card's title; else boxes stand for its letters."""
+    return keep_writable(card.title, choose_font(card.title, font)) is not None
 
 
 def draw_card(card: Card, font: Font, photograph: Callable[[], Image.Image] | None = None) -> bytes:
@@ -170,18 +177,19 @@ def _write(
 ) -> None:
     """Write all that the card says up to `right`, the title from the top of its box."""
     width = right - 2 * _MARGIN
-    site = keep_writable(card.site, font) or ""
-    chosen = choose_font(card.title, font)
+    site, title = (_leave_ornaments(each, font) for each in (card.site, card.title))
     day = (SIZE[1] - _MARGIN + 20, card.day)
-    for height, text in ((_MARGIN, site), day) if chosen else (day,):
-        _, lines = fit(text, font, (_SMALL,), (width, line_height(_SMALL)))
-        write_line(sheet, (_MARGIN, height), "".join(lines), _SOFT, (font, _SMALL))
-    title_font, title = chosen or (font, site)
+    for height, text in ((_MARGIN, site), day) if title else (day,):
+        chosen = choose_font(text, font)
+        _, lines = fit(text, chosen, (_SMALL,), (width, line_height(_SMALL)))
+        write_line(sheet, (_MARGIN, height), "".join(lines), _SOFT, (chosen, _SMALL), width)
+    title = title or site
+    title_font = choose_font(title, font)
     size, lines = fit(title, title_font, title_sizes, (width, _TITLE_HEIGHT))
     top = _TITLE_TOP + round(size * 0.74)
     for number, line in enumerate(lines):
         place = (_MARGIN, top + number * line_height(size))
-        write_line(sheet, place, line, _RAMP - 1, (title_font, size))
+        write_line(sheet, place, line, _RAMP - 1, (title_font, size), width)
 
 
 def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
@@ -220,29 +228,63 @@ def open_font(font: Font, size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(io.BytesIO(font.data), size)
 
 
-def choose_font(text: str, font: Font) -> tuple[Font, str] | None:
-    """Return the first font that can write `text`, and what it can write; None if there is none."""
+@lru_cache(maxsize=16_384)
+def choose_font(text: str, font: Font) -> Font:
+    """Return the first font that can write `text`, of the machine's after those of the theme.
+
+    If there is none, it is the first one.
+    """
+    letters = {_name_script(sign): sign for sign in text[:LONGEST] if _is_word_part(sign)}
     for each in (font, *font.fallbacks):
-        if kept := keep_writable(text, each):
-            return each, kept
-    return None
+        if not letters or keep_writable(text, each):
+            return each
+    found = _find_system_font(" ".join(sorted(letters)), "".join(letters.values()))
+    return found if found and keep_writable(text, found) else font
+
+
+def _name_script(sign: str) -> str:
+    return unicodedata.name(sign, "").partition(" ")[0]
+
+
+_system_fonts: dict[str, Font | None] = {}
+"""Those that were asked for, by the names of scripts: to find one takes a process."""
+
+
+def _find_system_font(scripts: str, letters: str) -> Font | None:
+    """Return the font that fontconfig has for letters of these scripts, if it is there."""
+    if scripts not in _system_fonts:
+        wanted = f"serif:weight=180:charset={' '.join(f'{ord(each):x}' for each in letters)}"
+        _system_fonts[scripts] = None
+        with suppress(OSError, subprocess.SubprocessError):
+            command = ["fc-match", "--format=%{file}", wanted]
+            file = subprocess.check_output(command, text=True, timeout=10)  # noqa: S603  no shell
+            data = Path(file).read_bytes()
+            _system_fonts[scripts] = Font(data, hashlib.sha256(data).hexdigest())
+    return _system_fonts[scripts]
 
 
 def keep_writable(text: str, font: Font) -> str | None:
     """Return what of `text` the font can write, or None when it lacks a letter.
 
     Ornaments that it lacks, emoji among them, are left out. So is nothing that makes words: rather
-    none than half a title. Scripts that run from right to left count as lacking.
+    none than half a title.
     """
-    kept = []
-    for sign in unicodedata.normalize("NFC", text[:LONGEST]):
-        if not _is_word_part(sign) and not _is_drawn(sign, font):
-            kept.append(" " if sign.isspace() else "")
-        elif unicodedata.bidirectional(sign) in {"R", "AL"} or not _is_drawn(sign, font):
-            return None
-        else:
-            kept.append(sign)
-    return " ".join("".join(kept).split()) or None
+    kept = _leave_ornaments(text, font)
+    is_whole = all(_is_drawn(sign, font) or not _is_word_part(sign) for sign in kept)
+    return kept if kept and is_whole else None
+
+
+def _leave_ornaments(text: str, font: Font) -> str:
+    """Return `text` without ornaments that the font lacks, and with single blanks."""
+    found = (
+        sign if _is_word_part(sign) or _is_drawn(sign, font) else " " * sign.isspace()
+        for sign in unicodedata.normalize("NFC", text[:LONGEST])
+    )
+    return " ".join("".join(found).split())
+
+
+def _runs_left(text: str) -> bool:
+    return any(unicodedata.bidirectional(sign) in {"R", "AL"} for sign in text)
 
 
 def fit(
@@ -255,7 +297,7 @@ def fit(
     """
     for size in sizes:  # A smaller one may spare a word from being broken.
         lines = _wrap(text, font, size, box[0])
-        if len(lines) <= box[1] // line_height(size) and " ".join(lines) == text:
+        if len(lines) <= box[1] // line_height(size) and _is_kept(text, lines):
             return size, _even_out(text, font, size, (box[0], len(lines)))
     most = box[1] // line_height(size)
     if len(lines) > most:
@@ -264,6 +306,11 @@ def fit(
             last = last[:-1]
         lines[most - 1 :] = [last.rstrip(" ,.;:-\u2013\u2014") + _ELLIPSIS]
     return size, tuple(lines)
+
+
+def _is_kept(text: str, lines: Sequence[str]) -> bool:
+    """Return whether no word of `text` is broken; where words have no blanks, any may be."""
+    return " ".join(lines) == text or _UNSPACED.search(text) is not None
 
 
 def line_height(size: int) -> int:
@@ -297,12 +344,22 @@ def _measure(text: str, font: Font, size: int) -> float:
     return open_font(font, size).getlength(text)
 
 
-def write_line(
-    sheet: Image.Image, place: tuple[int, int], text: str, ink: int, pen: tuple[Font, int]
+def write_line(  # noqa: PLR0913, PLR0917
+    sheet: Image.Image,
+    place: tuple[int, int],
+    text: str,
+    ink: int,
+    pen: tuple[Font, int],
+    width: int = 0,
 ) -> None:
-    """Write a line from the left end of its base line, with a font at a size."""
-    left = float(place[0])
-    for word in text.split(" "):
+    """Write a line from the left end of its base line, with a font at a size.
+
+    One that runs from right to left ends at `width`.
+    """
+    left, words = float(place[0]), text.split(" ")
+    if _runs_left(text):  # at a stroke, since its words do not stand in the order of the text
+        left, words = left + max(0, width - _measure(text, *pen)), [text]
+    for word in words:
         picture, x, y = _draw_word(word, *pen)
         sheet.paste(ink, (round(left) + x, place[1] + y), picture)
         left += _measure(word, *pen) + _measure(" ", *pen)
@@ -342,6 +399,8 @@ def _split(word: str, font: Font, size: int, width: float) -> Iterator[str]:
         lengths = (range(len(word)), width)
         fitting = max(1, bisect_right(*lengths, key=lambda n: _measure(word[:n], font, size)) - 1)
         joint = max((found.end() for found in _JOINT.finditer(word, 0, fitting)), default=fitting)
+        while joint > 1 and word[joint] in _NEVER_FIRST:
+            joint -= 1
         yield word[:joint]
         word = word[joint:]
     yield word
@@ -356,7 +415,7 @@ def _even_out(text: str, font: Font, size: int, block: tuple[int, int]) -> tuple
     for _ in range(8):  # So many halvings are finer than anybody sees.
         middle = (low + high) / 2
         lines = _wrap(text, font, size, middle)
-        if len(lines) > block[1] or " ".join(lines) != text:
+        if len(lines) > block[1] or not _is_kept(text, lines):
             low = middle
         else:
             high = middle

@@ -21,6 +21,7 @@ from markdown.postprocessors import Postprocessor
 from markdown.treeprocessors import Treeprocessor
 
 from edge_api.schema.highlighting import CodeFormatter
+from edge_api.schema.sentences import sentence
 from site_build.addresses import SourceRules
 from site_build.markup.faults import Fault
 from site_build.markup.github import GITHUB, GitHub, show_emoji
@@ -55,9 +56,37 @@ class Dialect(NamedTuple):
     options: str = "{}"
     """Of these extensions, by their names, as JSON."""
     rules: SourceRules = SourceRules()
+    words: tuple[tuple[str, str], ...] = ()
+    """Each of WORDS, and how it is said; empty: in English."""
 
 
 HOUSE = Dialect()
+WORDS = (
+    sentence("Still to do"),
+    sentence("Done"),
+    sentence("Footnotes"),
+    sentence("Back to the text"),
+    sentence("Table"),
+    sentence("Link to this section"),
+    sentence("Larger picture"),
+    sentence("Close"),
+    sentence("Note"),
+    sentence("Tip"),
+    sentence("Important"),
+    sentence("Warning"),
+    sentence("Caution"),
+)
+"""What is said in texts beyond what their authors wrote."""
+_WORD = re.compile(
+    r"""(<[^<>]*\s(?:aria-label|title)="|<p class="admonition-title">)"""
+    rf"""({"|".join(WORDS)})(?:, place)?(?=[ "<])"""
+)
+
+
+def say_words(html: str, words: tuple[tuple[str, str], ...]) -> str:
+    """Return HTML in which WORDS are said otherwise, if there are `words`."""
+    said = dict(words)
+    return _WORD.sub(lambda found: f"{found[1]}{escape(said[found[2]])}", html) if words else html
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +106,7 @@ class Converter:
     def __init__(self, dialect: Dialect) -> None:
         """Take how the site writes; raises what Python-Markdown does for an unknown extension."""
         named = dialect.extensions or (*_EXTENSIONS, GITHUB)
-        self._github = GitHub() if GITHUB in named else None
+        self._github, self._words = GitHub() if GITHUB in named else None, dialect.words
         self._markdown = Markdown(
             output_format="html",
             extensions=[
@@ -118,7 +147,7 @@ class Converter:
         toc = _render_toc(getattr(self._markdown, "toc_tokens", []))
         if self._github:  # only now: ids of headings come of what was typed, as on GitHub
             html, toc = show_emoji(html), show_emoji(toc)
-        return Conversion(html, toc, tuple(faults))
+        return Conversion(say_words(html, self._words), toc, tuple(faults))
 
 
 def _name_heading(text: str, separator: str) -> str:

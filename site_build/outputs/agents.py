@@ -27,6 +27,7 @@ from edge_api.schema.credentials import (
     SCOPES,
     SECRET_PATTERN,
 )
+from edge_api.schema.sentences import sentence
 from site_build import addresses
 from site_build.outputs.feed import Item
 from site_build.outputs.markdown import (
@@ -128,9 +129,9 @@ def render_auth(identity: Identity, policy: Policy) -> str:
     """Return `auth.md`: how a program without an account gets access."""
     is_closed = policy.leads_need_credential
     lines = ["| scope | lets its holder | works with |", "| --- | --- | --- |"]
-    for name, sentence in SCOPES.items():
+    for name, opened in SCOPES.items():
         kinds = [f"`{kind}`" for kind, scopes in CREDENTIAL_SCOPES.items() if name in scopes]
-        lines.append(f"| `{name}` | {sentence} | {', '.join(kinds)} |")
+        lines.append(f"| `{name}` | {opened} | {', '.join(kinds)} |")
     values: dict[str, str] = {
         **_list_values(identity),
         **{str(kind): prefix for kind, prefix in PREFIXES.items()},
@@ -291,11 +292,12 @@ def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
 def render_opensearch(identity: Identity) -> str:
     """Return what lets a browser search the site from its own field (OpenSearch 1.1)."""
     name, url = escape(identity.name[:16]), escape(f"{identity.url}{paths.SEARCH}")
+    said = identity.language.say(sentence("Search %(site)s", site=identity.name))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">\n'
         f"<ShortName>{name}</ShortName>\n"
-        f"<Description>{escape(f'Search {identity.name}'[:1024])}</Description>\n"
+        f"<Description>{escape(said[:1024])}</Description>\n"
         f'<Url type="text/html" template="{url}?q={{searchTerms}}"/>\n'
         "<InputEncoding>UTF-8</InputEncoding>\n</OpenSearchDescription>\n"
     )

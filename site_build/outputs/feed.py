@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import orjson
 
 from edge_api.schema.index import PostRecord
+from edge_api.schema.sentences import sentence
 from site_build import addresses
 from site_build.images.responsive import Lead
 from site_build.site import UNDATED, Identity, Site, Tag
@@ -31,8 +32,8 @@ class Channel:
 
     identity: Identity
     title: str
-    subject: str
-    """What its posts are, after a number: `posts`."""
+    tag: str
+    """The tag that its posts carry; empty: it has all posts."""
     folder: str
     """Address of the page that the feed stands beside."""
     total: int
@@ -52,9 +53,16 @@ class Channel:
 
     def describe(self) -> str:
         """Say what the site is, and how much of it the feed holds."""
-        is_whole = self.total <= self.most
-        extent = "All" if is_whole else f"The newest {self.most} of {self.total}"
-        return f"{self.identity.description} {extent} {self.subject}, in full.".strip()
+        given = {"tag": self.tag, "number": str(self.total), "most": str(self.most)}
+        extents = (
+            sentence("The newest %(most)s of %(number)s posts, in full.", **given),
+            sentence("All posts, in full."),
+            sentence("The newest %(most)s of %(number)s posts tagged %(tag)s, in full.", **given),
+            sentence("All posts tagged %(tag)s, in full.", **given),
+        )
+        chosen = extents[2 * bool(self.tag) + (self.total <= self.most)]
+        extent = self.identity.language.say(chosen)
+        return f"{self.identity.description} {extent}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,7 @@ class Item:
 def open_journal(site: Site, *, has_cards: bool = False) -> Channel:
     """Return the channel of all posts."""
     identity, total = site.identity, len(site.posts)
-    return Channel(identity, identity.name, "posts", addresses.HOME, total, NEWEST, has_cards)
+    return Channel(identity, identity.name, "", addresses.HOME, total, NEWEST, has_cards)
 
 
 def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channel:
@@ -95,7 +103,7 @@ def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channe
     return Channel(
         identity,
         f"{identity.name}: {tag.name}",
-        f"posts tagged {tag.name}",
+        tag.name,
         tag.address,
         len(tag.posts),
         NEWEST_OF_TAG,

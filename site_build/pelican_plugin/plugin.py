@@ -42,6 +42,8 @@ from pelican.log import console  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
 
 from edge_api.schema.paths import SEARCH
+from edge_api.schema.sentences import sentence
+from edge_api.schema.template_language import equip
 from edge_api.schema.unknown_names import note_unknown_names
 from site_build.addresses import CONTACT
 from site_build.build.assets import find_card, find_edge_picture, find_leads
@@ -66,6 +68,7 @@ from site_build.images.responsive import resolve
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TargetWriter, find_build
 from site_build.pelican_plugin.settings import (
+    OWN_SENTENCES,
     SETTINGS_FILE,
     identify,
     load_settings,
@@ -110,7 +113,9 @@ def _equip(generator: Any) -> None:
     logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
     leads = find_leads(site, build.content.image_set)
     card_finder = partial(find_card, build.font, leads)
+    equip(generator.env)
     generator.env.globals.update(
+        site_language=site.identity.language,
         asset=assets.locate,
         embedded=assets.embed,
         structured_data=StructuredData(site.identity, card_finder, leads, logo),
@@ -164,12 +169,17 @@ def _show_painting(build: SiteBuild) -> Markup:
 
 def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the links of the house's theme: its lists, its pages, MENUITEMS and the search."""
-    lists = site.identity.addresses
-    made = [("Journal", lists.journal), ("Tags", lists.tags), ("Archive", lists.archive)]
+    lists, say = site.identity.addresses, site.identity.language.say
     found = {page.slug: page.address for page in site.pages}
-    made += [(slug.title(), found.get(slug)) for slug in ("about", "contact")]
-    links = [(label, f"/{address}") for label, address in made if address is not None]
-    return [*links, *(settings.get("MENUITEMS") or ()), ("Search", SEARCH)]
+    made = (
+        (sentence("Journal"), lists.journal),
+        (sentence("Tags"), lists.tags),
+        (sentence("Archive"), lists.archive),
+        (sentence("About"), found.get("about")),
+        (sentence("Contact"), found.get("contact")),
+    )
+    links = [(say(label), f"/{address}") for label, address in made if address is not None]
+    return [*links, *(settings.get("MENUITEMS") or ()), (say(sentence("Search")), SEARCH)]
 
 
 def _add_fallback_templates(environment: Environment) -> None:
@@ -227,10 +237,12 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         # Templates take a boolean: the text "false" would be true to them.
         settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
         settings["ACCESS_REQUESTS"] = policy.has_access_form
+        identity = identify(settings)
+        said = SETTINGS_FILE.read_bytes() + identity.language.compiled
         style = Style(
             Path(self.theme),
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
-            fingerprint_settings(settings) + sha256(SETTINGS_FILE.read_bytes()).hexdigest(),
+            fingerprint_settings(settings) + sha256(said).hexdigest(),
             settings["DEFAULT_PAGINATION"],
             policy,
             read_budget_tiers(settings),
@@ -239,7 +251,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             # What plugins show on a page cannot be told from what the page was made of before.
             str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )
-        return identify(settings), style
+        return identity, style
 
     def execute(self, build: SiteBuild, place: Path | None = None) -> None:
         """Let Pelican do its round, writing below `place`; raises BuildError and OSError."""
@@ -313,7 +325,8 @@ def open_journal(request: Request, site_url: str) -> Journal:
 def list_sources(content: Path) -> list[Path]:
     """Return the files and folders that a build is made from; raises BuildError."""
     settings = load_settings(content)
-    folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
+    own = [OWN_SENTENCES] if OWN_SENTENCES.is_dir() else []
+    folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"], *own]
     return [content, SETTINGS_FILE, *map(Path, folders)]
 
 

@@ -16,11 +16,12 @@ from pelican import settings as of_pelican  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 
 from edge_api.schema.environment import SettingsError, read_dotenv
+from edge_api.schema.sentences import Language, compile_catalogue, load_language
 from site_build.addresses import CONTACT_THANKS, HOUSE, MISSING, Addresses, SourceRules, name_file
 from site_build.build.fingerprint import HOUSE_THEME
 from site_build.content.front_matter import KEYS
 from site_build.errors import BuildError
-from site_build.markup.convert import Converter, Dialect
+from site_build.markup.convert import WORDS, Converter, Dialect
 from site_build.site import Identity
 from site_build.template_objects import Article
 
@@ -32,6 +33,8 @@ _here = Path("pelicanconf.py")
 _found = _here if _here.is_file() else Path(__file__).resolve().parents[2] / _here
 SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _found).resolve()
 """The one that PELICAN_SETTINGS names, that of the current folder, or that of the repository."""
+OWN_SENTENCES = SETTINGS_FILE.parent / "locale"
+"""The catalogues of a journal, whatever its theme."""
 
 DEFAULTS: Mapping[str, Any] = of_pelican.DEFAULT_CONFIG
 REFUSED: Mapping[str, str] = {
@@ -243,12 +246,14 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
 def read_dialect(settings: Mapping[str, Any]) -> Dialect:
     """Return how texts are read, with the extensions that MARKDOWN names; raises BuildError."""
     said, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
+    language = _read_language(settings)
+    words = tuple((str(each), language.say(each)) for each in WORDS) if language.compiled else ()
     if said == DEFAULTS["MARKDOWN"]:
-        return Dialect(url, rules=rules)
+        return Dialect(url, rules=rules, words=words)
     options = said.get("extension_configs", {})
     names = dict.fromkeys([*said.get("extensions", []), *options])
     try:
-        dialect = Dialect(url, tuple(names), json.dumps(options), rules)
+        dialect = Dialect(url, tuple(names), json.dumps(options), rules, words)
         Converter(dialect)
     except (TypeError, ImportError, AttributeError, KeyError, ValueError) as error:
         raise BuildError(f"MARKDOWN of {SETTINGS_FILE.name} cannot be used: {error}") from error
@@ -269,7 +274,18 @@ def identify(settings: Mapping[str, Any]) -> Identity:
         _read_addresses(settings),
         settings.get("AUTHOR_PICTURE") or "",
         str(settings.get("EDGE_IMAGE") or "").removeprefix("/"),
+        _read_language(settings),
     )
+
+
+def _read_language(settings: Mapping[str, Any]) -> Language:
+    """Return the language; the journal's sentences go before the theme's; raises BuildError."""
+    theme, code = Path(settings["THEME"]), str(settings["DEFAULT_LANG"])
+    folders = (OWN_SENTENCES, theme / "locale", theme / "translations", HOUSE_THEME / "locale")
+    try:
+        return load_language(code, compile_catalogue(code, folders))
+    except ValueError as error:
+        raise BuildError(str(error)) from error
 
 
 def _read_addresses(settings: Mapping[str, Any]) -> Addresses:

@@ -48,9 +48,10 @@ class StructuredData:
         their slugs.
         """
         self._identity, self._find_card, self._leads = identity, find_card, leads
+        self._say = identity.language.catalogue.gettext
         self._home = identity.absolute(addresses.HOME)
         self._logo = f"{identity.url}{logo}" if logo else ""
-        self._journal = ("Journal", identity.addresses.journal)
+        self._journal = (self._say("Journal"), identity.addresses.journal)
 
     def home(self) -> Markup:
         """Return what the home page is, how the site is searched, and who publishes it."""
@@ -85,14 +86,14 @@ class StructuredData:
     def journal(self, file: str, articles: Sequence[Article]) -> Markup:
         """Return what one page of the journal is; `file` is its own."""
         return write_script(
-            self._describe_list("Journal", file, articles),
+            self._describe_list(self._say("Journal"), file, articles),
             self._describe_blog(),
             self._describe_trail(self._journal),
         )
 
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
         """Return what one page of a tag's posts is; `file` is its own."""
-        tags = ("Tags", self._identity.addresses.tags)
+        tags = (self._say("Tags"), self._identity.addresses.tags)
         trail = self._describe_trail(tags, (tag.name, tag.url))
         return write_script(self._describe_list(tag.name, file, articles), trail)
 

@@ -22,7 +22,7 @@ from site_build.site import publish
 from tests.site_build.records import ATOM, DAY, ME, make, parse, record
 
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-JOURNAL = Channel(ME, ME.name, "posts", "", 2, 50, has_cards=True)
+JOURNAL = Channel(ME, ME.name, "", "", 2, 50, has_cards=True)
 URL = {"type": "string", "pattern": "^https?://[^ ]+$"}
 INSTANT = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"}
 TEXT = {"type": "string", "minLength": 1}
@@ -172,7 +172,7 @@ def test_the_json_feed_says_what_the_atom_feed_says() -> None:
 )
 def test_a_feed_says_how_much_it_holds(total: int, sentence: str) -> None:
     """A reader of the feed knows whether there is more."""
-    channel = Channel(ME, ME.name, "posts", "", total, 50)
+    channel = Channel(ME, ME.name, "", "", total, 50)
     root = parse(render_atom(channel, []))
 
     assert sentence in (root.findtext(f"{ATOM}subtitle") or "")

@@ -9,6 +9,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
+from edge_api.schema.template_language import open_environment
 from site_build.addresses import HOUSE
 from site_build.build.assets import Assets
 from tests.own_journal import TEST_CONTENT
@@ -28,12 +29,8 @@ def style() -> str:
 @pytest.fixture(scope="session")
 def templates() -> jinja2.Environment:
     """Return an environment in which a name that nobody gives is an error."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(THEME / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    environment = open_environment(
+        jinja2.FileSystemLoader(THEME / "templates"), jinja2.StrictUndefined
     )
     environment.globals["asset"] = Assets(THEME / "static").locate
     environment.globals["addresses"] = HOUSE._asdict()

@@ -3,12 +3,15 @@
    itself to the same address, and a page comes back. */
 
 const PATIENCE_MS = 30_000;
-const UNSENT = "Nothing was sent yet. Please fix what is marked below and send again.";
-const UNKNOWN =
-  "The connection failed, so it is not certain that your message arrived. " +
-  "What you typed is still here. Send it again: it is taken once, however often it is sent.";
 
 const form = document.getElementById("contact-form");
+const words = JSON.parse(form.dataset.words ?? "{}");
+const { lang } = document.documentElement;
+const UNSENT = say("Nothing was sent yet. Please fix what is marked below and send again.");
+const UNKNOWN = say(
+  "The connection failed, so it is not certain that your message arrived. " +
+    "What you typed is still here. Send it again: it is taken once, however often it is sent.",
+);
 const button = form.querySelector("button");
 const fields = [...form.querySelectorAll(".field :is(input, select, textarea, button)")];
 const message = form.elements.namedItem("message");
@@ -113,15 +116,21 @@ function digestOf(content) {
 async function refusal(answer) {
   const seconds = Number(answer.headers.get("Retry-After"));
   const sentence =
-    answer.status === 429 ? "Too many messages were sent from here" : await errorOf(answer);
+    answer.status === 429
+      ? say("Too many messages were sent from here")
+      : await errorOf(answer);
   if (!seconds) return sentence;
-  return `${sentence}. Try again in ${inWords(seconds)}; what you typed stays here`;
+  const values = { fault: sentence, time: inWords(seconds) };
+  return say("%(fault)s. Try again in %(time)s; what you typed stays here", values);
 }
 
 async function errorOf(answer) {
   const body = await answer.json().catch(() => ({}));
   // Without an error it was not the service that answered, but what stands before it.
-  const unheard = `The message was not taken (status ${answer.status}). What you typed is still here`;
+  const unheard = say(
+    "The message was not taken (status %(status)s). What you typed is still here",
+    { status: String(answer.status) },
+  );
   return body.error ?? unheard;
 }
 
@@ -132,7 +141,8 @@ function inWords(seconds) {
       : seconds <= 90 * 60
         ? [Math.ceil(seconds / 60), "minute"]
         : [Math.ceil(seconds / 3600), "hour"];
-  return `${count} ${unit}${count === 1 ? "" : "s"}`;
+  const style = { style: "unit", unit, unitDisplay: "long" };
+  return new Intl.NumberFormat(lang, style).format(count);
 }
 
 /* Shows what the service said: faults that it names a field for at that field, others above. */
@@ -175,17 +185,23 @@ function clear(field) {
 /* Counts as the service does: code points of the trimmed text, composed. */
 function count() {
   const { length } = [...message.value.trim().normalize("NFC")];
-  const more = length > 4000 ? " Two messages hold 4,000." : "";
-  const counted = `${length.toLocaleString("en")} of 2,000 characters.${more}`;
+  const more = length > 4000 ? ` ${say("Two messages hold 4,000.")}` : "";
+  const counted = say("%(number)s of 2,000 characters.", { number: length.toLocaleString(lang) }) + more;
   limit.textContent = length < COUNTED_FROM ? limitAtRest : counted;
   if (rest && length > 4000) rest.hidden = true;
+}
+
+/* A sentence in the language of the page: the element has those that are not said in English. */
+function say(english, values = {}) {
+  const found = words[english] ?? english;
+  return found.replace(/%\((\w+)\)s/g, (_, name) => values[name]);
 }
 
 /* The button keeps the focus while it waits, which a disabled one would lose. */
 function setBusy(busy) {
   if (busy) form.setAttribute("aria-busy", "true");
   else form.removeAttribute("aria-busy");
-  button.textContent = busy ? "Sending…" : label;
+  button.textContent = busy ? say("Sending…") : label;
 }
 
 function makeNotice() {
@@ -198,5 +214,5 @@ function makeNotice() {
 
 function asSentence(words) {
   const text = words.charAt(0).toUpperCase() + words.slice(1);
-  return /[.!?]$/.test(text) ? text : `${text}.`;
+  return /[.!?。]$/.test(text) ? text : say("%(fault)s.", { fault: text });
 }

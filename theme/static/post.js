@@ -2,6 +2,8 @@
    Without this file the contents are links and the code is there to select. */
 
 const TOLD_MS = 2_000;
+const { words = "{}" } = document.querySelector('[data-module*="/post."]').dataset;
+const said = JSON.parse(words);
 
 openContents();
 followSections();
@@ -70,15 +72,15 @@ function offerCopy(block, status) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy";
-  button.textContent = "Copy";
+  button.textContent = say("Copy");
   const file = frame.closest("figure.code")?.querySelector("figcaption")?.textContent.trim();
-  button.setAttribute("aria-label", file ? `Copy ${file}` : "Copy this code");
+  button.setAttribute("aria-label", say(file ? "Copy %(file)s" : "Copy this code", { file }));
   button.addEventListener("click", async () => {
-    const said = await copy(block);
-    status.textContent = said;
-    button.textContent = said;
+    const outcome = await copy(block);
+    status.textContent = outcome;
+    button.textContent = outcome;
     setTimeout(() => {
-      button.textContent = "Copy";
+      button.textContent = say("Copy");
       status.textContent = "";
     }, TOLD_MS);
   });
@@ -96,10 +98,16 @@ function wrap(block) {
 async function copy(block) {
   try {
     await navigator.clipboard.writeText(textOf(block));
-    return "Copied";
+    return say("Copied");
   } catch {
-    return "Not copied";
+    return say("Not copied");
   }
+}
+
+/* A sentence in the language of the page: the element has those that are not said in English. */
+function say(english, values = {}) {
+  const found = said[english] ?? english;
+  return found.replace(/%\((\w+)\)s/g, (_, name) => values[name]);
 }
 
 /* What one would type: no line numbers, no prompts. */

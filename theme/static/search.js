@@ -17,6 +17,8 @@ const pages = document.getElementById("search-pages");
 const pageSize = Number(form.dataset.pageSize);
 const siteTitle = document.title.slice(document.title.lastIndexOf(" · "));
 const heading = document.querySelector("h1");
+const { lang } = document.documentElement;
+const sentences = JSON.parse(form.dataset.words ?? "{}");
 
 let shown = wordsOf(location); // what the results on the page are for
 let isSettled = shown !== ""; // whether to go back must lead to these words again
@@ -75,7 +77,7 @@ async function ask() {
   } catch (fault) {
     if (turn.signal.aborted && turn.signal.reason !== LATE) return null; // others are asked for
     shown = null;
-    tell(fault.sentence ?? "The connection failed: try again.");
+    tell(fault.sentence ?? say("The connection failed: try again."));
     return null;
   } finally {
     clearTimeout(late);
@@ -91,8 +93,10 @@ async function find(words, signal) {
 
 function refusal(answer) {
   const seconds = Number(answer.headers.get("Retry-After"));
-  const when = seconds ? `in ${seconds} second${seconds === 1 ? "" : "s"}` : "later";
-  return `${answer.status === 429 ? "Too many searches from here" : "The search failed"}: try again ${when}.`;
+  const style = { style: "unit", unit: "second", unitDisplay: "long" };
+  const time = new Intl.NumberFormat(lang, style).format(seconds);
+  const fault = answer.status === 429 ? "Too many searches from here" : "The search failed";
+  return say(`${fault}: try again ${seconds ? "in %(time)s" : "later"}.`, { time });
 }
 
 function show(words, { count, suggestion, results }) {
@@ -113,7 +117,7 @@ function settle(words) {
   }
   isSettled = false;
   shown = words;
-  heading.textContent = words ? `Search: ${words}` : "Search";
+  heading.textContent = say(words ? "Search: %(words)s" : "Search", { words });
   document.title = heading.textContent + siteTitle;
 }
 
@@ -124,25 +128,30 @@ function tell(sentence) {
 
 function counted(count, listed) {
   const near = count < pageSize ? Math.max(0, listed - count) : 0;
-  const more = near ? `; ${near}${count ? " more" : ""} ${near === 1 ? "comes" : "come"} near` : "";
-  if (count === 0) return `No post has all of these words${more}.`;
-  if (count === 1) return `1 post has these words${more}.`;
-  return `${count.toLocaleString("en")} posts have these words, best first${more}.`;
+  const forms = ["post has these words", "posts have these words, best first"];
+  const found = count
+    ? say(forms.map((each) => `%(number)s ${each}`), { number: count })
+    : say("No post has all of these words");
+  if (!near) return say("%(found)s.", { found });
+  const nearer = ["comes near", "come near"].map((each) => `%(number)s ${count ? "more " : ""}${each}`);
+  return say("%(found)s; %(near)s.", { found, near: say(nearer, { number: near }) });
 }
 
 function suggest(words) {
   const address = `${form.getAttribute("action")}?${new URLSearchParams({ q: words })}`;
-  return ["Did you mean ", make("a", { href: address }, words), "?"];
+  const [before, after] = say("Did you mean %(words)s?", { words: "\0" }).split("\0");
+  return [before, make("a", { href: address }, words), after];
 }
 
 function entry(post) {
   const published = new Date(post.published_at);
-  const day = published.toLocaleDateString("en-GB", {
+  const day = published.toLocaleDateString(/^en\b/.test(lang) ? "en-GB" : lang, {
     day: "numeric",
     month: "long",
     year: "numeric",
     timeZone: "UTC",
   });
+  const minutes = String(post.reading_minutes);
   const tags = post.tags.map((tag) => make("li", {}, make("bdi", {}, tag)));
   return make(
     "li",
@@ -153,7 +162,7 @@ function entry(post) {
       { class: "shoulder small" },
       make("time", { datetime: post.published_at }, day.replace(" ", "\u00a0")),
       " ",
-      make("span", {}, `${post.reading_minutes}\u00a0min`),
+      make("span", {}, say("%(minutes)s&nbsp;min", { minutes }).replace("&nbsp;", "\u00a0")),
     ),
     make("p", { class: "snippet", dir: "auto" }, ...marked(post.snippet)),
     ...(tags.length ? [make("ul", { class: "tag-list" }, ...tags)] : []),
@@ -171,10 +180,11 @@ function pathOf(address) {
 
 function onward(words, count) {
   const next = `${form.getAttribute("action")}?${new URLSearchParams({ q: words, page: 2 })}`;
-  const place = `Page 1 of ${Math.ceil(count / pageSize)}`;
-  const more = make("a", { rel: "next", href: next }, "More matches");
+  const pagesCount = String(Math.ceil(count / pageSize));
+  const place = say("Page %(number)s of %(count)s", { number: "1", count: pagesCount });
+  const more = make("a", { rel: "next", href: next }, say("More matches"));
   const items = make("ul", {}, make("li", {}, place), make("li", {}, more));
-  return make("nav", { class: "leaf pagination", "aria-label": "Pages" }, items);
+  return make("nav", { class: "leaf pagination", "aria-label": say("Pages") }, items);
 }
 
 function make(tag, attributes, ...children) {
@@ -182,6 +192,21 @@ function make(tag, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
+}
+
+/* A sentence in the language of the page; of one with a number its two English forms are asked for.
+   The form has those that are not said in English, with each form that a number may need. */
+function say(english, values = {}) {
+  const [one, many = one] = [english].flat();
+  const own = sentences[many];
+  const { number } = values;
+  const rules = new Intl.PluralRules(lang);
+  const found = Array.isArray(own)
+    ? own.find(([each]) => rules.select(each) === rules.select(number))[1]
+    : own;
+  return (found ?? (number === 1 ? one : many)).replace(/%\((\w+)\)s/g, (_, name) =>
+    typeof values[name] === "number" ? values[name].toLocaleString(lang) : values[name],
+  );
 }
 
 /* What an agent of the browser is given: data, without the marks that are for eyes. */

@@ -54,22 +54,22 @@ def test_signs_are_told_by_name(message: str, reasons: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("title", "start"),
     [
-        ("The first edge", "About \u201cThe first edge\u201d (/a/):\n\n"),
-        ("The <main> element", "About \u201cThe <main> element\u201d (/a/):\n\n"),
-        ("Why <b> is dead", "About /a/:\n\n"),
-        ("Leaving www.example.org", "About /a/:\n\n"),
-        ("The \u0440\u0430ypal letters", "About /a/:\n\n"),
-        ("x" * 500, f"About \u201c{'x' * 200}\u201d (/a/):\n\n"),
+        ("The first edge", "About \u201cThe first edge\u201d (/a/):"),
+        ("The <main> element", "About \u201cThe <main> element\u201d (/a/):"),
+        ("Why <b> is dead", "About /a/:"),
+        ("Leaving www.example.org", "About /a/:"),
+        ("The \u0440\u0430ypal letters", "About /a/:"),
+        ("x" * 500, f"About \u201c{'x' * 200}\u201d (/a/):"),
     ],
 )
 def test_the_start_of_a_message_is_no_sign(title: str, start: str) -> None:
     """A title that would be one is left out: its reader has not written it."""
     assert start_message(title, "/a/") == start
     form = {"name": "Ann", "email": "ann@example.org", "budget_tier": "5k"}
-    assert read_form({**form, "message": f"{start}\r\nHello"}).message.endswith("Hello")
+    assert read_form({**form, "message": f"{start}\r\n\r\nHello"}).message.endswith("Hello")
     with pytest.raises(FormErrors, match="message: must not be empty"):
-        read_form({**form, "message": start.replace("\n", "\r\n")})
-    assert score_spam(lead(f"{start}Hello"))[0] == 0
+        read_form({**form, "message": f"{start}\r\n\r\n"})
+    assert score_spam(lead(f"{start}\n\nHello"))[0] == 0
 
 
 def test_a_link_in_the_name_is_a_strong_sign() -> None:

@@ -1,0 +1,158 @@
+"""Sentences for visitors in the language of the journal: gettext catalogues, numbers and dates.
+
+English is the source: where a catalogue lacks a sentence, the English one is shown. The build makes
+one MO file of the catalogues of the journal's theme and of this project's, which the edge loads.
+Babel is imported only for languages other than English.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from functools import partial
+from gettext import GNUTranslations, NullTranslations
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from babel.messages import Catalog
+
+CATALOGUE: Final = "LC_MESSAGES/messages.po"
+"""The catalogue in the folder of its language."""
+_RIGHT_TO_LEFT: Final = frozenset(
+    ["ar", "arc", "ckb", "dv", "fa", "he", "iw", "ks", "nqo", "ps", "sd", "syr", "ug", "ur", "yi"]
+)
+_RTL_SCRIPTS: Final = frozenset({"adlm", "arab", "hebr", "nkoo", "rohg", "syrc", "thaa"})
+
+
+class Sentence(str):
+    """An English sentence for visitors that knows how to be said in another language.
+
+    It is what it reads as in English, so that logs and the API need no language.
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[tuple[str, ...], int, Mapping[str, object]]
+    """The English forms, the singular first; the number that chooses one; values to put in."""
+
+
+def sentence(text: str, /, **values: object) -> Sentence:
+    """Return a sentence with values in place of `%(name)s`."""
+    return counted(text, "", 1, **values)
+
+
+def counted(one: str, many: str, number: int, /, **values: object) -> Sentence:
+    """Return the sentence for a number, in the singular or the plural."""
+    forms = (one, many) if many else (one,)
+    made = Sentence(ENGLISH.fill(forms[number != 1 and bool(many)], values))
+    made.parts = forms, number, values
+    return made
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language: its sentences, and how it writes numbers and days."""
+
+    code: str = "en"
+    """BCP 47 tag."""
+    catalogue: NullTranslations = field(default_factory=NullTranslations)
+    compiled: bytes = b""
+    """The catalogue as an MO file; empty: none."""
+    number: Callable[[int], str] = "{:,}".format
+    day: Callable[[date], str] = "{0.day} {0:%B %Y}".format
+    short_day: Callable[[date], str] = "{0.day} {0:%b}".format
+    """Without its year."""
+
+    def find(self, forms: tuple[str, ...], number: int) -> str:
+        """Return the translation of a sentence, or of the one of its forms for a number."""
+        if forms[1:]:
+            return self.catalogue.ngettext(forms[0], forms[1], number)
+        return self.catalogue.gettext(forms[0])
+
+    def fill(self, text: str, values: Mapping[str, object]) -> str:
+        """Return the text with values that are said in this language."""
+        return text % {name: self.say(value) for name, value in values.items()} if values else text
+
+    def say(self, value: object) -> str:
+        """Return a sentence or a number in this language, and any other text as it is."""
+        if isinstance(value, Sentence):
+            forms, number, values = value.parts
+            return self.fill(self.find(forms, number), values)
+        return self.number(value) if isinstance(value, int) else str(value)
+
+    def instant(self, value: str | datetime) -> str:
+        """Return a day and a time of UTC."""
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        moment = moment.astimezone(UTC)
+        return f"{self.day(moment)}, {moment:%H:%M} UTC"
+
+
+ENGLISH: Final = Language()
+
+
+def load_language(code: str, compiled: bytes) -> Language:
+    """Return a language with its compiled catalogue, which may be empty.
+
+    One that Babel does not know writes numbers and days as English does.
+    """
+    found = Language(code, GNUTranslations(io.BytesIO(compiled)), compiled) if compiled else ENGLISH
+    if not re.fullmatch("(?i)en([-_].*)?", code):
+        from babel import Locale, UnknownLocaleError, dates, numbers  # noqa: PLC0415  slow
+
+        with suppress(ValueError, UnknownLocaleError):
+            locale = Locale.parse(code.replace("_", "-"), sep="-")
+            found = replace(
+                found,
+                number=partial(numbers.format_decimal, locale=locale),
+                day=partial(dates.format_date, format="long", locale=locale),
+                short_day=partial(dates.format_skeleton, "MMMd", locale=locale),
+            )
+    return replace(found, code=code)
+
+
+def compile_catalogue(code: str, folders: Iterable[Path]) -> bytes:
+    """Return the catalogue of a language as an MO file; empty where no folder has one.
+
+    Of a sentence the first folder's translation counts; `de_AT` goes before `de`. Raises
+    ValueError, with file and line, for a catalogue that cannot be read or does not fit.
+    """
+    whole = code.replace("-", "_")
+    names = dict.fromkeys((whole, whole.partition("_")[0]))
+    places = [folder / name / CATALOGUE for folder in folders for name in names]
+    file, found = io.BytesIO(), [_read_catalogue(each) for each in places if each.is_file()]
+    if found:
+        from babel.messages.mofile import write_mo  # noqa: PLC0415  not for English
+
+        *others, base = found
+        for message in (each for other in reversed(others) for each in other):
+            if message.id and message.string and not message.fuzzy:
+                base.delete(message.id)
+                base[message.id] = message
+        write_mo(file, base)
+    return file.getvalue()
+
+
+def _read_catalogue(path: Path) -> "Catalog":
+    from babel.messages.pofile import PoFileError, read_po  # noqa: PLC0415
+
+    try:
+        with path.open("rb") as file:
+            found = read_po(file, abort_invalid=True)
+        faults = [(each.lineno, why) for each in found if each.string for why in each.check(found)]
+    except (PoFileError, ValueError, LookupError) as error:  # or its encoding, or its head
+        raise ValueError(f"{path}:{getattr(error, 'lineno', 0) + 1}: {error}; fix it") from error
+    for line, why in faults:
+        raise ValueError(f"{path}:{line}: {why}; fix the catalogue")
+    # Else the same catalogue would be another file a minute later.
+    found.creation_date = found.revision_date = datetime(2026, 1, 1, tzinfo=UTC)
+    return found
+
+
+def text_direction(code: str) -> str:
+    """Return `rtl` or `ltr` for the BCP 47 tag of a language."""
+    first, *others = code.lower().replace("_", "-").split("-")
+    scripts = [each for each in others if len(each) == 4]  # noqa: PLR2004  such as Arab
+    is_rtl = _RTL_SCRIPTS.issuperset(scripts) if scripts else first in _RIGHT_TO_LEFT
+    return "rtl" if is_rtl else "ltr"

@@ -1,0 +1,113 @@
+"""Templates for visitors in the language of the journal: what they call, and what renders them.
+
+The site's templates, those of the edge's pages and those of mails have the same names; the language
+is the `site_language` that each is given.
+"""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from jinja2 import BaseLoader, Environment, Undefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup, escape
+
+from edge_api.schema.page_templates import CATALOGUE_FILE, TEMPLATES_FOLDER, read_notes
+from edge_api.schema.sentences import (
+    ENGLISH,
+    Language,
+    Sentence,
+    counted,
+    load_language,
+    sentence,
+    text_direction,
+)
+
+_SAMPLES: Final = (0, 1, 2, 3, 5, 11, 20, 100, 1_000_000)
+"""Numbers that between them have every plural form of every language."""
+
+
+@lru_cache(maxsize=4)  # two builds, by two names of each
+def read_language(build: Path) -> Language:
+    """Return the language of a build; English where it names none."""
+    file = build / TEMPLATES_FOLDER / CATALOGUE_FILE
+    compiled = file.read_bytes() if file.is_file() else b""
+    return load_language(read_notes(build).get("lang", ENGLISH.code), compiled)
+
+
+def open_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> Environment:
+    """Return what renders the templates of the edge's pages."""
+    environment = Environment(
+        loader=loader,
+        undefined=undefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=say,
+    )
+    equip(environment)
+    return environment
+
+
+def equip(environment: Environment) -> None:
+    """Give templates `{% trans %}`, `_()` and filters that follow their `site_language`."""
+    environment.add_extension("jinja2.ext.i18n")
+    environment.install_gettext_callables(  # type: ignore[attr-defined]
+        pass_context(lambda context, text: _language(context).catalogue.gettext(text)),
+        pass_context(lambda context, *forms: _language(context).catalogue.ngettext(*forms)),
+        newstyle=True,
+    )
+    environment.globals.update(
+        site_language=ENGLISH, sentence=sentence, counted=counted, script_words=_script_words
+    )
+    environment.filters.update(
+        say=say,
+        show_day=pass_context(lambda context, day: _keep(_language(context).day(day))),
+        show_short_day=pass_context(lambda context, day: _keep(_language(context).short_day(day))),
+        show_number=pass_context(lambda context, number: _language(context).number(number)),
+        instant=pass_context(lambda context, instant: _language(context).instant(instant)),
+        text_direction=text_direction,
+        foreign=_mark_foreign,
+    )
+
+
+def _language(context: Context) -> Language:
+    found = context.get("site_language")
+    return found if isinstance(found, Language) else ENGLISH
+
+
+@pass_context
+def say(context: Context, value: object) -> object:
+    """Return a sentence in the language of a template, and any other value as it is."""
+    return _language(context).say(value) if isinstance(value, Sentence) else value
+
+
+def _keep(day: str) -> Markup:
+    """Return a day whose number stays on the line of its month."""
+    return Markup(str(escape(day)).replace(" ", "&nbsp;", 1))  # noqa: S704  escaped
+
+
+@pass_context
+def _mark_foreign(context: Context, code: str) -> Markup | str:
+    """Return the attributes of a text in a language that is not the site's."""
+    direction = text_direction(code)
+    is_own = code in {"", _language(context).code}
+    return "" if is_own else Markup(' lang="{}" dir="{}"').format(code, direction)
+
+
+@pass_context
+def _script_words(context: Context, *sentences: Sentence) -> Markup | str:
+    """Return the attribute with sentences for a script; nothing where these are English.
+
+    A sentence with a plural comes as a list, with the form for each of the numbers `_SAMPLES`.
+    """
+    language = _language(context)
+    words = {
+        forms[-1]: [(number, language.find(forms, number)) for number in _SAMPLES]
+        if forms[1:]
+        else language.find(forms, 1)
+        for forms, *_ in (each.parts for each in sentences)
+    }
+    said = json.dumps(words, ensure_ascii=False)
+    return Markup(' data-words="{}"').format(said) if language.compiled else ""
