@@ -1,9 +1,10 @@
-"""Seventeen real journals of seven systems move in by one command each, and answer where they were."""
+"""Seventeen real journals move in by one command each, and answer where they were."""
 
 from pathlib import Path
 
 import pytest
 
+from tests.edge.edge_process import Installation
 from tests.site_build.importers import moving
 
 
@@ -21,7 +22,7 @@ def test_a_real_journal_moves_in(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(moving.BROKEN))
 def test_a_broken_export_is_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
     """What is no export as a whole makes no journal, and says why on one line."""
-    shell = moving.Installation(tmp_path, {})
+    shell = Installation(tmp_path, {})
     source = moving.SITES / "wxr-small" / "source" / name
     with shell.start("init", "journal", "--from", str(source), module="site_build") as process:
         said, complained = process.communicate(timeout=600)
