@@ -117,34 +117,21 @@ WORDPRESS = Journal(
     },
     kept=("content/wp-content/uploads/2020/gall.gif", "comments.json"),
 )
+GHOST_POST = {
+    "id": "1",
+    "title": "Oak",
+    "slug": "oak",
+    "html": '<p>A gall.</p><img src="__GHOST_URL__/content/images/gall.gif" alt="A gall">',
+    "type": "post",
+    "status": "published",
+    "visibility": "public",
+    "published_at": "2020-01-02T10:00:00.000Z",
+}
 GHOST = Journal(
     "ghost",
     "Ghost",
     {
-        "ghost.json": json.dumps(
-            {
-                "db": [
-                    {
-                        "data": {
-                            "posts": [
-                                {
-                                    "id": "1",
-                                    "title": "Oak",
-                                    "slug": "oak",
-                                    "html": "<p>A gall.</p>"
-                                    '<img src="__GHOST_URL__/content/images/gall.gif" alt="A">',
-                                    "type": "post",
-                                    "status": "published",
-                                    "visibility": "public",
-                                    "published_at": "2020-01-02T10:00:00.000Z",
-                                }
-                            ],
-                            "settings": [{"key": "title", "value": "Ink"}],
-                        }
-                    }
-                ]
-            }
-        ),
+        "ghost.json": json.dumps({"db": [{"data": {"posts": [GHOST_POST]}}]}),
         "redirects.json": '[{"from": "^/galls/?$", "to": "/oak/"}]',
         "members.csv": "email,name\nbob@example.org,Bob\n",
         "content/images/gall.gif": GIF,
@@ -270,8 +257,8 @@ def test_every_system_has_a_section_with_its_command() -> None:
 
 def test_commands_of_a_paper_are_read() -> None:
     """A command knows its section, its words and its output; others are left alone."""
-    text = "## Old\n\n```console\n$ fore-edge init a\n$ fore-edge init a --from b  # so\nc\nd\n```\n"
+    text = "## Old\n\n```console\n$ fore-edge init a\n$ fore-edge init a --from b  # so\nc\n```\n"
 
     assert list(read_commands("a.md", text)) == [
-        Command("a.md", "Old", ("init", "a", "--from", "b"), "c\nd\n")
+        Command("a.md", "Old", ("init", "a", "--from", "b"), "c\n")
     ]
