@@ -7,6 +7,7 @@ values alone, and nothing of posts.
 import io
 import math
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from site_build.images.fonts import (
     keep_writable,
     leave_ornaments,
     open_font,
-    runs_left,
 )
 
 SIZE = (1200, 630)
@@ -240,7 +240,8 @@ def write_line(  # noqa: PLR0913, PLR0917
     One that runs from right to left ends at `width`.
     """
     left, words = float(place[0]), text.split(" ")
-    if runs_left(text):  # at a stroke, since its words do not stand in the order of the text
+    if any(unicodedata.bidirectional(sign) in {"R", "AL"} for sign in text):
+        # At a stroke, since its words do not stand in the order of the text.
         left, words = left + max(0, width - _measure(text, *pen)), [text]
     for word in words:
         picture, x, y = _draw_word(word, *pen)

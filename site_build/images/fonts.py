@@ -67,16 +67,14 @@ def choose_font(text: str, font: Font) -> Font:
 
     If there is none, it is the first one.
     """
-    letters = {_name_script(sign): sign for sign in text[:LONGEST] if _is_word_part(sign)}
+    # A letter of each script, by its name, such as HIRAGANA of HIRAGANA LETTER A.
+    signs = filter(_is_word_part, text[:LONGEST])
+    letters = {unicodedata.name(sign, "").partition(" ")[0]: sign for sign in signs}
     for each in (font, *font.fallbacks):
         if not letters or keep_writable(text, each):
             return each
     found = _find_system_font(" ".join(sorted(letters)), "".join(letters.values()))
     return found if found and keep_writable(text, found) else font
-
-
-def _name_script(sign: str) -> str:
-    return unicodedata.name(sign, "").partition(" ")[0]
 
 
 _system_fonts: dict[str, Font | None] = {}
@@ -114,11 +112,6 @@ def leave_ornaments(text: str, font: Font) -> str:
         for sign in unicodedata.normalize("NFC", text[:LONGEST])
     )
     return " ".join("".join(found).split())
-
-
-def runs_left(text: str) -> bool:
-    """Return whether letters of a text run from right to left."""
-    return any(unicodedata.bidirectional(sign) in {"R", "AL"} for sign in text)
 
 
 def _is_word_part(sign: str) -> bool:
