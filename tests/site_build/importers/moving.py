@@ -119,7 +119,9 @@ def _list_places(edge: ServedEdge) -> dict[str, str]:
     """Return the paths of all posts by the words of their titles, from the site's own list."""
     listed = edge.get("/llms.txt")[2].decode()
     return {
-        " ".join(_WORD.findall(title.replace("\\", "").casefold())): re.sub(r"^https?://[^/]+", "", address)
+        " ".join(_WORD.findall(title.replace("\\", "").casefold())): re.sub(
+            r"^https?://[^/]+", "", address
+        )
         for title, address in re.findall(r"^- \[(.*)\]\(([^)\s]+)\)", listed, re.MULTILINE)
     }
 
