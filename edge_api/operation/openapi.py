@@ -146,7 +146,10 @@ def _add_component(components: Json, kind: str, name: str, value: Json) -> Json:
 
 
 def _security_schemes(site_url: str) -> Json:
-    token = {"tokenUrl": f"{site_url}{TOKEN}", "scopes": dict(SCOPES)}
+    token = {
+        "tokenUrl": f"{site_url}{TOKEN}",
+        "scopes": {name: str(text) for name, text in SCOPES.items()},
+    }
     code = {"authorizationUrl": f"{site_url}{AUTHORIZE}", "refreshUrl": token["tokenUrl"], **token}
     return {
         API_KEY_SCHEME: {"type": "apiKey", "in": "header", "name": "X-API-Key"},
