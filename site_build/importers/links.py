@@ -80,12 +80,13 @@ class Links(NamedTuple):
             parts = urlsplit(unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", link.strip())))
         except ValueError:
             return link, ""
-        path, is_source = unquote(parts.path), parts.scheme == SOURCE[:-1]
+        is_source = parts.scheme == SOURCE[:-1]
         is_own = is_source or parts.netloc.removeprefix("www.").lower() == self.host != ""
-        if ((parts.scheme or parts.netloc) and not is_own) or not (path or parts.query):
+        path = parts.path or "/" * is_own
+        if not is_own and (parts.scheme or parts.netloc or not (path or parts.query)):
             return link, ""
-        stood = unquote(urljoin(address, parts.path))
-        written = path if is_source else unquote(urljoin(f"/{base}", parts.path))
+        stood, written = (unquote(urljoin(each, path)) for each in (address, f"/{base}"))
+        written = unquote(path) if is_source else written
         # A query may be the address, as in `/?p=12`, or only say how old a file is.
         tables = [(self.addresses, f"{stood}?{unquote(parts.query)}"), (self.addresses, stood)]
         # What is relative was most often written between files; what is not, for a browser.

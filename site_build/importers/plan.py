@@ -164,7 +164,7 @@ def _make_head(
     zone = ZoneInfo(rules.timezone)
     date, updated = localize(text.date, zone), localize(text.updated, zone)
     title = " ".join(_clean(text.title).split())
-    description = _clean(text.description).strip()[:2_000]
+    description = _clean(text.description or "").strip()[:2_000]
     is_long = len(description) > front_matter.LONGEST_DESCRIPTION
     if not title:
         words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
@@ -237,7 +237,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at the paths that they had, and note what answers in the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
     pages = ({each.address, name_file(each.address)} for each in public)
-    plan.known |= EDGE.union(*pages, map_urls(public, (), plan.rules).others)
+    plan.known |= EDGE.union({CONTACT}, *pages, map_urls(public, (), plan.rules).others)
     sources = {path: source for source, path in imported.file_sources.items()}
     for path, content in imported.files.items():
         parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)
@@ -278,6 +278,7 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
     # Of two texts with one address, the first has it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
     addresses = [
+        *((address, f"/{address}") for address in sorted(plan.known)),
         *files.items(),
         *((alias, path) for text, path in texts for alias in text.aliases),
         *((text.address, path) for text, path in texts if text.address),
@@ -354,7 +355,7 @@ def _write_text(
             text.source,
             text.first_line + body.count("\n", 0, at),
             f"the link `{shorten(link.removeprefix(SOURCE), 120)}` leads to nothing that came over",
-            "fix the address, or remove the link",
+            "fix the address, put the file into content/, or remove the link",
         )
         return re.sub(f"^{SOURCE}/*", "/", link)
 
@@ -369,7 +370,7 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     """Add the files that are no texts of the old journal."""
     found = [(name, (links.find(link) or ("",))[0]) for name, link in imported.menu]
     # The theme's menu has the lists and the pages already.
-    lists = {f"/{each}" for each in plan.rules.addresses.list_overviews()}
+    lists = {f"/{each}" for each in {CONTACT, *EDGE, *plan.rules.addresses.list_overviews()}}
     menu = [(name, to) for name, to in found if re.match("/.|https?:", to) and to not in lists]
     plan.settings |= {"MENUITEMS": menu} if menu else {}
     if not any(document.address == CONTACT for _, document, _ in plan.texts):

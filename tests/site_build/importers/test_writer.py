@@ -105,6 +105,7 @@ def test_one_slug_in_two_months_is_two_slugs() -> None:
         ({"slug": "../x", "address": "/%/"}, ""),
         ({"title": "A\x00: 'b' \udc80 # c\n- d"}, ""),
         ({"description": "long " * 80}, ""),
+        ({"description": None}, ""),
         ({"body": "x\x00y"}, ""),
         ({"image": "/a (1).svg"}, ""),
     ],
@@ -156,6 +157,18 @@ def test_links_lead_between_files() -> None:
         (11, "the link `/gone/` leads to nothing that came over"),
         (11, "the link `content/gone.md` leads to nothing that came over"),
     ]
+
+
+def test_links_to_what_every_journal_has_are_kept() -> None:
+    """The home page, lists, feeds and forms answer here too; the menu has them anyway."""
+    body = "[a](/) [b](https://old.example) [c](/feed.xml) [d](/contact) [e](/tags/ink/)"
+    journal = make_journal(make_post("oak", body, tags=["Ink"]))
+    journal.menu = [("Home", "/"), ("Contact", "/contact/"), ("Ink", "/tags/ink/")]
+    plan = plan_journal(journal, "ink")
+    text = read(plan, "content/posts/oak.md").partition("---\n\n")[2]
+    assert text == "[a](/) [b](/) [c](/feed.xml) [d](/contact/) [e](/tags/ink/)\n"
+    assert journal.findings == []
+    assert plan.settings["MENUITEMS"] == [("Ink", "/tags/ink/")]
 
 
 def test_a_link_with_brackets_is_one_link() -> None:
