@@ -16,8 +16,7 @@ from site_build.cli.terminal import confirm, open_console
 from site_build.errors import BuildError
 from site_build.importers.detect import SYSTEMS, read_journal
 from site_build.importers.imported import Imported
-from site_build.importers.report import MARKDOWN, MOST, Summary, describe, write_reports
-from site_build.importers.writer import fill_starter, write_journal
+from site_build.importers.writer import MARKDOWN, MOST, Summary, fill_starter, write_journal
 from site_build.text import write_instant
 
 _CONTENT = {
@@ -98,16 +97,17 @@ def import_journal(
             asyncio.run(fetch_pictures(imported, Path(pictures), agrees))
         planned = plan_journal(imported, _name(folder))
         summary = compare(imported, planned)
-        make_reports = partial(write_reports, imported, summary)
-        kept = write_journal(folder, planned.files, make_reports)
-    lines = [f"{folder} is a journal, from {imported.system}: {describe(summary)}"]
+        kept = write_journal(folder, planned.files, (imported, summary))
+    lines = [f"{folder} is a journal, from {imported.system}: {summary}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
         lines += [f"{what}: {each}" for each in names[:MOST]]
         lines += [f"{what}: {len(names) - MOST:,} more"] if names[MOST:] else []
-    for found, file in ((imported.members, "members.csv"), (imported.comments, "comments.json")):
-        lines += (
-            [f"{len(found):,} {file.partition('.')[0]} are in {folder / file}"] if found else []
-        )
+    private = {"members.csv": imported.members, "comments.json": imported.comments}
+    lines += [
+        f"{len(found):,} {name.partition('.')[0]} are in {folder / name}"
+        for name, found in private.items()
+        if found
+    ]
     return imported, summary, [*lines, f"what was left out and changed: {folder / MARKDOWN}"]
 
 

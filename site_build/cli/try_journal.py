@@ -20,7 +20,7 @@ from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.init import IMPORT, import_journal
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
-from site_build.importers.report import MOST, describe
+from site_build.importers.writer import MOST
 from site_build.parallel import count_processors
 from site_build.progress import Observer
 
@@ -99,13 +99,12 @@ def _show(folder: Path, arguments: Arguments) -> int:
             if path
         }
         missing = [e for e in sorted(old) if not _answers(f"{origin}/{e.removeprefix('/')}")]
-        lines[0] = describe(
-            summary._replace(
-                posts=summary.posts - len(held),
-                answered=len(old) - len(missing),
-                needing=sorted({*summary.needing, *(each.path for each in held)}),
-            )
+        shown = summary._replace(
+            posts=summary.posts - len(held),
+            answered=len(old) - len(missing),
+            needing=sorted({*summary.needing, *(each.path for each in held)}),
         )
+        lines[0] = str(shown)
         lines += [f"nothing answers: {each}" for each in missing[:MOST]]
         then = (
             f"run: cd {folder} && fore-edge run"

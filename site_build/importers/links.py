@@ -24,10 +24,9 @@ _PLACES: Final = re.compile(
 
 def name_address(path: str) -> str:
     """Return what the forms of one address have in common: no slashes at its ends, no suffix."""
-    path, _, query = normalize("NFC", path).partition("?")
+    path, mark, query = normalize("NFC", path).partition("?")
     ending = r"(?:(?:^|/)_?index)?\.(?:md|markdown|mdx|mkd|mdown|rst|html?)$|(?:^|/)index$"
-    plain = re.sub(ending, "", path.strip("/"))
-    return f"{plain}?{query}" if query else plain
+    return re.sub(ending, "", path.strip("/")) + (mark + query if query else "")
 
 
 def canonical(address: str) -> str:
@@ -72,10 +71,6 @@ class Links(NamedTuple):
         `base` is the path of the text that has it, below the root, and `address` where it stood.
         A link out of the journal leads to itself.
         """
-        # The name of a text of an export may have a `#` of its own.
-        whole = unquote(link.removeprefix(SOURCE))
-        if link.startswith(SOURCE) and name_address(whole) in self.sources:
-            return self.sources[name_address(whole)], ""
         try:
             parts = urlsplit(unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", link.strip())))
         except ValueError:
@@ -85,13 +80,17 @@ class Links(NamedTuple):
         path = parts.path or "/" * is_own
         if not is_own and (parts.scheme or parts.netloc or not (path or parts.query)):
             return link, ""
-        stood, written = (unquote(urljoin(each, path)) for each in (address, f"/{base}"))
-        written = unquote(path) if is_source else written
-        # A query may be the address, as in `/?p=12`, or only say how old a file is.
-        tables = [(self.addresses, f"{stood}?{unquote(parts.query)}"), (self.addresses, stood)]
+        stood = urljoin(address, path)
+        tables = [
+            (self.sources, urljoin("/" if is_source else f"/{base}", path)),
+            # A query may be the address, as in `/?p=12`, or only say how old a file is.
+            (self.addresses, f"{stood}?{parts.query}"),
+            (self.addresses, stood),
+        ]
         # What is relative was most often written between files; what is not, for a browser.
-        tables.insert(0 if is_source or path[:1] != "/" else 2, (self.sources, written))
-        found = (table.get(name_address(each)) for table, each in tables[: 1 if is_source else 3])
+        for_browsers = [*tables[1:], *tables[:1]]
+        ordered = tables[:1] if is_source else for_browsers if path[:1] == "/" else tables
+        found = (table.get(name_address(unquote(each))) for table, each in ordered)
         target = next(filter(None, found), None)
         return (target, f"#{parts.fragment}" * bool(parts.fragment)) if target else None
 

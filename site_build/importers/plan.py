@@ -31,9 +31,8 @@ from site_build.content.sources import LONGEST_NAME
 from site_build.images.responsive import is_picture, measure
 from site_build.importers.imported import SOURCE, Imported, Text
 from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
-from site_build.importers.report import Summary
 from site_build.importers.settings import choose_settings, localize
-from site_build.importers.writer import fill_starter
+from site_build.importers.writer import Summary, fill_starter
 from site_build.site import Document
 from site_build.text import fold, make_slug, shorten, strip_control_characters
 
@@ -59,9 +58,9 @@ class Plan:
     files: dict[str, bytes | Path] = field(default_factory=dict)
     """All files of the new journal, by path."""
     known: set[str] = field(default_factory=set)
-    """What answers in the new journal, without a leading slash."""
+    """What answers in the new journal, aliases of texts among it, without a leading slash."""
     former: dict[str, str] = field(default_factory=dict)
-    """Old paths that heads and `redirects.txt` lead on, to present addresses; no leading slash."""
+    """Old paths that `redirects.txt` leads on, to present addresses; no leading slash."""
 
     def answers(self, address: str) -> bool:
         """Return whether an old address is one of the new journal, or leads to one."""
@@ -112,10 +111,10 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
         filter(None, (localize(e.date, ZoneInfo(plan.rules.timezone)) for e in imported.texts)),
         default=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
     )
-    others = map_urls((), (), plan.rules).others | EDGE
     # Folders that all texts share say nothing of one.
     shared = posixpath.commonpath([posixpath.dirname(f"/{e.source}") for e in imported.texts])
-    taken, used = set[tuple[str, str]](), Counter[str]()
+    others = map_urls((), (), plan.rules).others | EDGE
+    taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
     for text in sorted(imported.texts, key=lambda text: _RANKS.index(text.status)):
         head = _make_head(imported, plan.rules, text, newest)
         folder = f"{text.kind}s"
@@ -128,9 +127,8 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             text.slug,
             make_slug(head["title"]),
             make_slug(PurePosixPath(text.source).stem),
-            text.kind,
         )
-        slug = next(filter(_IS_SLUG, names))
+        slug = next(filter(_IS_SLUG, names), text.kind)
         while used[slug] < _MOST_TRIES:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
@@ -139,9 +137,8 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             path = f"{folder}/{head['slug']}.md"
             document, _ = read_document(path, _write_head(head), plan.rules)
             address = document.address if document else ""
-            own = {(text.kind, fold(head["slug"])), ("", fold(address))}
-            covered = {address, address.rstrip("/")} & others
-            if document and not (own & taken or covered or is_of_edge(address)):
+            own = {(text.kind, fold(head["slug"])), ("", fold(address).rstrip("/"))}
+            if document and not (own & taken or is_of_edge(address)):
                 taken |= own
                 plan.texts.append((text, document, head))
                 break
@@ -237,7 +234,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at the paths that they had, and note what answers in the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
     pages = ({each.address, name_file(each.address)} for each in public)
-    plan.known |= EDGE.union({CONTACT}, *pages, map_urls(public, (), plan.rules).others)
+    plan.known.update({CONTACT}, EDGE, *pages, map_urls(public, (), plan.rules).others)
     sources = {path: source for source, path in imported.file_sources.items()}
     for path, content in imported.files.items():
         parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)
@@ -274,7 +271,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
 def _lead_on(imported: Imported, plan: Plan) -> Links:
     """Have each old address lead to the present one; return what links lead to."""
     files = {path: path for path in imported.files if f"content/{path}" in plan.files}
-    moved = {source: path for source, path in imported.file_sources.items() if path in files}
+    moved = imported.file_sources.items()
     # Of two texts with one address, the first has it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
     addresses = [
@@ -283,13 +280,17 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
         *((alias, path) for text, path in texts for alias in text.aliases),
         *((text.address, path) for text, path in texts if text.address),
     ]
-    sources = [*files.items(), *moved.items(), *((text.source, path) for text, path in texts)]
+    sources = [
+        *files.items(),
+        *((source, path) for source, path in moved if path in files),
+        *((text.source, path) for text, path in texts),
+    ]
     links = Links(
         urlsplit(imported.origin).netloc.removeprefix("www.").lower(),
         {name_address(old): path for old, path in addresses},
         {name_address(old): path for old, path in sources},
     )
-    led = [
+    led: list[tuple[str, str, list[str] | None]] = [
         (old, document.address, head["aliases"])
         for text, document, head in plan.texts
         for old in (text.address, *text.aliases)
@@ -298,25 +299,27 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
     places = {document.path: document.address for _, document, _ in plan.texts}
     for old, target in imported.redirects.items():
         address = _find_address(target, plan, links, places)
-        if address is None:
-            imported.find(
-                "",
-                0,
-                f"the redirect from `{old}` to `{target}` leads to nothing that came over",
-                "write one into content/redirects.txt, or forget it",
-            )
-        else:
+        if address is not None:
             links.addresses.setdefault(name_address(old), f"/{address}")
-            led.append((old, address, []))
+            led.append((old, address, None))
+            continue
+        imported.find(
+            "",
+            0,
+            f"the redirect from `{old}` to `{target}` leads to nothing that came over",
+            "write one into content/redirects.txt, or forget it",
+        )
     for old, address, aliases in led:
         path = canonical(old)
-        if plan.answers(old) or is_of_edge(path):
-            continue
-        plan.former[path] = address
         # An alias cannot say a query, nor a path below a file.
         above = {path[:at] for at, sign in enumerate(path) if sign == "/"}
-        if _IS_ALIAS(f"/{path}") and not above & plan.known:
+        if plan.answers(old) or is_of_edge(path):
+            continue
+        if aliases is None or not _IS_ALIAS(f"/{path}") or above & plan.known:
+            plan.former[path] = address
+        else:
             aliases.append(f"/{path}")
+            plan.known.add(path)
     return links
 
 
@@ -324,20 +327,18 @@ def _find_address(target: str, plan: Plan, links: Links, places: dict[str, str])
     """Return the address that a redirect of an importer leads to, without its leading slash."""
     where, (kind, _, name) = plan.rules.addresses, target.partition(":")
     posts = where.journal or ""
+    tags, tag = where.tags or posts, where.locate("tag", make_slug(name)) if where.tag else ""
+    has_tag = name != "" and tag in plan.known
     lists = {
         "home": "",
         "posts": posts,
         "archive": where.archive or posts,
-        **dict.fromkeys(("tags", "tag"), where.tags or posts),
-        "feed": FEED,
+        "tags": tags,
+        "tag": tag if has_tag else tags,
+        "feed": locate_feed(tag) if has_tag else FEED,
     }
-    tag = where.locate("tag", make_slug(name)) if name and where.tag else ""
-    if kind in lists and tag and tag in plan.known:
-        return tag if kind == "tag" else locate_feed(tag)
     if kind in lists:
         return lists[kind]
-    if canonical(target) in plan.known:
-        return canonical(target)
     led = links.find(target)
     return places.get(led[0], led[0].removeprefix("/")) if led and "//" not in led[0] else None
 
@@ -375,23 +376,20 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     plan.settings |= {"MENUITEMS": menu} if menu else {}
     if not any(document.address == CONTACT for _, document, _ in plan.texts):
         plan.files["content/pages/contact.md"] = fill_starter("contact.md")
-    said = (f"{name} = {value!r}" for name, value in plan.settings.items())
+    said = "\n".join(f"{name} = {value!r}" for name, value in plan.settings.items())
     origin = "# SITE_URL=https://journal.example"
     with suppress(ValueError):
         origin = f"SITE_URL={read_origin(imported.origin)}"
-    aliases = {alias[1:] for _, _, head in plan.texts for alias in head["aliases"]}
     lines = (
-        f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n"
-        for old, address in plan.former.items()
-        if old not in aliases
+        f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n" for old, address in plan.former.items()
     )
     fields = ("email", "name", "created_at", "note")
     members = io.StringIO()
-    rows = ([each.get(field, "") for field in fields] for each in imported.members)
-    csv.writer(members).writerows([fields, *rows])
+    titles = dict(zip(fields, fields, strict=True))
+    csv.DictWriter(members, fields).writerows([titles, *imported.members])
     comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
     plan.files |= {
-        "pelicanconf.py": fill_starter("settings.txt", settings="\n".join(said)),
+        "pelicanconf.py": fill_starter("settings.txt", settings=said),
         ".env": fill_starter("env.txt", origin=origin),
         ".gitignore": fill_starter("gitignore.txt"),
         "content/redirects.txt": "".join(lines).encode(),

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from site_build.importers.detect import detect
 from site_build.importers.imported import Imported, Text, UnreadableJournal
 from site_build.importers.links import Links, rewrite_links, write_link
 from site_build.importers.plan import Plan, compare, plan_journal
-from site_build.importers.report import describe, write_reports
 from site_build.importers.writer import write_journal
 
 MARCH = datetime.fromisoformat("2020-03-01")
@@ -242,7 +240,7 @@ def test_lists_of_the_old_journal_lead_to_those_of_the_new() -> None:
     ]
     summary = compare(journal, plan)
     assert summary.missing == ["/lost/"]
-    assert describe(summary) == "1 of 1 posts · 9 of 10 old addresses answer · 0 files need you"
+    assert str(summary) == "1 of 1 posts · 9 of 10 old addresses answer · 0 files need you"
 
 
 def test_settings_that_the_build_refuses_are_named() -> None:
@@ -279,8 +277,7 @@ def bring(folder: Path, *texts: Text) -> list[str]:
     """Import these texts into a folder, as `init` does; return what stays as it was."""
     journal = make_journal(*texts)
     plan = plan_journal(journal, "ink")
-    report = partial(write_reports, journal, compare(journal, plan))
-    return write_journal(folder, plan.files, report)
+    return write_journal(folder, plan.files, (journal, compare(journal, plan)))
 
 
 def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
