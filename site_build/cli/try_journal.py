@@ -101,7 +101,8 @@ def _show(folder: Path, arguments: Arguments) -> int:
         missing = [e for e in sorted(old) if not _answers(f"{origin}/{e.removeprefix('/')}")]
         shown = summary._replace(
             posts=summary.posts - len(held),
-            answered=len(old) - len(missing),
+            addresses=len(old),
+            missing=missing,
             needing=sorted({*summary.needing, *(each.path for each in held)}),
         )
         lines[0] = str(shown)

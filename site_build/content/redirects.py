@@ -28,29 +28,29 @@ def read_redirects(content: Path) -> tuple[Redirects, list[Diagnostic]]:
     All findings are warnings: like a broken link, a bad line holds nothing up. Whoever lists the
     folder reports a file that cannot be read.
     """
-    text, redirects, findings = "", Redirects(), list[Diagnostic]()
+    redirects, findings = Redirects(), list[Diagnostic]()
+    is_there = stamp(content / REDIRECTS) != GONE  # a pipe would have no end
     with suppress(OSError):
-        is_there = stamp(content / REDIRECTS) != GONE  # a pipe would have no end
         text = (content / REDIRECTS).read_text("utf-8-sig", "replace") if is_there else ""
-    for number, line in enumerate(text.splitlines(), 1):
-        words = re.sub(r"(?:^|\s)#.*", "", line).split()
-        match [*map(_decode, words)]:
-            case [str(former), str(target)] if "?" not in target and former not in redirects:
-                redirects[former] = number, target
-            case [_, *_]:
-                what = f"{line.strip()[:100]!r} is no redirect, or the second of its path"
-                fix = "write one old path and a new one, such as `/?p=12 /journal/oak/`"
-                findings.append(_warn(number, f"{what}; {fix}"))
+        for number, line in enumerate(text.splitlines(), 1):
+            match [*map(_decode, re.sub(r"(?:^|\s)#.*", "", line).split())]:
+                case [str(former), str(target)] if "?" not in target and former not in redirects:
+                    redirects[former] = number, target
+                case [_, *_]:
+                    what = f"{line.strip()[:100]!r} is no redirect, or the second of its path"
+                    fix = "write one old path and a new one, such as `/?p=12 /journal/oak/`"
+                    findings.append(Diagnostic(REDIRECTS, number, 1, "warning", f"{what}; {fix}"))
     return redirects, findings
 
 
 def _decode(address: str) -> str | None:
     path, _, query = address.partition("?")
     path = normalize("NFC", unquote(path))
-    is_path = path == "/" or re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/?#\ufffd]+)+/?", path)
     longest = max(len(each.encode()) for each in path.split("/"))  # disks have to take it
-    is_good = is_path and path.isprintable() and longest <= LONGEST_NAME
-    return f"{path[1:]}{query and '?'}{unquote(query)}" if is_good else None
+    is_path = path == "/" or re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/?#\ufffd]+)+/?", path)
+    if not is_path or longest > LONGEST_NAME or not path.isprintable():
+        return None
+    return f"{path[1:]}{query and '?'}{unquote(query)}"
 
 
 def check_redirects(
@@ -76,9 +76,6 @@ def check_redirects(
                 to in urls.documents and urls.documents[to].draft
             ),
         }
-        findings += [_warn(line, message) for message, is_so in faults.items() if is_so][:1]
+        wrong = [message for message, is_so in faults.items() if is_so][:1]
+        findings += [Diagnostic(REDIRECTS, line, 1, "warning", message) for message in wrong]
     return findings
-
-
-def _warn(line: int, message: str) -> Diagnostic:
-    return Diagnostic(REDIRECTS, line, 1, "warning", message)

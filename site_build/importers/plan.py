@@ -90,7 +90,6 @@ def compare(imported: Imported, plan: Plan) -> Summary:
         for path in (text.address, *text.aliases)
         if path and text.status == "published"
     }
-    missing = sorted(path for path in old if not plan.answers(path))
     left_out = {each.source for each in imported.findings if each.kind == "left out"}
     posts = sum(text.kind == "post" for text, _, _ in plan.texts)
     return Summary(
@@ -98,9 +97,8 @@ def compare(imported: Imported, plan: Plan) -> Summary:
         posts + len(left_out - {text.source for text, _, _ in plan.texts}),
         sum(document.draft for _, document, _ in plan.texts),
         len(plan.texts) - posts,
-        len(old) - len(missing),
         len(old),
-        missing,
+        sorted(path for path in old if not plan.answers(path)),
         sorted({each.source for each in imported.findings if each.source}),
     )
 

@@ -33,7 +33,6 @@ class Summary(NamedTuple):
     """Posts, those that were left out among them."""
     drafts: int
     pages: int
-    answered: int
     addresses: int
     """Old addresses of what was public."""
     missing: list[str]
@@ -43,7 +42,7 @@ class Summary(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.posts:,} of {self.found:,} posts · {self.answered:,} of "
+            f"{self.posts:,} of {self.found:,} posts · {self.addresses - len(self.missing):,} of "
             f"{self.addresses:,} old addresses answer · {len(self.needing):,} files need you"
         )
 
