@@ -43,7 +43,11 @@ async def fetch_pictures(
     found = await ask("HEAD", files)
     wanted = {path: e for path, e in found.items() if isinstance(e, int) and e <= LARGEST}
     size, number = sum(wanted.values()), f"{len(wanted):,} pictures of {origin}"
-    if wanted and size <= MOST and agrees(f"{number}, {size / 1e6:.1f} MB, are missing; fetch them?"):
+    if (
+        wanted
+        and size <= MOST
+        and agrees(f"{number}, {size / 1e6:.1f} MB, are missing; fetch them?")
+    ):
         found |= await ask("GET", wanted)
     imported.files |= {path: file for path, file in files.items() if file.exists()}
     for path, result in found.items():

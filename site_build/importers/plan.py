@@ -74,10 +74,10 @@ def plan_journal(imported: Imported, name: str) -> Plan:
     _place_texts(imported, plan)
     _place_files(imported, plan)
     links = _lead_on(imported, plan)
-    for text, document, head in plan.texts:
-        plan.files[f"content/{document.path}"] = _write_text(
-            imported, text, document.path, head, links
-        )
+    plan.files |= {
+        f"content/{document.path}": _write_text(imported, text, document.path, head, links)
+        for text, document, head in plan.texts
+    }
     _add_rest(imported, plan, links)
     return plan
 
@@ -119,9 +119,8 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
         if imported.system == "Pelican" or not text.address:
             inner = posixpath.relpath(posixpath.dirname(f"/{text.source}"), shared)
             folder = posixpath.normpath(f"{folder}/{re.sub(f'^{folder}(?=/|$)/?', '', inner)}")
-        last = "" if "?" in text.address else posixpath.basename(text.address.rstrip("/"))
         names = (
-            re.sub(r"\.(html?|php|aspx?)$", "", last),
+            re.sub(r".*\?.*|.*/|\.(?:html?|php|aspx?)$", "", text.address.rstrip("/")),
             text.slug,
             make_slug(head["title"]),
             make_slug(PurePosixPath(text.source).stem),
@@ -132,8 +131,9 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             # A slug may have 200 bytes.
             head["slug"] = slug.encode()[:180].decode(errors="ignore") + ending
-            path = f"{folder}/{head['slug']}.md"
-            document, _ = read_document(path, _write_head(head), plan.rules)
+            document, _ = read_document(
+                f"{folder}/{head['slug']}.md", _write_head(head), plan.rules
+            )
             address = document.address if document else ""
             own = {(text.kind, fold(head["slug"])), ("", fold(address).rstrip("/"))}
             if document and not (own & taken or is_of_edge(address)):
@@ -162,8 +162,8 @@ def _make_head(
     description = _clean(text.description or "").strip()[:2_000]
     is_long = len(description) > front_matter.LONGEST_DESCRIPTION
     if not title:
-        words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
-        title = shorten(" ".join(words)) or "Untitled"
+        words = re.sub(r"<[^>]*>|[#*_`>\[\]!|\s]+", " ", text.body[:500])
+        title = shorten(words.strip()) or "Untitled"
         imported.find(text.source, 1, "it had no title; its first words are it", "write a title")
     if text.kind == "post" and not date:
         date = newest
@@ -261,32 +261,29 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             )
         else:
             plan.files[f"content/{path}"] = content
-    names = [name.removeprefix("content/") for name in plan.files]
-    plan.settings["STATIC_PATHS"] = sorted({"images", *(name.split("/")[0] for name in names)})
-    plan.known.update(names)
+    plan.settings["STATIC_PATHS"] = sorted({"images", *(e.split("/")[1] for e in plan.files)})
+    plan.known.update(name.removeprefix("content/") for name in plan.files)
 
 
 def _lead_on(imported: Imported, plan: Plan) -> Links:
     """Have each old address lead to the present one; return what links lead to."""
     files = {path: path for path in imported.files if f"content/{path}" in plan.files}
-    moved = imported.file_sources.items()
     # Of two texts with one address, the first has it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
-    addresses = [
+    addresses = (
         *((address, f"/{address}") for address in sorted(plan.known)),
         *files.items(),
         *((alias, path) for text, path in texts for alias in text.aliases),
         *((text.address, path) for text, path in texts if text.address),
-    ]
-    sources = [
+    )
+    sources = (
         *files.items(),
-        *((source, path) for source, path in moved if path in files),
+        *((source, path) for source, path in imported.file_sources.items() if path in files),
         *((text.source, path) for text, path in texts),
-    ]
+    )
     links = Links(
         urlsplit(imported.origin).netloc.removeprefix("www.").lower(),
-        {name_address(old): path for old, path in addresses},
-        {name_address(old): path for old, path in sources},
+        *({name_address(old): path for old, path in each} for each in (addresses, sources)),
     )
     led: list[tuple[str, str, list[str] | None]] = [
         (old, document.address, head["aliases"])
@@ -374,23 +371,25 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     plan.settings |= {"MENUITEMS": menu} if menu else {}
     if not any(document.address == CONTACT for _, document, _ in plan.texts):
         plan.files["content/pages/contact.md"] = fill_starter("contact.md")
-    said = "\n".join(f"{name} = {value!r}" for name, value in plan.settings.items())
     origin = "# SITE_URL=https://journal.example"
     with suppress(ValueError):
         origin = f"SITE_URL={read_origin(imported.origin)}"
-    lines = (
-        f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n" for old, address in plan.former.items()
-    )
-    fields = ("email", "name", "created_at", "note")
-    members = io.StringIO()
-    titles = dict(zip(fields, fields, strict=True))
-    csv.DictWriter(members, fields).writerows([titles, *imported.members])
-    comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
     plan.files |= {
-        "pelicanconf.py": fill_starter("settings.txt", settings=said),
+        "pelicanconf.py": fill_starter(
+            "settings.txt", settings="\n".join(f"{e} = {plan.settings[e]!r}" for e in plan.settings)
+        ),
         ".env": fill_starter("env.txt", origin=origin),
         ".gitignore": fill_starter("gitignore.txt"),
-        "content/redirects.txt": "".join(lines).encode(),
-        **({"members.csv": members.getvalue().encode()} if imported.members else {}),
-        **({"comments.json": comments.encode()} if imported.comments else {}),
+        "content/redirects.txt": "".join(
+            f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n"
+            for old, address in plan.former.items()
+        ).encode(),
     }
+    if imported.members:
+        table, fields = io.StringIO(), ("email", "name", "created_at", "note")
+        rows = [dict(zip(fields, fields, strict=True)), *imported.members]
+        csv.DictWriter(table, fields).writerows(rows)
+        plan.files["members.csv"] = table.getvalue().encode()
+    if imported.comments:
+        comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
+        plan.files["comments.json"] = comments.encode(errors="replace")

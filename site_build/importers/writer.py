@@ -77,16 +77,14 @@ def write_journal(
     place = folder if folder.is_dir() else folder.parent
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=place) as made:
         home = Path(made, "journal")
-        for name, content in files.items():
-            _write(home / name, content)
+        _write(home, files)
         digests = {name: _digest(home / name) for name in files}
         now = {name: _digest(folder / name) for name in {**files, **known}}
         # A digest is empty where there is no file, which is as it was only of a new one.
         kept = [name for name in files if now[name] not in {known.get(name, ""), digests[name]}]
         digests |= {name: known.get(name, "") for name in kept}
         reports = _report(*came, digests, kept) if came else {}
-        for name, content in reports.items():
-            _write(home / name, content)
+        _write(home, reports)
         if not os.path.lexists(folder):
             home.rename(folder)
             return kept
@@ -138,13 +136,11 @@ def _report(
 
 def _digest(path: Path) -> str:
     """Return the SHA-256 of a file; an empty string where there is none."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _write(path: Path, content: bytes | Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(0o600 if path.name in _PRIVATE else 0o666)
-    shutil.copyfile(content, path) if isinstance(content, Path) else path.write_bytes(content)
+def _write(home: Path, files: Mapping[str, bytes | Path]) -> None:
+    for path, content in ((home / name, content) for name, content in files.items()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o600 if path.name in _PRIVATE else 0o666)
+        shutil.copyfile(content, path) if isinstance(content, Path) else path.write_bytes(content)
