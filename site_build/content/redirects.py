@@ -47,8 +47,8 @@ def _decode(address: str) -> str | None:
     path, _, query = address.partition("?")
     path = normalize("NFC", unquote(path))
     longest = max(len(each.encode()) for each in path.split("/"))  # disks have to take it
-    is_path = path == "/" or re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/?#\ufffd]+)+/?", path)
-    if not is_path or longest > LONGEST_NAME or not path.isprintable():
+    is_path = path == "/" or re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/?\ufffd]+)+/?", path)
+    if not is_path or "#" in address or longest > LONGEST_NAME or not path.isprintable():
         return None
     return f"{path[1:]}{query and '?'}{unquote(query)}"
 

@@ -1,5 +1,6 @@
 """A journal of another system becomes one of this: addresses, heads, links, files and reports."""
 
+import io
 import json
 import re
 from collections.abc import Mapping
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from site_build.content.document import read_document
 from site_build.errors import BuildError
@@ -210,6 +212,17 @@ def test_files_keep_their_paths_or_are_named(tmp_path: Path) -> None:
     named = {re.findall("`(.*)`", each.what)[0] for each in journal.findings}
     assert named == files.keys() - {"img/a.svg"}
     assert plan.settings["STATIC_PATHS"] == ["images", "img"]
+
+
+def test_a_large_picture_that_was_cut_is_named() -> None:
+    """The build would refuse the text that shows it; those that are whole are not unpacked."""
+    whole = io.BytesIO()
+    Image.effect_noise((1600, 1000), 90).save(whole, "PNG")
+    data = whole.getvalue()
+    files = {"a.png": data, "b.png": data[:-200_000], "c.jpg": b"\xff\xd8" * 500_000}
+    plan = plan_journal(make_journal(make_post("oak"), files=dict(files)), "ink")
+    assert len(data) > 700_000
+    assert {f"content/{name}" for name in files} & plan.files.keys() == {"content/a.png"}
 
 
 def test_lists_of_the_old_journal_lead_to_those_of_the_new() -> None:
