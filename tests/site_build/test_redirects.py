@@ -36,7 +36,8 @@ def test_the_index_has_them(desk: Desk) -> None:
     desk.write(
         "redirects.txt",
         "\ufeff# from the old journal\n\n/feed/  /feed.xml   # for readers\n"
-        "/tag/b%C3%A4ume/ /tags/wood/\r\n/tags/c%23/ /tags/wood/\n/\u672c /journal/oak/\n/?p=1%32 /journal/oak/\n"
+        "/tag/b%C3%A4ume/ /tags/wood/\r\n/tags/c%23/ /tags/wood/\n"
+        "/\u672c /journal/oak/\n/?p=1%32 /journal/oak/\n"
         "/index.php?p=3&x=%C3%A4 /\n",
     )
 
