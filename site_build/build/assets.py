@@ -25,14 +25,13 @@ from site_build.images.card import (
     PHOTOGRAPH,
     Card,
     CardPlace,
-    Font,
     choose_hue,
     digest_card,
     draw_card,
-    read_font,
 )
 from site_build.images.edge import PHOTOGRAPHS, crop, crop_key, paint
 from site_build.images.encode import Picture, cut, encode
+from site_build.images.fonts import Font, read_font
 from site_build.images.responsive import UNSHOWN, ImageSet, Lead
 from site_build.progress import Request
 from site_build.site import Document, Identity, Site

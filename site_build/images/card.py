@@ -4,23 +4,28 @@ Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the 
 values alone, and nothing of posts.
 """
 
-import hashlib
 import io
 import math
 import re
-import subprocess
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from PIL import Image, ImageDraw, ImageFont, features
+from PIL import Image, ImageDraw, features
 
 from site_build.cache import make_key
+from site_build.images import fonts
+from site_build.images.fonts import (
+    Font,
+    choose_font,
+    keep_writable,
+    leave_ornaments,
+    open_font,
+)
 
 SIZE = (1200, 630)
 """Pixels; what the places where people share links ask for."""
@@ -66,11 +71,6 @@ PHOTOGRAPH = (560, SIZE[1])
 _BESIDE_SIZES = (80, 72, 64, 58, 52, 46)
 _QUALITY = 86
 
-LONGEST = 400
-"""Code points of a title that are looked at; no card holds more."""
-
-_VARIANTS = frozenset(map(chr, range(0xFE00, 0xFE10)))
-"""They choose between two looks of the sign before, and are no signs themselves."""
 
 _ELLIPSIS = "\u2026"
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
@@ -79,40 +79,6 @@ _NEVER_FIRST = frozenset("、。，．：；！？）」』】〕〉》ー々ぁ
 """Signs that begin no line of Japanese (JIS X 4051)."""
 _JOINT = re.compile(r"[/_\-)]+(?=\w)")
 """Where a word such as a path breaks rather than elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Font:
-    """A font as it was read, the same whatever becomes of its file."""
-
-    data: bytes = field(compare=False, repr=False)
-    digest: str
-    """SHA-256 of the data and of the fallbacks', hexadecimal; what tells fonts apart."""
-    fallbacks: tuple["Font", ...] = ()
-    """Fonts for texts with letters that this one lacks."""
-
-
-def read_font(file: Path) -> Font:
-    """Return the font in a file, with the others of its folder, by name, as its fallbacks.
-
-    Raises OSError when one cannot be read; a fallback that is no font is left out.
-    """
-    others = sorted(each for each in file.parent.glob("*.[ot]tf") if each != file)
-    main, *fallbacks = (
-        Font(data, hashlib.sha256(data).hexdigest())
-        for data in (each.read_bytes() for each in (file, *others))
-    )
-    fallbacks = [each for each in fallbacks if _is_font(each)]
-    digests = " ".join(each.digest for each in (main, *fallbacks))
-    return Font(main.data, hashlib.sha256(digests.encode()).hexdigest(), tuple(fallbacks))
-
-
-def _is_font(font: Font) -> bool:
-    try:
-        open_font(font, _SMALL)
-    except OSError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +143,7 @@ def _write(
 ) -> None:
     """Write all that the card says up to `right`, the title from the top of its box."""
     width = right - 2 * _MARGIN
-    site, title = (_leave_ornaments(each, font) for each in (card.site, card.title))
+    site, title = (leave_ornaments(each, font) for each in (card.site, card.title))
     day = (SIZE[1] - _MARGIN + 20, card.day)
     for height, text in ((_MARGIN, site), day) if title else (day,):
         chosen = choose_font(text, font)
@@ -219,72 +185,9 @@ def _make_palette(hues: tuple[int, ...]) -> list[int]:
 def _fingerprint() -> bytes:
     """Return the digest of what draws, but for the font: this code, the paint, the libraries."""
     codecs = [features.version(each) for each in ("freetype2", "raqm", "zlib")]
-    return make_key(version("pillow"), codecs, Path(__file__).read_bytes())
-
-
-@lru_cache(maxsize=16)
-def open_font(font: Font, size: int) -> ImageFont.FreeTypeFont:
-    """Return a font at a size; raises OSError when its file was none."""
-    return ImageFont.truetype(io.BytesIO(font.data), size)
-
-
-@lru_cache(maxsize=16_384)
-def choose_font(text: str, font: Font) -> Font:
-    """Return the first font that can write `text`, of the machine's after those of the theme.
-
-    If there is none, it is the first one.
-    """
-    letters = {_name_script(sign): sign for sign in text[:LONGEST] if _is_word_part(sign)}
-    for each in (font, *font.fallbacks):
-        if not letters or keep_writable(text, each):
-            return each
-    found = _find_system_font(" ".join(sorted(letters)), "".join(letters.values()))
-    return found if found and keep_writable(text, found) else font
-
-
-def _name_script(sign: str) -> str:
-    return unicodedata.name(sign, "").partition(" ")[0]
-
-
-_system_fonts: dict[str, Font | None] = {}
-"""Those that were asked for, by the names of scripts: to find one takes a process."""
-
-
-def _find_system_font(scripts: str, letters: str) -> Font | None:
-    """Return the font that fontconfig has for letters of these scripts, if it is there."""
-    if scripts not in _system_fonts:
-        wanted = f"serif:weight=180:charset={' '.join(f'{ord(each):x}' for each in letters)}"
-        _system_fonts[scripts] = None
-        with suppress(OSError, subprocess.SubprocessError):
-            command = ["fc-match", "--format=%{file}", wanted]
-            file = subprocess.check_output(command, text=True, timeout=10)  # noqa: S603  no shell
-            data = Path(file).read_bytes()
-            _system_fonts[scripts] = Font(data, hashlib.sha256(data).hexdigest())
-    return _system_fonts[scripts]
-
-
-def keep_writable(text: str, font: Font) -> str | None:
-    """Return what of `text` the font can write, or None when it lacks a letter.
-
-    Ornaments that it lacks, emoji among them, are left out. So is nothing that makes words: rather
-    none than half a title.
-    """
-    kept = _leave_ornaments(text, font)
-    is_whole = all(_is_drawn(sign, font) or not _is_word_part(sign) for sign in kept)
-    return kept if kept and is_whole else None
-
-
-def _leave_ornaments(text: str, font: Font) -> str:
-    """Return `text` without ornaments that the font lacks, and with single blanks."""
-    found = (
-        sign if _is_word_part(sign) or _is_drawn(sign, font) else " " * sign.isspace()
-        for sign in unicodedata.normalize("NFC", text[:LONGEST])
+    return make_key(
+        version("pillow"), codecs, [Path(e).read_bytes() for e in (__file__, fonts.__file__)]
     )
-    return " ".join("".join(found).split())
-
-
-def _runs_left(text: str) -> bool:
-    return any(unicodedata.bidirectional(sign) in {"R", "AL"} for sign in text)
 
 
 def fit(
@@ -318,26 +221,6 @@ def line_height(size: int) -> int:
     return round(size * 1.16)
 
 
-def _is_word_part(sign: str) -> bool:
-    """Return whether a word would be another without the sign."""
-    if sign in _VARIANTS:
-        return False
-    return unicodedata.category(sign) in {"Mn", "Mc"} or unicodedata.category(sign)[0] in "LN"
-
-
-@lru_cache(maxsize=4_096)
-def _is_drawn(sign: str, font: Font) -> bool:
-    """Return whether the font has something of its own for a sign."""
-    if sign == " ":
-        return True
-    if not sign.isprintable():
-        return False
-    opened = open_font(font, 24)
-    # What a font draws for a noncharacter, it draws for whatever it lacks.
-    mask, missing = opened.getmask(sign), opened.getmask("\U0010fffe")
-    return mask.size[0] > 0 and (mask.size, bytes(mask)) != (missing.size, bytes(missing))
-
-
 @lru_cache(maxsize=16_384)
 def _measure(text: str, font: Font, size: int) -> float:
     """Return the length of a text in pixels; words and blanks of many titles are the same."""
@@ -357,7 +240,8 @@ def write_line(  # noqa: PLR0913, PLR0917
     One that runs from right to left ends at `width`.
     """
     left, words = float(place[0]), text.split(" ")
-    if _runs_left(text):  # at a stroke, since its words do not stand in the order of the text
+    if any(unicodedata.bidirectional(sign) in {"R", "AL"} for sign in text):
+        # At a stroke, since its words do not stand in the order of the text.
         left, words = left + max(0, width - _measure(text, *pen)), [text]
     for word in words:
         picture, x, y = _draw_word(word, *pen)

@@ -176,6 +176,7 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
         if name in REFUSED:
             _refuse(name, f"has no effect here: {REFUSED[name]}; take it out")
         warn(f"{SETTINGS_FILE.name}: {name} has no effect here")
+    settings["DEFAULT_LANG"] = str(settings["DEFAULT_LANG"]).replace("_", "-")
     settings.setdefault("SITESUBTITLE", "")
     settings.setdefault("AUTHOR", settings["SITENAME"])
     settings.setdefault("PAGE_TEMPLATES", {})

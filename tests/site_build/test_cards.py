@@ -17,19 +17,15 @@ from site_build.images.card import (
     HUES,
     SIZE,
     Card,
-    Font,
     blend,
-    choose_font,
     choose_hue,
     draw_card,
     fit,
     has_title,
-    keep_writable,
     mix_paint,
-    open_font,
-    read_font,
     write_line,
 )
+from site_build.images.fonts import Font, choose_font, keep_writable, open_font, read_font
 from tests.site_build.workbench import (
     JOURNAL,
     ROOT,

@@ -5,11 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from jinja2 import Environment, StrictUndefined
+from jinja2 import StrictUndefined
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.tables import LeadRow
 from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE, read_notes
+from edge_api.schema.template_language import open_environment
 from site_build.errors import BuildError
 from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
 
@@ -319,7 +320,7 @@ def test_the_edge_offers_the_budgets_of_the_site(desk: Desk, tmp_path: Path) -> 
     desk.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
     run_journal(desk.content, tmp_path / "output", ROOT / "theme", BUDGET_TIERS=TIERS)
     page = (tmp_path / "output" / "contact" / "index.html").read_text(encoding="utf-8")
-    strict = Environment(autoescape=True, undefined=StrictUndefined)
+    strict = open_environment(None, StrictUndefined)
     given: dict[str, object] = {"values": {}, "errors": {}}
     again = strict.from_string(handed(tmp_path)["contact_form.html"]).render(given)
 

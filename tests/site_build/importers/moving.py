@@ -5,7 +5,9 @@ an edge of its own. Every address that it had is asked for over HTTP.
 """
 
 import json
+import os
 import re
+import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
+from tests.patience import patience
 from tests.shared_material import SHARED
 
 SITES = SHARED / "sites"
@@ -66,21 +69,31 @@ def measure(name: str, folder: Path) -> Figures:
     return figures
 
 
+def run_program(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `fore-edge` in a folder as its user does, with no setting."""
+    program = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
+    return subprocess.run(
+        [sys.executable, "-c", program, *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=patience(600),
+    )
+
+
 def _move(source: Path, journal: Path, items: list[dict[str, Any]], figures: Figures) -> None:
-    settings = {"PORT": str(free_port()), "DATABASE_URL": f"sqlite:///{journal}/var/edge.db"}
-    shell = Installation(journal.parent, settings)
     journal.parent.mkdir(parents=True, exist_ok=True)
-    with shell.start("init", str(journal), "--from", str(source), module="site_build") as process:
-        said, complained = process.communicate(timeout=600)
-    assert process.returncode == 0, f"{said}\n{complained}"
-    shell = Installation(journal, settings)
-    with shell.start("build", module="site_build") as process:
-        said, complained = process.communicate(timeout=600)
-    figures.errors += len(re.findall(r": error:", said + complained))
-    assert process.returncode in (0, 3), f"{said}\n{complained}"
+    made = run_program(journal.parent, "init", journal.name, "--from", str(source))
+    assert made.returncode == 0, f"{made.stdout}\n{made.stderr}"
+    built = run_program(journal, "build")
+    figures.errors += len(re.findall(r": error:", built.stdout + built.stderr))
+    assert built.returncode in (0, 3), f"{built.stdout}\n{built.stderr}"
     report = json.loads((journal / "import-report.json").read_text(encoding="utf-8"))
     figures.needing += len({each["source"] for each in report["findings"] if each["source"]})
-    with shell.serving() as edge:
+    settings = {"PORT": str(free_port()), "DATABASE_URL": f"sqlite:///{journal}/var/edge.db"}
+    with Installation(journal, settings).serving() as edge:
         places = _list_places(edge)
         for item in items:
             is_post = item["kind"] == "post"
@@ -106,7 +119,9 @@ def _list_places(edge: ServedEdge) -> dict[str, str]:
     """Return the paths of all posts by the words of their titles, from the site's own list."""
     listed = edge.get("/llms.txt")[2].decode()
     return {
-        " ".join(_WORD.findall(unescape(title).casefold())): re.sub(r"^https?://[^/]+", "", address)
+        " ".join(_WORD.findall(title.replace("\\", "").casefold())): re.sub(
+            r"^https?://[^/]+", "", address
+        )
         for title, address in re.findall(r"^- \[(.*)\]\(([^)\s]+)\)", listed, re.MULTILINE)
     }
 

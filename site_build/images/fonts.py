@@ -1,0 +1,134 @@
+"""Fonts of cards: which one can write a text, of the theme's and of the machine's.
+
+It knows no card.
+"""
+
+import hashlib
+import io
+import subprocess
+import unicodedata
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from PIL import ImageFont
+
+LONGEST = 400
+"""Code points of a title that are looked at; no card holds more."""
+
+_VARIANTS = frozenset(map(chr, range(0xFE00, 0xFE10)))
+"""They choose between two looks of the sign before, and are no signs themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Font:
+    """A font as it was read, the same whatever becomes of its file."""
+
+    data: bytes = field(compare=False, repr=False)
+    digest: str
+    """SHA-256 of the data and of the fallbacks', hexadecimal; what tells fonts apart."""
+    fallbacks: tuple["Font", ...] = ()
+    """Fonts for texts with letters that this one lacks."""
+
+
+def read_font(file: Path) -> Font:
+    """Return the font in a file, with the others of its folder, by name, as its fallbacks.
+
+    Raises OSError when one cannot be read; a fallback that is no font is left out.
+    """
+    others = sorted(each for each in file.parent.glob("*.[ot]tf") if each != file)
+    main, *fallbacks = (
+        Font(data, hashlib.sha256(data).hexdigest())
+        for data in (each.read_bytes() for each in (file, *others))
+    )
+    fallbacks = [each for each in fallbacks if _is_font(each)]
+    digests = " ".join(each.digest for each in (main, *fallbacks))
+    return Font(main.data, hashlib.sha256(digests.encode()).hexdigest(), tuple(fallbacks))
+
+
+def _is_font(font: Font) -> bool:
+    try:
+        open_font(font, 34)
+    except OSError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=16)
+def open_font(font: Font, size: int) -> ImageFont.FreeTypeFont:
+    """Return a font at a size; raises OSError when its file was none."""
+    return ImageFont.truetype(io.BytesIO(font.data), size)
+
+
+@lru_cache(maxsize=16_384)
+def choose_font(text: str, font: Font) -> Font:
+    """Return the first font that can write `text`, of the machine's after those of the theme.
+
+    If there is none, it is the first one.
+    """
+    # A letter of each script, by its name, such as HIRAGANA of HIRAGANA LETTER A.
+    signs = filter(_is_word_part, text[:LONGEST])
+    letters = {unicodedata.name(sign, "").partition(" ")[0]: sign for sign in signs}
+    for each in (font, *font.fallbacks):
+        if not letters or keep_writable(text, each):
+            return each
+    found = _find_system_font(" ".join(sorted(letters)), "".join(letters.values()))
+    return found if found and keep_writable(text, found) else font
+
+
+_system_fonts: dict[str, Font | None] = {}
+"""Those that were asked for, by the names of scripts: to find one takes a process."""
+
+
+def _find_system_font(scripts: str, letters: str) -> Font | None:
+    """Return the font that fontconfig has for letters of these scripts, if it is there."""
+    if scripts not in _system_fonts:
+        wanted = f"serif:weight=180:charset={' '.join(f'{ord(each):x}' for each in letters)}"
+        _system_fonts[scripts] = None
+        with suppress(OSError, subprocess.SubprocessError):
+            command = ["fc-match", "--format=%{file}", wanted]
+            file = subprocess.check_output(command, text=True, timeout=10)  # noqa: S603  no shell
+            data = Path(file).read_bytes()
+            _system_fonts[scripts] = Font(data, hashlib.sha256(data).hexdigest())
+    return _system_fonts[scripts]
+
+
+def keep_writable(text: str, font: Font) -> str | None:
+    """Return what of `text` the font can write, or None when it lacks a letter.
+
+    Ornaments that it lacks, emoji among them, are left out. So is nothing that makes words: rather
+    none than half a title.
+    """
+    kept = leave_ornaments(text, font)
+    is_whole = all(_is_drawn(sign, font) or not _is_word_part(sign) for sign in kept)
+    return kept if kept and is_whole else None
+
+
+def leave_ornaments(text: str, font: Font) -> str:
+    """Return `text` without ornaments that the font lacks, and with single blanks."""
+    found = (
+        sign if _is_word_part(sign) or _is_drawn(sign, font) else " " * sign.isspace()
+        for sign in unicodedata.normalize("NFC", text[:LONGEST])
+    )
+    return " ".join("".join(found).split())
+
+
+def _is_word_part(sign: str) -> bool:
+    """Return whether a word would be another without the sign."""
+    if sign in _VARIANTS:
+        return False
+    return unicodedata.category(sign) in {"Mn", "Mc"} or unicodedata.category(sign)[0] in "LN"
+
+
+@lru_cache(maxsize=4_096)
+def _is_drawn(sign: str, font: Font) -> bool:
+    """Return whether the font has something of its own for a sign."""
+    if sign == " ":
+        return True
+    if not sign.isprintable():
+        return False
+    opened = open_font(font, 24)
+    # What a font draws for a noncharacter, it draws for whatever it lacks.
+    mask, missing = opened.getmask(sign), opened.getmask("\U0010fffe")
+    return mask.size[0] > 0 and (mask.size, bytes(mask)) != (missing.size, bytes(missing))
