@@ -15,7 +15,6 @@ from site_build.cli import run as run_command
 from site_build.cli.terminal import confirm, open_console
 from site_build.errors import BuildError
 from site_build.importers.detect import SYSTEMS, read_journal
-from site_build.importers.imported import Imported
 from site_build.importers.writer import MARKDOWN, MOST, Summary, fill_starter, write_journal
 from site_build.text import write_instant
 
@@ -75,10 +74,8 @@ def run(arguments: Arguments) -> int:
     return run_command.run(arguments)
 
 
-def import_journal(
-    folder: Path, source: Path, arguments: Arguments
-) -> tuple[Imported, Summary, list[str]]:
-    """Make a journal of one of another system; return that, what came over, and what to print.
+def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Summary, list[str]]:
+    """Make a journal of one of another system; return what came over, and what to print.
 
     Raises BuildError and OSError.
     """
@@ -100,15 +97,15 @@ def import_journal(
         kept = write_journal(folder, planned.files, (imported, summary))
     lines = [f"{folder} is a journal, from {imported.system}: {summary}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
-        lines += [f"{what}: {each}" for each in names[:MOST]]
-        lines += [f"{what}: {len(names) - MOST:,} more"] if names[MOST:] else []
+        more = [f"{len(names) - MOST:,} more"] if names[MOST:] else []
+        lines += [f"{what}: {each}" for each in (*names[:MOST], *more)]
     private = {"members.csv": imported.members, "comments.json": imported.comments}
     lines += [
         f"{len(found):,} {name.partition('.')[0]} are in {folder / name}"
         for name, found in private.items()
         if found
     ]
-    return imported, summary, [*lines, f"what was left out and changed: {folder / MARKDOWN}"]
+    return summary, [*lines, f"what was left out and changed: {folder / MARKDOWN}"]
 
 
 def _name(folder: Path) -> str:

@@ -98,7 +98,7 @@ def compare(imported: Imported, plan: Plan) -> Summary:
         posts + len(left_out - {text.source for text, _, _ in plan.texts}),
         sum(document.draft for _, document, _ in plan.texts),
         len(plan.texts) - posts,
-        len(old),
+        sorted(old),
         sorted(path for path in old if not plan.answers(path)),
         sorted({each.source for each in imported.findings if each.source}),
     )

@@ -33,7 +33,7 @@ class Summary(NamedTuple):
     """Posts, those that were left out among them."""
     drafts: int
     pages: int
-    addresses: int
+    addresses: list[str]
     """Old addresses of what was public."""
     missing: list[str]
     """Those that nothing answers."""
@@ -41,9 +41,10 @@ class Summary(NamedTuple):
     """Files of the old journal that were changed or left out."""
 
     def __str__(self) -> str:
+        old = len(self.addresses)
         return (
-            f"{self.posts:,} of {self.found:,} posts · {self.addresses - len(self.missing):,} of "
-            f"{self.addresses:,} old addresses answer · {len(self.needing):,} files need you"
+            f"{self.posts:,} of {self.found:,} posts · {old - len(self.missing):,} of {old:,} old "
+            f"addresses answer · {len(self.needing):,} files need you"
         )
 
 
