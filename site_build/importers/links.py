@@ -12,14 +12,14 @@ from site_build.checks.raw_markup import blank_code
 from site_build.importers.imported import SOURCE
 
 _PLACES: Final = re.compile(
-    r"<(?P<code>pre|code|script|style)\b.*?</(?P=code)>|<!--.*?-->"
+    r"<(pre|code|script|style)\b.*?</\1>|<!--.*?-->"
     r"|\]\(\s*(?:<(?P<pointed>[^<>\n]*)>|(?P<plain>[^\s()<>]+(?:\([^\s()]*\)[^\s()<>]*)*))"
     r"|^[ >]{0,6}\[[^\]\n^][^\]\n]*\]:[ \t]*(?:<(?P<defined>[^<>\n]*)>|(?P<reference>[^\s<>]+))"
     r"|(?P<srcset>\ssrcset\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'))"
     r"|(?<=\s)(?:href|src|poster)\s*=\s*(?:\"(?P<double>[^\"<>]*)\"|'(?P<single>[^'<>]*)')",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-"""Where links stand; a group without a link is left alone."""
+"""Where links stand, in groups with names; what has no such group is left alone."""
 
 
 def name_address(path: str) -> str:
@@ -44,12 +44,10 @@ def rewrite_links(text: str, resolve: Callable[[str, int], str]) -> str:
     """
     pieces, done = [], 0
     for found in _PLACES.finditer(blank_code(text)):
-        place = found.lastgroup
-        if not place or place == "code":
-            continue
-        at, end = found.span(place)
-        pieces += [text[done:at], "" if place == "srcset" else resolve(text[at:end], at)]
-        done = end
+        if place := found.lastgroup:
+            at, end = found.span(place)
+            pieces += [text[done:at], "" if place == "srcset" else resolve(text[at:end], at)]
+            done = end
     return "".join([*pieces, text[done:]])
 
 

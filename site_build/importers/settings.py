@@ -34,8 +34,9 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
         "DEFAULT_LANG": re.split("[.@]", imported.lang)[0].replace("_", "-"),
         "TIMEZONE": imported.timezone,
     }
-    taken = {key: value for key, value in imported.settings.items() if key not in _OURS}
-    settings: dict[str, Any] = {key: value for key, value in own.items() if value} | taken
+    settings: dict[str, Any] = {key: value for key, value in own.items() if value} | {
+        key: value for key, value in imported.settings.items() if key not in _OURS
+    }
     zone = ZoneInfo(next(iter(available_timezones() & {str(settings.get("TIMEZONE"))}), "UTC"))
     for kind, prefix in (("post", "ARTICLE"), ("page", "PAGE")):
         form = find_form([text for text in imported.texts if text.kind == kind], zone)
