@@ -84,7 +84,8 @@ def write_journal(
         # A digest is empty where there is no file, which is as it was only of a new one.
         kept = [name for name in files if now[name] not in {known.get(name, ""), digests[name]}]
         digests |= {name: known.get(name, "") for name in kept}
-        reports = _report(*came, digests, kept) if came else {}
+        gone = sorted(name for name in known.keys() - files.keys() if now[name] == known[name])
+        reports = _report(*came, digests, kept, gone) if came else {}
         _write(home, reports)
         if not os.path.lexists(folder):
             home.rename(folder)
@@ -92,16 +93,22 @@ def write_journal(
         for name in [*(name for name in files if name not in kept), *reports]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).replace(folder / name)
-        for name in known.keys() - files.keys():
-            if now[name] == known[name]:
-                (folder / name).unlink(missing_ok=True)
+        for name in gone:
+            (folder / name).unlink(missing_ok=True)
     return kept
 
 
 def _report(
-    imported: Imported, summary: Summary, digests: Mapping[str, str], kept: list[str]
+    imported: Imported,
+    summary: Summary,
+    digests: Mapping[str, str],
+    kept: list[str],
+    gone: list[str],
 ) -> dict[str, bytes]:
-    """Return both reports by name; `digests` are those of what was written, `kept` what was not."""
+    """Return both reports by name.
+
+    `digests` are those of what was written, `kept` is what was not, and `gone` what is removed.
+    """
     counts = {
         "drafts": summary.drafts,
         "pages": summary.pages,
@@ -117,6 +124,7 @@ def _report(
         groups[f"{each.kind}: {each.fix}"].append(f"{place}{each.what}")
     groups["addresses that nothing answers"] += [f"`{name}`" for name in summary.missing]
     groups["files that you changed or removed, and that stayed so"] += [f"`{e}`" for e in kept]
+    groups["files removed, since the old journal has them no more"] += [f"`{e}`" for e in gone]
     for heading, found in groups.items():
         lines += ["", f"## {len(found):,} {heading}", ""] if found else []
         lines += [f"- {each}" for each in found[:MOST]]
@@ -126,6 +134,7 @@ def _report(
         **summary._asdict(),
         **counts,
         "kept": kept,
+        "removed": gone,
         "findings": [asdict(each) for each in imported.findings],
         "digests": digests,
     }

@@ -311,6 +311,12 @@ def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
         assert "New." in (posts / "ash.md").read_text()
     assert "`content/posts/oak.md`" in (folder / "import-report.md").read_text("utf-8")
     assert json.loads((folder / "import-report.json").read_text("utf-8"))["kept"] == kept
+    bring(folder, *again[:2])
+    report = (folder / "import-report.md").read_text("utf-8")
+    assert (
+        "1 files removed, since the old journal has them no more\n\n- `content/posts/ash.md`"
+        in report
+    )
 
 
 def test_a_killed_import_leaves_nothing_half_made(tmp_path: Path) -> None:
