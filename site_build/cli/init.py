@@ -100,12 +100,15 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
         more = [f"{len(names) - MOST:,} more"] if names[MOST:] else []
         lines += [f"{what}: {each}" for each in (*names[:MOST], *more)]
     private = {"members.csv": imported.members, "comments.json": imported.comments}
-    lines += [
-        f"{len(found):,} {name.partition('.')[0]} are in {folder / name}"
-        for name, found in private.items()
-        if found
+    return summary, [
+        *lines,
+        *(
+            f"{len(e):,} {name.partition('.')[0]} are in {folder / name}"
+            for name, e in private.items()
+            if e
+        ),
+        f"what was left out and changed: {folder / MARKDOWN}",
     ]
-    return summary, [*lines, f"what was left out and changed: {folder / MARKDOWN}"]
 
 
 def _name(folder: Path) -> str:

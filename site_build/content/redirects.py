@@ -14,6 +14,10 @@ from site_build.errors import Diagnostic
 from site_build.site import Document
 
 REDIRECTS = "redirects.txt"
+_WRONG = (
+    "is no redirect, or the second of its path; write one old path and a new one, such as "
+    "`/?p=12 /journal/oak/`"
+)
 
 Redirects = dict[str, tuple[int, str]]
 """The line, from 1, and the present path by the former one, which may have `?` and a query.
@@ -37,9 +41,7 @@ def read_redirects(content: Path) -> tuple[Redirects, list[Diagnostic]]:
                 case [str(former), str(target)] if "?" not in target and former not in redirects:
                     redirects[former] = number, target
                 case [_, *_]:
-                    what = f"{line.strip()[:100]!r} is no redirect, or the second of its path"
-                    fix = "write one old path and a new one, such as `/?p=12 /journal/oak/`"
-                    findings.append(Diagnostic(REDIRECTS, number, 1, "warning", f"{what}; {fix}"))
+                    findings.append(_warn(number, f"{line.strip()[:100]!r} {_WRONG}"))
     return redirects, findings
 
 
@@ -76,6 +78,9 @@ def check_redirects(
                 to in urls.documents and urls.documents[to].draft
             ),
         }
-        wrong = [message for message, is_so in faults.items() if is_so][:1]
-        findings += [Diagnostic(REDIRECTS, line, 1, "warning", message) for message in wrong]
+        findings += [_warn(line, message) for message, is_so in faults.items() if is_so][:1]
     return findings
+
+
+def _warn(line: int, message: str) -> Diagnostic:
+    return Diagnostic(REDIRECTS, line, 1, "warning", message)
