@@ -97,8 +97,11 @@ def _show(folder: Path, arguments: Arguments) -> int:
                 missing=missing,
                 needing=sorted(held.union(summary.needing)),
             )
-            kept = f"run: cd {folder} && fore-edge run"
-            then = kept if arguments.keep else "it is gone; --keep DIR keeps it"
+            then = (
+                f"run: cd {folder} && fore-edge run"
+                if arguments.keep
+                else "it is gone; --keep DIR keeps it"
+            )
             lines = [
                 str(shown),
                 *lines[1:],
