@@ -76,7 +76,6 @@ class SitePages:
         self.files = {**build.files, **reference.files}
         self._folder = build.folder / SITE_FOLDER
         self._moved = dict(list_redirects(build.moved, self.files))
-        self._redirects = build.redirects
         self._reference = reference
         self._newest_slug = build.newest_slug
         self._cache: SizedCache[Representation] = SizedCache()
@@ -86,8 +85,8 @@ class SitePages:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
         path, query = request.path, request.rel_url.raw_query_string
         # A page may be at the path of a former address that its query alone tells apart.
-        if query and (to := self._redirects.get(f"{normalize('NFC', path)}?{unquote(query)}")):
-            return _redirect(308, quote(to))
+        if query and (to := self._moved.get(f"{normalize('NFC', path)}?{unquote(query)}")):
+            return _redirect(308, to)
         file, status = self.files.get(path), 200
         if file is None:
             elsewhere = self.redirect_target(path)

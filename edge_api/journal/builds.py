@@ -173,10 +173,8 @@ class BuiltSite:
     files: Mapping[str, SiteFile]
     """Every public file by its URL path."""
     moved: Mapping[str, str] = field(default_factory=dict)
-    """Present paths of pages by their former ones."""
+    """Present paths of pages by their former ones, which may have a query."""
     newest_slug: str | None = None
-    redirects: Mapping[str, str] = field(default_factory=dict)
-    """Present paths by former ones with their query."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
@@ -306,12 +304,7 @@ class BuildManager:
         search = await self._open_search(folder, reading)
         head, posts, files = await reading
         newest = posts.entries[0].cursor.slug if posts.entries else None
-        return Build(
-            *(folder, files, head.moved, newest, head.redirects),
-            head=head,
-            posts=posts,
-            search=search,
-        )
+        return Build(folder, files, head.moved, newest, head=head, posts=posts, search=search)
 
     def _swap(self, successor: Build | None) -> None:
         """Replace the build in one assignment: nobody sees half of two."""

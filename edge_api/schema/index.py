@@ -119,12 +119,8 @@ class IndexHead(BaseModel):
     built_for: AwareDatetime = Field(description="Posts published after this instant are absent.")
     count: int = Field(ge=0, description="How many posts follow.")
     moved: dict[str, str] = Field(
-        default_factory=dict, description="Present paths of pages by their former ones."
-    )
-    redirects: dict[str, str] = Field(
         default_factory=dict,
-        description="Present paths by former ones with `?` and their query, decoded.",
-        exclude_if=lambda redirects: not redirects,  # so that an older edge reads most indexes
+        description="Present paths of pages by former ones, which may have a query.",
     )
     renamed: dict[str, str] = Field(
         default_factory=dict, description="Present slugs of posts by their former ones."

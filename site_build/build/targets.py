@@ -48,7 +48,6 @@ _SPOOL = ".lines-"
 def make_head(site: Site, build_id: str, now: datetime, redirects: Mapping[str, str]) -> IndexHead:
     """Return the first line of the index of a build for the instant `now` (UTC)."""
     identity = site.identity
-    moved = {f"/{former}": f"/{present}" for former, present in redirects.items()}
     return IndexHead(
         format=INDEX_FORMAT,
         build_id=build_id,
@@ -57,9 +56,8 @@ def make_head(site: Site, build_id: str, now: datetime, redirects: Mapping[str, 
         site_description=identity.description,
         built_for=now,
         count=len(site.posts),
-        moved={old: new for old, new in moved.items() if "?" not in old}
+        moved={f"/{former}": f"/{present}" for former, present in redirects.items()}
         | {f"/{former}": f"/{present}" for former, present, _ in list_moves(site)},
-        redirects={old: new for old, new in moved.items() if "?" in old},
         is_bare=identity.addresses.has_bare_pages(),
         post_path=_name_form(identity.addresses.post),
         tag_path=identity.addresses.tag and _name_form(identity.addresses.tag),

@@ -85,15 +85,14 @@ def list_redirects(
 
     `paths` are those of all other files: none is hidden, or in the way, on any disk.
     """
-    files = set(map(fold, paths))
-    folders = {str(each) for path in files for each in PurePosixPath(path).parents}
+    taken = set(map(fold, paths))  # and folders, with a slash behind them
+    taken |= {f"{each}/" for path in taken for each in PurePosixPath(path).parents}
     for former, present in redirects.items():
         name = addresses.name_file(former)
-        path, above = fold(name), {str(each) for each in PurePosixPath(fold(name)).parents}
-        is_free = path not in files and path not in folders and not files & above
+        path, above = fold(name), [*map(str, PurePosixPath(fold(name)).parents)]
+        is_free = taken.isdisjoint({path, f"{path}/", *above})
         if is_free and "?" not in former and name.endswith(".html"):
-            files.add(path)
-            folders |= above
+            taken |= {path, *(f"{each}/" for each in above)}
             yield TextTarget(name, markdown.render_moved(identity, f"/{present}", present))
 
 

@@ -15,9 +15,7 @@ from site_build.cli import run as run_command
 from site_build.cli.terminal import confirm, open_console
 from site_build.errors import BuildError
 from site_build.importers.detect import SYSTEMS, read_journal
-from site_build.importers.imported import Imported
-from site_build.importers.report import MARKDOWN, MOST, Summary, describe, write_reports
-from site_build.importers.writer import fill_starter, write_journal
+from site_build.importers.writer import MARKDOWN, MOST, Summary, fill_starter, write_journal
 from site_build.text import write_instant
 
 _CONTENT = {
@@ -76,10 +74,8 @@ def run(arguments: Arguments) -> int:
     return run_command.run(arguments)
 
 
-def import_journal(
-    folder: Path, source: Path, arguments: Arguments
-) -> tuple[Imported, Summary, list[str]]:
-    """Make a journal of one of another system; return that, what came over, and what to print.
+def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Summary, list[str]]:
+    """Make a journal of one of another system; return what came over, and what to print.
 
     Raises BuildError and OSError.
     """
@@ -98,17 +94,21 @@ def import_journal(
             asyncio.run(fetch_pictures(imported, Path(pictures), agrees))
         planned = plan_journal(imported, _name(folder))
         summary = compare(imported, planned)
-        make_reports = partial(write_reports, imported, summary)
-        kept = write_journal(folder, planned.files, make_reports)
-    lines = [f"{folder} is a journal, from {imported.system}: {describe(summary)}"]
+        kept = write_journal(folder, planned.files, (imported, summary))
+    lines = [f"{folder} is a journal, from {imported.system}: {summary}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
-        lines += [f"{what}: {each}" for each in names[:MOST]]
-        lines += [f"{what}: {len(names) - MOST:,} more"] if names[MOST:] else []
-    for found, file in ((imported.members, "members.csv"), (imported.comments, "comments.json")):
-        lines += (
-            [f"{len(found):,} {file.partition('.')[0]} are in {folder / file}"] if found else []
-        )
-    return imported, summary, [*lines, f"what was left out and changed: {folder / MARKDOWN}"]
+        more = [f"{len(names) - MOST:,} more"] if names[MOST:] else []
+        lines += [f"{what}: {each}" for each in (*names[:MOST], *more)]
+    private = {"members.csv": imported.members, "comments.json": imported.comments}
+    return summary, [
+        *lines,
+        *(
+            f"{len(e):,} {name.partition('.')[0]} are in {folder / name}"
+            for name, e in private.items()
+            if e
+        ),
+        f"what was left out and changed: {folder / MARKDOWN}",
+    ]
 
 
 def _name(folder: Path) -> str:

@@ -20,7 +20,7 @@ from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.init import IMPORT, import_journal
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
-from site_build.importers.report import MOST, describe
+from site_build.importers.writer import MOST
 from site_build.parallel import count_processors
 from site_build.progress import Observer
 
@@ -67,7 +67,7 @@ def _show(folder: Path, arguments: Arguments) -> int:
     console = open_console()
     with create_server(("127.0.0.1", arguments.port)) as free:
         origin = f"http://127.0.0.1:{free.getsockname()[1]}"
-    imported, summary, lines = import_journal(folder, arguments.source, arguments)
+    summary, lines = import_journal(folder, arguments.source, arguments)
     os.chdir(folder)
     with Observer(console) as observer:
         order = BuildOptions(
@@ -78,48 +78,42 @@ def _show(folder: Path, arguments: Arguments) -> int:
             jobs=count_processors(),
             observer=observer,
         )
-        held = build(order).held
-    edge = subprocess.Popen(  # noqa: S603  our own words
+        held = {each.path for each in build(order).held}
+    with subprocess.Popen(  # noqa: S603  our own words
         (sys.executable, "-m", "edge_api", "serve", "--port", origin.rpartition(":")[2]),
         # No setting of another journal that is served where this runs.
         env={"SITE_URL": origin, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )
-    try:
-        while not _answers(f"{origin}/"):
-            if edge.poll() is not None:
-                raise BuildError(f"the journal cannot be served at {origin}; choose another port")
-            time.sleep(0.1)
-        old = imported.redirects.keys() | {
-            path
-            for text in imported.texts
-            if text.status == "published"
-            for path in (text.address, *text.aliases)
-            if path
-        }
-        missing = [e for e in sorted(old) if not _answers(f"{origin}/{e.removeprefix('/')}")]
-        lines[0] = describe(
-            summary._replace(
+    ) as edge:
+        try:
+            while not _answers(f"{origin}/"):
+                if edge.poll() is not None:
+                    raise BuildError(f"nothing can be served at {origin}; choose another port")
+                time.sleep(0.1)
+            missing = [e for e in summary.addresses if not _answers(f"{origin}/{e.lstrip('/')}")]
+            shown = summary._replace(
                 posts=summary.posts - len(held),
-                answered=len(old) - len(missing),
-                needing=sorted({*summary.needing, *(each.path for each in held)}),
+                missing=missing,
+                needing=sorted(held.union(summary.needing)),
             )
-        )
-        lines += [f"nothing answers: {each}" for each in missing[:MOST]]
-        then = (
-            f"run: cd {folder} && fore-edge run"
-            if arguments.keep
-            else "it is gone; --keep DIR keeps it"
-        )
-        lines.append(f"it is at {origin}/ until you press Ctrl-C; then {then}")
-        console.print("\n".join(lines))
-        if not arguments.no_browser:
-            webbrowser.open(origin)
-        return edge.wait()
-    finally:
-        edge.terminate()
-        edge.wait()
+            then = (
+                f"run: cd {folder} && fore-edge run"
+                if arguments.keep
+                else "it is gone; --keep DIR keeps it"
+            )
+            lines = [
+                str(shown),
+                *lines[1:],
+                *(f"nothing answers: {each}" for each in missing[:MOST]),
+                f"it is at {origin}/ until you press Ctrl-C; then {then}",
+            ]
+            console.print("\n".join(lines))
+            if not arguments.no_browser:
+                webbrowser.open(origin)
+            return edge.wait()
+        finally:
+            edge.terminate()
 
 
 def _answers(url: str) -> bool:

@@ -14,6 +14,10 @@ from site_build.errors import Diagnostic
 from site_build.site import Document
 
 REDIRECTS = "redirects.txt"
+_WRONG = (
+    "is no redirect, or the second of its path; write one old path and a new one, such as "
+    "`/?p=12 /journal/oak/`"
+)
 
 Redirects = dict[str, tuple[int, str]]
 """The line, from 1, and the present path by the former one, which may have `?` and a query.
@@ -28,29 +32,27 @@ def read_redirects(content: Path) -> tuple[Redirects, list[Diagnostic]]:
     All findings are warnings: like a broken link, a bad line holds nothing up. Whoever lists the
     folder reports a file that cannot be read.
     """
-    text, redirects, findings = "", Redirects(), list[Diagnostic]()
+    redirects, findings = Redirects(), list[Diagnostic]()
+    is_there = stamp(content / REDIRECTS) != GONE  # a pipe would have no end
     with suppress(OSError):
-        is_there = stamp(content / REDIRECTS) != GONE  # a pipe would have no end
         text = (content / REDIRECTS).read_text("utf-8-sig", "replace") if is_there else ""
-    for number, line in enumerate(text.splitlines(), 1):
-        words = re.sub(r"(?:^|\s)#.*", "", line).split()
-        match [*map(_decode, words)]:
-            case [str(former), str(target)] if "?" not in target and former not in redirects:
-                redirects[former] = number, target
-            case [_, *_]:
-                what = f"{line.strip()[:100]!r} is no redirect, or the second of its path"
-                fix = "write one old path and a new one, such as `/?p=12 /journal/oak/`"
-                findings.append(_warn(number, f"{what}; {fix}"))
+        for number, line in enumerate(text.splitlines(), 1):
+            match [*map(_decode, re.sub(r"(?:^|\s)#.*", "", line).split())]:
+                case [str(former), str(target)] if "?" not in target and former not in redirects:
+                    redirects[former] = number, target
+                case [_, *_]:
+                    findings.append(_warn(number, f"{line.strip()[:100]!r} {_WRONG}"))
     return redirects, findings
 
 
 def _decode(address: str) -> str | None:
     path, _, query = address.partition("?")
     path = normalize("NFC", unquote(path))
-    is_path = path == "/" or re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/?#\ufffd]+)+/?", path)
     longest = max(len(each.encode()) for each in path.split("/"))  # disks have to take it
-    is_good = is_path and path.isprintable() and longest <= LONGEST_NAME
-    return f"{path[1:]}{query and '?'}{unquote(query)}" if is_good else None
+    is_path = path == "/" or re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/?\ufffd]+)+/?", path)
+    if not is_path or "#" in address or longest > LONGEST_NAME or not path.isprintable():
+        return None
+    return f"{path[1:]}{query and '?'}{unquote(query)}"
 
 
 def check_redirects(

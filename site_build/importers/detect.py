@@ -45,12 +45,9 @@ def detect(path: Path) -> tuple[str, Path]:
         is_named = path.is_file() and pattern in _EXPORTS and path.match(pattern)
         files = [path] if is_named else islice(folder.glob(pattern), _MOST)
         found = [each for each in files if _says(each, says)]
-        if pattern not in _EXPORTS and found:
-            return name, folder
-        if len(found) == 1:
-            return name, found[0]
-    texts = (path.rglob(f"*{suffix}") for suffix in (*SUFFIXES, ".mdx"))
-    if any(True for found in texts for _ in found):
+        if found and (pattern not in _EXPORTS or len(found) == 1):
+            return name, found[0] if pattern in _EXPORTS else folder
+    if any(True for suffix in (*SUFFIXES, ".mdx") for _ in path.rglob(f"*{suffix}")):
         return "markdown", path
     raise UnreadableJournal(
         f"{path} is no journal that can be read: it should be a folder with the settings of "

@@ -12,22 +12,21 @@ from site_build.checks.raw_markup import blank_code
 from site_build.importers.imported import SOURCE
 
 _PLACES: Final = re.compile(
-    r"<(?P<code>pre|code|script|style)\b.*?</(?P=code)>|<!--.*?-->"
+    r"<(pre|code|script|style)\b.*?</\1>|<!--.*?-->"
     r"|\]\(\s*(?:<(?P<pointed>[^<>\n]*)>|(?P<plain>[^\s()<>]+(?:\([^\s()]*\)[^\s()<>]*)*))"
     r"|^[ >]{0,6}\[[^\]\n^][^\]\n]*\]:[ \t]*(?:<(?P<defined>[^<>\n]*)>|(?P<reference>[^\s<>]+))"
     r"|(?P<srcset>\ssrcset\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'))"
     r"|(?<=\s)(?:href|src|poster)\s*=\s*(?:\"(?P<double>[^\"<>]*)\"|'(?P<single>[^'<>]*)')",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-"""Where links stand; a group without a link is left alone."""
+"""Where links stand, in groups with names; what has no such group is left alone."""
 
 
 def name_address(path: str) -> str:
     """Return what the forms of one address have in common: no slashes at its ends, no suffix."""
-    path, _, query = normalize("NFC", path).partition("?")
+    path, mark, query = normalize("NFC", path).partition("?")
     ending = r"(?:(?:^|/)_?index)?\.(?:md|markdown|mdx|mkd|mdown|rst|html?)$|(?:^|/)index$"
-    plain = re.sub(ending, "", path.strip("/"))
-    return f"{plain}?{query}" if query else plain
+    return re.sub(ending, "", path.strip("/")) + (mark + query if query else "")
 
 
 def canonical(address: str) -> str:
@@ -45,12 +44,10 @@ def rewrite_links(text: str, resolve: Callable[[str, int], str]) -> str:
     """
     pieces, done = [], 0
     for found in _PLACES.finditer(blank_code(text)):
-        place = found.lastgroup
-        if not place or place == "code":
-            continue
-        at, end = found.span(place)
-        pieces += [text[done:at], "" if place == "srcset" else resolve(text[at:end], at)]
-        done = end
+        if place := found.lastgroup:
+            at, end = found.span(place)
+            pieces += [text[done:at], "" if place == "srcset" else resolve(text[at:end], at)]
+            done = end
     return "".join([*pieces, text[done:]])
 
 
@@ -72,25 +69,26 @@ class Links(NamedTuple):
         `base` is the path of the text that has it, below the root, and `address` where it stood.
         A link out of the journal leads to itself.
         """
-        # The name of a text of an export may have a `#` of its own.
-        whole = unquote(link.removeprefix(SOURCE))
-        if link.startswith(SOURCE) and name_address(whole) in self.sources:
-            return self.sources[name_address(whole)], ""
         try:
             parts = urlsplit(unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", link.strip())))
         except ValueError:
             return link, ""
-        path, is_source = unquote(parts.path), parts.scheme == SOURCE[:-1]
+        is_source = parts.scheme == SOURCE[:-1]
         is_own = is_source or parts.netloc.removeprefix("www.").lower() == self.host != ""
-        if ((parts.scheme or parts.netloc) and not is_own) or not (path or parts.query):
+        path = parts.path or "/" * is_own
+        if not is_own and (parts.scheme or parts.netloc or not (path or parts.query)):
             return link, ""
-        stood = unquote(urljoin(address, parts.path))
-        written = path if is_source else unquote(urljoin(f"/{base}", parts.path))
-        # A query may be the address, as in `/?p=12`, or only say how old a file is.
-        tables = [(self.addresses, f"{stood}?{unquote(parts.query)}"), (self.addresses, stood)]
+        stood = urljoin(address, path)
+        tables = [
+            (self.sources, urljoin("/" if is_source else f"/{base}", path)),
+            # A query may be the address, as in `/?p=12`, or only say how old a file is.
+            (self.addresses, f"{stood}?{parts.query}"),
+            (self.addresses, stood),
+        ]
         # What is relative was most often written between files; what is not, for a browser.
-        tables.insert(0 if is_source or path[:1] != "/" else 2, (self.sources, written))
-        found = (table.get(name_address(each)) for table, each in tables[: 1 if is_source else 3])
+        for_browsers = [*tables[1:], *tables[:1]]
+        ordered = tables[:1] if is_source else for_browsers if path[:1] == "/" else tables
+        found = (table.get(name_address(unquote(each))) for table, each in ordered)
         target = next(filter(None, found), None)
         return (target, f"#{parts.fragment}" * bool(parts.fragment)) if target else None
 

@@ -14,7 +14,7 @@ from site_build.importers.imported import Imported
 LARGEST = 25_000_000  # bytes of one picture
 _GUARD = SsrfGuard()
 MOST = 1_000_000_000  # bytes of all
-_LINK = re.compile(r"(?i)[(<\"'\s]([^\s()<>\"']+\.(?:jpe?g|png|gif|webp|avif))(?=[?#\s)>\"'])")
+_LINK = re.compile(r"(?i)[(<\"'\s]([^\s()<>\[\]\"']+\.(?:jpe?g|png|gif|webp|avif))(?=[?#\s)>\"'])")
 
 
 async def fetch_pictures(
@@ -32,7 +32,7 @@ async def fetch_pictures(
         for link in _LINK.findall(f"{text.body}\n{text.image}\n"):
             url = urlsplit(urljoin(f"{imported.origin}{text.address or '/'}", link))
             path = unquote(url.path).removeprefix("/")
-            if _name(url.netloc) == _name(origin.authority) and path not in imported.files:
+            if _name(url.hostname) == _name(origin.host) and path not in imported.files:
                 sources.setdefault(path, text.source)
     files = {path: folder / str(number) for number, path in enumerate(sources)}
 
@@ -42,11 +42,12 @@ async def fetch_pictures(
 
     found = await ask("HEAD", files)
     wanted = {path: e for path, e in found.items() if isinstance(e, int) and e <= LARGEST}
-    number, size = len(wanted), sum(wanted.values())
-    question = (
-        f"{number:,} pictures of {origin}, {size / 1_000_000:.1f} MB, are missing; fetch them?"
-    )
-    if wanted and size <= MOST and agrees(question):
+    size, number = sum(wanted.values()), f"{len(wanted):,} pictures of {origin}"
+    if (
+        wanted
+        and size <= MOST
+        and agrees(f"{number}, {size / 1e6:.1f} MB, are missing; fetch them?")
+    ):
         found |= await ask("GET", wanted)
     imported.files |= {path: file for path, file in files.items() if file.exists()}
     for path, result in found.items():
@@ -67,7 +68,6 @@ async def _request(
 
     A redirect is followed within the host alone.
     """
-    host = _name(url.authority)
     try:
         async with slots, asyncio.timeout(10 if method == "HEAD" else 60):
             for _ in range(4):
@@ -76,13 +76,14 @@ async def _request(
                         data = b"".join([each async for each in read_chunks(answer, LARGEST)])
                         size = answer.content_length or "its server does not say its size"
                         return await asyncio.to_thread(file.write_bytes, data) if data else size
-                    url = url.join(URL(answer.headers.get("Location", "")))
-                if _name(url.authority) != host:
+                    to = url.join(URL(answer.headers.get("Location", "")))
+                if _name(to.host) != _name(url.host):
                     break
+                url = to
             return f"its server answers {answer.status}"
     except Exception:  # noqa: BLE001  Whatever it is, the next picture may be fetched.
         return "its server cannot be reached at a public address"
 
 
-def _name(authority: str) -> str:
-    return authority.lower().removeprefix("www.")
+def _name(host: str | None) -> str:
+    return (host or "").lower().removeprefix("www.")

@@ -31,9 +31,8 @@ from site_build.content.sources import LONGEST_NAME
 from site_build.images.responsive import is_picture, measure
 from site_build.importers.imported import SOURCE, Imported, Text
 from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
-from site_build.importers.report import Summary
 from site_build.importers.settings import choose_settings, localize
-from site_build.importers.writer import fill_starter
+from site_build.importers.writer import Summary, fill_starter
 from site_build.site import Document
 from site_build.text import fold, make_slug, shorten, strip_control_characters
 
@@ -45,7 +44,8 @@ _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
     for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
 )
 _QUICK: Final = 500_000
-"""Bytes of a picture that is unpacked to see whether it can be: larger ones take too long."""
+_ENDS: Final = {b"\xff\xd8": b"\xff\xd9", b"\x89P": b"IEND"}
+"""Ends of a JPEG and a PNG. To unpack those of more than `_QUICK` bytes that have it takes long."""
 
 
 @dataclass
@@ -59,9 +59,9 @@ class Plan:
     files: dict[str, bytes | Path] = field(default_factory=dict)
     """All files of the new journal, by path."""
     known: set[str] = field(default_factory=set)
-    """What answers in the new journal, without a leading slash."""
+    """What answers in the new journal, aliases of texts among it, without a leading slash."""
     former: dict[str, str] = field(default_factory=dict)
-    """Old paths that heads and `redirects.txt` lead on, to present addresses; no leading slash."""
+    """Old paths that `redirects.txt` leads on, to present addresses; no leading slash."""
 
     def answers(self, address: str) -> bool:
         """Return whether an old address is one of the new journal, or leads to one."""
@@ -75,10 +75,10 @@ def plan_journal(imported: Imported, name: str) -> Plan:
     _place_texts(imported, plan)
     _place_files(imported, plan)
     links = _lead_on(imported, plan)
-    for text, document, head in plan.texts:
-        plan.files[f"content/{document.path}"] = _write_text(
-            imported, text, document.path, head, links
-        )
+    plan.files |= {
+        f"content/{document.path}": _write_text(imported, text, document.path, head, links)
+        for text, document, head in plan.texts
+    }
     _add_rest(imported, plan, links)
     return plan
 
@@ -91,7 +91,6 @@ def compare(imported: Imported, plan: Plan) -> Summary:
         for path in (text.address, *text.aliases)
         if path and text.status == "published"
     }
-    missing = sorted(path for path in old if not plan.answers(path))
     left_out = {each.source for each in imported.findings if each.kind == "left out"}
     posts = sum(text.kind == "post" for text, _, _ in plan.texts)
     return Summary(
@@ -99,9 +98,8 @@ def compare(imported: Imported, plan: Plan) -> Summary:
         posts + len(left_out - {text.source for text, _, _ in plan.texts}),
         sum(document.draft for _, document, _ in plan.texts),
         len(plan.texts) - posts,
-        len(old) - len(missing),
-        len(old),
-        missing,
+        sorted(old),
+        sorted(path for path in old if not plan.answers(path)),
         sorted({each.source for each in imported.findings if each.source}),
     )
 
@@ -112,36 +110,34 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
         filter(None, (localize(e.date, ZoneInfo(plan.rules.timezone)) for e in imported.texts)),
         default=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
     )
-    others = map_urls((), (), plan.rules).others | EDGE
     # Folders that all texts share say nothing of one.
     shared = posixpath.commonpath([posixpath.dirname(f"/{e.source}") for e in imported.texts])
-    taken, used = set[tuple[str, str]](), Counter[str]()
+    others = map_urls((), (), plan.rules).others | EDGE
+    taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
     for text in sorted(imported.texts, key=lambda text: _RANKS.index(text.status)):
         head = _make_head(imported, plan.rules, text, newest)
         folder = f"{text.kind}s"
         if imported.system == "Pelican" or not text.address:
             inner = posixpath.relpath(posixpath.dirname(f"/{text.source}"), shared)
             folder = posixpath.normpath(f"{folder}/{re.sub(f'^{folder}(?=/|$)/?', '', inner)}")
-        last = "" if "?" in text.address else posixpath.basename(text.address.rstrip("/"))
         names = (
-            re.sub(r"\.(html?|php|aspx?)$", "", last),
+            re.sub(r".*\?.*|.*/|\.(?:html?|php|aspx?)$", "", text.address.rstrip("/")),
             text.slug,
             make_slug(head["title"]),
             make_slug(PurePosixPath(text.source).stem),
-            text.kind,
         )
-        slug = next(filter(_IS_SLUG, names))
+        slug = next(filter(_IS_SLUG, names), text.kind)
         while used[slug] < _MOST_TRIES:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             # A slug may have 200 bytes.
             head["slug"] = slug.encode()[:180].decode(errors="ignore") + ending
-            path = f"{folder}/{head['slug']}.md"
-            document, _ = read_document(path, _write_head(head), plan.rules)
+            document, _ = read_document(
+                f"{folder}/{head['slug']}.md", _write_head(head), plan.rules
+            )
             address = document.address if document else ""
-            own = {(text.kind, fold(head["slug"])), ("", fold(address))}
-            covered = {address, address.rstrip("/")} & others
-            if document and not (own & taken or covered or is_of_edge(address)):
+            own = {(text.kind, fold(head["slug"])), ("", fold(address).rstrip("/"))}
+            if document and not (own & taken or is_of_edge(address)):
                 taken |= own
                 plan.texts.append((text, document, head))
                 break
@@ -164,11 +160,11 @@ def _make_head(
     zone = ZoneInfo(rules.timezone)
     date, updated = localize(text.date, zone), localize(text.updated, zone)
     title = " ".join(_clean(text.title).split())
-    description = _clean(text.description).strip()[:2_000]
+    description = _clean(text.description or "").strip()[:2_000]
     is_long = len(description) > front_matter.LONGEST_DESCRIPTION
     if not title:
-        words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
-        title = shorten(" ".join(words)) or "Untitled"
+        words = re.sub(r"<[^>]*>|[#*_`>\[\]!|\s]+", " ", text.body[:500])
+        title = shorten(words.strip()) or "Untitled"
         imported.find(text.source, 1, "it had no title; its first words are it", "write a title")
     if text.kind == "post" and not date:
         date = newest
@@ -237,7 +233,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at the paths that they had, and note what answers in the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
     pages = ({each.address, name_file(each.address)} for each in public)
-    plan.known |= EDGE.union(*pages, map_urls(public, (), plan.rules).others)
+    plan.known.update({CONTACT}, EDGE, *pages, map_urls(public, (), plan.rules).others)
     sources = {path: source for source, path in imported.file_sources.items()}
     for path, content in imported.files.items():
         parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)
@@ -256,7 +252,8 @@ def _place_files(imported: Imported, plan: Plan) -> None:
         # A text with a picture that cannot be shown would be refused.
         if not why and is_picture(path):
             whole = Path(content).read_bytes() if isinstance(content, Path) else content
-            why = measure(path, whole).fault if len(whole) <= _QUICK else ""
+            is_whole = _ENDS.get(whole[:2], whole) in whole[-_QUICK:] and len(whole) > _QUICK
+            why = "" if is_whole else measure(path, whole).fault
         if why:
             imported.find(
                 sources.get(path, path),
@@ -266,29 +263,31 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             )
         else:
             plan.files[f"content/{path}"] = content
-    names = [name.removeprefix("content/") for name in plan.files]
-    plan.settings["STATIC_PATHS"] = sorted({"images", *(name.split("/")[0] for name in names)})
-    plan.known.update(names)
+    plan.settings["STATIC_PATHS"] = sorted({"images", *(e.split("/")[1] for e in plan.files)})
+    plan.known.update(name.removeprefix("content/") for name in plan.files)
 
 
 def _lead_on(imported: Imported, plan: Plan) -> Links:
     """Have each old address lead to the present one; return what links lead to."""
     files = {path: path for path in imported.files if f"content/{path}" in plan.files}
-    moved = {source: path for source, path in imported.file_sources.items() if path in files}
     # Of two texts with one address, the first has it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
-    addresses = [
+    addresses = (
+        *((address, f"/{address}") for address in sorted(plan.known)),
         *files.items(),
         *((alias, path) for text, path in texts for alias in text.aliases),
         *((text.address, path) for text, path in texts if text.address),
-    ]
-    sources = [*files.items(), *moved.items(), *((text.source, path) for text, path in texts)]
+    )
+    sources = (
+        *files.items(),
+        *((source, path) for source, path in imported.file_sources.items() if path in files),
+        *((text.source, path) for text, path in texts),
+    )
     links = Links(
         urlsplit(imported.origin).netloc.removeprefix("www.").lower(),
-        {name_address(old): path for old, path in addresses},
-        {name_address(old): path for old, path in sources},
+        *({name_address(old): path for old, path in each} for each in (addresses, sources)),
     )
-    led = [
+    led: list[tuple[str, str, list[str] | None]] = [
         (old, document.address, head["aliases"])
         for text, document, head in plan.texts
         for old in (text.address, *text.aliases)
@@ -297,25 +296,27 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
     places = {document.path: document.address for _, document, _ in plan.texts}
     for old, target in imported.redirects.items():
         address = _find_address(target, plan, links, places)
-        if address is None:
-            imported.find(
-                "",
-                0,
-                f"the redirect from `{old}` to `{target}` leads to nothing that came over",
-                "write one into content/redirects.txt, or forget it",
-            )
-        else:
+        if address is not None:
             links.addresses.setdefault(name_address(old), f"/{address}")
-            led.append((old, address, []))
+            led.append((old, address, None))
+            continue
+        imported.find(
+            "",
+            0,
+            f"the redirect from `{old}` to `{target}` leads to nothing that came over",
+            "write one into content/redirects.txt, or forget it",
+        )
     for old, address, aliases in led:
         path = canonical(old)
-        if plan.answers(old) or is_of_edge(path):
-            continue
-        plan.former[path] = address
         # An alias cannot say a query, nor a path below a file.
         above = {path[:at] for at, sign in enumerate(path) if sign == "/"}
-        if _IS_ALIAS(f"/{path}") and not above & plan.known:
+        if plan.answers(old) or is_of_edge(path):
+            continue
+        if aliases is None or not _IS_ALIAS(f"/{path}") or above & plan.known:
+            plan.former[path] = address
+        else:
             aliases.append(f"/{path}")
+            plan.known.add(path)
     return links
 
 
@@ -323,20 +324,18 @@ def _find_address(target: str, plan: Plan, links: Links, places: dict[str, str])
     """Return the address that a redirect of an importer leads to, without its leading slash."""
     where, (kind, _, name) = plan.rules.addresses, target.partition(":")
     posts = where.journal or ""
+    tags, tag = where.tags or posts, where.locate("tag", make_slug(name)) if where.tag else ""
+    has_tag = name != "" and tag in plan.known
     lists = {
         "home": "",
         "posts": posts,
         "archive": where.archive or posts,
-        **dict.fromkeys(("tags", "tag"), where.tags or posts),
-        "feed": FEED,
+        "tags": tags,
+        "tag": tag if has_tag else tags,
+        "feed": locate_feed(tag) if has_tag else FEED,
     }
-    tag = where.locate("tag", make_slug(name)) if name and where.tag else ""
-    if kind in lists and tag and tag in plan.known:
-        return tag if kind == "tag" else locate_feed(tag)
     if kind in lists:
         return lists[kind]
-    if canonical(target) in plan.known:
-        return canonical(target)
     led = links.find(target)
     return places.get(led[0], led[0].removeprefix("/")) if led and "//" not in led[0] else None
 
@@ -354,7 +353,7 @@ def _write_text(
             text.source,
             text.first_line + body.count("\n", 0, at),
             f"the link `{shorten(link.removeprefix(SOURCE), 120)}` leads to nothing that came over",
-            "fix the address, or remove the link",
+            "fix the address, put the file into content/, or remove the link",
         )
         return re.sub(f"^{SOURCE}/*", "/", link)
 
@@ -369,31 +368,30 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     """Add the files that are no texts of the old journal."""
     found = [(name, (links.find(link) or ("",))[0]) for name, link in imported.menu]
     # The theme's menu has the lists and the pages already.
-    lists = {f"/{each}" for each in plan.rules.addresses.list_overviews()}
+    lists = {f"/{each}" for each in {CONTACT, *EDGE, *plan.rules.addresses.list_overviews()}}
     menu = [(name, to) for name, to in found if re.match("/.|https?:", to) and to not in lists]
     plan.settings |= {"MENUITEMS": menu} if menu else {}
     if not any(document.address == CONTACT for _, document, _ in plan.texts):
         plan.files["content/pages/contact.md"] = fill_starter("contact.md")
-    said = (f"{name} = {value!r}" for name, value in plan.settings.items())
     origin = "# SITE_URL=https://journal.example"
     with suppress(ValueError):
         origin = f"SITE_URL={read_origin(imported.origin)}"
-    aliases = {alias[1:] for _, _, head in plan.texts for alias in head["aliases"]}
-    lines = (
-        f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n"
-        for old, address in plan.former.items()
-        if old not in aliases
-    )
-    fields = ("email", "name", "created_at", "note")
-    members = io.StringIO()
-    rows = ([each.get(field, "") for field in fields] for each in imported.members)
-    csv.writer(members).writerows([fields, *rows])
-    comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
     plan.files |= {
-        "pelicanconf.py": fill_starter("settings.txt", settings="\n".join(said)),
+        "pelicanconf.py": fill_starter(
+            "settings.txt", settings="\n".join(f"{e} = {plan.settings[e]!r}" for e in plan.settings)
+        ),
         ".env": fill_starter("env.txt", origin=origin),
         ".gitignore": fill_starter("gitignore.txt"),
-        "content/redirects.txt": "".join(lines).encode(),
-        **({"members.csv": members.getvalue().encode()} if imported.members else {}),
-        **({"comments.json": comments.encode()} if imported.comments else {}),
+        "content/redirects.txt": "".join(
+            f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n"
+            for old, address in plan.former.items()
+        ).encode(),
     }
+    if imported.members:
+        table, fields = io.StringIO(), ("email", "name", "created_at", "note")
+        rows = [dict(zip(fields, fields, strict=True)), *imported.members]
+        csv.DictWriter(table, fields).writerows(rows)
+        plan.files["members.csv"] = table.getvalue().encode()
+    if imported.comments:
+        comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
+        plan.files["comments.json"] = comments.encode(errors="replace")

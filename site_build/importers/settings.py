@@ -34,8 +34,9 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
         "DEFAULT_LANG": re.split("[.@]", imported.lang)[0].replace("_", "-"),
         "TIMEZONE": imported.timezone,
     }
-    settings: dict[str, Any] = {key: value for key, value in own.items() if value}
-    settings |= {key: value for key, value in imported.settings.items() if key not in _OURS}
+    settings: dict[str, Any] = {key: value for key, value in own.items() if value} | {
+        key: value for key, value in imported.settings.items() if key not in _OURS
+    }
     zone = ZoneInfo(next(iter(available_timezones() & {str(settings.get("TIMEZONE"))}), "UTC"))
     for kind, prefix in (("post", "ARTICLE"), ("page", "PAGE")):
         form = find_form([text for text in imported.texts if text.kind == kind], zone)
@@ -65,16 +66,15 @@ def find_form(texts: list[Text], zone: ZoneInfo) -> str:
 
 def _read_form(text: Text, zone: ZoneInfo) -> str:
     """Return the form of a text's address, such as `{date:%Y}/{slug}.html`."""
-    *folders, last = re.sub("[{}].*", "", text.address).strip("/").split("/")
-    moment = localize(text.date, zone)
+    folder, _, last = re.sub("[{}].*", "", text.address).rstrip("/").rpartition("/")
+    moment, category = localize(text.date, zone), make_slug(text.category)
     names = {f"{{date:%{sign}}}": f"{moment:%{sign}}" for sign in "Ymd"} if moment else {}
-    names |= {"{category}": make_slug(text.category)} if text.kind == "post" else {}
-    for at, folder in enumerate(folders):
+    names |= {"{category}": category} if category and text.kind == "post" else {}
+    for name, value in names.items():
         # Each stands in an address once, and a month before its day.
-        if name := next((name for name, value in names.items() if value == folder), ""):
-            del names[name]
-            folders[at] = name
-    return "/".join([*folders, f"{{slug}}{'.html' if last.endswith('.html') else '/'}"])
+        folder = re.sub(rf"(?<![^/]){value}(?![^/])", name, folder, count=1)
+    ending = ".html" if last.endswith(".html") else "/"
+    return f"{folder}/{{slug}}{ending}".lstrip("/")
 
 
 def localize(moment: datetime | None, zone: ZoneInfo) -> datetime | None:

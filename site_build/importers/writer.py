@@ -1,21 +1,51 @@
-"""Writes a journal in one step, and writes it again without touching what a person has changed."""
+"""Writes a journal in one step with its report, and again without what a person has changed."""
 
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 from site_build.errors import BuildError
+from site_build.importers.imported import Imported
 
 REPORT: Final = "import-report.json"
 """Says, among others, which bytes an import wrote: it is how the next one knows its own files."""
+MARKDOWN: Final = "import-report.md"
+"""Says to people what was left out and changed."""
+MOST: Final = 10
+"""Places of one kind that are listed for people."""
 _PRIVATE: Final = {".env", "members.csv", "comments.json"}
+
+
+class Summary(NamedTuple):
+    """What came over, of how much."""
+
+    posts: int
+    found: int
+    """Posts, those that were left out among them."""
+    drafts: int
+    pages: int
+    addresses: list[str]
+    """Old addresses of what was public."""
+    missing: list[str]
+    """Those that nothing answers."""
+    needing: list[str]
+    """Files of the old journal that were changed or left out."""
+
+    def __str__(self) -> str:
+        old = len(self.addresses)
+        return (
+            f"{self.posts:,} of {self.found:,} posts · {old - len(self.missing):,} of {old:,} old "
+            f"addresses answer · {len(self.needing):,} files need you"
+        )
 
 
 def fill_starter(name: str, **values: str) -> bytes:
@@ -27,18 +57,18 @@ def fill_starter(name: str, **values: str) -> bytes:
 def write_journal(
     folder: Path,
     files: Mapping[str, bytes | Path],
-    report: Callable[[dict[str, str], list[str]], Mapping[str, bytes]] | None = None,
+    came: tuple[Imported, Summary] | None = None,
 ) -> list[str]:
     """Write files by their paths below a folder, all or, if the folder is new, none of them.
 
-    In the folder of an earlier import, only files are replaced that still are as it wrote them:
-    what a person changed or removed stays so, and its path is returned. `report` makes further
-    files of the digests to remember and of those paths. Raises BuildError and OSError.
+    With what `came` of another system there is a report. Then, in the folder of an earlier import,
+    only files are replaced that still are as it wrote them: what a person changed or removed stays
+    so, and its path is returned. Raises BuildError and OSError.
     """
     known: dict[str, str] = {}
     with suppress(OSError, ValueError, KeyError, TypeError):
-        known |= json.loads((folder / REPORT).read_bytes())["digests"] if report else {}
-    names = dict.fromkeys(name.split("/")[0] for name in files) if report else files
+        known |= json.loads((folder / REPORT).read_bytes())["digests"] if came else {}
+    names = dict.fromkeys(name.split("/")[0] for name in files) if came else files
     if not known and (taken := [name for name in names if os.path.lexists(folder / name)]):
         raise BuildError(
             f"{folder} already has {', '.join(taken)}; choose another folder, or move them away"
@@ -48,37 +78,79 @@ def write_journal(
     place = folder if folder.is_dir() else folder.parent
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=place) as made:
         home = Path(made, "journal")
-        for name, content in files.items():
-            _write(home / name, content)
+        _write(home, files)
         digests = {name: _digest(home / name) for name in files}
         now = {name: _digest(folder / name) for name in {**files, **known}}
         # A digest is empty where there is no file, which is as it was only of a new one.
         kept = [name for name in files if now[name] not in {known.get(name, ""), digests[name]}]
         digests |= {name: known.get(name, "") for name in kept}
-        reports = report(digests, kept) if report else {}
-        for name, content in reports.items():
-            _write(home / name, content)
+        gone = sorted(name for name in known.keys() - files.keys() if now[name] == known[name])
+        reports = _report(*came, digests, kept, gone) if came else {}
+        _write(home, reports)
         if not os.path.lexists(folder):
             home.rename(folder)
             return kept
         for name in [*(name for name in files if name not in kept), *reports]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).replace(folder / name)
-        for name in known.keys() - files.keys():
-            if now[name] == known[name]:
-                (folder / name).unlink(missing_ok=True)
+        for name in gone:
+            (folder / name).unlink(missing_ok=True)
     return kept
+
+
+def _report(
+    imported: Imported,
+    summary: Summary,
+    digests: Mapping[str, str],
+    kept: list[str],
+    gone: list[str],
+) -> dict[str, bytes]:
+    """Return both reports by name.
+
+    `digests` are those of what was written, `kept` is what was not, and `gone` what is removed.
+    """
+    counts = {
+        "drafts": summary.drafts,
+        "pages": summary.pages,
+        "members": len(imported.members),
+        "comments": len(imported.comments),
+    }
+    lines = [f"# What came over from {imported.system}", "", f"{summary}.", ""]
+    lines += [f"- {number:,} {name}" for name, number in counts.items() if number]
+    groups = defaultdict[str, list[str]](list)
+    # What is missing comes first.
+    for each in sorted(imported.findings, key=lambda e: (e.kind, e.fix), reverse=True):
+        place = f"`{each.source}{f':{each.line}' * bool(each.line)}`: " * bool(each.source)
+        groups[f"{each.kind}: {each.fix}"].append(f"{place}{each.what}")
+    groups["addresses that nothing answers"] += [f"`{name}`" for name in summary.missing]
+    groups["files that you changed or removed, and that stayed so"] += [f"`{e}`" for e in kept]
+    groups["files removed, since the old journal has them no more"] += [f"`{e}`" for e in gone]
+    for heading, found in groups.items():
+        lines += ["", f"## {len(found):,} {heading}", ""] if found else []
+        lines += [f"- {each}" for each in found[:MOST]]
+        lines += [f"- and {len(found) - MOST:,} more, in {REPORT}"] if found[MOST:] else []
+    data = {
+        "system": imported.system,
+        **summary._asdict(),
+        **counts,
+        "kept": kept,
+        "removed": gone,
+        "findings": [asdict(each) for each in imported.findings],
+        "digests": digests,
+    }
+    return {
+        MARKDOWN: ("\n".join(lines) + "\n").encode(errors="replace"),
+        REPORT: json.dumps(data, ensure_ascii=False, indent=1).encode(errors="replace"),
+    }
 
 
 def _digest(path: Path) -> str:
     """Return the SHA-256 of a file; an empty string where there is none."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _write(path: Path, content: bytes | Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(0o600 if path.name in _PRIVATE else 0o666)
-    shutil.copyfile(content, path) if isinstance(content, Path) else path.write_bytes(content)
+def _write(home: Path, files: Mapping[str, bytes | Path]) -> None:
+    for path, content in ((home / name, content) for name, content in files.items()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o600 if path.name in _PRIVATE else 0o666)
+        shutil.copyfile(content, path) if isinstance(content, Path) else path.write_bytes(content)

@@ -33,7 +33,7 @@ REDIRECTS = {
 @pytest.fixture
 async def edge(make_edge: Any, tmp_path: Any) -> Any:
     """Return an edge whose build has former addresses."""
-    head: dict[str, Any] = {"moved": MOVED, "redirects": REDIRECTS, "renamed": {"old": "new"}}
+    head: dict[str, Any] = {"moved": {**MOVED, **REDIRECTS}, "renamed": {"old": "new"}}
     point_at(tmp_path, write_build(tmp_path, posts=[make_post("new")], files=FILES, **head))
     async with make_edge(BUILD_DIR=str(tmp_path)) as running:
         yield running

@@ -131,3 +131,13 @@ async def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, ori
     await fetch_pictures(imported, tmp_path, lambda _: True)
 
     assert (imported.files, imported.findings) == ({}, [])
+
+
+async def test_a_host_without_a_port_is_asked(tmp_path: Path) -> None:
+    """As almost all have none; what only looks like a link in code is passed over."""
+    body = "![](/one.png) ![](//www.old.test/two.png) `(http://[your-site]/logo.png)`"
+    imported = Imported("Test", texts=[Text("a.md", body, "A")], origin="https://old.test")
+
+    await fetch_pictures(imported, tmp_path, lambda _: True, SsrfGuard(is_public, None, find_here))
+
+    assert [each.what.split()[2] for each in imported.findings] == ["/one.png", "/two.png"]

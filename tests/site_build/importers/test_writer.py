@@ -1,13 +1,14 @@
 """A journal of another system becomes one of this: addresses, heads, links, files and reports."""
 
+import io
 import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from site_build.content.document import read_document
 from site_build.errors import BuildError
@@ -15,7 +16,6 @@ from site_build.importers.detect import detect
 from site_build.importers.imported import Imported, Text, UnreadableJournal
 from site_build.importers.links import Links, rewrite_links, write_link
 from site_build.importers.plan import Plan, compare, plan_journal
-from site_build.importers.report import describe, write_reports
 from site_build.importers.writer import write_journal
 
 MARCH = datetime.fromisoformat("2020-03-01")
@@ -105,6 +105,7 @@ def test_one_slug_in_two_months_is_two_slugs() -> None:
         ({"slug": "../x", "address": "/%/"}, ""),
         ({"title": "A\x00: 'b' \udc80 # c\n- d"}, ""),
         ({"description": "long " * 80}, ""),
+        ({"description": None}, ""),
         ({"body": "x\x00y"}, ""),
         ({"image": "/a (1).svg"}, ""),
     ],
@@ -158,6 +159,18 @@ def test_links_lead_between_files() -> None:
     ]
 
 
+def test_links_to_what_every_journal_has_are_kept() -> None:
+    """The home page, lists, feeds and forms answer here too; the menu has them anyway."""
+    body = "[a](/) [b](https://old.example) [c](/feed.xml) [d](/contact) [e](/tags/ink/)"
+    journal = make_journal(make_post("oak", body, tags=["Ink"]))
+    journal.menu = [("Home", "/"), ("Contact", "/contact/"), ("Ink", "/tags/ink/")]
+    plan = plan_journal(journal, "ink")
+    text = read(plan, "content/posts/oak.md").partition("---\n\n")[2]
+    assert text == "[a](/) [b](/) [c](/feed.xml) [d](/contact/) [e](/tags/ink/)\n"
+    assert journal.findings == []
+    assert plan.settings["MENUITEMS"] == [("Ink", "/tags/ink/")]
+
+
 def test_a_link_with_brackets_is_one_link() -> None:
     """What a pattern might cut, such as brackets in an address, is read as Markdown reads it."""
     links = Links("", {"a_(b)": "posts/a.md"}, {})
@@ -201,6 +214,17 @@ def test_files_keep_their_paths_or_are_named(tmp_path: Path) -> None:
     assert plan.settings["STATIC_PATHS"] == ["images", "img"]
 
 
+def test_a_large_picture_that_was_cut_is_named() -> None:
+    """The build would refuse the text that shows it; those that are whole are not unpacked."""
+    whole = io.BytesIO()
+    Image.effect_noise((1600, 1000), 90).save(whole, "PNG")
+    data = whole.getvalue()
+    files = {"a.png": data, "b.png": data[:-200_000], "c.jpg": b"\xff\xd8" * 500_000}
+    plan = plan_journal(make_journal(make_post("oak"), files=dict(files)), "ink")
+    assert len(data) > 700_000
+    assert {f"content/{name}" for name in files} & plan.files.keys() == {"content/a.png"}
+
+
 def test_lists_of_the_old_journal_lead_to_those_of_the_new() -> None:
     """Special targets become addresses, and what leads nowhere is a finding."""
     journal = make_journal(
@@ -229,7 +253,7 @@ def test_lists_of_the_old_journal_lead_to_those_of_the_new() -> None:
     ]
     summary = compare(journal, plan)
     assert summary.missing == ["/lost/"]
-    assert describe(summary) == "1 of 1 posts · 9 of 10 old addresses answer · 0 files need you"
+    assert str(summary) == "1 of 1 posts · 9 of 10 old addresses answer · 0 files need you"
 
 
 def test_settings_that_the_build_refuses_are_named() -> None:
@@ -266,8 +290,7 @@ def bring(folder: Path, *texts: Text) -> list[str]:
     """Import these texts into a folder, as `init` does; return what stays as it was."""
     journal = make_journal(*texts)
     plan = plan_journal(journal, "ink")
-    report = partial(write_reports, journal, compare(journal, plan))
-    return write_journal(folder, plan.files, report)
+    return write_journal(folder, plan.files, (journal, compare(journal, plan)))
 
 
 def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
@@ -288,6 +311,12 @@ def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
         assert "New." in (posts / "ash.md").read_text()
     assert "`content/posts/oak.md`" in (folder / "import-report.md").read_text("utf-8")
     assert json.loads((folder / "import-report.json").read_text("utf-8"))["kept"] == kept
+    bring(folder, *again[:2])
+    report = (folder / "import-report.md").read_text("utf-8")
+    assert (
+        "1 files removed, since the old journal has them no more\n\n- `content/posts/ash.md`"
+        in report
+    )
 
 
 def test_a_killed_import_leaves_nothing_half_made(tmp_path: Path) -> None:
