@@ -85,6 +85,13 @@ def write_journal(
         kept = [name for name in files if now[name] not in {known.get(name, ""), digests[name]}]
         digests |= {name: known.get(name, "") for name in kept}
         gone = sorted(name for name in known.keys() - files.keys() if now[name] == known[name])
+        # The second part of an export says nothing of the texts of the first.
+        were, less = (sum(name.endswith(".md") for name in names) for names in (known, gone))
+        if less > were / 2:
+            raise BuildError(
+                f"{folder} has an import of other texts, most of which are not in this journal; put "
+                "all exports into one folder and import that, or choose another DIR"
+            )
         reports = _report(*came, digests, kept, gone) if came else {}
         _write(home, reports)
         if not os.path.lexists(folder):

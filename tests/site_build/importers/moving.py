@@ -97,7 +97,7 @@ def _move(source: Path, journal: Path, items: list[dict[str, Any]], figures: Fig
         places = _list_places(edge)
         for item in items:
             is_post = item["kind"] == "post"
-            words = _WORD.findall(item["title"].casefold())
+            words = _WORD.findall(item.get("title", "").casefold())
             path = item.get("url", "")
             if path:
                 shown = _follow(edge, path)
@@ -112,7 +112,7 @@ def _move(source: Path, journal: Path, items: list[dict[str, Any]], figures: Fig
             is_shown = shown is not None and set(words) <= set(_WORD.findall(shown))
             figures.served += is_post and is_shown
             if not is_shown:
-                figures.missed.append(f"{path or item['source']}: {item['title']}")
+                figures.missed.append(f"{path or item['source']}: {item.get('title')}")
 
 
 def _list_places(edge: ServedEdge) -> dict[str, str]:

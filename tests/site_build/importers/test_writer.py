@@ -319,6 +319,25 @@ def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
     )
 
 
+def test_the_second_part_of_an_export_does_not_replace_the_first(tmp_path: Path) -> None:
+    """What has next to nothing of what an import wrote is refused, and nothing is removed."""
+    folder = tmp_path / "ink"
+    for names, is_taken in ((("oak", "elm", "ash"), True), (("ash", "yew", "box"), False)):
+        journal = make_journal(*map(make_post, names))
+        plan = plan_journal(journal, "ink")
+        came = journal, compare(journal, plan)
+        if is_taken:
+            write_journal(folder, plan.files, came)
+        else:
+            with pytest.raises(BuildError, match="put all exports into one folder"):
+                write_journal(folder, plan.files, came)
+    assert sorted(path.name for path in folder.glob("content/posts/*")) == [
+        "ash.md",
+        "elm.md",
+        "oak.md",
+    ]
+
+
 def test_a_killed_import_leaves_nothing_half_made(tmp_path: Path) -> None:
     """The folder appears whole; what a killed one left beside it is in nobody's way."""
     (tmp_path / ".new-0000" / "journal" / "content").mkdir(parents=True)
