@@ -89,8 +89,8 @@ def write_journal(
         were, less = (sum(name.endswith(".md") for name in names) for names in (known, gone))
         if less > were / 2:
             raise BuildError(
-                f"{folder} has an import of other texts, most of which are not in this journal; put "
-                "all exports into one folder and import that, or choose another DIR"
+                f"{folder} has an import of texts most of which are not in this journal; put all "
+                "exports into one folder and import that, or choose another DIR"
             )
         reports = _report(*came, digests, kept, gone) if came else {}
         _write(home, reports)
