@@ -18,8 +18,10 @@ _DROPPED: Final = (
     ".kg-video-overlay, .kg-video-player-container, .kg-audio-thumbnail, .kg-audio-player,"
     # Substack
     ".subscription-widget-wrap, .subscription-widget-wrap-editor, .subscribe-widget,"
-    ".wp-block-file__button,"
-    ".image-link-expand, .button-wrapper:has(a[href*='%%'], a[href*='/subscribe?'])"
+    ".wp-block-file__button, .kg-file-card-metadata,"
+    ".image-link-expand, .hide-text, .captioned-button-wrap, .file-embed-button.narrow,"
+    ".button-wrapper:has(a:is([href*='%%'], [href*='/subscribe?'], [href*='action=share'])),"
+    ".button-wrapper:has(a[href$='/comments'])"
 )
 """What has no text of the author: code for browsers, players, and the numbers of lines of code."""
 _BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2")
@@ -44,6 +46,7 @@ _RENAMED: Final = {
     ".kg-toggle-card": "details",
     ".kg-gallery-row": "p",
     ".kg-callout-card": "alert",
+    ".pullquote": "blockquote",
 }
 """Elements that markdownify would take for others: pipes show tables with heads and plain cells."""
 _AROUND: Final = {
@@ -83,7 +86,7 @@ _SPECIAL: Final = re.compile(
 _LANGUAGE: Final = re.compile(
     r"(?:^|\b(?:language|lang|highlight-source|highlight|brush:|sourceCode|hljs)[-\s]\s*)"
     r"(?!(?:hljs|language|lang|highlight|wp|brush|sourceCode|notranslate|plain\w*|text)\b|default)"
-    r"([a-z][\w+#]*)(?![-:])"
+    r"([a-z][\w+#]*+)(?![-:])"
 )
 _EMBEDDED: Final = {
     r"(?:https?:)?//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (

@@ -1,12 +1,15 @@
 """Exports of Substack, written here."""
 
 import io
+import json
 import re
 import zipfile
+from html import escape
 from pathlib import Path
 
 import pytest
 
+from site_build.importers.detect import read_journal
 from site_build.importers.imported import UnreadableJournal
 from site_build.importers.substack import read_substack
 
@@ -75,6 +78,50 @@ def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a
     ]
 
 
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ('<div class="latex-rendered" data-attrs="{D:Dpersistent}"></div>', "$$\\frac{a}{b}$$"),
+        (
+            '<div class="image-gallery-embed" data-attrs="{D:Dgallery}"></div>',
+            "![](/1.png)\n\n![](/2.png)",
+        ),
+        (
+            '<div class="preformatted-block"><label class="hide-text">x</label><pre>a</pre></div>',
+            "```\na\n```",
+        ),
+        ('<p class="button-wrapper"><a href="https://s.org/p/a?action=share">Share</a></p>', ""),
+        ('<p class="button-wrapper"><a href="https://s.org/p/a/comments">Comment</a></p>', ""),
+        ('<div class="pullquote"><p>a</p></div>', "> a"),
+    ],
+)
+def test_what_its_editor_makes(tmp_path: Path, html: str, markdown: str) -> None:
+    """Formulas and galleries are in the data of their elements; buttons are no text."""
+    gallery = {"gallery": {"images": [{"src": "/1.png"}, {"src": "/2.png"}]}}
+    for name, data in (
+        ("persistent", {"persistentExpression": r"\frac{a}{b}"}),
+        ("gallery", gallery),
+    ):
+        html = html.replace(f"{{D:D{name}}}", escape(json.dumps(data)))
+
+    journal = read_substack(pack(tmp_path, {"posts.csv": ROWS, "posts/11.first.html": html}))
+
+    assert re.sub(r"\n[ \n]*\n", "\n\n", journal.texts[0].body).strip() == markdown
+
+
+def test_its_own_host_is_that_of_links_to_its_posts(tmp_path: Path) -> None:
+    """Links to other journals say nothing of it; a poll is named as left out."""
+    body = (
+        '<a href="https://me.org/p/talk">a</a> <a href="https://you.org/p/other">b</a>'
+        '<div class="poll-embed" data-attrs="{}"></div>'
+    )
+
+    journal = read_substack(pack(tmp_path, FILES | {"posts/11.first.html": body}))
+
+    assert journal.origin == "https://me.org"
+    assert ["poll" in each.what for each in journal.findings if each.source[6:8] == "11"] == [True]
+
+
 def test_hostile_archives_write_nothing(tmp_path: Path) -> None:
     """A name that leads out of the folder is only a name."""
     files = {"../../posts.csv": ROWS, "/etc/11.first.html": "<p>A</p>"}
@@ -95,14 +142,14 @@ def test_what_is_no_whole_export_is_refused(
     whole = path.read_bytes()
     for data in (b"", b"no zip", whole[: len(whole) // 2]):
         path.write_bytes(data)
-        with pytest.raises(UnreadableJournal, match="no export of Substack"):
-            read_substack(path)
-    with pytest.raises(UnreadableJournal, match="no export of Substack"):
-        read_substack(pack(tmp_path, {"a.html": "x"}))
+        with pytest.raises(UnreadableJournal, match="no journal of substack"):
+            read_journal(path, "substack")
+    with pytest.raises(UnreadableJournal, match="no journal of substack"):
+        read_journal(pack(tmp_path, {"a.html": "x"}), "substack")
     monkeypatch.setattr("site_build.importers.substack.LARGEST", 1000)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("posts.csv", "a" * 5000)
     path.write_bytes(buffer.getvalue())
     with pytest.raises(UnreadableJournal, match="unpack it yourself"):
-        read_substack(path)
+        read_journal(path, "substack")
