@@ -116,8 +116,9 @@ def convert(html: str, **options: Any) -> str:
             element.name = name
     for element in soup.select(_PLAYED):
         link = write_target(element["src"])
+        shown = link if element.name == "iframe" else link.rpartition("/")[2]
+        element.string = str(element.get("title") or shown)
         element.name, element["href"] = "a", link
-        element.string = str(element.get("title") or link)
     converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
     converter.linked = frozenset(str(link["href"]) for link in soup.select("a[href^='#']"))
     return str(converter.convert_soup(soup)).strip() + "\n"
@@ -198,9 +199,14 @@ class _Converter(MarkdownConverter):
         )
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        """Return a link; one that leads nowhere or runs a script is its text."""
+        """Return a link; one that leads nowhere, as to a window of Ghost's, is its text."""
         target, inner = write_target(el.get("href")), re.sub(r"\s*\n\s*", " ", text.strip())
-        if not target or not inner or "_noformat" in parent_tags or "javascript:" in target:
+        if (
+            not target
+            or not inner
+            or "_noformat" in parent_tags
+            or re.match("javascript:|#/", target)
+        ):
             return text
         is_bare = re.match("https?:", target) and el.get_text().strip() == target
         link = f"<{target}>" if is_bare else f"[{inner}]({target})"
@@ -228,6 +234,11 @@ class _Converter(MarkdownConverter):
         code = text.replace("\xa0", " ").strip("\n").rstrip()
         fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", code)), 3)
         return f"\n\n{fence}{language[1] if language else ''}\n{code}\n{fence}\n\n"
+
+    def convert_input(self, el: Tag, _text: str, parent_tags: set[str]) -> str:
+        """Return the box of a task."""
+        is_box = el.get("type") == "checkbox" and "li" in parent_tags
+        return f"[{'x' if 'checked' in el.attrs else ' '}] " if is_box else ""
 
     def convert_br(self, _el: Tag, text: str, parent_tags: set[str]) -> str:
         """Return a line break; a second one right behind it begins a paragraph."""

@@ -3,14 +3,14 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
+from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
 from html import escape, unescape
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
-from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
+from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 
 from site_build.importers.html_to_markdown import convert, show_plain
 from site_build.importers.imported import Imported, Text, UnreadableJournal, walk
@@ -34,15 +34,9 @@ _ARCHIVES: Final = {
     "/feed/rss/": "feed:",
     "/?feed=rss2": "feed:",
     "/comments/feed/": "feed:",
-    "/page/2/": "posts:",
     "/category/uncategorized/": "posts:",
 }
-_DATES: Final = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m")
 """Addresses of lists, below the old journal's path."""
-_NAMESPACE: Final = b"wordpress.org/export/"
-_CONTROL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML does not allow, among them bytes that are no UTF-8."""
-_UPLOADS: Final = re.compile(r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/")
 _SMALLER: Final = re.compile(r"-\d+x\d+(?=\.\w+$)")
 _PICTURE: Final = re.compile(
     r"(https?://[^\s\"'<>()\[\]]+?\.(?:jpe?g|png|gif|webp))(?:\?[^\s\"'<>()\[\]]*)?(?=[\s\"'<\]])",
@@ -52,10 +46,10 @@ _CODE: Final = re.compile(
     r"\[(?P<name>(?:source)?code|php|csharp|java(?:script)?|jscript|js|python|ruby|bash|shell|sql"
     r"|xml|html|css|cpp|c|vb|perl|scala|plain)\b"
     r"(?:[^\]]{0,999}?lang(?:uage)?=[\"']?(?P<lang>[\w+#]+))?"
-    r"[^\]]{0,999}\](?P<code>.*?)\[/(?P=name)\]",
-    re.DOTALL | re.IGNORECASE,
+    # Up to the next beginning: many without an end take no time.
+    r"[^\]]{0,999}\](?P<code>(?:[^\[]|\[(?!(?P=name)\b))*?)\[/(?P=name)\]",
+    re.IGNORECASE,
 )
-_BLOCK_CODE: Final = re.compile(r"<!-- wp:\S+ \{[^>]*\"language\":\"(\w+)\"[^>]*-->\s*<pre")
 _LINK: Final = r'<p><a href="\1">\1</a></p>'
 _SHORTCODES: Final = {
     r"\[(?:wp_)?caption\b(?:[^\]]{0,999}\scaption=\"([^\"]*)\")?[^\]]{0,999}\]"
@@ -73,14 +67,21 @@ _SHORTCODES: Final = {
 Their lengths are bounded, so that one without its end takes no time.
 """
 _UNKNOWN: Final = re.compile(
-    r"(?<!\[)\[(?:/([a-z][\w-]*)|([a-z][\w-]*)(?:\s+[\w-]+=[^\]]{0,999}|\s*/))\]", re.IGNORECASE
+    r"(?<!\[)\[(?:/|(?=[a-z][\w-]*(?:\s+[\w-]+=|\s*/\])|(?:[a-z]+_\w+|toc|sitemap|archives"
+    r"|contact-form|display-posts|recent-posts|blog-stats|googlemaps|portfolio)\]))"
+    r"([a-z][\w-]*)[^\]]{0,999}\]",
+    re.IGNORECASE,
 )
-"""A shortcode: it ends somewhere, has a value or is closed at once; `[sic]` is none."""
-_DYNAMIC: Final = re.compile(r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->")
+"""A shortcode: it ends somewhere, has a value, is closed at once, or has a name of its kind.
+
+`[sic]` is none.
+"""
 _BLOCK: Final = (
     r"(?:address|article|aside|blockquote|details|div|dl|dt|dd|figure|figcaption|form|h[1-6]|hr|li"
     r"|ol|p|pre|section|summary|caption|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
 )
+_INNER: Final = re.compile("wp_|nav_|acf|shop_|custom|oembed|elementor|attachment|revision")
+"""Kinds of items that never had a page."""
 _NOTHING: Final[Mapping[str, str]] = defaultdict(str)
 
 
@@ -97,28 +98,13 @@ class _Export(TreeBuilder):
 
 
 def _parse(path: Path) -> Element:
-    """Return the channel of an export."""
+    """Return the channel of an export, without characters that XML does not allow."""
     parser = XMLParser(target=_Export())  # noqa: S314 - it refuses document types
-    try:
-        with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
-            while piece := file.read(1 << 20):
-                # A byte that is no UTF-8 comes from an older database, in Windows' encoding.
-                parser.feed(
-                    _CONTROL.sub(
-                        lambda found: (
-                            bytes([ord(found[0]) & 0xFF]).decode("cp1252", "replace")
-                            if found[0] > "\ud800"
-                            else ""
-                        ),
-                        piece,
-                    )
-                )
-        channel: Element
-        [channel] = parser.close().findall("channel[base_site_url]")
-    except (OSError, ParseError, ValueError) as error:
-        raise UnreadableJournal(
-            f"{path.name} is no export of WordPress, or it is cut ({error}); export it again"
-        ) from None
+    with path.open(encoding="utf-8-sig", errors="windows") as file:
+        while piece := file.read(1 << 20):
+            parser.feed(re.sub("[^\t\n\r\x20-\ufffd\U00010000-\U0010ffff]", "", piece))
+    channel: Element
+    [channel] = parser.close().findall("channel[base_site_url]")
     return channel
 
 
@@ -132,15 +118,6 @@ def _address(link: str) -> str:
     return unquote(re.sub(r"^https?://[^/?]*|#.*", "", link.strip())) or "/"
 
 
-def _date(row: dict[str, str]) -> datetime | None:
-    """Return the date of a text in the zone that its journal had on that day; drafts lack it."""
-    local, world = (
-        datetime.fromisoformat(row[key]) if row[key] > "0001" else None
-        for key in ("post_date", "post_date_gmt")
-    )
-    return local and local.replace(tzinfo=timezone(local - (world or local)))
-
-
 def _paragraphs(html: str) -> str:
     """Return what WordPress shows for a text of its classic editor (its `wpautop`)."""
     html = re.sub(rf"(</?{_BLOCK}[^>]*>)", r"\n\n\1\n\n", html)
@@ -150,30 +127,6 @@ def _paragraphs(html: str) -> str:
         for piece in pieces
         if piece
     )
-
-
-def _read_body(content: str, gallery: Callable[[re.Match[str]], str]) -> tuple[str, set[str]]:
-    """Return the HTML of a text, and the names of what is not known and was taken out of it."""
-    unknown = set(_DYNAMIC.findall(content))
-    html = _CODE.sub(
-        lambda code: (
-            f'<pre lang="{code["lang"] or code["name"]}">{escape(unescape(code["code"]))}</pre>'
-        ),
-        _BLOCK_CODE.sub(r'<pre lang="\1"', content),
-    )
-    pieces = re.split(r"(<pre\b.*?</pre>)", html, flags=re.DOTALL)
-    for index in range(0, len(pieces), 2):
-        piece = re.sub(r"(?<!\[)\[gallery\b([^\]]{0,999})\]", gallery, pieces[index])
-        for pattern, replacement in _SHORTCODES.items():
-            piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
-        names = {found[1] or found[2] for found in _UNKNOWN.finditer(piece)}
-        unknown |= names
-        # One name at least, so that there is none too many: `[[name]]` is one that is escaped.
-        either = "|".join({"gallery", *names})
-        piece = re.sub(rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]", "", piece)
-        piece = re.sub(r"\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece)
-        pieces[index] = piece if "<!-- wp:" in content else _paragraphs(piece)
-    return "".join(pieces), unknown
 
 
 class _Reader:
@@ -202,7 +155,15 @@ class _Reader:
             },
         )
         rows = [_flat(each) for channel in channels for each in channel]
-        self.authors = {row["author_login"]: row["author_display_name"] for row in rows}
+        self.authors = {
+            row["author_login"]: row["author_display_name"] for row in rows if row["author_login"]
+        }
+        if len(self.authors) == 1:
+            [self.journal.author] = self.authors.values()
+        if any(row["post_date"] != row["post_date_gmt"] > "0001" for row in rows):
+            what = "the export does not say its time zone; dates are as they were shown"
+            self.journal.find("", 0, what, "set `TIMEZONE` in pelicanconf.py")
+        self.blocks = {r["post_id"]: r["encoded"] for r in rows if r["post_type"] == "wp_block"}
         self.categories = {row["category_nicename"]: row for row in rows}
         self.attachments = {row["post_id"]: row for row in rows if row["attachment_url"]}
         self.published: dict[str, str] = {}
@@ -212,7 +173,8 @@ class _Reader:
     def find_picture(self, found: re.Match[str]) -> str:
         """Return the address of a whole picture, below this journal where its file is there."""
         for url in (_SMALLER.sub("", found[1]), found[1]):
-            name = unquote(_UPLOADS.split(url)[-1])
+            places = r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/"
+            name = unquote(re.split(places, url)[-1])
             if name in self.local or url in self.pictures:
                 return f"{self.base}/wp-content/uploads/{name}" if name in self.local else url
         return found[0]
@@ -228,6 +190,43 @@ class _Reader:
         ]
         return "".join(f"<p>{''.join(pictures[n : n + 3])}</p>" for n in range(0, len(pictures), 3))
 
+    def read_body(self, content: str, post: str) -> tuple[str, set[str]]:
+        """Return the HTML of a text, and the names of what is not known and was taken out of it."""
+        content = re.sub(
+            r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->",
+            lambda block: self.blocks.get(block[1], block[0]),
+            content,
+        )
+        dynamic = r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->"
+        unknown = set(re.findall(dynamic, content))
+        language = r"<!-- wp:\S+ \{[^>]*\"language\":\"(\w+)\"[^>]*-->\s*<pre"
+        html = _CODE.sub(
+            lambda code: (
+                f'<pre lang="{code["lang"] or code["name"]}">{escape(unescape(code["code"]))}</pre>'
+            ),
+            re.sub(language, r'<pre lang="\1"', content),
+        )
+        html = re.sub(
+            r"<pre class=\"wp-block-verse[^>]*>(.*?)</pre>",
+            lambda verse: f"<p>{verse[1].replace(chr(10), '<br>')}</p>",
+            html,
+            flags=re.DOTALL,
+        )
+        pieces = re.split(r"(<pre\b.*?</pre>)", html, flags=re.DOTALL)
+        gallery = partial(self.show_gallery, post=post)
+        for index in range(0, len(pieces), 2):
+            piece = re.sub(r"(?<!\[)\[gallery\b([^\]]{0,999})\]", gallery, pieces[index])
+            for pattern, replacement in _SHORTCODES.items():
+                piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
+            names = {*_UNKNOWN.findall(piece)}
+            unknown |= names
+            # One name at least, so that there is none too many: `[[name]]` is one that is escaped.
+            either = "|".join({"gallery", *names})
+            piece = re.sub(rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]", "", piece)
+            piece = re.sub(r"\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece)
+            pieces[index] = piece if "<!-- wp:" in content else _paragraphs(piece)
+        return "".join(pieces), unknown
+
     def read(self, source: str, item: Element) -> None:
         """Read a text with its comments."""
         row = _flat(item)
@@ -236,7 +235,7 @@ class _Reader:
             for each in item.iter("postmeta")
         ]
         noted = defaultdict(str, meta)
-        html, dropped = _read_body(row["encoded"], partial(self.show_gallery, post=row["post_id"]))
+        html, dropped = self.read_body(row["encoded"], row["post_id"])
         html += "".join(
             f'<p id="{note["id"]}">{note["content"]} <a href="#{note["id"]}-link">^</a></p>'
             for note in json.loads(noted["footnotes"] or "[]")
@@ -258,7 +257,7 @@ class _Reader:
             address,
             kind="page" if row["post_type"] == "page" else "post",
             status="published" if is_public else "draft",
-            date=_date(row),
+            date=datetime.fromisoformat(row["post_date"]) if row["post_date"] > "0001" else None,
             slug=unquote(row["post_name"]),
             tags=list(dict.fromkeys(label for *_, label in terms)),
             category=next((label for kind, _, label in terms if kind == "category"), ""),
@@ -302,54 +301,60 @@ class _Reader:
 
     def redirect_lists(self, text: Text, terms: list[tuple[str, str, str]], author: str) -> None:
         """Lead the old lists in which a text stood to those of this journal."""
-        lists = {f"/author/{author.lower()}/": "posts:"}
-        lists |= {text.date.strftime(form): "archive:" for form in _DATES if text.date}
+        lists = {f"/author/{re.sub('[ .]+', '-', author.lower()).replace('@', '')}/": "posts:"}
+        if "?" not in text.address:
+            lists[f"{text.address.removeprefix(self.base)}feed/"] = "feed:"
+        for form in ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m") if text.date else ():
+            lists[text.date.strftime(form)] = "archive:"
         for kind, slug, label in terms:
-            row = self.categories.get(slug, _NOTHING)
-            query = f"?cat={row['term_id']}" if row is not _NOTHING else f"?tag={slug}"
-            for old in (f"{kind}/{row['category_parent']}/{slug}/", f"{kind}/{slug}/", query):
-                lists[unquote(f"/{old}")] = f"tag:{label}"
-            lists[unquote(f"/{kind}/{slug}/feed/")] = f"feed:{label}"
-        self.journal.redirects |= {self.base + old: new for old, new in lists.items()}
+            number = self.categories.get(slug, _NOTHING)["term_id"] if kind == "category" else ""
+            lists[f"/?cat={number}" if number else f"/?tag={slug}"] = f"tag:{label}"
+            for path in (slug, self.find_path(slug)):
+                lists |= {
+                    f"/{kind}/{path}/": f"tag:{label}",
+                    f"/{kind}/{path}/feed/": f"feed:{label}",
+                }
+        self.journal.redirects |= {self.base + unquote(old): new for old, new in lists.items()}
+
+    def find_path(self, slug: str) -> str:
+        """Return the slugs of a category's parents and its own, as its address has them."""
+        parent = self.categories.get(slug, _NOTHING)["category_parent"]
+        return f"{self.find_path(parent)}/{slug}" if parent else slug
 
 
 def read_wordpress(root: Path) -> Imported:
     """Read an export, or all exports of a folder, with the folder `uploads` beside them.
 
-    Raises UnreadableJournal.
+    Raises what FAULTS names for one that is broken, and UnreadableJournal for one without posts.
     """
-    exports = [
-        each for each in sorted(root.glob("*.xml")) if _NAMESPACE in each.read_bytes()[:5000]
-    ]
+    mark = b"wordpress.org/export/"
+    exports = [each for each in sorted(root.glob("*.xml")) if mark in each.read_bytes()[:5000]]
     paths = exports if root.is_dir() else [root]
     channels = [_parse(path) for path in paths]
     if not any(channel.find("item") is not None for channel in channels):
         raise UnreadableJournal("no export of WordPress with posts is there; it is a file *.xml")
     reader = _Reader(root if root.is_dir() else root.parent, channels)
     journal, others = reader.journal, Counter[str]()
-    for path, channel in zip(paths, channels, strict=True):
-        for item in channel.iter("item"):
-            kind, status = item.findtext("post_type"), item.findtext("status")
-            source = f"{path.name}/{item.findtext('post_id')}"
-            if kind not in {"post", "page"} or status not in _STATES:
-                others[f"{kind} ({status})"] += 1
-                continue
-            try:
+    for path, item in [
+        (path, e) for path, tree in zip(paths, channels, strict=True) for e in tree.iter("item")
+    ]:
+        kind, status = item.findtext("post_type", ""), item.findtext("status")
+        source, link = f"{path.name}/{item.findtext('post_id')}", item.findtext("link", "?")
+        title = item.findtext("title", "")
+        if kind in {"post", "page"} and status in _STATES:
+            with journal.going_on(source, title):
                 reader.read(source, item)
-            except (ValueError, LookupError, RecursionError) as error:
-                journal.find(
-                    source,
-                    0,
-                    f"{item.findtext('title')!r} cannot be read ({error!r})",
-                    "copy it by hand",
-                    "left out",
-                )
-            item.clear()  # a large export is not held twice
+        elif status == "publish" and "?" not in link and not _INNER.match(kind):
+            what = f"{title!r}, at {_address(link)}, is of the kind {kind}"
+            journal.find(source, 0, what, "write a page of it", "left out")
+        else:
+            others[f"{kind} ({status})"] += 1
+        item.clear()  # a large export is not held twice
     for what, count in others.items():
         journal.find("", 0, f"{count} of the kind {what} are no texts", "see whether you miss them")
     journal.redirects |= {
         _address(row["link"]): f"source:{reader.published[row['post_parent']]}"
         for row in reader.attachments.values()
         if row["post_parent"] in reader.published
-    }
+    } | {f"{reader.base}/page/{n}/": "posts:" for n in range(2, 3 + len(reader.published) // 10)}
     return journal

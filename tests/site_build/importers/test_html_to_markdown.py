@@ -79,7 +79,10 @@ def test_signs_of_markdown_stay_signs(text: str) -> None:
             '<iframe src="//www.youtube-nocookie.com/embed/abc?x=1"></iframe>',
             "<https://www.youtube.com/watch?v=abc>",
         ),
-        ('<video controls><source src="/v.mp4"></video>', "[/v.mp4](/v.mp4)"),
+        ('<a href="#/portal/signup">x</a>', "x"),
+        ('<ol start="4"><li>x</li></ol>', "4. x"),
+        ('<ul><li><input type="checkbox" checked>x</li></ul>', "- [x] x"),
+        ('<video controls><source src="/v.mp4"></video>', "[v.mp4](/v.mp4)"),
     ],
 )
 def test_elements_become_markdown(html: str, markdown: str) -> None:

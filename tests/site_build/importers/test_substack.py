@@ -69,7 +69,7 @@ def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a
         "<https://twitter.com/a/1>\n\n[^1]: Note\n"
     )
     assert [each.status for each in (paid, draft, talk)] == ["draft", "draft", "published"]
-    assert talk.body == "<https://e.org/a.mp3>\n\nT\n"
+    assert talk.body == "[a.mp3](https://e.org/a.mp3)\n\nT\n"
     assert [each["email"] for each in journal.members] == ["a@e.org"]
     assert [(each.source, each.kind) for each in journal.findings] == [
         ("posts/12.paid.html", "changed"),

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from site_build.importers.detect import read_journal
 from site_build.importers.imported import Imported, UnreadableJournal
 from site_build.importers.wordpress import read_wordpress
 from tests.shared_material import SHARED
@@ -34,7 +35,7 @@ def item(content: str = "Words.", extra: str = "", **fields: str) -> str:
     values = {
         "post_id": "5",
         "post_date": "2013-07-01 01:30:00",
-        "post_date_gmt": "2013-06-30 23:30:00",
+        "post_date_gmt": "2013-07-01 01:30:00",
         "post_name": "hello",
         "status": "publish",
         "post_type": "post",
@@ -99,7 +100,7 @@ def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
     assert journal.origin == "https://old.example"
     assert (text.title, text.body, text.kind) == ("Hello & you", "Words.\n", "post")
     assert text.date is not None
-    assert text.date.isoformat() == "2013-07-01T01:30:00+02:00"
+    assert text.date.isoformat() == "2013-07-01T01:30:00"
     assert (text.tags, text.category, text.author) == (["A b", "Child"], "Child", "Jo Doe")
     assert (text.description, text.slug) == ("In short", "hello")
     assert text.image == "https://old.example/blog/wp-content/uploads/2013/07/sea.jpg"
@@ -142,20 +143,50 @@ def test_what_was_not_public_is_a_draft(
     assert "secret" not in repr(journal)
 
 
-def test_what_is_no_text_is_counted(export: Export) -> None:
-    """Other types, revisions and what is in the bin are named with their number."""
+def test_what_is_no_text_is_named(export: Export) -> None:
+    """Pages of other kinds are left out each; revisions and what is in the bin are counted."""
     journal = export(
         item(),
-        item(post_type="product", post_id="6"),
-        item(post_type="product", post_id="7"),
+        item(post_type="product", post_id="6", title="Shirt"),
+        item(post_type="acf-field-group", post_id="7"),
         item(status="trash", post_id="8"),
     )
 
     assert len(journal.texts) == 1
-    assert [each.what for each in journal.findings] == [
-        "2 of the kind product (publish) are no texts",
-        "1 of the kind post (trash) are no texts",
+    assert [(each.what, each.kind) for each in journal.findings] == [
+        ("'Shirt', at /blog/2013/07/hello/, is of the kind product", "left out"),
+        ("1 of the kind acf-field-group (publish) are no texts", "changed"),
+        ("1 of the kind post (trash) are no texts", "changed"),
     ]
+
+
+def test_addresses_of_lists(export: Export) -> None:
+    """Parents of categories stand in their addresses, each once; lists have several pages."""
+    parent = (
+        "<wp:category><wp:term_id>3</wp:term_id><wp:category_nicename>top</wp:category_nicename>"
+        "<wp:category_parent>all</wp:category_parent></wp:category>"
+    )
+    terms = (
+        '<category domain="category" nicename="child">Child</category>'
+        '<category domain="post_tag" nicename="child">Small</category>'
+    )
+
+    journal = export(*(item(terms, terms, post_id=str(n)) for n in range(11)), head=HEAD + parent)
+
+    assert {
+        "/blog/category/all/top/child/": "tag:Child",
+        "/blog/?tag=child": "tag:Small",
+        "/blog/2013/07/hello/feed/": "feed:",
+        "/blog/page/2/": "posts:",
+    }.items() <= journal.redirects.items()
+    assert not [old for old in journal.redirects if "//" in old]
+
+
+def test_dates_are_those_that_the_journal_showed(export: Export) -> None:
+    """Its zone is in no export, which is a finding."""
+    [finding] = export(item(post_date_gmt="2013-06-30 23:30:00"), item(post_id="6")).findings
+
+    assert "TIMEZONE" in finding.fix
 
 
 def test_a_text_of_the_classic_editor(export: Export) -> None:
@@ -181,10 +212,16 @@ def test_a_text_of_blocks(export: Export) -> None:
             "</div></figure>\n<!-- /wp:embed -->\n"
             '<!-- wp:syntaxhighlighter/code {"language":"php"} -->\n<pre>a</pre>\n<!-- /wp:x -->\n'
             "<!-- wp:latest-posts /-->"
-        )
+            '<!-- wp:block {"ref":7} /-->'
+            '<pre class="wp-block-verse">a\n <em>b</em></pre>'
+        ),
+        item("<p>Again</p>", post_id="7", post_type="wp_block"),
     )
 
-    assert journal.texts[0].body == "One two\n\n<https://youtu.be/x>\n\n```php\na\n```\n"
+    assert (
+        journal.texts[0].body
+        == "One two\n\n<https://youtu.be/x>\n\n```php\na\n```\n\nAgain\n\na  \n *b*\n"
+    )
     assert ["latest-posts" in each.what for each in journal.findings] == [True]
 
 
@@ -219,12 +256,14 @@ def test_shortcodes(export: Export, content: str, body: str) -> None:
 
 def test_unknown_shortcodes_are_named_and_leave_no_trace(export: Export) -> None:
     """The text between them is kept."""
-    journal = export(item('[box color="red"]In[/box] <b>[wpforms id="1"]</b>[quote]Q[/quote]'))
+    journal = export(
+        item('[box color="red"]In[/box] <b>[wpforms id="1"]</b>[quote]Q[/quote][su_x][toc]')
+    )
 
     assert "[" not in journal.texts[0].body
     assert journal.texts[0].body.split() == ["In", "Q"]
     assert [each.what for each in journal.findings] == [
-        "holds what is not known here: box, quote, wpforms"
+        "holds what is not known here: box, quote, su_x, toc, wpforms"
     ]
 
 
@@ -274,8 +313,8 @@ def test_comments_are_kept_without_addresses(export: Export) -> None:
     ("document", "sentence"),
     [
         (HEAD + item()[:-40], "is cut"),
-        ("{}", "no export of WordPress"),
-        ("<rss><channel><title>A feed</title><item></item></channel></rss>", "no export"),
+        ("{}", "no journal of wordpress"),
+        ("<rss><channel><title>A feed</title><item></item></channel></rss>", "no journal"),
         (HEAD + "</channel></rss>", "with posts"),
         ('<!DOCTYPE a [<!ENTITY b "c">]>' + HEAD + item() + "</channel></rss>", "document type"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd">' + HEAD + "</channel></rss>", "document type"),
@@ -287,7 +326,7 @@ def test_what_is_no_whole_export_is_refused(tmp_path: Path, document: str, sente
     path.write_text(document.replace('<?xml version="1.0" encoding="UTF-8"?>\n', ""))
 
     with pytest.raises(UnreadableJournal, match=sentence):
-        read_wordpress(path)
+        read_journal(path, "wordpress")
 
 
 def test_broken_characters_stop_nothing(tmp_path: Path) -> None:
@@ -310,7 +349,7 @@ def test_exports_in_several_files(export: Export, tmp_path: Path) -> None:
 
 def test_one_bad_item_stops_no_other(export: Export) -> None:
     """It is named as left out."""
-    journal = export(item(post_date="soon", title="Bad"), item(post_id="6"))
+    journal = export(item(post_date="soon", post_date_gmt="soon", title="Bad"), item(post_id="6"))
 
     assert [text.title for text in journal.texts] == ["Hello"]
     assert [(each.kind, "'Bad'" in each.what) for each in journal.findings] == [("left out", True)]
@@ -339,7 +378,7 @@ def test_journals_of_others(name: str) -> None:
     found, refused = [], []
     for path in sorted((folder / "source").glob("*.xml")):
         try:
-            texts = read_wordpress(path).texts
+            texts = read_journal(path, "wordpress").texts
         except UnreadableJournal:
             refused.append(path.name)
             continue
