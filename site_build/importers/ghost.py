@@ -177,9 +177,8 @@ class _Reader:
                 self.forms |= dict.fromkeys(tags or [""], each["permalink"])
                 self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
             for old in said["routes"]:
-                self.journal.find(
-                    path.name, 0, f"{old} was a page of the theme", "write it anew", "left out"
-                )
+                what = f"{old} was a page of the theme, and is left out"
+                self.journal.find(path.name, 0, what, "write it anew")
 
 
 def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:

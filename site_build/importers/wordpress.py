@@ -345,8 +345,8 @@ def read_wordpress(root: Path) -> Imported:
             with journal.going_on(source, title):
                 reader.read(source, item)
         elif status == "publish" and "?" not in link and not _INNER.match(kind):
-            what = f"{title!r}, at {_address(link)}, is of the kind {kind}"
-            journal.find(source, 0, what, "write a page of it", "left out")
+            what = f"{title!r} of the kind {kind}, at {_address(link)}, is left out"
+            journal.find(source, 0, what, "write a page of it")
         else:
             others[f"{kind} ({status})"] += 1
         item.clear()  # a large export is not held twice
