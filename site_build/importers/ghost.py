@@ -49,9 +49,8 @@ def read_ghost(root: Path) -> Imported:
     reader = _Reader(path.name, folder, document.get("data") or document["db"][0]["data"])
     for each in reader.posts:
         with reader.journal.going_on(path.name, str(each)[:80]):
-            row = defaultdict(str, {key: value for key, value in each.items() if value})
-            more = reader.noted.get(row["id"], {})
-            reader.read(row | {key: value for key, value in more.items() if value and key != "id"})
+            row = {**reader.noted.get(each["id"], {}), **each}
+            reader.read(defaultdict(str, {key: value for key, value in row.items() if value}))
     return reader.journal
 
 
@@ -84,8 +83,7 @@ class _Reader:
                 for row in read_members(read_text(each))
             ],
         )
-        zones = available_timezones() & {self.journal.timezone}
-        self.zone = ZoneInfo(next(iter(zones), "UTC"))
+        self.zone = ZoneInfo(next(iter(available_timezones() & {self.journal.timezone}), "UTC"))
         self.forms = {"": settings["permalinks"] or "/{slug}/"}
         """The forms of addresses by the tags that give them, and of those of all other posts."""
         self.lists = {"tag": "/tag/{slug}/", "author": "/author/{slug}/"}
@@ -143,8 +141,7 @@ class _Reader:
                 row["codeinjection_head"] or row["codeinjection_foot"]
             ),
         }
-        for what in (what for what, is_so in notes.items() if is_so):
-            self.journal.find(source, 0, what, "look at it in the new journal")
+        self.journal.note(source, notes)
         for each in (each for each in linked if is_public and each["name"][:1] != "#"):
             old = _fill(self.lists["tag" if each["is_tag"] else "author"], each)
             kind, name = ("tag:", each["name"]) if each["is_tag"] else ("posts:", "")

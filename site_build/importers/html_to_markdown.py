@@ -25,15 +25,13 @@ _DROPPED: Final = (
 )
 """What has no text of the author: code for browsers, players, and the numbers of lines of code."""
 _BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2")
-_UNWRAPPED: Final = (
+_ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
+_RENAMED: Final = {
+    # Emphasis within emphasis, as a caption is, and boxes around pictures.
     ":is(b, strong) :is(b, strong), :is(i, em) :is(i, em), figcaption :is(i, em),"
     ":is(td, th) > p:only-child,"
     "figure.wp-block-gallery, .blocks-gallery-grid, .blocks-gallery-item,"
-    ".kg-gallery-container, .kg-gallery-image, .captioned-image-container, .image2-inset"
-)
-"""Emphasis within emphasis, as a caption is, and boxes around pictures."""
-_ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
-_RENAMED: Final = {
+    ".kg-gallery-container, .kg-gallery-image, .captioned-image-container, .image2-inset": "span",
     f"{_ONE_CELL} :is(tr, td, th)": "div",
     _ONE_CELL: "div",
     "table:not(:has(thead)):has(:is(tr:first-child > td)):not(table table)": "html-table",
@@ -109,8 +107,6 @@ def convert(html: str, **options: Any) -> str:
     for element in soup.select(_DROPPED):
         element.decompose()
     _take_footnotes(soup)
-    for element in soup.select(_UNWRAPPED):
-        element.unwrap()
     for selector, name in _RENAMED.items():
         for element in soup.select(selector) if "<table" in html or "table" not in selector else ():
             element.name = name

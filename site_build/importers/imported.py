@@ -130,6 +130,11 @@ class Imported:
         """Note a finding."""
         self.findings.append(Finding(source, line, what, fix, kind))
 
+    def note(self, source: str, notes: Mapping[str, object]) -> None:
+        """Note those of some findings about a text whose value is true."""
+        fix = "look at it in the new journal"
+        self.findings += [Finding(source, 0, what, fix) for what, holds in notes.items() if holds]
+
     @contextmanager
     def going_on(self, source: str, name: str) -> Iterator[None]:
         """Note a text that cannot be read as left out, and go on to the next."""
@@ -147,11 +152,10 @@ def walk(root: Path) -> Iterator[tuple[str, Path]]:
     """
     top = root.resolve()
     for path in sorted(top.rglob("*")):
-        parts = path.relative_to(top).parts
-        if any(part.startswith(".") or part == "node_modules" for part in parts):
-            continue
-        if path.is_file() and path.resolve().is_relative_to(top):
-            yield path.relative_to(top).as_posix(), path
+        name = path.relative_to(top)
+        is_left = any(part.startswith(".") or part == "node_modules" for part in name.parts)
+        if not is_left and path.is_file() and path.resolve().is_relative_to(top):
+            yield name.as_posix(), path
 
 
 def _read_windows(fault: Any) -> tuple[str, int]:

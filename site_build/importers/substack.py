@@ -85,11 +85,14 @@ def _read_post(source: str, row: dict[str, str], html: str, journal: Imported) -
             description=row["subtitle"],
         )
     )
-    if row["is_published"] == "true" and not is_public:
-        what = f"is a draft here, for it was for {row['audience']}"
-        journal.find(source, 0, what, "publish it if you want")
-    for lost in re.findall(r'class="(poll|native-audio|native-video)-embed', html):
-        journal.find(source, 0, f"a {lost} is at Substack alone", "write what it said", "left out")
+    lost = re.findall(r'class="(poll|native-audio|native-video)-embed', html)
+    notes = {
+        f"is a draft here, for it was for {row['audience']}": (
+            row["is_published"] == "true" and not is_public
+        ),
+        f"holds what is at Substack alone: {', '.join(lost)}": lost,
+    }
+    journal.note(source, notes)
 
 
 def _show_embedded(found: re.Match[str]) -> str:

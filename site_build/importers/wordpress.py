@@ -5,7 +5,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
 from html import escape, unescape
 from pathlib import Path
 from typing import Final
@@ -80,8 +79,8 @@ _BLOCK: Final = (
     r"(?:address|article|aside|blockquote|details|div|dl|dt|dd|figure|figcaption|form|h[1-6]|hr|li"
     r"|ol|p|pre|section|summary|caption|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
 )
-_INNER: Final = re.compile("wp_|nav_|acf|shop_|custom|oembed|elementor|attachment|revision")
-"""Kinds of items that never had a page."""
+_INNER: Final = r"^(wp_|nav_|acf|shop_|custom|oembed|elementor|attachment|revision)|\?"
+"""Kinds of items, and addresses, of what never had a page."""
 _NOTHING: Final[Mapping[str, str]] = defaultdict(str)
 
 
@@ -103,9 +102,7 @@ def _parse(path: Path) -> Element:
     with path.open(encoding="utf-8-sig", errors="windows") as file:
         while piece := file.read(1 << 20):
             parser.feed(re.sub("[^\t\n\r\x20-\ufffd\U00010000-\U0010ffff]", "", piece))
-    channel: Element
-    [channel] = parser.close().findall("channel[base_site_url]")
-    return channel
+    return parser.close().findall("channel[base_site_url]")[0]
 
 
 def _flat(element: Element) -> dict[str, str]:
@@ -134,50 +131,49 @@ class _Reader:
 
     def __init__(self, folder: Path, channels: list[Element]) -> None:
         first = _flat(channels[0])
+        rows = [_flat(each) for channel in channels for each in channel]
         home = urlsplit(first["base_blog_url"] or first["base_site_url"])
         self.base = unquote(home.path.rstrip("/"))
-        self.local = {
+        uploads = {
             name: path
             for place in ("wp-content/uploads", "uploads")
             for name, path in walk(folder / place)
         }
+        self.authors = {
+            row["author_login"]: row["author_display_name"] for row in rows if row["author_login"]
+        }
+        self.categories = {row["category_nicename"]: row for row in rows}
+        self.blocks = {r["post_id"]: r["encoded"] for r in rows if r["post_type"] == "wp_block"}
+        self.attachments = {row["post_id"]: row for row in rows if row["attachment_url"]}
+        self.pictures = {
+            **{row["attachment_url"]: row["attachment_url"] for row in self.attachments.values()},
+            **{name: f"{self.base}/wp-content/uploads/{name}" for name in uploads},
+        }
+        """Addresses of whole pictures, by old address and by name in the folder of uploads."""
         self.journal = Imported(
             "WordPress",
             title=show_plain(first["title"]),
             description=show_plain(first["description"]),
+            author=next(iter(self.authors.values())) if len(self.authors) == 1 else "",
             lang=first["language"],
             origin=f"{home.scheme}://{home.netloc}",
             redirects={self.base + old: new for old, new in _ARCHIVES.items()},
             files={
-                f"{self.base}/wp-content/uploads/{name}"[1:]: path
-                for name, path in self.local.items()
-                if (whole := _SMALLER.sub("", name)) == name or whole not in self.local
+                self.pictures[name][1:]: path
+                for name, path in uploads.items()
+                if (whole := _SMALLER.sub("", name)) == name or whole not in uploads
             },
         )
-        rows = [_flat(each) for channel in channels for each in channel]
-        self.authors = {
-            row["author_login"]: row["author_display_name"] for row in rows if row["author_login"]
-        }
-        if len(self.authors) == 1:
-            [self.journal.author] = self.authors.values()
         if any(row["post_date"] != row["post_date_gmt"] > "0001" for row in rows):
             what = "the export does not say its time zone; dates are as they were shown"
             self.journal.find("", 0, what, "set `TIMEZONE` in pelicanconf.py")
-        self.blocks = {r["post_id"]: r["encoded"] for r in rows if r["post_type"] == "wp_block"}
-        self.categories = {row["category_nicename"]: row for row in rows}
-        self.attachments = {row["post_id"]: row for row in rows if row["attachment_url"]}
-        self.published: dict[str, str] = {}
-        """Sources of published texts by their numbers."""
-        self.pictures = {row["attachment_url"] for row in self.attachments.values()}
 
     def find_picture(self, found: re.Match[str]) -> str:
         """Return the address of a whole picture, below this journal where its file is there."""
-        for url in (_SMALLER.sub("", found[1]), found[1]):
-            places = r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/"
-            name = unquote(re.split(places, url)[-1])
-            if name in self.local or url in self.pictures:
-                return f"{self.base}/wp-content/uploads/{name}" if name in self.local else url
-        return found[0]
+        places = r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/"
+        urls = (_SMALLER.sub("", found[1]), found[1])
+        names = (name for url in urls for name in (unquote(re.split(places, url)[-1]), url))
+        return next(filter(None, map(self.pictures.get, names)), found[0])
 
     def show_gallery(self, found: re.Match[str], post: str) -> str:
         """Return the pictures of a gallery, three in a row: those named, or all of the post."""
@@ -197,14 +193,20 @@ class _Reader:
             lambda block: self.blocks.get(block[1], block[0]),
             content,
         )
-        dynamic = r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->"
-        unknown = set(re.findall(dynamic, content))
-        language = r"<!-- wp:\S+ \{[^>]*\"language\":\"(\w+)\"[^>]*-->\s*<pre"
+        unknown = set(
+            re.findall(
+                r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->", content
+            )
+        )
         html = _CODE.sub(
             lambda code: (
                 f'<pre lang="{code["lang"] or code["name"]}">{escape(unescape(code["code"]))}</pre>'
             ),
-            re.sub(language, r'<pre lang="\1"', content),
+            re.sub(
+                r"<!-- wp:\S+ \{[^>]*\"language\":\"(\w+)\"[^>]*-->\s*<pre",
+                r'<pre lang="\1"',
+                content,
+            ),
         )
         html = re.sub(
             r"<pre class=\"wp-block-verse[^>]*>(.*?)</pre>",
@@ -213,9 +215,9 @@ class _Reader:
             flags=re.DOTALL,
         )
         pieces = re.split(r"(<pre\b.*?</pre>)", html, flags=re.DOTALL)
-        gallery = partial(self.show_gallery, post=post)
+        gallery = r"(?<!\[)\[gallery\b([^\]]{0,999})\]"
         for index in range(0, len(pieces), 2):
-            piece = re.sub(r"(?<!\[)\[gallery\b([^\]]{0,999})\]", gallery, pieces[index])
+            piece = re.sub(gallery, lambda found: self.show_gallery(found, post), pieces[index])
             for pattern, replacement in _SHORTCODES.items():
                 piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
             names = {*_UNKNOWN.findall(piece)}
@@ -234,7 +236,8 @@ class _Reader:
             (each.findtext("meta_key"), each.findtext("meta_value") or "")
             for each in item.iter("postmeta")
         ]
-        noted = defaultdict(str, meta)
+        noted, former = defaultdict(str, meta), [old for key, old in meta if key == "_wp_old_slug"]
+        is_page = row["post_type"] == "page"
         html, dropped = self.read_body(row["encoded"], row["post_id"])
         html += "".join(
             f'<p id="{note["id"]}">{note["content"]} <a href="#{note["id"]}-link">^</a></p>'
@@ -255,7 +258,7 @@ class _Reader:
             convert(_PICTURE.sub(self.find_picture, html)),
             show_plain(row["title"]) or unquote(row["post_name"]) or f"Untitled {row['post_id']}",
             address,
-            kind="page" if row["post_type"] == "page" else "post",
+            kind="page" if is_page else "post",
             status="published" if is_public else "draft",
             date=datetime.fromisoformat(row["post_date"]) if row["post_date"] > "0001" else None,
             slug=unquote(row["post_name"]),
@@ -268,18 +271,18 @@ class _Reader:
             image=_PICTURE.sub(self.find_picture, f"{image['attachment_url']} ").strip(),
             image_alt=show_plain(image["excerpt"]),
             aliases=[
-                _address(urljoin(row["link"], f"../{old}/"))
-                for key, old in meta
-                if key == "_wp_old_slug" and "?" not in address
-            ],
+                *(_address(urljoin(row["link"], f"../{old}/")) for old in former),
+                f"{self.base}/?{'page_id' if is_page else 'p'}={row['post_id']}",
+            ]
+            if is_public and "?" not in address
+            else [],
         )
         self.journal.texts.append(text)
-        for what, is_so in {
+        notes = {
             f"is a draft here, for {reason}": reason,
             f"holds what is not known here: {', '.join(sorted(dropped))}": dropped,
-        }.items():
-            if is_so:
-                self.journal.find(source, 0, what, "look at it in the new journal")
+        }
+        self.journal.note(source, notes)
         self.journal.comments += [
             {
                 "post": text.address or source,
@@ -294,18 +297,17 @@ class _Reader:
             if each["comment_approved"] in {"0", "1"}
         ]
         if is_public:
-            self.published[row["post_id"]] = source
-            short = f"{self.base}/?{'page_id' if text.kind == 'page' else 'p'}={row['post_id']}"
-            text.aliases += [short] if "?" not in address else []
             self.redirect_lists(text, terms, row["creator"])
 
     def redirect_lists(self, text: Text, terms: list[tuple[str, str, str]], author: str) -> None:
         """Lead the old lists in which a text stood to those of this journal."""
-        lists = {f"/author/{re.sub('[ .]+', '-', author.lower()).replace('@', '')}/": "posts:"}
-        if "?" not in text.address:
-            lists[f"{text.address.removeprefix(self.base)}feed/"] = "feed:"
-        for form in ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m") if text.date else ():
-            lists[text.date.strftime(form)] = "archive:"
+        feed = {f"{text.address.removeprefix(self.base)}feed/": "feed:"}
+        forms = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m") if text.date else ()
+        lists = {
+            f"/author/{re.sub('[ .]+', '-', author.lower()).replace('@', '')}/": "posts:",
+            **{f"{text.date:{form}}": "archive:" for form in forms},
+            **({} if "?" in text.address else feed),
+        }
         for kind, slug, label in terms:
             number = self.categories.get(slug, _NOTHING)["term_id"] if kind == "category" else ""
             lists[f"/?cat={number}" if number else f"/?tag={slug}"] = f"tag:{label}"
@@ -325,36 +327,30 @@ class _Reader:
 def read_wordpress(root: Path) -> Imported:
     """Read an export, or all exports of a folder, with the folder `uploads` beside them.
 
-    Raises what FAULTS names for one that is broken, and UnreadableJournal for one without posts.
+    Raises what FAULTS names for one that is broken.
     """
-    mark = b"wordpress.org/export/"
-    exports = [each for each in sorted(root.glob("*.xml")) if mark in each.read_bytes()[:5000]]
-    paths = exports if root.is_dir() else [root]
-    channels = [_parse(path) for path in paths]
-    if not any(channel.find("item") is not None for channel in channels):
-        raise UnreadableJournal("no export of WordPress with posts is there; it is a file *.xml")
-    reader = _Reader(root if root.is_dir() else root.parent, channels)
+    paths = [root] if root.is_file() else sorted(root.glob("*.xml"))
+    exports = {e.name: _parse(e) for e in paths if b"wordpress.org/export/" in e.read_bytes()}
+    reader = _Reader(root if root.is_dir() else root.parent, [*exports.values()])
     journal, others = reader.journal, Counter[str]()
-    for path, item in [
-        (path, e) for path, tree in zip(paths, channels, strict=True) for e in tree.iter("item")
-    ]:
-        kind, status = item.findtext("post_type", ""), item.findtext("status")
-        source, link = f"{path.name}/{item.findtext('post_id')}", item.findtext("link", "?")
-        title = item.findtext("title", "")
-        if kind in {"post", "page"} and status in _STATES:
-            with journal.going_on(source, title):
+    for name, item in [(file, item) for file in exports for item in exports[file].iter("item")]:
+        row = _flat(item)
+        kind, source = row["post_type"], f"{name}/{row['post_id']}"
+        if kind in {"post", "page"} and row["status"] in _STATES:
+            with journal.going_on(source, row["title"]):
                 reader.read(source, item)
-        elif status == "publish" and "?" not in link and not _INNER.match(kind):
-            what = f"{title!r} of the kind {kind}, at {_address(link)}, is left out"
+        elif row["status"] == "publish" and not re.search(_INNER, f"{kind} {row['link']}"):
+            what = f"{row['title']!r} of the kind {kind}, at {_address(row['link'])}, is left out"
             journal.find(source, 0, what, "write a page of it")
         else:
-            others[f"{kind} ({status})"] += 1
+            others[f"{kind} ({row['status']})"] += 1
         item.clear()  # a large export is not held twice
     for what, count in others.items():
         journal.find("", 0, f"{count} of the kind {what} are no texts", "see whether you miss them")
+    published = {e.source.rpartition("/")[2]: e.source for e in journal.texts if e.address}
     journal.redirects |= {
-        _address(row["link"]): f"source:{reader.published[row['post_parent']]}"
+        _address(row["link"]): f"source:{published[row['post_parent']]}"
         for row in reader.attachments.values()
-        if row["post_parent"] in reader.published
-    } | {f"{reader.base}/page/{n}/": "posts:" for n in range(2, 3 + len(reader.published) // 10)}
+        if row["post_parent"] in published
+    } | {f"{reader.base}/page/{n}/": "posts:" for n in range(2, 3 + len(published) // 10)}
     return journal

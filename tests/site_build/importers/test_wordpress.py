@@ -316,7 +316,7 @@ def test_comments_are_kept_without_addresses(export: Export) -> None:
         (HEAD + item()[:-40], "is cut"),
         ("{}", "no journal of wordpress"),
         ("<rss><channel><title>A feed</title><item></item></channel></rss>", "no journal"),
-        (HEAD + "</channel></rss>", "with posts"),
+        (HEAD + "</channel></rss>", "no post and no page"),
         ('<!DOCTYPE a [<!ENTITY b "c">]>' + HEAD + item() + "</channel></rss>", "document type"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd">' + HEAD + "</channel></rss>", "document type"),
     ],
