@@ -12,26 +12,28 @@ from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
 
 _DROPPED: Final = (
-    "head, script, style, template, noscript, svg, button, .linenos, .gutter, .footnotes hr,"
+    *("head", "script", "style", "template", "noscript", "svg", "button"),
+    *(".linenos", ".gutter", ".footnotes hr", ".wp-block-file__button"),
     # Ghost
-    ".kg-bookmark-description, .kg-bookmark-metadata, .kg-bookmark-thumbnail, .kg-signup-card,"
-    ".kg-video-overlay, .kg-video-player-container, .kg-audio-thumbnail, .kg-audio-player,"
+    *(".kg-bookmark-description", ".kg-bookmark-metadata", ".kg-bookmark-thumbnail"),
+    *(".kg-video-overlay", ".kg-video-player-container", ".kg-audio-thumbnail"),
+    *(".kg-audio-player", ".kg-signup-card", ".kg-file-card-metadata"),
     # Substack
-    ".subscription-widget-wrap, .subscription-widget-wrap-editor, .subscribe-widget,"
-    ".wp-block-file__button, .kg-file-card-metadata,"
-    ".image-link-expand, .hide-text, .captioned-button-wrap, .file-embed-button.narrow,"
-    ".button-wrapper:has(a:is([href*='%%'], [href*='/subscribe?'], [href*='action=share'])),"
-    ".button-wrapper:has(a[href$='/comments'])"
+    *(".subscription-widget-wrap", ".subscription-widget-wrap-editor", ".subscribe-widget"),
+    *(".image-link-expand", ".hide-text", ".captioned-button-wrap", ".file-embed-button.narrow"),
+    ".button-wrapper:has(a:is([href*='%%'], [href*='/subscribe?'], [href*='action=share']))",
+    ".button-wrapper:has(a[href$='/comments'])",
 )
 """What has no text of the author: code for browsers, players, and the numbers of lines of code."""
 _BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2")
 _ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
 _RENAMED: Final = {
     # Emphasis within emphasis, as a caption is, and boxes around pictures.
-    ":is(b, strong) :is(b, strong), :is(i, em) :is(i, em), figcaption :is(i, em),"
-    ":is(td, th) > p:only-child,"
-    "figure.wp-block-gallery, .blocks-gallery-grid, .blocks-gallery-item,"
-    ".kg-gallery-container, .kg-gallery-image, .captioned-image-container, .image2-inset": "span",
+    **dict.fromkeys((":is(b, strong) :is(b, strong)", ":is(i, em) :is(i, em)"), "span"),
+    **dict.fromkeys(("figcaption :is(i, em)", "table :is(td, th) > p:only-child"), "span"),
+    **dict.fromkeys((".wp-block-gallery", ".blocks-gallery-grid", ".blocks-gallery-item"), "span"),
+    **dict.fromkeys((".kg-gallery-container", ".kg-gallery-image"), "span"),
+    **dict.fromkeys((".captioned-image-container", ".image2-inset"), "span"),
     f"{_ONE_CELL} :is(tr, td, th)": "div",
     _ONE_CELL: "div",
     "table:not(:has(thead)):has(:is(tr:first-child > td)):not(table table)": "html-table",
@@ -40,7 +42,7 @@ _RENAMED: Final = {
     ),
     "table:has(dl, table, blockquote, h2, h3):not(table table)": "html-table",
     "kbd": "html-kbd",
-    "summary, .kg-toggle-heading": "html-summary",
+    **dict.fromkeys(("summary", ".kg-toggle-heading"), "html-summary"),
     ".kg-toggle-card": "details",
     ".kg-gallery-row": "p",
     ".kg-callout-card": "alert",
@@ -69,8 +71,12 @@ _AROUND: Final = {
 _OF_TABLES: Final = frozenset(
     {"colspan", "rowspan", "scope", "href", "src", "alt", "title", "start"}
 )
-_PLAYED: Final = ":is(iframe, video, audio, embed, :is(video, audio) > source:first-of-type)[src]"
+_PLAYED: Final = (
+    *("iframe[src]", "video[src]", "audio[src]", "embed[src]"),
+    "source[src]:first-of-type:is(video > *, audio > *)",
+)
 """What becomes a link to what it plays or shows."""
+_INNER_LINK: Final = re.compile("^#")
 _NEW_LINES: Final = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}
 """What stands for a line break in the text of an element, where that is not one."""
 _SPECIAL: Final = re.compile(
@@ -104,26 +110,34 @@ def convert(html: str, **options: Any) -> str:
     """
     html = re.sub(r"<!--.*?-->", "", html, flags=re.DOTALL)
     soup = BeautifulSoup(html, "html.parser", multi_valued_attributes=None)
-    for element in soup.select(_DROPPED):
+    for element in _select(soup, html, *_DROPPED):
         element.decompose()
     _take_footnotes(soup)
     for selector, name in _RENAMED.items():
-        for element in soup.select(selector) if "<table" in html or "table" not in selector else ():
+        for element in _select(soup, html, selector):
             element.name = name
-    for element in soup.select(_PLAYED):
+    for element in _select(soup, html, *_PLAYED):
         link = write_target(element["src"])
         shown = link if element.name == "iframe" else link.rpartition("/")[2]
         element.string = str(element.get("title") or shown)
         element.name, element["href"] = "a", link
     converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
-    converter.linked = frozenset(str(link["href"]) for link in soup.select("a[href^='#']"))
+    converter.linked = frozenset(str(e["href"]) for e in soup.find_all("a", href=_INNER_LINK))
     return str(converter.convert_soup(soup)).strip() + "\n"
+
+
+def _select(soup: BeautifulSoup, html: str, *selectors: str) -> list[Tag]:
+    """Return elements; only selectors are tried that begin with a name that the text has."""
+    tried = [each for each in selectors if re.findall(r"[\w-]+", each)[0] in html]
+    return [*soup.select(",".join(tried))] if tried else []
 
 
 def _take_footnotes(soup: BeautifulSoup) -> None:
     """Mark the footnotes: a link to an element of the text in which another link leads back."""
-    by_id = {str(each.get("id") or each["name"]): each for each in soup.select("[id], a[name]")}
-    for link in soup.select('a[href^="#"]'):
+    links = soup.find_all("a", href=_INNER_LINK)
+    marked = soup.select("[id], a[name]") if links else ()
+    by_id = {str(each.get("id") or each["name"]): each for each in marked}
+    for link in links:
         mark = link.parent if link.parent and link.parent.name == "sup" else link
         names = [
             f"#{each[key]}" for each in (link, mark) for key in ("id", "name") if key in each.attrs
