@@ -71,7 +71,7 @@ class _Reader:
             timezone=settings["timezone"] or settings["active_timezone"],
             menu=[(e["label"], e["url"]) for e in json.loads(settings["navigation"] or "[]")],
             redirects={"/rss/": "feed:", "/feed/": "feed:"}
-            | {f"/page/{number}/": "posts:" for number in range(2, 2 + len(self.posts) // 5)},
+            | {f"/page/{number}/": "posts:" for number in range(2, 3 + len(self.posts) // 5)},
             files={
                 f"content/{name}": each
                 for name, each in walk(folder / "content")

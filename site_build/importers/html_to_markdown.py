@@ -270,7 +270,8 @@ class _Converter(MarkdownConverter):
         """Keep a table as HTML, without its looks and without the blank lines that would end it."""
         for each in el.select("*"):
             each.attrs = {key: each.attrs[key] for key in _OF_TABLES & each.attrs.keys()}
-        return "\n\n<table>" + re.sub(r"\s*\n\s*", "\n", el.decode_contents()) + "</table>\n\n"
+        html = re.sub("</?span>", "", el.decode_contents())
+        return "\n\n<table>" + re.sub(r"\s*\n\s*", "\n", html) + "</table>\n\n"
 
     def convert_html_summary(self, el: Tag, _text: str, **_: object) -> str:
         """Return what is seen of a closed `<details>`: no Markdown is read in it."""

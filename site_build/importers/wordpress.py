@@ -59,6 +59,10 @@ _SHORTCODES: Final = {
     r"[^\]]{0,999}?(https?://[^\s\]\"'|]+?)(?=&(?:amp;)?[wh]=|[\s\]\"'|])[^\]]{0,999}\]"
     r"(?:\s*\[/\w+\])?": _LINK,
     r"(?m)^[ \t]*(https?://[^\s<>]+)[ \t]*$": _LINK,
+    r"\[vimeo\s+(\d+)[^\]]{0,999}\]": r'<p><a href="https://vimeo.com/\1">vimeo \1</a></p>',
+    # A picture of a page builder's; what is left is unknown.
+    r"\[\w+\s[^\]]{0,999}?\b(?:src|image)=[\"'](https?://[^\s\"'\]]+"
+    r"\.(?:jpe?g|png|gif|webp))[\"']": r'<p><img src="\1"></p>\g<0>',
     r"\[latex[^\]]{0,999}\](.+?)\[/latex\]": r"\\(\1\\)",
 }
 """What stands for shortcodes, and for an address that has a line to itself.
@@ -66,8 +70,9 @@ _SHORTCODES: Final = {
 Their lengths are bounded, so that one without its end takes no time.
 """
 _UNKNOWN: Final = re.compile(
-    r"(?<!\[)\[(?:/|(?=[a-z][\w-]*(?:\s+[\w-]+=|\s*/\])|(?:[a-z]+_\w+|toc|sitemap|archives"
-    r"|contact-form|display-posts|recent-posts|blog-stats|googlemaps|portfolio)\]))"
+    r"(?<!\[)\[(?:/|(?=[a-z][\w-]*(?:\s+(?:[\w-]+=|https?:|\d+\])|\s*/\])"
+    r"|(?:[a-z]+_\w+|toc|sitemap|archives|blog-stats|googlemaps|portfolio"
+    r"|[a-z]+-(?:feed|form|gallery|list|map|posts|slider))\]))"
     r"([a-z][\w-]*)[^\]]{0,999}\]",
     re.IGNORECASE,
 )

@@ -1,6 +1,7 @@
 """Exports of WordPress: small ones written here, and those of real journals."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,7 @@ def test_a_text_of_blocks(export: Export) -> None:
         ('[audio mp3="https://e.org/a.mp3"][/audio]', "<https://e.org/a.mp3>"),
         ("https://e.org/_a_", "<https://e.org/_a_>"),
         ("[[gallery]] and [sic] and [1]", r"\[gallery\] and \[sic\] and \[1\]"),
+        ("[vimeo 12 w=5]", "[vimeo 12](https://vimeo.com/12)"),
         ("a [latex]x_1[/latex] b", "a $x_1$ b"),
     ],
 )
@@ -258,14 +260,25 @@ def test_shortcodes(export: Export, content: str, body: str) -> None:
 def test_unknown_shortcodes_are_named_and_leave_no_trace(export: Export) -> None:
     """The text between them is kept."""
     journal = export(
-        item('[box color="red"]In[/box] <b>[wpforms id="1"]</b>[quote]Q[/quote][su_x][toc]')
+        item(
+            '[box color="red"]In[/box] <b>[wpforms id="1"]</b>[quote]Q[/quote][su_x][toc]'
+            "[insta-feed][map https://e.org][et_image src='https://e.org/a.png' alt='x']"
+        )
     )
 
-    assert "[" not in journal.texts[0].body
-    assert journal.texts[0].body.split() == ["In", "Q"]
+    assert journal.texts[0].body.split() == ["In", "Q", "![](https://e.org/a.png)"]
     assert [each.what for each in journal.findings] == [
-        "holds what is not known here: box, quote, su_x, toc, wpforms"
+        "holds what is not known here: box, et_image, insta-feed, map, quote, su_x, toc, wpforms"
     ]
+
+
+@pytest.mark.parametrize("begin", ["[code]a ", "[caption a='b'", "[x_y z='", "[gallery ids='"])
+def test_many_shortcodes_without_an_end_take_no_time(export: Export, begin: str) -> None:
+    """Each is looked for once."""
+    start = time.process_time()
+
+    assert export(item(begin * 5_000)).texts
+    assert time.process_time() - start < 5
 
 
 def test_galleries_and_pictures_of_a_local_folder(export: Export, tmp_path: Path) -> None:
