@@ -215,7 +215,7 @@ class _Converter(MarkdownConverter):
             not target
             or not inner
             or "_noformat" in parent_tags
-            or re.match("javascript:|#/", target)
+            or re.match("(?i)javascript:|#/", target)
         ):
             return text
         is_bare = re.match("https?:", target) and el.get_text().strip() == target
