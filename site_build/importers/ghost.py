@@ -87,10 +87,10 @@ class _Reader:
         self.forms = {"": settings["permalinks"] or "/{slug}/"}
         """The forms of addresses by the tags that give them, and of those of all other posts."""
         self.lists = {"tag": "/tag/{slug}/", "author": "/author/{slug}/"}
-        for each in sorted(folder.glob("redirects.*")):
-            self.read_redirects(each)
-        for each in folder.glob("routes.yaml"):
-            self.read_routes(each)
+        for each in sorted([*folder.glob("redirects.*"), *folder.glob("routes.yaml")]):
+            with self.journal.going_on(each.name, each.name):
+                read = self.read_routes if each.stem == "routes" else self.read_redirects
+                read(each.name, yaml.safe_load(read_text(each)))  # it reads JSON too
 
     def read(self, row: _Row) -> None:
         """Read a post or a page."""
@@ -147,35 +147,28 @@ class _Reader:
             kind, name = ("tag:", each["name"]) if each["is_tag"] else ("posts:", "")
             self.journal.redirects |= {old: f"{kind}{name}", f"{old}rss/": f"feed:{name}"}
 
-    def read_redirects(self, path: Path) -> None:
+    def read_redirects(self, name: str, data: Any) -> None:
         """Read the redirects of an owner; patterns that say more than an address are named."""
-        with self.journal.going_on(path.name, path.name):
-            data = yaml.safe_load(read_text(path))  # it reads JSON too
-            rows = data.values() if isinstance(data, dict) else [{e["from"]: e["to"]} for e in data]
-            for old, new in [pair for row in rows for pair in row.items()]:
-                plain = re.sub(r"^\^|/?\??\$?$", "", str(old).replace("\\/", "/"))
-                if re.search(r"[\\()\[\]*+?|^$]", plain):
-                    self.journal.find(
-                        path.name,
-                        0,
-                        f"the redirect of {old} is a pattern",
-                        "write its addresses into `content/redirects.txt`",
-                    )
-                else:
-                    self.journal.redirects |= {plain: str(new), f"{plain}/": str(new)}
+        rows = data.values() if isinstance(data, dict) else [{e["from"]: e["to"]} for e in data]
+        for old, new in [pair for row in rows for pair in row.items()]:
+            plain = re.sub(r"^\^|/?\??\$?$", "", str(old).replace("\\/", "/"))
+            if re.search(r"[\\()\[\]*+?|^$]", plain):
+                fix = "write its addresses into `content/redirects.txt`"
+                self.journal.find(name, 0, f"the redirect of {old} is a pattern", fix)
+            else:
+                self.journal.redirects |= {plain: str(new), f"{plain}/": str(new)}
 
-    def read_routes(self, path: Path) -> None:
+    def read_routes(self, name: str, data: Any) -> None:
         """Read the addresses that an owner gave to posts and lists; other pages are named."""
-        with self.journal.going_on(path.name, path.name):
-            said = defaultdict(dict, yaml.safe_load(read_text(path)))
-            self.lists |= said["taxonomies"]
-            for old, each in said["collections"].items():
-                tags = re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "")
-                self.forms |= dict.fromkeys(tags or [""], each["permalink"])
-                self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
-            for old in said["routes"]:
-                what = f"{old} was a page of the theme, and is left out"
-                self.journal.find(path.name, 0, what, "write it anew")
+        said = defaultdict(dict, data)
+        self.lists |= said["taxonomies"]
+        for old, each in said["collections"].items():
+            tags = re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "")
+            self.forms |= dict.fromkeys(tags or [""], each["permalink"])
+            self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
+        for old in said["routes"]:
+            what = f"{old} was a page of the theme, and is left out"
+            self.journal.find(name, 0, what, "write it anew")
 
 
 def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:

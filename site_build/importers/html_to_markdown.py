@@ -25,7 +25,6 @@ _DROPPED: Final = (
     ".button-wrapper:has(a[href$='/comments'])",
 )
 """What has no text of the author: code for browsers, players, and the numbers of lines of code."""
-_BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2")
 _ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
 _RENAMED: Final = {
     # Emphasis within emphasis, as a caption is, and boxes around pictures.
@@ -97,6 +96,7 @@ _EMBEDDED: Final = {
         r"https://www.youtube.com/watch?v=\1"
     ),
     r"(?:https?:)?//player\.vimeo\.com/video/(\d+).*": r"https://vimeo.com/\1",
+    r"(https://open\.spotify\.com)/embed/(\w+/\w+).*": r"\1/\2",
     "^//": "https://",
 }
 """Addresses made for frames, and where people see the same."""
@@ -118,8 +118,8 @@ def convert(html: str, **options: Any) -> str:
             element.name = name
     for element in _select(soup, html, *_PLAYED):
         link = write_target(element["src"])
-        shown = link if element.name == "iframe" else link.rpartition("/")[2]
-        element.string = str(element.get("title") or shown)
+        name = "" if element.name == "iframe" else link.rpartition("/")[2]
+        element.string = str(element.get("title") or name or link)
         element.name, element["href"] = "a", link
     converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
     converter.linked = frozenset(str(e["href"]) for e in soup.find_all("a", href=_INNER_LINK))
@@ -135,8 +135,10 @@ def _select(soup: BeautifulSoup, html: str, *selectors: str) -> list[Tag]:
 def _take_footnotes(soup: BeautifulSoup) -> None:
     """Mark the footnotes: a link to an element of the text in which another link leads back."""
     links = soup.find_all("a", href=_INNER_LINK)
-    marked = soup.select("[id], a[name]") if links else ()
-    by_id = {str(each.get("id") or each["name"]): each for each in marked}
+    by_id = {
+        str(each.get("id") or each["name"]): each
+        for each in (soup.select("[id], a[name]") if links else ())
+    }
     for link in links:
         mark = link.parent if link.parent and link.parent.name == "sup" else link
         names = [
@@ -230,7 +232,11 @@ class _Converter(MarkdownConverter):
 
     def convert_figure(self, el: Tag, text: str, **_: object) -> str:
         """Return a figure; a picture and its caption are one paragraph."""
-        parts = "\n\n" if el.find(["figure", "html-table", *_BLOCKS]) else "\n"
+        parts = (
+            "\n\n"
+            if el.select("figure, html-table, ul, ol, dl, pre, table, blockquote, h2")
+            else "\n"
+        )
         return "\n\n" + re.sub(r" *\n\s*\n", parts, text.strip()) + "\n\n"
 
     def convert_pre(self, el: Tag, text: str, **_: object) -> str:

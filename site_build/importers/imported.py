@@ -141,8 +141,9 @@ class Imported:
         try:
             yield
         except FAULTS as error:
-            what = f"{name!r} cannot be read ({error!r})"
-            self.find(source, 0, what, "copy it by hand", "left out")
+            self.find(
+                source, 0, f"{name!r} cannot be read ({error!r})", "copy it by hand", "left out"
+            )
 
 
 def walk(root: Path) -> Iterator[tuple[str, Path]]:

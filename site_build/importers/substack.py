@@ -98,14 +98,13 @@ def _read_post(source: str, row: dict[str, str], html: str, journal: Imported) -
 def _show_embedded(found: re.Match[str]) -> str:
     """Return the HTML of what is embedded, behind the element that holds its data."""
     data = defaultdict(str, json.loads(unescape(found[1])))
-    post = data["instagram_id"] and f"https://www.instagram.com/p/{data['instagram_id']}/"
-    link = escape(data["url"] or data["canonical_url"] or post)
-    title = data["title"] if data["canonical_url"] else ""
-    formula = data["persistentExpression"]
+    photo = data["instagram_id"] and f"https://www.instagram.com/p/{data['instagram_id']}/"
+    link, formula = data["url"] or data["canonical_url"] or photo, data["persistentExpression"]
+    title = data["title"] if data["canonical_url"] else link
     pictures = (each["src"] for each in (data["gallery"] or {"images": []})["images"])
     return (
         found[0]
-        + f'<p><a href="{link}">{escape(title) or link}</a></p>' * bool(link)
+        + f'<p><a href="{escape(link)}">{escape(title or link)}</a></p>' * bool(link)
         + f"<p>\\[{escape(formula)}\\]</p>" * bool(formula)
         + "".join(f'<p><img src="{escape(picture)}"></p>' for picture in pictures)
     )

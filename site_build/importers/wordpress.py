@@ -27,15 +27,6 @@ _STATES: Final = {
     "future": "it was scheduled",
 }
 """The states of texts, and why one is a draft here that was none."""
-_ARCHIVES: Final = {
-    "/feed/": "feed:",
-    "/feed/atom/": "feed:",
-    "/feed/rss/": "feed:",
-    "/?feed=rss2": "feed:",
-    "/comments/feed/": "feed:",
-    "/category/uncategorized/": "posts:",
-}
-"""Addresses of lists, below the old journal's path."""
 _SMALLER: Final = re.compile(r"-\d+x\d+(?=\.\w+$)")
 _PICTURE: Final = re.compile(
     r"(https?://[^\s\"'<>()\[\]]+?\.(?:jpe?g|png|gif|webp))(?:\?[^\s\"'<>()\[\]]*)?(?=[\s\"'<\]])",
@@ -162,7 +153,12 @@ class _Reader:
             author=next(iter(self.authors.values())) if len(self.authors) == 1 else "",
             lang=first["language"],
             origin=f"{home.scheme}://{home.netloc}",
-            redirects={self.base + old: new for old, new in _ARCHIVES.items()},
+            redirects={
+                **{f"{self.base}{feed}feed/": "feed:" for feed in ("/", "/comments/")},
+                **{f"{self.base}/feed/{form}/": "feed:" for form in ("atom", "rss", "rss2")},
+                f"{self.base}/?feed=rss2": "feed:",
+                f"{self.base}/category/uncategorized/": "posts:",
+            },
             files={
                 self.pictures[name][1:]: path
                 for name, path in uploads.items()
