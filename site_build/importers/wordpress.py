@@ -108,7 +108,7 @@ def _flat(element: Element) -> dict[str, str]:
 
 def _address(link: str) -> str:
     """Return the path and the query of a link, percent-decoded."""
-    return unquote(re.sub(r"^https?://[^/?]*|#.*", "", link.strip())) or "/"
+    return unquote(re.sub(r"^https?://[^/?]*|#.*|/(?=/)", "", link.strip())) or "/"
 
 
 def _paragraphs(html: str) -> str:
@@ -141,6 +141,13 @@ class _Reader:
         self.categories = {row["category_nicename"]: row for row in rows}
         self.blocks = {r["post_id"]: r["encoded"] for r in rows if r["post_type"] == "wp_block"}
         self.attachments = {row["post_id"]: row for row in rows if row["attachment_url"]}
+        self.alts = {
+            item.findtext("post_id"): meta.findtext("meta_value") or ""
+            for channel in channels
+            for item in channel.iter("item")
+            for meta in item.iter("postmeta")
+            if meta.findtext("meta_key") == "_wp_attachment_image_alt"
+        }
         self.pictures = {
             **{row["attachment_url"]: row["attachment_url"] for row in self.attachments.values()},
             **{name: f"{self.base}/wp-content/uploads/{name}" for name in uploads},
@@ -181,7 +188,8 @@ class _Reader:
         ids = re.search(r"(?:ids|include)=[\"']?([\d,\s]+)", found[1])
         all_of_post = [key for key, row in self.attachments.items() if row["post_parent"] == post]
         pictures = [
-            f'<img src="{escape(row["attachment_url"])}" title="{escape(row["excerpt"])}">'
+            f'<img src="{escape(row["attachment_url"])}" title="{escape(row["excerpt"])}"'
+            f' alt="{escape(self.alts.get(row["post_id"], ""))}">'
             for row in map(self.attachments.get, re.findall(r"\d+", ids[1]) if ids else all_of_post)
             if row and _PICTURE.match(row["attachment_url"] + " ")
         ]
@@ -270,7 +278,7 @@ class _Reader:
                 row["excerpt"] or noted["_yoast_wpseo_metadesc"] or noted["rank_math_description"]
             ),
             image=_PICTURE.sub(self.find_picture, f"{image['attachment_url']} ").strip(),
-            image_alt=show_plain(image["excerpt"]),
+            image_alt=show_plain(self.alts.get(image["post_id"]) or image["excerpt"]),
             aliases=[
                 *(_address(urljoin(row["link"], f"../{old}/")) for old in former),
                 f"{self.base}/?{'page_id' if is_page else 'p'}={row['post_id']}",

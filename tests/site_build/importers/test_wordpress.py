@@ -92,7 +92,8 @@ def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
             post_parent="5",
             link="https://old.example/blog/2013/07/hello/sea/",
             attachment_url="https://old.example/blog/wp-content/uploads/2013/07/sea.jpg",
-            excerpt="The sea",
+            excerpt="Summer",
+            extra=meta("_wp_attachment_image_alt", "The sea"),
         ),
     )
 
@@ -388,7 +389,9 @@ def test_journals_of_others(name: str) -> None:
     folder = SHARED / "sites" / name
     expected: dict[str, Any] = json.loads((folder / "expected.json").read_text("utf-8"))
     protected = {each["url"] for each in expected["items"] if each.get("password_protected")}
-    wanted = sorted(unquote(url) for url in expected["urls"] if url not in protected)
+    wanted = sorted(
+        unquote(url).replace("//", "/") for url in expected["urls"] if url not in protected
+    )
     found, refused = [], []
     for path in sorted((folder / "source").glob("*.xml")):
         try:
