@@ -160,7 +160,7 @@ class _Reader:
 
     def read_routes(self, name: str, data: Any) -> None:
         """Read the addresses that an owner gave to posts and lists; other pages are named."""
-        said = defaultdict(dict, data)
+        said = defaultdict(dict, {key: value for key, value in data.items() if value})
         self.lists |= said["taxonomies"]
         for old, each in said["collections"].items():
             tags = re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "")
@@ -175,8 +175,10 @@ def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
     """Return the tags and the authors of each text by its number, in their order."""
     linked = defaultdict(list)
     rows = {row["id"]: row for name in ("tags", "users") for row in tables[name]}
+    # Until 2018 a post had one author, in a column of its own.
+    former = [{"post_id": e["id"], "author_id": e.get("author_id")} for e in tables["posts"]]
     for tie in sorted(
-        [*tables["posts_tags"], *tables["posts_authors"]],
+        [*tables["posts_tags"], *(tables["posts_authors"] or former)],
         key=lambda tie: tie.get("sort_order") or 0,
     ):
         if found := rows.get(tie.get("tag_id") or tie.get("author_id")):

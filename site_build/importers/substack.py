@@ -56,14 +56,14 @@ def read_substack(root: Path) -> Imported:
         with journal.going_on(source, row["title"]):
             _read_post(source, row, read_text(by_name[f"{row['post_id']}.html"]), journal)
     # No file says where the journal was, but its texts link to each other.
-    links = re.findall(r"\((https://[^/\s()]+)(/p/[\w-]+)", "".join(e.body for e in journal.texts))
+    bodies = "".join(text.body for text in journal.texts)
+    links = re.findall(r"\((https://[^/\s()]+)(/p/[\w-]+)", bodies)
     addresses = {text.address for text in journal.texts}
     hosts = Counter(host for host, address in links if address in addresses)
     journal.origin = next((host for host, _ in hosts.most_common(1)), "")
-    if any("substackcdn" in text.body or "substack-post" in text.body for text in journal.texts):
-        journal.find(
-            "", 0, "pictures are at Substack still", "fetch them and name them in the texts"
-        )
+    if pictures := re.findall(r"!\[[^\]]*\]\(https?://", bodies):
+        what = f"{len(pictures)} pictures are at Substack still, and pages show nothing of others"
+        journal.find("", 0, what, "put them into content/images, and name them in the texts")
     return journal
 
 

@@ -182,6 +182,24 @@ def test_addresses_that_an_owner_chose(export: Export, tmp_path: Path) -> None:
     assert ["/x/" in each.what for each in routed.findings] == [True]
 
 
+@pytest.mark.parametrize("routes", ["routes:\n", "collections:\n  /:\n    permalink: /{slug}/\n"])
+def test_routes_as_every_journal_has_them(export: Export, tmp_path: Path, routes: str) -> None:
+    """They change nothing, and are no finding."""
+    (tmp_path / "routes.yaml").write_text(routes)
+
+    journal = export(post())
+
+    assert [text.address for text in journal.texts] == ["/hello/"]
+    assert not journal.findings
+
+
+def test_an_old_post_has_its_author_in_its_row(export: Export) -> None:
+    """Ghost had no table of authors before version 1.22."""
+    journal = export(post(author_id=1), users=[{"id": 1, "name": "Jo", "slug": "jo"}])
+
+    assert journal.texts[0].author == "Jo"
+
+
 def test_code_of_an_owner_is_named(export: Export) -> None:
     """What a post added to its page is no text, and is left out with a finding."""
     journal = export(post(codeinjection_head="<style>x</style>"))
