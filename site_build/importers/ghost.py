@@ -133,15 +133,18 @@ class _Reader:
                 image_alt=show_plain(row["feature_image_alt"] or row["feature_image_caption"]),
             )
         )
-        notes = {
-            f"is a draft here, for {reason}": reason,
-            "its formatting is lost, since the export has no HTML of it": html and not row["html"],
-            f"it first stood at {row['canonical_url']}": row["canonical_url"],
-            "code that it added to its page is left out": (
-                row["codeinjection_head"] or row["codeinjection_foot"]
-            ),
-        }
-        self.journal.note(source, notes)
+        self.journal.note(
+            source,
+            {
+                f"is a draft here, for {reason}": reason,
+                "its formatting is lost, since the export has no HTML of it": html
+                and not row["html"],
+                f"it first stood at {row['canonical_url']}": row["canonical_url"],
+                "code that it added to its page is left out": (
+                    row["codeinjection_head"] or row["codeinjection_foot"]
+                ),
+            },
+        )
         for each in (each for each in linked if is_public and each["name"][:1] != "#"):
             old = _fill(self.lists["tag" if each["is_tag"] else "author"], each)
             kind, name = ("tag:", each["name"]) if each["is_tag"] else ("posts:", "")
@@ -176,9 +179,11 @@ def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
     linked = defaultdict(list)
     rows = {row["id"]: row for name in ("tags", "users") for row in tables[name]}
     # Until 2018 a post had one author, in a column of its own.
-    former = [{"post_id": e["id"], "author_id": e.get("author_id")} for e in tables["posts"]]
+    authors = tables["posts_authors"] or [
+        {"post_id": row["id"], "author_id": row.get("author_id")} for row in tables["posts"]
+    ]
     for tie in sorted(
-        [*tables["posts_tags"], *(tables["posts_authors"] or former)],
+        [*tables["posts_tags"], *authors],
         key=lambda tie: tie.get("sort_order") or 0,
     ):
         if found := rows.get(tie.get("tag_id") or tie.get("author_id")):

@@ -118,7 +118,7 @@ def convert(html: str, **options: Any) -> str:
             element.name = name
     for element in _select(soup, html, *_PLAYED):
         link = write_target(element["src"])
-        name = "" if element.name == "iframe" else link.rpartition("/")[2]
+        name = link if element.name == "iframe" else link.rpartition("/")[2]
         element.string = str(element.get("title") or name or link)
         element.name, element["href"] = "a", link
     converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
@@ -253,8 +253,8 @@ class _Converter(MarkdownConverter):
 
     def convert_input(self, el: Tag, _text: str, parent_tags: set[str]) -> str:
         """Return the box of a task."""
-        is_box = el.get("type") == "checkbox" and "li" in parent_tags
-        return f"[{'x' if 'checked' in el.attrs else ' '}] " if is_box else ""
+        box = f"[{'x' if 'checked' in el.attrs else ' '}] "
+        return box if el.get("type") == "checkbox" and "li" in parent_tags else ""
 
     def convert_br(self, _el: Tag, text: str, parent_tags: set[str]) -> str:
         """Return a line break; a second one right behind it begins a paragraph."""

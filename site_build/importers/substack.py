@@ -43,13 +43,16 @@ def read_substack(root: Path) -> Imported:
             raise UnreadableJournal(f"{root.name} holds more than 500 MB; unpack it yourself")
         files |= {name: zipfile.Path(archive, name) for name in archive.namelist()}
     by_name = {name.rpartition("/")[2]: path for name, path in files.items()}
-    journal = Imported("Substack", redirects={"/feed": "feed:", "/archive": "archive:"})
-    journal.members = [
-        row
-        for name, path in by_name.items()
-        if re.match(r"(?:email_list|subscribers).*\.csv$", name)
-        for row in read_members(read_text(path))
-    ]
+    journal = Imported(
+        "Substack",
+        redirects={"/feed": "feed:", "/archive": "archive:"},
+        members=[
+            row
+            for name, path in by_name.items()
+            if re.match(r"(?:email_list|subscribers).*\.csv$", name)
+            for row in read_members(read_text(path))
+        ],
+    )
     for each in csv.DictReader(io.StringIO(read_text(by_name["posts.csv"]))):
         row = defaultdict(str, {key: value for key, value in each.items() if value})
         source = f"posts/{row['post_id']}.html"
@@ -86,13 +89,15 @@ def _read_post(source: str, row: dict[str, str], html: str, journal: Imported) -
         )
     )
     lost = re.findall(r'class="(poll|native-audio|native-video)-embed', html)
-    notes = {
-        f"is a draft here, for it was for {row['audience']}": (
-            row["is_published"] == "true" and not is_public
-        ),
-        f"holds what is at Substack alone: {', '.join(lost)}": lost,
-    }
-    journal.note(source, notes)
+    journal.note(
+        source,
+        {
+            f"is a draft here, for it was for {row['audience']}": (
+                row["is_published"] == "true" and not is_public
+            ),
+            f"holds what is at Substack alone: {', '.join(lost)}": lost,
+        },
+    )
 
 
 def _show_embedded(found: re.Match[str]) -> str:

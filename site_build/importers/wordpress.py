@@ -185,12 +185,12 @@ class _Reader:
 
     def show_gallery(self, found: re.Match[str], post: str) -> str:
         """Return the pictures of a gallery, three in a row: those named, or all of the post."""
-        ids = re.search(r"(?:ids|include)=[\"']?([\d,\s]+)", found[1])
-        all_of_post = [key for key, row in self.attachments.items() if row["post_parent"] == post]
+        ids = re.findall(r"\d+", "".join(re.findall(r"(?:ids|include)=([\"'\d,\s]+)", found[1])))
+        ids = ids or [key for key, row in self.attachments.items() if row["post_parent"] == post]
         pictures = [
             f'<img src="{escape(row["attachment_url"])}" title="{escape(row["excerpt"])}"'
             f' alt="{escape(self.alts.get(row["post_id"], ""))}">'
-            for row in map(self.attachments.get, re.findall(r"\d+", ids[1]) if ids else all_of_post)
+            for row in map(self.attachments.get, ids)
             if row and _PICTURE.match(row["attachment_url"] + " ")
         ]
         return "".join(f"<p>{''.join(pictures[n : n + 3])}</p>" for n in range(0, len(pictures), 3))
@@ -287,11 +287,13 @@ class _Reader:
             else [],
         )
         self.journal.texts.append(text)
-        notes = {
-            f"is a draft here, for {reason}": reason,
-            f"holds what is not known here: {', '.join(sorted(dropped))}": dropped,
-        }
-        self.journal.note(source, notes)
+        self.journal.note(
+            source,
+            {
+                f"is a draft here, for {reason}": reason,
+                f"holds what is not known here: {', '.join(sorted(dropped))}": dropped,
+            },
+        )
         self.journal.comments += [
             {
                 "post": text.address or source,
@@ -310,12 +312,11 @@ class _Reader:
 
     def redirect_lists(self, text: Text, terms: list[tuple[str, str, str]], author: str) -> None:
         """Lead the old lists in which a text stood to those of this journal."""
-        feed = {f"{text.address.removeprefix(self.base)}feed/": "feed:"}
-        forms = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m") if text.date else ()
+        forms = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m")
         lists = {
             f"/author/{re.sub('[ .]+', '-', author.lower()).replace('@', '')}/": "posts:",
-            **{f"{text.date:{form}}": "archive:" for form in forms},
-            **({} if "?" in text.address else feed),
+            **{f"{text.date:{form}}": "archive:" for form in forms if text.date},
+            f"/{text.address.removeprefix(self.base).partition('?')[0]}/feed/": "feed:",
         }
         for kind, slug, label in terms:
             number = self.categories.get(slug, _NOTHING)["term_id"] if kind == "category" else ""
@@ -325,7 +326,9 @@ class _Reader:
                     f"/{kind}/{path}/": f"tag:{label}",
                     f"/{kind}/{path}/feed/": f"feed:{label}",
                 }
-        self.journal.redirects |= {self.base + unquote(old): new for old, new in lists.items()}
+        self.journal.redirects |= {
+            self.base + re.sub("//+", "/", unquote(old)): new for old, new in lists.items()
+        }
 
     def find_path(self, slug: str) -> str:
         """Return the slugs of a category's parents and its own, as its address has them."""
