@@ -67,6 +67,7 @@ class _Reader:
             "Ghost",
             title=settings["title"],
             description=settings["description"],
+            author=tables["users"][0]["name"] if len(tables["users"]) == 1 else "",
             lang=settings["locale"] or settings["lang"] or settings["default_locale"],
             timezone=settings["timezone"] or settings["active_timezone"],
             menu=[(e["label"], e["url"]) for e in json.loads(settings["navigation"] or "[]")],

@@ -233,8 +233,9 @@ class _Reader:
             unknown |= names
             # One name at least, so that there is none too many: `[[name]]` is one that is escaped.
             either = "|".join({"gallery", *names})
-            piece = re.sub(rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]", "", piece)
-            piece = re.sub(r"\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece)
+            piece = re.sub(
+                rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]|\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece
+            )
             pieces[index] = piece if "<!-- wp:" in content else _paragraphs(piece)
         return "".join(pieces), unknown
 

@@ -74,7 +74,7 @@ def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
 
     text, page = journal.texts
     assert (journal.title, journal.lang, journal.timezone) == ("My journal", "fr", "Europe/Paris")
-    assert journal.menu == [("About", "/about/")]
+    assert (journal.author, journal.menu) == ("Jo", [("About", "/about/")])
     assert (text.address, text.tags, text.author) == ("/hello/", ["Two", "One"], "Jo")
     assert (text.image, text.image_alt) == ("/content/images/2024/b.jpg", "B")
     assert (text.body, text.description) == ("![A](/content/images/2024/a.jpg)\n", "Short")

@@ -99,7 +99,7 @@ def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
 
     [text] = journal.texts
     assert (journal.title, journal.description, journal.lang) == ("A & B", "Of things", "de-DE")
-    assert journal.origin == "https://old.example"
+    assert (journal.origin, journal.author) == ("https://old.example", "Jo Doe")
     assert (text.title, text.body, text.kind) == ("Hello & you", "Words.\n", "post")
     assert text.date is not None
     assert text.date.isoformat() == "2013-07-01T01:30:00"
