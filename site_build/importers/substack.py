@@ -34,15 +34,11 @@ def read_substack(root: Path) -> Imported:
 
     Raises what FAULTS names for one that is broken, and UnreadableJournal for one too large.
     """
-    files: dict[str, Path | zipfile.Path] = {}
-    if root.is_dir():
-        files |= walk(root)
-    else:
-        archive = zipfile.ZipFile(root)
-        if sum(each.file_size for each in archive.infolist()) > LARGEST:
-            raise UnreadableJournal(f"{root.name} holds more than 500 MB; unpack it yourself")
-        files |= {name: zipfile.Path(archive, name) for name in archive.namelist()}
-    by_name = {name.rpartition("/")[2]: path for name, path in files.items()}
+    archive = zipfile.ZipFile(root) if root.is_file() else None
+    if archive and sum(each.file_size for each in archive.infolist()) > LARGEST:
+        raise UnreadableJournal(f"{root.name} holds more than 500 MB; unpack it yourself")
+    packed = ((e, zipfile.Path(archive, e)) for e in archive.namelist()) if archive else ()
+    by_name = {name.rpartition("/")[2]: path for name, path in (*packed, *walk(root))}
     journal = Imported(
         "Substack",
         redirects={"/feed": "feed:", "/archive": "archive:"},
@@ -60,9 +56,12 @@ def read_substack(root: Path) -> Imported:
             _read_post(source, row, read_text(by_name[f"{row['post_id']}.html"]), journal)
     # No file says where the journal was, but its texts link to each other.
     bodies = "".join(text.body for text in journal.texts)
-    links = re.findall(r"\((https://[^/\s()]+)(/p/[\w-]+)", bodies)
     addresses = {text.address for text in journal.texts}
-    hosts = Counter(host for host, address in links if address in addresses)
+    hosts = Counter(
+        host
+        for host, address in re.findall(r"\((https://[^/\s()]+)(/p/[\w-]+)", bodies)
+        if address in addresses
+    )
     journal.origin = next((host for host, _ in hosts.most_common(1)), "")
     if pictures := re.findall(r"!\[[^\]]*\]\(https?://", bodies):
         what = f"{len(pictures)} pictures are at Substack still, and pages show nothing of others"

@@ -37,7 +37,7 @@ FILES = {
     "posts/12.paid.html": "<p>P</p>",
     "posts/13.draft.html": "<p>D</p>",
     "posts/14.talk.html": "<p>T</p>",
-    "email_list.x.csv": "email,active_subscription,created_at\na@e.org,true,2021-01-01\n",
+    "email_list.x.csv": "email,email_disabled,created_at\na@e.org,true,2021-01-01\n",
 }
 
 
@@ -70,7 +70,7 @@ def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a
     )
     assert [each.status for each in (paid, draft, talk)] == ["draft", "draft", "published"]
     assert talk.body == "[a.mp3](https://e.org/a.mp3)\n\nT\n"
-    assert [each["email"] for each in journal.members] == ["a@e.org"]
+    assert [(e["email"], e["note"]) for e in journal.members] == [("a@e.org", "wants no mail")]
     assert [(each.source, each.kind) for each in journal.findings] == [
         ("posts/12.paid.html", "changed"),
         ("posts/15.gone.html", "left out"),
