@@ -136,7 +136,9 @@ def _take_footnotes(soup: BeautifulSoup) -> None:
     """Mark the footnotes: a link to an element of the text in which another link leads back."""
     links = soup.find_all("a", href=_INNER_LINK)
     by_id = {
-        str(each.get("id") or each["name"]): each
+        str(each.get("id") or each["name"]): (
+            each.find_parent(["li", "p", "div"]) if each.name == "a" else each
+        )
         for each in (soup.select("[id], a[name]") if links else ())
     }
     for link in links:
@@ -145,8 +147,6 @@ def _take_footnotes(soup: BeautifulSoup) -> None:
             f"#{each[key]}" for each in (link, mark) for key in ("id", "name") if key in each.attrs
         ]
         note = by_id.get(str(link["href"])[1:])
-        if note and note.name == "a":
-            note = note.find_parent(["li", "p", "div"])
         if note and (ways_back := note.find_all("a", href=names)) and names:
             for back in ways_back:
                 (back.find_parent("sup") or back.find_parent(class_="label") or back).extract()

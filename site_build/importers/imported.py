@@ -182,9 +182,10 @@ def read_members(text: str) -> list[dict[str, str]]:
             "email": row["email"],
             "name": row.get("name") or "",
             "created_at": row.get("created_at") or "",
-            "note": "wants no mail"
-            if row.get("subscribed_to_emails") == "false" or row.get("email_disabled") == "true"
-            else row.get("note") or "",
+            # Ghost asks who wants mail, and Substack who does not.
+            "note": "wants no mail. "
+            * (row.get("subscribed_to_emails") == "false" or row.get("email_disabled") == "true")
+            + (row.get("note") or ""),
         }
         for row in csv.DictReader(io.StringIO(text))
         if row.get("email")

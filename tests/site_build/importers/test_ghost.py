@@ -147,7 +147,7 @@ def test_what_is_beside_an_export(export: Export, tmp_path: Path) -> None:
 
     assert [*journal.files] == ["content/images/2024/a.jpg"]
     assert [each["email"] for each in journal.members] == ["a@e.org", "b@e.org"]
-    assert [each["note"] for each in journal.members] == ["", "wants no mail"]
+    assert [each["note"] for each in journal.members] == ["", "wants no mail. Friend"]
     assert {"/old": "/new/", "/old/": "/new/", "/x/": "/y/", "/u": "/v"}.items() <= (
         journal.redirects.items()
     )

@@ -70,7 +70,7 @@ def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a
     )
     assert [each.status for each in (paid, draft, talk)] == ["draft", "draft", "published"]
     assert talk.body == "[a.mp3](https://e.org/a.mp3)\n\nT\n"
-    assert [(e["email"], e["note"]) for e in journal.members] == [("a@e.org", "wants no mail")]
+    assert [(e["email"], e["note"]) for e in journal.members] == [("a@e.org", "wants no mail. ")]
     assert [(each.source, each.kind) for each in journal.findings] == [
         ("posts/12.paid.html", "changed"),
         ("posts/15.gone.html", "left out"),
