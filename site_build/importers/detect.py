@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from site_build.addresses import SUFFIXES
-from site_build.importers.imported import Imported, UnreadableJournal
+from site_build.importers.imported import FAULTS, Imported, UnreadableJournal
 
 SYSTEMS: Final = ("pelican", "hugo", "jekyll", "wordpress", "ghost", "substack", "markdown")
 _MARKS: Final = (
@@ -64,7 +64,12 @@ def read_journal(path: Path, system: str | None = None, *, trust: bool = False) 
     name, root = (system, path) if system else detect(path)
     module = {"markdown": "markdown_folder"}.get(name, name)
     read = getattr(import_module(f"site_build.importers.{module}"), f"read_{module}")
-    imported: Imported = read(root, **({"trust": True} if trust and name == "pelican" else {}))
+    try:
+        imported: Imported = read(root, **({"trust": True} if trust and name == "pelican" else {}))
+    except FAULTS as error:
+        raise UnreadableJournal(
+            f"{root.name} is no journal of {name}, or it is cut ({error!r}); export it again"
+        ) from None
     if not imported.texts:
         raise UnreadableJournal(f"{path} has no post and no page of {imported.system}")
     return imported

@@ -6,6 +6,7 @@ from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo, available_timezones
 
 import yaml
 
@@ -13,7 +14,6 @@ from site_build.importers.html_to_markdown import convert, show_plain
 from site_build.importers.imported import (
     Imported,
     Text,
-    UnreadableJournal,
     read_members,
     read_text,
     walk,
@@ -25,7 +25,6 @@ _STRINGS: Final = re.compile(
     r'(?:"(?:text|html|markdown|code)":|\[0,\[[^]]*\],\d+,)("(?:[^"\\]|\\.)*")'
 )
 """The texts in a document of Ghost's editors, Lexical and Mobiledoc."""
-_ARCHIVES: Final = {"/rss/": "feed:", "/feed/": "feed:", "/page/2/": "posts:"}
 _DRAFTS: Final = {
     "members": "it was for members alone",
     "paid": "it was for paying members alone",
@@ -41,72 +40,151 @@ _Row = dict[str, Any]
 def read_ghost(root: Path) -> Imported:
     """Read an export, or the one of a folder, with what is beside it.
 
-    That is the folder `content` with the pictures, the redirects, and a list of members (CSV).
-    Raises UnreadableJournal.
+    That is the folder `content` with the pictures, redirects, routes, and a list of members (CSV).
+    Raises what FAULTS names for one that is broken.
     """
     folder = root if root.is_dir() else root.parent
     path = next((e for e in sorted(root.glob("*.json")) if e.name != "redirects.json"), root)
-    try:
-        document = json.loads(read_text(path))
-        tables = defaultdict(list, document.get("data") or document["db"][0]["data"])
-        settings = defaultdict(str, {row["key"]: row["value"] for row in tables["settings"]})
-        menu = json.loads(settings["navigation"] or "[]")
-        linked, posts = _link(tables), [*tables.pop("posts")]
-        noted = {row["post_id"]: row for row in tables["posts_meta"]}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise UnreadableJournal(
-            f"{path.name} is no export of Ghost, or it is cut ({error!r}); export it again"
-        ) from None
-    journal = Imported(
-        "Ghost",
-        title=settings["title"] or "",
-        description=settings["description"] or "",
-        lang=settings["locale"] or settings["lang"] or settings["default_locale"] or "",
-        timezone=settings["timezone"] or settings["active_timezone"] or "",
-        menu=[(each["label"], each["url"]) for each in menu],
-        redirects=dict(_ARCHIVES),
-        files={
-            f"content/{name}": each
-            for name, each in walk(folder / "content")
-            if re.match("images/(?!size/)|files/|media/", name)
-        },
-        members=[
-            row
-            for each in sorted(folder.glob("*members*.csv"))
-            for row in read_members(read_text(each))
-        ],
-    )
-    for each in posts:
-        try:
-            row = defaultdict(str, {key: value for key, value in each.items() if value})
-            row |= noted.get(row["id"], {})
-            _read_post(f"{path.name}/{row['slug']}", row, linked, journal)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            journal.find(
-                path.name,
-                0,
-                f"a text cannot be read ({error!r}): {str(each)[:80]}",
-                "copy it by hand",
-                "left out",
-            )
-    for each in sorted(folder.glob("redirects.*")):
-        _read_redirects(each, journal)
-    if (folder / "routes.yaml").exists():
-        journal.find(
-            "routes.yaml",
-            0,
-            "addresses that it gives to texts and lists are not read",
-            "add them to `content/redirects.txt`",
+    document = json.loads(read_text(path))
+    reader = _Reader(path.name, folder, document.get("data") or document["db"][0]["data"])
+    for each in reader.posts:
+        with reader.journal.going_on(path.name, str(each)[:80]):
+            row = {**reader.noted.get(each["id"], {}), **each}
+            reader.read(defaultdict(str, {key: value for key, value in row.items() if value}))
+    return reader.journal
+
+
+class _Reader:
+    """Reads the tables of an export into a journal."""
+
+    def __init__(self, name: str, folder: Path, data: _Row) -> None:
+        tables = defaultdict[str, list[_Row]](list, data)
+        settings = defaultdict(str, {row["key"]: row["value"] or "" for row in tables["settings"]})
+        self.name, self.posts = name, [*tables["posts"]]
+        self.noted = {row["post_id"]: row for row in tables["posts_meta"]}
+        self.linked = _link(tables)
+        self.journal = Imported(
+            "Ghost",
+            title=settings["title"],
+            description=settings["description"],
+            author=tables["users"][0]["name"] if len(tables["users"]) == 1 else "",
+            lang=settings["locale"] or settings["lang"] or settings["default_locale"],
+            timezone=settings["timezone"] or settings["active_timezone"],
+            menu=[(e["label"], e["url"]) for e in json.loads(settings["navigation"] or "[]")],
+            redirects={"/rss/": "feed:", "/feed/": "feed:"}
+            | {f"/page/{number}/": "posts:" for number in range(2, 3 + len(self.posts) // 5)},
+            files={
+                f"content/{name}": each
+                for name, each in walk(folder / "content")
+                if re.match("images/(?!size/)|files/|media/", name)
+            },
+            members=[
+                row
+                for each in sorted(folder.glob("*members*.csv"))
+                for row in read_members(read_text(each))
+            ],
         )
-    return journal
+        self.zone = ZoneInfo(next(iter(available_timezones() & {self.journal.timezone}), "UTC"))
+        self.forms = {"": settings["permalinks"] or "/{slug}/"}
+        """The forms of addresses by the tags that give them, and of those of all other posts."""
+        self.lists = {"tag": "/tag/{slug}/", "author": "/author/{slug}/"}
+        for each in sorted([*folder.glob("redirects.*"), *folder.glob("routes.yaml")]):
+            with self.journal.going_on(each.name, each.name):
+                read = self.read_routes if each.stem == "routes" else self.read_redirects
+                read(each.name, yaml.safe_load(read_text(each)))  # it reads JSON too
+
+    def read(self, row: _Row) -> None:
+        """Read a post or a page."""
+        source, linked = f"{self.name}/{row['slug']}", self.linked[row["id"]]
+        html = row["html"] or "".join(
+            f"<p>{json.loads(text)}</p>"
+            for text in _STRINGS.findall(row["lexical"] or row["mobiledoc"])
+        )
+        reason = _DRAFTS.get(row["visibility"]) or _DRAFTS.get(
+            "sent" if row["email_only"] else row["status"]
+        )
+        is_public = row["status"] == "published" and not reason
+        is_page = row["type"] == "page" or bool(row["page"])
+        told = row["published_at"] or row["updated_at"]
+        date = datetime.fromisoformat(f"{told[:19]}+00:00").astimezone(self.zone) if told else None
+        tags, authors = ([e for e in linked if e["is_tag"] == is_tag] for is_tag in (True, False))
+        values = {
+            "slug": row["slug"],
+            "id": row["id"],
+            "primary_tag": next((e["slug"] for e in tags), "all"),
+            **dict.fromkeys(("primary_author", "author"), next((e["slug"] for e in authors), "")),
+            **({"year": f"{date:%Y}", "month": f"{date:%m}", "day": f"{date:%d}"} if date else {}),
+        }
+        forms = [self.forms[tag] for tag in (*(e["slug"] for e in tags), "") if tag in self.forms]
+        html, image = (_RESIZED.sub("", _HOST.sub("", e)) for e in (html, row["feature_image"]))
+        self.journal.texts.append(
+            Text(
+                source,
+                convert(html),
+                row["title"],
+                _fill("/{slug}/" if is_page else forms[0], values) if is_public else "",
+                kind="page" if is_page else "post",
+                status="published" if is_public else "draft",
+                date=date,
+                slug=row["slug"],
+                tags=[each["name"] for each in tags if each["name"][:1] != "#"],
+                author=", ".join(each["name"] for each in authors),
+                description=row["custom_excerpt"] or row["meta_description"],
+                image=image,
+                image_alt=show_plain(row["feature_image_alt"] or row["feature_image_caption"]),
+            )
+        )
+        self.journal.note(
+            source,
+            {
+                f"is a draft here, for {reason}": reason,
+                "its formatting is lost, since the export has no HTML of it": html
+                and not row["html"],
+                f"it first stood at {row['canonical_url']}": row["canonical_url"],
+                "code that it added to its page is left out": (
+                    row["codeinjection_head"] or row["codeinjection_foot"]
+                ),
+            },
+        )
+        for each in (each for each in linked if is_public and each["name"][:1] != "#"):
+            old = _fill(self.lists["tag" if each["is_tag"] else "author"], each)
+            kind, name = ("tag:", each["name"]) if each["is_tag"] else ("posts:", "")
+            self.journal.redirects |= {old: f"{kind}{name}", f"{old}rss/": f"feed:{name}"}
+
+    def read_redirects(self, name: str, data: Any) -> None:
+        """Read the redirects of an owner; patterns that say more than an address are named."""
+        rows = data.values() if isinstance(data, dict) else [{e["from"]: e["to"]} for e in data]
+        for old, new in [pair for row in rows for pair in row.items()]:
+            plain = re.sub(r"^\^|/?\??\$?$", "", str(old).replace("\\/", "/"))
+            if re.search(r"[\\()\[\]*+?|^$]", plain):
+                fix = "write its addresses into `content/redirects.txt`"
+                self.journal.find(name, 0, f"the redirect of {old} is a pattern", fix)
+            else:
+                self.journal.redirects |= {plain: str(new), f"{plain}/": str(new)}
+
+    def read_routes(self, name: str, data: Any) -> None:
+        """Read the addresses that an owner gave to posts and lists; other pages are named."""
+        said = defaultdict(dict, {key: value for key, value in data.items() if value})
+        self.lists |= said["taxonomies"]
+        for old, each in said["collections"].items():
+            tags = re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "")
+            self.forms |= dict.fromkeys(tags or [""], each["permalink"])
+            self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
+        for old in said["routes"]:
+            what = f"{old} was a page of the theme, and is left out"
+            self.journal.find(name, 0, what, "write it anew")
 
 
 def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
     """Return the tags and the authors of each text by its number, in their order."""
     linked = defaultdict(list)
     rows = {row["id"]: row for name in ("tags", "users") for row in tables[name]}
+    # Until 2018 a post had one author, in a column of its own.
+    authors = tables["posts_authors"] or [
+        {"post_id": row["id"], "author_id": row.get("author_id")} for row in tables["posts"]
+    ]
     for tie in sorted(
-        [*tables["posts_tags"], *tables["posts_authors"]],
+        [*tables["posts_tags"], *authors],
         key=lambda tie: tie.get("sort_order") or 0,
     ):
         if found := rows.get(tie.get("tag_id") or tie.get("author_id")):
@@ -114,76 +192,6 @@ def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
     return linked
 
 
-def _read_post(source: str, row: _Row, linked: dict[str, list[_Row]], journal: Imported) -> None:
-    """Read a post or a page."""
-    html = row["html"] or "".join(
-        f"<p>{json.loads(text)}</p>"
-        for text in _STRINGS.findall(row["lexical"] or row["mobiledoc"])
-    )
-    reason = _DRAFTS.get(row["visibility"]) or _DRAFTS.get(
-        "sent" if row["email_only"] else row["status"]
-    )
-    is_public = row["status"] == "published" and not reason
-    lists = {
-        f"/{'tag' if each['is_tag'] else 'author'}/{each['slug']}/": each["name"]
-        for each in linked[row["id"]]
-        if not each["name"].startswith("#")
-    }
-    tags = [name for old, name in lists.items() if old.startswith("/tag/")]
-    html, image = (_RESIZED.sub("", _HOST.sub("", each)) for each in (html, row["feature_image"]))
-    journal.texts.append(
-        Text(
-            source,
-            convert(html),
-            row["title"],
-            f"/{row['slug']}/" if is_public else "",
-            kind="page" if row["type"] == "page" or row["page"] else "post",
-            status="published" if is_public else "draft",
-            date=datetime.fromisoformat(f"{row['published_at'][:19]}+00:00")
-            if row["published_at"]
-            else None,
-            slug=row["slug"],
-            tags=tags,
-            author=", ".join(name for old, name in lists.items() if old.startswith("/author/")),
-            description=row["custom_excerpt"] or row["meta_description"],
-            image=image,
-            image_alt=show_plain(row["feature_image_alt"] or row["feature_image_caption"]),
-        )
-    )
-    notes = {
-        f"is a draft here, for {reason}": reason,
-        "its formatting is lost, since the export has no HTML of it": html and not row["html"],
-        f"it first stood at {row['canonical_url']}": row["canonical_url"],
-    }
-    for what in (what for what, is_so in notes.items() if is_so):
-        journal.find(source, 0, what, "look at it in the new journal")
-    if is_public:
-        for old, name in lists.items():
-            is_tag = old.startswith("/tag/")
-            journal.redirects[old] = f"tag:{name}" if is_tag else "posts:"
-            journal.redirects[f"{old}rss/"] = f"feed:{name}" if is_tag else "feed:"
-
-
-def _read_redirects(path: Path, journal: Imported) -> None:
-    """Read the redirects of an owner; patterns that say more than an address are named."""
-    try:
-        data = yaml.safe_load(read_text(path))  # it reads JSON too
-        parts = (
-            data.values() if isinstance(data, dict) else [{row["from"]: row["to"]} for row in data]
-        )
-        pairs = [
-            (str(old), new) for part in parts for old, new in part.items() if isinstance(new, str)
-        ]
-    except (yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
-        pairs = [(f"(cannot be read: {error})", "")]
-    for old, new in pairs:
-        plain = re.sub(r"^\^|/?\??\$?$", "", old.replace("\\/", "/"))
-        if re.search(r"[\\()\[\]*+?|^$]", plain):
-            journal.find(
-                path.name,
-                0,
-                f"the redirect of {old} is a pattern",
-                "write its addresses into `content/redirects.txt`",
-            )
-        else:
-            journal.redirects |= {plain: new, f"{plain}/": new}
+def _fill(form: str, values: _Row) -> str:
+    """Return the address of a form such as `/{year}/{slug}/`, or `/:year/:slug/` in Ghost 1."""
+    return re.sub(r"\{(\w+)\}|:(\w+)", lambda name: str(values.get(name[1] or name[2], "")), form)

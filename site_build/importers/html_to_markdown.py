@@ -12,26 +12,27 @@ from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
 
 _DROPPED: Final = (
-    "head, script, style, template, noscript, svg, button, .linenos, .gutter, .footnotes hr,"
+    *("head", "script", "style", "template", "noscript", "svg", "button"),
+    *(".linenos", ".gutter", ".footnotes hr", ".wp-block-file__button"),
     # Ghost
-    ".kg-bookmark-description, .kg-bookmark-metadata, .kg-bookmark-thumbnail, .kg-signup-card,"
-    ".kg-video-overlay, .kg-video-player-container, .kg-audio-thumbnail, .kg-audio-player,"
+    *(".kg-bookmark-description", ".kg-bookmark-metadata", ".kg-bookmark-thumbnail"),
+    *(".kg-video-overlay", ".kg-video-player-container", ".kg-audio-thumbnail"),
+    *(".kg-audio-player", ".kg-signup-card", ".kg-file-card-metadata"),
     # Substack
-    ".subscription-widget-wrap, .subscription-widget-wrap-editor, .subscribe-widget,"
-    ".wp-block-file__button,"
-    ".image-link-expand, .button-wrapper:has(a[href*='%%'], a[href*='/subscribe?'])"
+    *(".subscription-widget-wrap", ".subscription-widget-wrap-editor", ".subscribe-widget"),
+    *(".image-link-expand", ".hide-text", ".captioned-button-wrap", ".file-embed-button.narrow"),
+    ".button-wrapper:has(a:is([href*='%%'], [href*='/subscribe?'], [href*='action=share']))",
+    ".button-wrapper:has(a[href$='/comments'])",
 )
 """What has no text of the author: code for browsers, players, and the numbers of lines of code."""
-_BLOCKS: Final = ("ul", "ol", "dl", "pre", "table", "blockquote", "h2")
-_UNWRAPPED: Final = (
-    ":is(b, strong) :is(b, strong), :is(i, em) :is(i, em), figcaption :is(i, em),"
-    ":is(td, th) > p:only-child,"
-    "figure.wp-block-gallery, .blocks-gallery-grid, .blocks-gallery-item,"
-    ".kg-gallery-container, .kg-gallery-image, .captioned-image-container, .image2-inset"
-)
-"""Emphasis within emphasis, as a caption is, and boxes around pictures."""
 _ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
 _RENAMED: Final = {
+    # Emphasis within emphasis, as a caption is, and boxes around pictures.
+    **dict.fromkeys((":is(b, strong) :is(b, strong)", ":is(i, em) :is(i, em)"), "span"),
+    **dict.fromkeys(("figcaption :is(i, em)", "table :is(td, th) > p:only-child"), "span"),
+    **dict.fromkeys((".wp-block-gallery", ".blocks-gallery-grid", ".blocks-gallery-item"), "span"),
+    **dict.fromkeys((".kg-gallery-container", ".kg-gallery-image"), "span"),
+    **dict.fromkeys((".captioned-image-container", ".image2-inset"), "span"),
     f"{_ONE_CELL} :is(tr, td, th)": "div",
     _ONE_CELL: "div",
     "table:not(:has(thead)):has(:is(tr:first-child > td)):not(table table)": "html-table",
@@ -40,10 +41,11 @@ _RENAMED: Final = {
     ),
     "table:has(dl, table, blockquote, h2, h3):not(table table)": "html-table",
     "kbd": "html-kbd",
-    "summary, .kg-toggle-heading": "html-summary",
+    **dict.fromkeys(("summary", ".kg-toggle-heading"), "html-summary"),
     ".kg-toggle-card": "details",
     ".kg-gallery-row": "p",
     ".kg-callout-card": "alert",
+    ".pullquote": "blockquote",
 }
 """Elements that markdownify would take for others: pipes show tables with heads and plain cells."""
 _AROUND: Final = {
@@ -68,8 +70,12 @@ _AROUND: Final = {
 _OF_TABLES: Final = frozenset(
     {"colspan", "rowspan", "scope", "href", "src", "alt", "title", "start"}
 )
-_PLAYED: Final = ":is(iframe, video, audio, embed, :is(video, audio) > source:first-of-type)[src]"
+_PLAYED: Final = (
+    *("iframe[src]", "video[src]", "audio[src]", "embed[src]"),
+    "source[src]:first-of-type:is(video > *, audio > *)",
+)
 """What becomes a link to what it plays or shows."""
+_INNER_LINK: Final = re.compile("^#")
 _NEW_LINES: Final = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}
 """What stands for a line break in the text of an element, where that is not one."""
 _SPECIAL: Final = re.compile(
@@ -83,13 +89,14 @@ _SPECIAL: Final = re.compile(
 _LANGUAGE: Final = re.compile(
     r"(?:^|\b(?:language|lang|highlight-source|highlight|brush:|sourceCode|hljs)[-\s]\s*)"
     r"(?!(?:hljs|language|lang|highlight|wp|brush|sourceCode|notranslate|plain\w*|text)\b|default)"
-    r"([a-z][\w+#]*)(?![-:])"
+    r"([a-z][\w+#]*+)(?![-:])"
 )
 _EMBEDDED: Final = {
     r"(?:https?:)?//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
         r"https://www.youtube.com/watch?v=\1"
     ),
     r"(?:https?:)?//player\.vimeo\.com/video/(\d+).*": r"https://vimeo.com/\1",
+    r"(https://open\.spotify\.com)/embed/(\w+/\w+).*": r"\1/\2",
     "^//": "https://",
 }
 """Addresses made for frames, and where people see the same."""
@@ -103,34 +110,43 @@ def convert(html: str, **options: Any) -> str:
     """
     html = re.sub(r"<!--.*?-->", "", html, flags=re.DOTALL)
     soup = BeautifulSoup(html, "html.parser", multi_valued_attributes=None)
-    for element in soup.select(_DROPPED):
+    for element in _select(soup, html, *_DROPPED):
         element.decompose()
     _take_footnotes(soup)
-    for element in soup.select(_UNWRAPPED):
-        element.unwrap()
     for selector, name in _RENAMED.items():
-        for element in soup.select(selector) if "<table" in html or "table" not in selector else ():
+        for element in _select(soup, html, selector):
             element.name = name
-    for element in soup.select(_PLAYED):
+    for element in _select(soup, html, *_PLAYED):
         link = write_target(element["src"])
+        name = link if element.name == "iframe" else link.rpartition("/")[2]
+        element.string = str(element.get("title") or name or link)
         element.name, element["href"] = "a", link
-        element.string = str(element.get("title") or link)
     converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
-    converter.linked = frozenset(str(link["href"]) for link in soup.select("a[href^='#']"))
+    converter.linked = frozenset(str(e["href"]) for e in soup.find_all("a", href=_INNER_LINK))
     return str(converter.convert_soup(soup)).strip() + "\n"
+
+
+def _select(soup: BeautifulSoup, html: str, *selectors: str) -> list[Tag]:
+    """Return elements; only selectors are tried that begin with a name that the text has."""
+    tried = [each for each in selectors if re.findall(r"[\w-]+", each)[0] in html]
+    return [*soup.select(",".join(tried))] if tried else []
 
 
 def _take_footnotes(soup: BeautifulSoup) -> None:
     """Mark the footnotes: a link to an element of the text in which another link leads back."""
-    by_id = {str(each.get("id") or each["name"]): each for each in soup.select("[id], a[name]")}
-    for link in soup.select('a[href^="#"]'):
+    links = soup.find_all("a", href=_INNER_LINK)
+    by_id = {
+        str(each.get("id") or each["name"]): (
+            each.find_parent(["li", "p", "div"]) if each.name == "a" else each
+        )
+        for each in (soup.select("[id], a[name]") if links else ())
+    }
+    for link in links:
         mark = link.parent if link.parent and link.parent.name == "sup" else link
         names = [
             f"#{each[key]}" for each in (link, mark) for key in ("id", "name") if key in each.attrs
         ]
         note = by_id.get(str(link["href"])[1:])
-        if note and note.name == "a":
-            note = note.find_parent(["li", "p", "div"])
         if note and (ways_back := note.find_all("a", href=names)) and names:
             for back in ways_back:
                 (back.find_parent("sup") or back.find_parent(class_="label") or back).extract()
@@ -195,9 +211,14 @@ class _Converter(MarkdownConverter):
         )
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        """Return a link; one that leads nowhere or runs a script is its text."""
+        """Return a link; one that leads nowhere, as to a window of Ghost's, is its text."""
         target, inner = write_target(el.get("href")), re.sub(r"\s*\n\s*", " ", text.strip())
-        if not target or not inner or "_noformat" in parent_tags or "javascript:" in target:
+        if (
+            not target
+            or not inner
+            or "_noformat" in parent_tags
+            or re.match("(?i)javascript:|#/", target)
+        ):
             return text
         is_bare = re.match("https?:", target) and el.get_text().strip() == target
         link = f"<{target}>" if is_bare else f"[{inner}]({target})"
@@ -211,7 +232,11 @@ class _Converter(MarkdownConverter):
 
     def convert_figure(self, el: Tag, text: str, **_: object) -> str:
         """Return a figure; a picture and its caption are one paragraph."""
-        parts = "\n\n" if el.find(["figure", "html-table", *_BLOCKS]) else "\n"
+        parts = (
+            "\n\n"
+            if el.select("figure, html-table, ul, ol, dl, pre, table, blockquote, h2")
+            else "\n"
+        )
         return "\n\n" + re.sub(r" *\n\s*\n", parts, text.strip()) + "\n\n"
 
     def convert_pre(self, el: Tag, text: str, **_: object) -> str:
@@ -225,6 +250,11 @@ class _Converter(MarkdownConverter):
         code = text.replace("\xa0", " ").strip("\n").rstrip()
         fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", code)), 3)
         return f"\n\n{fence}{language[1] if language else ''}\n{code}\n{fence}\n\n"
+
+    def convert_input(self, el: Tag, _text: str, parent_tags: set[str]) -> str:
+        """Return the box of a task."""
+        box = f"[{'x' if 'checked' in el.attrs else ' '}] "
+        return box if el.get("type") == "checkbox" and "li" in parent_tags else ""
 
     def convert_br(self, _el: Tag, text: str, parent_tags: set[str]) -> str:
         """Return a line break; a second one right behind it begins a paragraph."""
@@ -246,7 +276,8 @@ class _Converter(MarkdownConverter):
         """Keep a table as HTML, without its looks and without the blank lines that would end it."""
         for each in el.select("*"):
             each.attrs = {key: each.attrs[key] for key in _OF_TABLES & each.attrs.keys()}
-        return "\n\n<table>" + re.sub(r"\s*\n\s*", "\n", el.decode_contents()) + "</table>\n\n"
+        html = re.sub("</?span>", "", el.decode_contents())
+        return "\n\n<table>" + re.sub(r"\s*\n\s*", "\n", html) + "</table>\n\n"
 
     def convert_html_summary(self, el: Tag, _text: str, **_: object) -> str:
         """Return what is seen of a closed `<details>`: no Markdown is read in it."""

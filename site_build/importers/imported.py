@@ -4,19 +4,29 @@ An importer is a function `read_NAME(root: Path) -> Imported`: it opens files be
 nothing of it, reaches no network and writes nothing. `writer.py` makes the journal of the result.
 """
 
+import codecs
 import csv
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
+
+import yaml
 
 from site_build.errors import BuildError
 
 SOURCE = "source:"
 """Begins a link to a text or a file of the old journal by its path below the root."""
+FAULTS: Final = (
+    *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
+    *(zipfile.BadZipFile, zlib.error, csv.Error, yaml.YAMLError, SyntaxError),
+)
+"""What a broken archive, table or text raises; a tree that is too deep is a RuntimeError."""
 
 
 class UnreadableJournal(BuildError):  # noqa: N818 - it is named for what it is about
@@ -120,6 +130,21 @@ class Imported:
         """Note a finding."""
         self.findings.append(Finding(source, line, what, fix, kind))
 
+    def note(self, source: str, notes: Mapping[str, object]) -> None:
+        """Note those of some findings about a text whose value is true."""
+        fix = "look at it in the new journal"
+        self.findings += [Finding(source, 0, what, fix) for what, holds in notes.items() if holds]
+
+    @contextmanager
+    def going_on(self, source: str, name: str) -> Iterator[None]:
+        """Note a text that cannot be read as left out, and go on to the next."""
+        try:
+            yield
+        except FAULTS as error:
+            self.find(
+                source, 0, f"{name!r} cannot be read ({error!r})", "copy it by hand", "left out"
+            )
+
 
 def walk(root: Path) -> Iterator[tuple[str, Path]]:
     """Yield regular files below a folder with their path there, sorted.
@@ -128,29 +153,40 @@ def walk(root: Path) -> Iterator[tuple[str, Path]]:
     """
     top = root.resolve()
     for path in sorted(top.rglob("*")):
-        parts = path.relative_to(top).parts
-        if any(part.startswith(".") or part == "node_modules" for part in parts):
-            continue
-        if path.is_file() and path.resolve().is_relative_to(top):
-            yield path.relative_to(top).as_posix(), path
+        name = path.relative_to(top)
+        is_left = any(part.startswith(".") or part == "node_modules" for part in name.parts)
+        if not is_left and path.is_file() and path.resolve().is_relative_to(top):
+            yield name.as_posix(), path
+
+
+def _read_windows(fault: Any) -> tuple[str, int]:
+    """Return what bytes that are no UTF-8 mean in Windows-1252."""
+    return fault.object[fault.start : fault.end].decode("cp1252", "replace"), fault.end
+
+
+codecs.register_error("windows", _read_windows)
 
 
 def read_text(path: Path | zipfile.Path) -> str:
-    """Return a file's text in UTF-8, or in Windows-1252 where it is not; no byte order mark."""
+    """Return a file's text in UTF-8, with what is none read as Windows-1252; no byte order mark."""
     data = path.read_bytes()
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace").replace("\r\n", "\n")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("cp1252", "replace")
+    is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    text = data.decode("utf-16", "replace") if is_wide else data.decode("utf-8-sig", "windows")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_members(text: str) -> list[dict[str, str]]:
-    """Return the subscribers of a table (CSV) that another system exports."""
+    """Return the subscribers of a table (CSV); `note` says who wants no mail."""
     return [
-        {key: row.get(key) or "" for key in ("email", "name", "created_at", "note")}
+        {
+            "email": row["email"],
+            "name": row.get("name") or "",
+            "created_at": row.get("created_at") or "",
+            # Ghost asks who wants mail, and Substack who does not.
+            "note": "wants no mail. "
+            * (row.get("subscribed_to_emails") == "false" or row.get("email_disabled") == "true")
+            + (row.get("note") or ""),
+        }
         for row in csv.DictReader(io.StringIO(text))
         if row.get("email")
     ]

@@ -3,14 +3,13 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
-from functools import partial
+from collections.abc import Mapping
+from datetime import datetime
 from html import escape, unescape
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
-from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
+from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 
 from site_build.importers.html_to_markdown import convert, show_plain
 from site_build.importers.imported import Imported, Text, UnreadableJournal, walk
@@ -28,21 +27,6 @@ _STATES: Final = {
     "future": "it was scheduled",
 }
 """The states of texts, and why one is a draft here that was none."""
-_ARCHIVES: Final = {
-    "/feed/": "feed:",
-    "/feed/atom/": "feed:",
-    "/feed/rss/": "feed:",
-    "/?feed=rss2": "feed:",
-    "/comments/feed/": "feed:",
-    "/page/2/": "posts:",
-    "/category/uncategorized/": "posts:",
-}
-_DATES: Final = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m")
-"""Addresses of lists, below the old journal's path."""
-_NAMESPACE: Final = b"wordpress.org/export/"
-_CONTROL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML does not allow, among them bytes that are no UTF-8."""
-_UPLOADS: Final = re.compile(r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/")
 _SMALLER: Final = re.compile(r"-\d+x\d+(?=\.\w+$)")
 _PICTURE: Final = re.compile(
     r"(https?://[^\s\"'<>()\[\]]+?\.(?:jpe?g|png|gif|webp))(?:\?[^\s\"'<>()\[\]]*)?(?=[\s\"'<\]])",
@@ -52,10 +36,10 @@ _CODE: Final = re.compile(
     r"\[(?P<name>(?:source)?code|php|csharp|java(?:script)?|jscript|js|python|ruby|bash|shell|sql"
     r"|xml|html|css|cpp|c|vb|perl|scala|plain)\b"
     r"(?:[^\]]{0,999}?lang(?:uage)?=[\"']?(?P<lang>[\w+#]+))?"
-    r"[^\]]{0,999}\](?P<code>.*?)\[/(?P=name)\]",
-    re.DOTALL | re.IGNORECASE,
+    # Up to the next beginning: many without an end take no time.
+    r"[^\]]{0,999}\](?P<code>(?:[^\[]|\[(?!(?P=name)\b))*?)\[/(?P=name)\]",
+    re.IGNORECASE,
 )
-_BLOCK_CODE: Final = re.compile(r"<!-- wp:\S+ \{[^>]*\"language\":\"(\w+)\"[^>]*-->\s*<pre")
 _LINK: Final = r'<p><a href="\1">\1</a></p>'
 _SHORTCODES: Final = {
     r"\[(?:wp_)?caption\b(?:[^\]]{0,999}\scaption=\"([^\"]*)\")?[^\]]{0,999}\]"
@@ -66,6 +50,10 @@ _SHORTCODES: Final = {
     r"[^\]]{0,999}?(https?://[^\s\]\"'|]+?)(?=&(?:amp;)?[wh]=|[\s\]\"'|])[^\]]{0,999}\]"
     r"(?:\s*\[/\w+\])?": _LINK,
     r"(?m)^[ \t]*(https?://[^\s<>]+)[ \t]*$": _LINK,
+    r"\[vimeo\s+(\d+)[^\]]{0,999}\]": r'<p><a href="https://vimeo.com/\1">vimeo \1</a></p>',
+    # A picture of a page builder's; what is left is unknown.
+    r"\[\w+\s[^\]]{0,999}?\b(?:src|image)=[\"'](https?://[^\s\"'\]]+"
+    r"\.(?:jpe?g|png|gif|webp))[\"']": r'<p><img src="\1"></p>\g<0>',
     r"\[latex[^\]]{0,999}\](.+?)\[/latex\]": r"\\(\1\\)",
 }
 """What stands for shortcodes, and for an address that has a line to itself.
@@ -73,14 +61,22 @@ _SHORTCODES: Final = {
 Their lengths are bounded, so that one without its end takes no time.
 """
 _UNKNOWN: Final = re.compile(
-    r"(?<!\[)\[(?:/([a-z][\w-]*)|([a-z][\w-]*)(?:\s+[\w-]+=[^\]]{0,999}|\s*/))\]", re.IGNORECASE
+    r"(?<!\[)\[(?:/|(?=[a-z][\w-]*(?:\s+(?:[\w-]+=|https?:|\d+\])|\s*/\])"
+    r"|(?:[a-z]+_\w+|toc|sitemap|archives|blog-stats|googlemaps|portfolio"
+    r"|[a-z]+-(?:feed|form|gallery|list|map|posts|slider))\]))"
+    r"([a-z][\w-]*)[^\]]{0,999}\]",
+    re.IGNORECASE,
 )
-"""A shortcode: it ends somewhere, has a value or is closed at once; `[sic]` is none."""
-_DYNAMIC: Final = re.compile(r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->")
+"""A shortcode: it ends somewhere, has a value, is closed at once, or has a name of its kind.
+
+`[sic]` is none.
+"""
 _BLOCK: Final = (
     r"(?:address|article|aside|blockquote|details|div|dl|dt|dd|figure|figcaption|form|h[1-6]|hr|li"
     r"|ol|p|pre|section|summary|caption|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
 )
+_INNER: Final = r"^(wp_|nav_|acf|shop_|custom|oembed|elementor|attachment|revision)|\?"
+"""Kinds of items, and addresses, of what never had a page."""
 _NOTHING: Final[Mapping[str, str]] = defaultdict(str)
 
 
@@ -97,29 +93,12 @@ class _Export(TreeBuilder):
 
 
 def _parse(path: Path) -> Element:
-    """Return the channel of an export."""
+    """Return the channel of an export, without characters that XML does not allow."""
     parser = XMLParser(target=_Export())  # noqa: S314 - it refuses document types
-    try:
-        with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
-            while piece := file.read(1 << 20):
-                # A byte that is no UTF-8 comes from an older database, in Windows' encoding.
-                parser.feed(
-                    _CONTROL.sub(
-                        lambda found: (
-                            bytes([ord(found[0]) & 0xFF]).decode("cp1252", "replace")
-                            if found[0] > "\ud800"
-                            else ""
-                        ),
-                        piece,
-                    )
-                )
-        channel: Element
-        [channel] = parser.close().findall("channel[base_site_url]")
-    except (OSError, ParseError, ValueError) as error:
-        raise UnreadableJournal(
-            f"{path.name} is no export of WordPress, or it is cut ({error}); export it again"
-        ) from None
-    return channel
+    with path.open(encoding="utf-8-sig", errors="windows") as file:
+        while piece := file.read(1 << 20):
+            parser.feed(re.sub("[^\t\n\r\x20-\ufffd\U00010000-\U0010ffff]", "", piece))
+    return parser.close().findall("channel[base_site_url]")[0]
 
 
 def _flat(element: Element) -> dict[str, str]:
@@ -129,16 +108,7 @@ def _flat(element: Element) -> dict[str, str]:
 
 def _address(link: str) -> str:
     """Return the path and the query of a link, percent-decoded."""
-    return unquote(re.sub(r"^https?://[^/?]*|#.*", "", link.strip())) or "/"
-
-
-def _date(row: dict[str, str]) -> datetime | None:
-    """Return the date of a text in the zone that its journal had on that day; drafts lack it."""
-    local, world = (
-        datetime.fromisoformat(row[key]) if row[key] > "0001" else None
-        for key in ("post_date", "post_date_gmt")
-    )
-    return local and local.replace(tzinfo=timezone(local - (world or local)))
+    return unquote(re.sub(r"^https?://[^/?]*|#.*|/(?=/)", "", link.strip())) or "/"
 
 
 def _paragraphs(html: str) -> str:
@@ -152,81 +122,122 @@ def _paragraphs(html: str) -> str:
     )
 
 
-def _read_body(content: str, gallery: Callable[[re.Match[str]], str]) -> tuple[str, set[str]]:
-    """Return the HTML of a text, and the names of what is not known and was taken out of it."""
-    unknown = set(_DYNAMIC.findall(content))
-    html = _CODE.sub(
-        lambda code: (
-            f'<pre lang="{code["lang"] or code["name"]}">{escape(unescape(code["code"]))}</pre>'
-        ),
-        _BLOCK_CODE.sub(r'<pre lang="\1"', content),
-    )
-    pieces = re.split(r"(<pre\b.*?</pre>)", html, flags=re.DOTALL)
-    for index in range(0, len(pieces), 2):
-        piece = re.sub(r"(?<!\[)\[gallery\b([^\]]{0,999})\]", gallery, pieces[index])
-        for pattern, replacement in _SHORTCODES.items():
-            piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
-        names = {found[1] or found[2] for found in _UNKNOWN.finditer(piece)}
-        unknown |= names
-        # One name at least, so that there is none too many: `[[name]]` is one that is escaped.
-        either = "|".join({"gallery", *names})
-        piece = re.sub(rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]", "", piece)
-        piece = re.sub(r"\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece)
-        pieces[index] = piece if "<!-- wp:" in content else _paragraphs(piece)
-    return "".join(pieces), unknown
-
-
 class _Reader:
     """Reads the items of exports into a journal."""
 
     def __init__(self, folder: Path, channels: list[Element]) -> None:
         first = _flat(channels[0])
+        rows = [_flat(each) for channel in channels for each in channel]
         home = urlsplit(first["base_blog_url"] or first["base_site_url"])
         self.base = unquote(home.path.rstrip("/"))
-        self.local = {
+        uploads = {
             name: path
             for place in ("wp-content/uploads", "uploads")
             for name, path in walk(folder / place)
         }
+        self.authors = {
+            row["author_login"]: row["author_display_name"] for row in rows if row["author_login"]
+        }
+        self.categories = {row["category_nicename"]: row for row in rows}
+        self.blocks = {r["post_id"]: r["encoded"] for r in rows if r["post_type"] == "wp_block"}
+        self.attachments = {row["post_id"]: row for row in rows if row["attachment_url"]}
+        self.alts = {
+            item.findtext("post_id"): meta.findtext("meta_value") or ""
+            for channel in channels
+            for item in channel.iter("item")
+            for meta in item.iter("postmeta")
+            if meta.findtext("meta_key") == "_wp_attachment_image_alt"
+        }
+        self.pictures = {
+            **{row["attachment_url"]: row["attachment_url"] for row in self.attachments.values()},
+            **{name: f"{self.base}/wp-content/uploads/{name}" for name in uploads},
+        }
+        """Addresses of whole pictures, by old address and by name in the folder of uploads."""
         self.journal = Imported(
             "WordPress",
             title=show_plain(first["title"]),
             description=show_plain(first["description"]),
+            author=next(iter(self.authors.values())) if len(self.authors) == 1 else "",
             lang=first["language"],
             origin=f"{home.scheme}://{home.netloc}",
-            redirects={self.base + old: new for old, new in _ARCHIVES.items()},
+            redirects={
+                **{f"{self.base}{feed}feed/": "feed:" for feed in ("/", "/comments/")},
+                **{f"{self.base}/feed/{form}/": "feed:" for form in ("atom", "rss", "rss2")},
+                f"{self.base}/?feed=rss2": "feed:",
+                f"{self.base}/category/uncategorized/": "posts:",
+            },
             files={
-                f"{self.base}/wp-content/uploads/{name}"[1:]: path
-                for name, path in self.local.items()
-                if (whole := _SMALLER.sub("", name)) == name or whole not in self.local
+                self.pictures[name][1:]: path
+                for name, path in uploads.items()
+                if (whole := _SMALLER.sub("", name)) == name or whole not in uploads
             },
         )
-        rows = [_flat(each) for channel in channels for each in channel]
-        self.authors = {row["author_login"]: row["author_display_name"] for row in rows}
-        self.categories = {row["category_nicename"]: row for row in rows}
-        self.attachments = {row["post_id"]: row for row in rows if row["attachment_url"]}
-        self.published: dict[str, str] = {}
-        """Sources of published texts by their numbers."""
-        self.pictures = {row["attachment_url"] for row in self.attachments.values()}
+        if any(row["post_date"] != row["post_date_gmt"] > "0001" for row in rows):
+            what = "the export does not say its time zone; dates are as they were shown"
+            self.journal.find("", 0, what, "set `TIMEZONE` in pelicanconf.py")
 
     def find_picture(self, found: re.Match[str]) -> str:
         """Return the address of a whole picture, below this journal where its file is there."""
-        for url in (_SMALLER.sub("", found[1]), found[1]):
-            name = unquote(_UPLOADS.split(url)[-1])
-            if name in self.local or url in self.pictures:
-                return f"{self.base}/wp-content/uploads/{name}" if name in self.local else url
-        return found[0]
+        places = r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/"
+        urls = (_SMALLER.sub("", found[1]), found[1])
+        names = (name for url in urls for name in (unquote(re.split(places, url)[-1]), url))
+        return next(filter(None, map(self.pictures.get, names)), found[0])
 
     def show_gallery(self, found: re.Match[str], post: str) -> str:
         """Return the pictures of a gallery, three in a row: those named, or all of the post."""
-        ids = re.search(r"(?:ids|include)=[\"']?([\d,\s]+)", found[1])
-        all_of_post = [key for key, row in self.attachments.items() if row["post_parent"] == post]
+        ids = re.findall(r"\d+", "".join(re.findall(r"(?:ids|include)=([\"'\d,\s]+)", found[1])))
+        ids = ids or [key for key, row in self.attachments.items() if row["post_parent"] == post]
         pictures = [
-            f'<img src="{escape(row["attachment_url"])}" title="{escape(row["excerpt"])}">'
-            for row in map(self.attachments.get, re.findall(r"\d+", ids[1]) if ids else all_of_post)
+            f'<img src="{escape(row["attachment_url"])}" title="{escape(row["excerpt"])}"'
+            f' alt="{escape(self.alts.get(row["post_id"], ""))}">'
+            for row in map(self.attachments.get, ids)
             if row and _PICTURE.match(row["attachment_url"] + " ")
         ]
         return "".join(f"<p>{''.join(pictures[n : n + 3])}</p>" for n in range(0, len(pictures), 3))
+
+    def read_body(self, content: str, post: str) -> tuple[str, set[str]]:
+        """Return the HTML of a text, and the names of what is not known and was taken out of it."""
+        content = re.sub(
+            r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->",
+            lambda block: self.blocks.get(block[1], block[0]),
+            content,
+        )
+        unknown = set(
+            re.findall(
+                r"<!-- wp:(?!more|spacer|separator|nextpage|footnotes)(\S+)[^>]*/-->", content
+            )
+        )
+        html = _CODE.sub(
+            lambda code: (
+                f'<pre lang="{code["lang"] or code["name"]}">{escape(unescape(code["code"]))}</pre>'
+            ),
+            re.sub(
+                r"<!-- wp:\S+ \{[^>]*\"language\":\"(\w+)\"[^>]*-->\s*<pre",
+                r'<pre lang="\1"',
+                content,
+            ),
+        )
+        html = re.sub(
+            r"<pre class=\"wp-block-verse[^>]*>(.*?)</pre>",
+            lambda verse: f"<p>{verse[1].replace(chr(10), '<br>')}</p>",
+            html,
+            flags=re.DOTALL,
+        )
+        pieces = re.split(r"(<pre\b.*?</pre>)", html, flags=re.DOTALL)
+        gallery = r"(?<!\[)\[gallery\b([^\]]{0,999})\]"
+        for index in range(0, len(pieces), 2):
+            piece = re.sub(gallery, lambda found: self.show_gallery(found, post), pieces[index])
+            for pattern, replacement in _SHORTCODES.items():
+                piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
+            names = {*_UNKNOWN.findall(piece)}
+            unknown |= names
+            # One name at least, so that there is none too many: `[[name]]` is one that is escaped.
+            either = "|".join({"gallery", *names})
+            piece = re.sub(
+                rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]|\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece
+            )
+            pieces[index] = piece if "<!-- wp:" in content else _paragraphs(piece)
+        return "".join(pieces), unknown
 
     def read(self, source: str, item: Element) -> None:
         """Read a text with its comments."""
@@ -235,8 +246,9 @@ class _Reader:
             (each.findtext("meta_key"), each.findtext("meta_value") or "")
             for each in item.iter("postmeta")
         ]
-        noted = defaultdict(str, meta)
-        html, dropped = _read_body(row["encoded"], partial(self.show_gallery, post=row["post_id"]))
+        noted, former = defaultdict(str, meta), [old for key, old in meta if key == "_wp_old_slug"]
+        is_page = row["post_type"] == "page"
+        html, dropped = self.read_body(row["encoded"], row["post_id"])
         html += "".join(
             f'<p id="{note["id"]}">{note["content"]} <a href="#{note["id"]}-link">^</a></p>'
             for note in json.loads(noted["footnotes"] or "[]")
@@ -256,9 +268,9 @@ class _Reader:
             convert(_PICTURE.sub(self.find_picture, html)),
             show_plain(row["title"]) or unquote(row["post_name"]) or f"Untitled {row['post_id']}",
             address,
-            kind="page" if row["post_type"] == "page" else "post",
+            kind="page" if is_page else "post",
             status="published" if is_public else "draft",
-            date=_date(row),
+            date=datetime.fromisoformat(row["post_date"]) if row["post_date"] > "0001" else None,
             slug=unquote(row["post_name"]),
             tags=list(dict.fromkeys(label for *_, label in terms)),
             category=next((label for kind, _, label in terms if kind == "category"), ""),
@@ -267,20 +279,22 @@ class _Reader:
                 row["excerpt"] or noted["_yoast_wpseo_metadesc"] or noted["rank_math_description"]
             ),
             image=_PICTURE.sub(self.find_picture, f"{image['attachment_url']} ").strip(),
-            image_alt=show_plain(image["excerpt"]),
+            image_alt=show_plain(self.alts.get(image["post_id"]) or image["excerpt"]),
             aliases=[
-                _address(urljoin(row["link"], f"../{old}/"))
-                for key, old in meta
-                if key == "_wp_old_slug" and "?" not in address
-            ],
+                *(_address(urljoin(row["link"], f"../{old}/")) for old in former),
+                f"{self.base}/?{'page_id' if is_page else 'p'}={row['post_id']}",
+            ]
+            if is_public and "?" not in address
+            else [],
         )
         self.journal.texts.append(text)
-        for what, is_so in {
-            f"is a draft here, for {reason}": reason,
-            f"holds what is not known here: {', '.join(sorted(dropped))}": dropped,
-        }.items():
-            if is_so:
-                self.journal.find(source, 0, what, "look at it in the new journal")
+        self.journal.note(
+            source,
+            {
+                f"is a draft here, for {reason}": reason,
+                f"holds what is not known here: {', '.join(sorted(dropped))}": dropped,
+            },
+        )
         self.journal.comments += [
             {
                 "post": text.address or source,
@@ -295,61 +309,61 @@ class _Reader:
             if each["comment_approved"] in {"0", "1"}
         ]
         if is_public:
-            self.published[row["post_id"]] = source
-            short = f"{self.base}/?{'page_id' if text.kind == 'page' else 'p'}={row['post_id']}"
-            text.aliases += [short] if "?" not in address else []
             self.redirect_lists(text, terms, row["creator"])
 
     def redirect_lists(self, text: Text, terms: list[tuple[str, str, str]], author: str) -> None:
         """Lead the old lists in which a text stood to those of this journal."""
-        lists = {f"/author/{author.lower()}/": "posts:"}
-        lists |= {text.date.strftime(form): "archive:" for form in _DATES if text.date}
+        forms = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m")
+        lists = {
+            f"/author/{re.sub('[ .]+', '-', author.lower()).replace('@', '')}/": "posts:",
+            **{f"{text.date:{form}}": "archive:" for form in forms if text.date},
+            f"/{text.address.removeprefix(self.base).partition('?')[0]}/feed/": "feed:",
+        }
         for kind, slug, label in terms:
-            row = self.categories.get(slug, _NOTHING)
-            query = f"?cat={row['term_id']}" if row is not _NOTHING else f"?tag={slug}"
-            for old in (f"{kind}/{row['category_parent']}/{slug}/", f"{kind}/{slug}/", query):
-                lists[unquote(f"/{old}")] = f"tag:{label}"
-            lists[unquote(f"/{kind}/{slug}/feed/")] = f"feed:{label}"
-        self.journal.redirects |= {self.base + old: new for old, new in lists.items()}
+            number = self.categories.get(slug, _NOTHING)["term_id"] if kind == "category" else ""
+            lists[f"/?cat={number}" if number else f"/?tag={slug}"] = f"tag:{label}"
+            for path in (slug, self.find_path(slug)):
+                lists |= {
+                    f"/{kind}/{path}/": f"tag:{label}",
+                    f"/{kind}/{path}/feed/": f"feed:{label}",
+                }
+        self.journal.redirects |= {
+            self.base + re.sub("//+", "/", unquote(old)): new for old, new in lists.items()
+        }
+
+    def find_path(self, slug: str) -> str:
+        """Return the slugs of a category's parents and its own, as its address has them."""
+        parent = self.categories.get(slug, _NOTHING)["category_parent"]
+        return f"{self.find_path(parent)}/{slug}" if parent else slug
 
 
 def read_wordpress(root: Path) -> Imported:
     """Read an export, or all exports of a folder, with the folder `uploads` beside them.
 
-    Raises UnreadableJournal.
+    Raises what FAULTS names for one that is broken.
     """
-    exports = [
-        each for each in sorted(root.glob("*.xml")) if _NAMESPACE in each.read_bytes()[:5000]
-    ]
-    paths = exports if root.is_dir() else [root]
-    channels = [_parse(path) for path in paths]
-    if not any(channel.find("item") is not None for channel in channels):
-        raise UnreadableJournal("no export of WordPress with posts is there; it is a file *.xml")
-    reader = _Reader(root if root.is_dir() else root.parent, channels)
+    paths = [root] if root.is_file() else sorted(root.glob("*.xml"))
+    exports = {e.name: _parse(e) for e in paths if b"wordpress.org/export/" in e.read_bytes()}
+    reader = _Reader(root if root.is_dir() else root.parent, [*exports.values()])
     journal, others = reader.journal, Counter[str]()
-    for path, channel in zip(paths, channels, strict=True):
-        for item in channel.iter("item"):
-            kind, status = item.findtext("post_type"), item.findtext("status")
-            source = f"{path.name}/{item.findtext('post_id')}"
-            if kind not in {"post", "page"} or status not in _STATES:
-                others[f"{kind} ({status})"] += 1
-                continue
-            try:
+    for name, item in [(file, item) for file in exports for item in exports[file].iter("item")]:
+        row = _flat(item)
+        kind, source = row["post_type"], f"{name}/{row['post_id']}"
+        if kind in {"post", "page"} and row["status"] in _STATES:
+            with journal.going_on(source, row["title"]):
                 reader.read(source, item)
-            except (ValueError, LookupError, RecursionError) as error:
-                journal.find(
-                    source,
-                    0,
-                    f"{item.findtext('title')!r} cannot be read ({error!r})",
-                    "copy it by hand",
-                    "left out",
-                )
-            item.clear()  # a large export is not held twice
+        elif row["status"] == "publish" and not re.search(_INNER, f"{kind} {row['link']}"):
+            what = f"{row['title']!r} of the kind {kind}, at {_address(row['link'])}, is left out"
+            journal.find(source, 0, what, "write a page of it")
+        else:
+            others[f"{kind} ({row['status']})"] += 1
+        item.clear()  # a large export is not held twice
     for what, count in others.items():
         journal.find("", 0, f"{count} of the kind {what} are no texts", "see whether you miss them")
+    published = {e.source.rpartition("/")[2]: e.source for e in journal.texts if e.address}
     journal.redirects |= {
-        _address(row["link"]): f"source:{reader.published[row['post_parent']]}"
+        _address(row["link"]): f"source:{published[row['post_parent']]}"
         for row in reader.attachments.values()
-        if row["post_parent"] in reader.published
-    }
+        if row["post_parent"] in published
+    } | {f"{reader.base}/page/{n}/": "posts:" for n in range(2, 3 + len(published) // 10)}
     return journal

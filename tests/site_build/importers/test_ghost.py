@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from site_build.importers.detect import read_journal
 from site_build.importers.ghost import read_ghost
 from site_build.importers.imported import Imported, UnreadableJournal
 from tests.shared_material import SHARED
@@ -49,7 +50,7 @@ def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
             custom_excerpt="Short",
         ),
         post(id="p2", slug="about", type="page"),
-        posts_meta=[{"post_id": "p1", "feature_image_alt": "B"}],
+        posts_meta=[{"id": "m1", "post_id": "p1", "feature_image_alt": "B", "email_only": 0}],
         tags=[
             {"id": "t1", "name": "One", "slug": "one"},
             {"id": "t2", "name": "Two", "slug": "two"},
@@ -73,12 +74,12 @@ def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
 
     text, page = journal.texts
     assert (journal.title, journal.lang, journal.timezone) == ("My journal", "fr", "Europe/Paris")
-    assert journal.menu == [("About", "/about/")]
+    assert (journal.author, journal.menu) == ("Jo", [("About", "/about/")])
     assert (text.address, text.tags, text.author) == ("/hello/", ["Two", "One"], "Jo")
     assert (text.image, text.image_alt) == ("/content/images/2024/b.jpg", "B")
     assert (text.body, text.description) == ("![A](/content/images/2024/a.jpg)\n", "Short")
     assert text.date is not None
-    assert text.date.isoformat() == "2024-02-19T11:37:21+00:00"
+    assert text.date.isoformat() == "2024-02-19T12:37:21+01:00"
     assert (page.kind, page.address) == ("page", "/about/")
     assert {
         "/tag/one/": "tag:One",
@@ -129,25 +130,81 @@ def test_a_text_without_html_keeps_its_words(export: Export, document: dict[str,
 
 
 def test_what_is_beside_an_export(export: Export, tmp_path: Path) -> None:
-    """Pictures without smaller copies, members, redirects; patterns and routes are named."""
+    """Pictures without smaller copies, members, redirects; patterns are named."""
     for name in ("content/images/2024/a.jpg", "content/images/size/w600/2024/a.jpg"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(b"x")
-    (tmp_path / "my-members.csv").write_text("id,email,name,note\n1,a@e.org,Ann,\n2,,Nobody,\n")
+    (tmp_path / "my-members.csv").write_text(
+        "id,email,name,note,subscribed_to_emails\n"
+        "1,a@e.org,Ann,,true\n2,,Nobody,,true\n3,b@e.org,Bo,Friend,false\n"
+    )
     (tmp_path / "redirects.json").write_text(
         json.dumps([{"from": "^\\/old\\/?$", "to": "/new/"}, {"from": "^/a/(.*)$", "to": "/b/$1"}])
     )
     (tmp_path / "redirects.yaml").write_text("301:\n  /x/: /y/\n302:\n  /u: /v\n")
-    (tmp_path / "routes.yaml").write_text("routes:\n")
 
     journal = export(post())
 
     assert [*journal.files] == ["content/images/2024/a.jpg"]
-    assert journal.members == [{"email": "a@e.org", "name": "Ann", "created_at": "", "note": ""}]
+    assert [each["email"] for each in journal.members] == ["a@e.org", "b@e.org"]
+    assert [each["note"] for each in journal.members] == ["", "wants no mail. Friend"]
     assert {"/old": "/new/", "/old/": "/new/", "/x/": "/y/", "/u": "/v"}.items() <= (
         journal.redirects.items()
     )
-    assert [each.source for each in journal.findings] == ["redirects.json", "routes.yaml"]
+    assert [each.source for each in journal.findings] == ["redirects.json"]
+
+
+def test_addresses_that_an_owner_chose(export: Export, tmp_path: Path) -> None:
+    """Routes say them by tags; a page and what no route names have the usual one."""
+    tables: dict[str, Any] = {
+        "tags": [{"id": "t1", "name": "Talk", "slug": "talk"}],
+        "posts_tags": [{"post_id": "p2", "tag_id": "t1"}],
+        "settings": [{"key": "permalinks", "value": "/:year/:month/:slug/"}],
+    }
+    posts = post(), post(id="p2", slug="second"), post(id="p3", slug="about", type="page")
+
+    plain = export(*posts, **tables)
+    (tmp_path / "routes.yaml").write_text(
+        "routes:\n  /x/: page\ncollections:\n"
+        "  /talks/:\n    permalink: /talks/{slug}/\n    filter: tag:talk\n"
+        "  /:\n    permalink: /{year}/{slug}/\n    filter: tag:-talk\n"
+        "taxonomies:\n  tag: /topic/{slug}/\n"
+    )
+    routed = export(*posts, **tables)
+
+    assert [text.address for text in plain.texts] == [
+        "/2024/02/hello/",
+        "/2024/02/second/",
+        "/about/",
+    ]
+    assert [text.address for text in routed.texts] == ["/2024/hello/", "/talks/second/", "/about/"]
+    assert {"/topic/talk/": "tag:Talk", "/talks/": "posts:"}.items() <= routed.redirects.items()
+    assert ["/x/" in each.what for each in routed.findings] == [True]
+
+
+@pytest.mark.parametrize("routes", ["routes:\n", "collections:\n  /:\n    permalink: /{slug}/\n"])
+def test_routes_as_every_journal_has_them(export: Export, tmp_path: Path, routes: str) -> None:
+    """They change nothing, and are no finding."""
+    (tmp_path / "routes.yaml").write_text(routes)
+
+    journal = export(post())
+
+    assert [text.address for text in journal.texts] == ["/hello/"]
+    assert not journal.findings
+
+
+def test_an_old_post_has_its_author_in_its_row(export: Export) -> None:
+    """Ghost had no table of authors before version 1.22."""
+    journal = export(post(author_id=1), users=[{"id": 1, "name": "Jo", "slug": "jo"}])
+
+    assert journal.texts[0].author == "Jo"
+
+
+def test_code_of_an_owner_is_named(export: Export) -> None:
+    """What a post added to its page is no text, and is left out with a finding."""
+    journal = export(post(codeinjection_head="<style>x</style>"))
+
+    assert ["code" in each.what for each in journal.findings] == [True]
 
 
 @pytest.mark.parametrize(
@@ -158,8 +215,8 @@ def test_what_is_no_whole_export_is_refused(tmp_path: Path, document: str) -> No
     path = tmp_path / "export.json"
     path.write_text(document)
 
-    with pytest.raises(UnreadableJournal, match=r"export\.json is no export of Ghost"):
-        read_ghost(path)
+    with pytest.raises(UnreadableJournal, match=r"export\.json is no journal of ghost"):
+        read_journal(path, "ghost")
 
 
 def test_one_bad_post_stops_no_other(export: Export) -> None:

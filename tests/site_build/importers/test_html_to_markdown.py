@@ -79,7 +79,14 @@ def test_signs_of_markdown_stay_signs(text: str) -> None:
             '<iframe src="//www.youtube-nocookie.com/embed/abc?x=1"></iframe>',
             "<https://www.youtube.com/watch?v=abc>",
         ),
-        ('<video controls><source src="/v.mp4"></video>', "[/v.mp4](/v.mp4)"),
+        ('<a href="#/portal/signup">x</a>', "x"),
+        (
+            '<iframe src="https://open.spotify.com/embed/track/1?x=2"></iframe>',
+            "<https://open.spotify.com/track/1>",
+        ),
+        ('<ol start="4"><li>x</li></ol>', "4. x"),
+        ('<ul><li><input type="checkbox" checked>x</li></ul>', "- [x] x"),
+        ('<video controls><source src="/v.mp4"></video>', "[v.mp4](/v.mp4)"),
     ],
 )
 def test_elements_become_markdown(html: str, markdown: str) -> None:
@@ -134,6 +141,9 @@ def test_tables_that_pipes_cannot_show_stay_html() -> None:
     )
 
     assert made == "a b\n"  # one cell is no table
+    assert "span" not in convert(
+        "<table><tr><td><p><b>a <b>b</b></b></p></td></tr><tr><td>c</table>"
+    )
     made = convert('<table border="1"><tr><td colspan="2">a\n\n<b>b</b></td></tr><tr><td>c</table>')
     assert made.startswith('<table><tr><td colspan="2">a\n<b>b</b></td></tr>')
     assert "| a | b |\n| --- | --- |\n| c | d |" in convert(

@@ -1,12 +1,15 @@
 """Exports of Substack, written here."""
 
 import io
+import json
 import re
 import zipfile
+from html import escape
 from pathlib import Path
 
 import pytest
 
+from site_build.importers.detect import read_journal
 from site_build.importers.imported import UnreadableJournal
 from site_build.importers.substack import read_substack
 
@@ -34,7 +37,7 @@ FILES = {
     "posts/12.paid.html": "<p>P</p>",
     "posts/13.draft.html": "<p>D</p>",
     "posts/14.talk.html": "<p>T</p>",
-    "email_list.x.csv": "email,active_subscription,created_at\na@e.org,true,2021-01-01\n",
+    "email_list.x.csv": "email,email_disabled,created_at\na@e.org,true,2021-01-01\n",
 }
 
 
@@ -66,13 +69,57 @@ def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a
         "<https://twitter.com/a/1>\n\n[^1]: Note\n"
     )
     assert [each.status for each in (paid, draft, talk)] == ["draft", "draft", "published"]
-    assert talk.body == "<https://e.org/a.mp3>\n\nT\n"
-    assert [each["email"] for each in journal.members] == ["a@e.org"]
+    assert talk.body == "[a.mp3](https://e.org/a.mp3)\n\nT\n"
+    assert [(e["email"], e["note"]) for e in journal.members] == [("a@e.org", "wants no mail. ")]
     assert [(each.source, each.kind) for each in journal.findings] == [
         ("posts/12.paid.html", "changed"),
         ("posts/15.gone.html", "left out"),
         ("", "changed"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ('<div class="latex-rendered" data-attrs="{D:Dpersistent}"></div>', "$$\\frac{a}{b}$$"),
+        (
+            '<div class="image-gallery-embed" data-attrs="{D:Dgallery}"></div>',
+            "![](/1.png)\n\n![](/2.png)",
+        ),
+        (
+            '<div class="preformatted-block"><label class="hide-text">x</label><pre>a</pre></div>',
+            "```\na\n```",
+        ),
+        ('<p class="button-wrapper"><a href="https://s.org/p/a?action=share">Share</a></p>', ""),
+        ('<p class="button-wrapper"><a href="https://s.org/p/a/comments">Comment</a></p>', ""),
+        ('<div class="pullquote"><p>a</p></div>', "> a"),
+    ],
+)
+def test_what_its_editor_makes(tmp_path: Path, html: str, markdown: str) -> None:
+    """Formulas and galleries are in the data of their elements; buttons are no text."""
+    gallery = {"gallery": {"images": [{"src": "/1.png"}, {"src": "/2.png"}]}}
+    for name, data in (
+        ("persistent", {"persistentExpression": r"\frac{a}{b}"}),
+        ("gallery", gallery),
+    ):
+        html = html.replace(f"{{D:D{name}}}", escape(json.dumps(data)))
+
+    journal = read_substack(pack(tmp_path, {"posts.csv": ROWS, "posts/11.first.html": html}))
+
+    assert re.sub(r"\n[ \n]*\n", "\n\n", journal.texts[0].body).strip() == markdown
+
+
+def test_its_own_host_is_that_of_links_to_its_posts(tmp_path: Path) -> None:
+    """Links to other journals say nothing of it; a poll is named as left out."""
+    body = (
+        '<a href="https://me.org/p/talk">a</a> <a href="https://you.org/p/other">b</a>'
+        '<div class="poll-embed" data-attrs="{}"></div>'
+    )
+
+    journal = read_substack(pack(tmp_path, FILES | {"posts/11.first.html": body}))
+
+    assert journal.origin == "https://me.org"
+    assert ["poll" in each.what for each in journal.findings if each.source[6:8] == "11"] == [True]
 
 
 def test_hostile_archives_write_nothing(tmp_path: Path) -> None:
@@ -95,14 +142,14 @@ def test_what_is_no_whole_export_is_refused(
     whole = path.read_bytes()
     for data in (b"", b"no zip", whole[: len(whole) // 2]):
         path.write_bytes(data)
-        with pytest.raises(UnreadableJournal, match="no export of Substack"):
-            read_substack(path)
-    with pytest.raises(UnreadableJournal, match="no export of Substack"):
-        read_substack(pack(tmp_path, {"a.html": "x"}))
+        with pytest.raises(UnreadableJournal, match="no journal of substack"):
+            read_journal(path, "substack")
+    with pytest.raises(UnreadableJournal, match="no journal of substack"):
+        read_journal(pack(tmp_path, {"a.html": "x"}), "substack")
     monkeypatch.setattr("site_build.importers.substack.LARGEST", 1000)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("posts.csv", "a" * 5000)
     path.write_bytes(buffer.getvalue())
     with pytest.raises(UnreadableJournal, match="unpack it yourself"):
-        read_substack(path)
+        read_journal(path, "substack")
