@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, time
 from itertools import accumulate
 from typing import Any
@@ -149,6 +149,16 @@ def read_date(value: object) -> datetime | None:
     except ValueError:
         return None
     return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+
+
+def pick(
+    value: Any, names: Collection[str] = ("name", "src", "url", "image", "filename", "path")
+) -> str:
+    """Return a text: of a list the first, of a table the first of these names that it has."""
+    inner = [value.get(each) for each in names] if isinstance(value, dict) else value
+    if isinstance(inner, list):
+        return next(filter(None, (pick(each, names) for each in inner)), "")
+    return "" if inner is None or isinstance(inner, bool) else str(inner).strip()
 
 
 def _decode(read: Callable[[str], Any], text: str, first_line: int) -> Any:

@@ -77,14 +77,14 @@ Resolve = Callable[[str, str | None], str]
 """Returns the link for a target, which is a reference where the second argument is a language,
 empty for the text's own; nothing for a reference that leads nowhere."""
 Report = Callable[[int, str, str], None]
-"""Takes a line, from 0, what was changed there, and what its owner can do."""
+"""Takes a line, what was changed there, and what its owner can do."""
 
 
-def convert_body(body: str, resolve: Resolve, report: Report) -> str:
-    """Return a text of Hugo in Markdown."""
+def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -> str:
+    """Return a text of Hugo in Markdown; it begins at a line of its source."""
     body = re.sub(r"<!--\s*more\s*-->", "", body)
     parts: list[str | re.Match[str]] = []
-    write = partial(_write, resolve=resolve, report=report)
+    write = partial(_write, resolve=resolve, report=report, first_line=first_line)
     relink = partial(_LINK.sub, lambda found: found[1] + resolve(found[2], None))
 
     def join(pieces: list[str | re.Match[str]]) -> str:
@@ -111,9 +111,11 @@ def convert_body(body: str, resolve: Resolve, report: Report) -> str:
     return join([*parts, relink(body[end:])])
 
 
-def _write(tag: re.Match[str], inner: str, resolve: Resolve, report: Report) -> str:
+def _write(
+    tag: re.Match[str], inner: str, resolve: Resolve, report: Report, first_line: int
+) -> str:
     """Return what a shortcode shows around its inner text."""
-    line, name = tag.string.count("\n", 0, tag.start()), tag["name"].lower()
+    line, name = first_line + tag.string.count("\n", 0, tag.start()), tag["name"].lower()
     given = {
         (each[1] or str(number)).lower(): (each[2] or each[3] or each[4] or "")
         for number, each in enumerate(_GIVEN.finditer(tag["given"]))

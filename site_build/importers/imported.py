@@ -6,6 +6,7 @@ nothing of it, reaches no network and writes nothing. `writer.py` makes the jour
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,16 @@ from site_build.errors import BuildError
 
 SOURCE = "source:"
 """Begins a link to a text or a file of the old journal by its path below the root."""
+
+
+_REDIRECT = re.compile(
+    r"\b(?:source|from)[\"']?\s*[:=]\s*[\"'](/[^\"']*)[\"'],?\s*"
+    r"[\"']?(?:destination|to)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']"
+    r"|[\"'](/[^\"'\s]+)[\"']\s*:\s*(?:\{[^{}]*?\bdestination\s*:\s*)?"
+    r"[\"'](/[^\"'\s]*|https?:[^\"'\s]+)"
+    r"|^(/\w\S*)[ \t]+(/\S*|http\S+)",
+    re.MULTILINE,
+)
 
 
 class UnreadableJournal(BuildError):  # noqa: N818 - it is named for what it is about
@@ -145,6 +156,12 @@ def read_text(path: Path | zipfile.Path) -> str:
     except UnicodeDecodeError:
         text = data.decode("cp1252", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_redirects(text: str) -> dict[str, str]:
+    """Return new paths by old ones as files of Netlify and settings of others write them."""
+    found = (filter(None, groups) for groups in _REDIRECT.findall(text))
+    return {old: new for old, new in found}  # noqa: C416 - mypy cannot count them
 
 
 def read_members(text: str) -> list[dict[str, str]]:

@@ -433,3 +433,78 @@ def test_real_journals_keep_their_addresses(site: str) -> None:
     aliases = {alias for text in public for alias in text.aliases}
     assert {old for old, _ in expected["aliases"]} <= aliases
     assert not [text.source for text in journal.texts if "{{<" in text.body or "{{%" in text.body]
+
+
+@pytest.mark.parametrize(
+    ("handed", "status"),
+    [
+        ("{draft: true}", "draft"),
+        ("[{_target: {kind: page}, build: {render: never}}]", "draft"),
+        ("{target: {path: '/{posts,notes}/**'}, draft: true}", "draft"),
+        ("{target: {path: /other/**}, draft: true}", "published"),
+        ("{target: {kind: section}, draft: true}", "published"),
+    ],
+)
+@pytest.mark.parametrize("place", ["content/posts/_index.md", "content/_index.md", "hugo.yaml"])
+def test_what_a_section_hands_down_holds(
+    tmp_path: Path, place: str, handed: str, status: str
+) -> None:
+    """A draft by the head of its section, of the home page or by the settings stays one."""
+    files = {place: f"---\ncascade: {handed}\n---\n".removeprefix("---\n" * place.startswith("h"))}
+    files["hugo.yaml"] = files.get("hugo.yaml", "a: b").removesuffix("---\n")
+    texts = {
+        "content/posts/Deep/a.md": POST.format("A"),
+        "content/posts/b.md": "---\ndraft: false\nbuild: {render: always}\n---\nB\n",
+    }
+
+    journal = read(tmp_path, files | texts)
+
+    assert find(journal, "posts/Deep/a.md").status == status
+    assert find(journal, "posts/b.md").status == "published"
+
+
+def test_a_section_hands_nothing_to_another(tmp_path: Path) -> None:
+    """Only what lies below a section has what its head hands down."""
+    handed = "---\ncascade: {draft: true, params: {author: Ann}}\n---\n"
+    files = {"content/old/_index.md": handed, "content/posts/a.md": POST.format("A")}
+
+    assert find(read(tmp_path, files), "posts/a.md").status == "published"
+
+
+def test_a_translation_leaves_the_original_its_name(tmp_path: Path) -> None:
+    """Texts in the language of the journal come first, as names and forms are given in turn."""
+    settings = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\n"
+    files = {f"content/posts/a/index{each}.md": POST.format("A") for each in ("", ".de")}
+
+    journal = read(tmp_path, {"hugo.toml": settings, **files})
+
+    assert [text.lang for text in journal.texts] == ["", "de"]
+
+
+def test_redirects_of_a_host_are_read(tmp_path: Path) -> None:
+    """What Netlify would redirect is; its file is not served."""
+    files = {
+        "static/_redirects": "# Old\n/old  /posts/a/  301\n",
+        "netlify.toml": '[[redirects]]\nfrom = "/older"\nto = "/posts/a/"\n',
+        "content/posts/a.md": POST.format("A"),
+    }
+
+    journal = read(tmp_path, files)
+
+    assert journal.redirects["/old"] == journal.redirects["/older"] == "/posts/a/"
+    assert not journal.files
+
+
+def test_parameters_and_types(tmp_path: Path) -> None:
+    """Parameters stand where texts name them; heads have them in a table too; all authors come."""
+    settings = 'params.mainSections = ["post"]\nparams.shop = "Inn"\n'
+    head = (
+        "---\ntitle: T\ndate: 2024-01-01\ntype: post\nparams: {authors: [Ann, {name: Bob}]}\n---\n"
+    )
+    body = '{{< param shop >}} {{% param "Title" %}} {{< param gone >}}'
+
+    journal = read(tmp_path, {"hugo.toml": settings, "content/blog/a.md": head + body})
+
+    text = journal.texts[0]
+    assert (text.kind, text.author, text.body.strip()) == ("post", "Ann, Bob", "Inn T")
+    assert [each.what for each in journal.findings] == ["the shortcode param is not known"]
