@@ -21,7 +21,6 @@ from site_build.importers.hugo_settings import (
     read_settings,
     urlize,
 )
-from site_build.importers.hugo_shortcodes import convert_body
 from site_build.importers.imported import (
     SOURCE,
     Imported,
@@ -30,6 +29,7 @@ from site_build.importers.imported import (
     read_text,
     walk,
 )
+from site_build.importers.shortcodes import convert_body
 
 _PAGES = {"", "page", "pages", "about"}
 """Sections whose texts are pages, although they have dates."""
@@ -159,7 +159,7 @@ class _Reader:
         has_posts = any(text.kind == "post" for text in texts)
         for text in texts:
             text.kind = "post" if text.date and not has_posts else text.kind
-            text.image = self._resolve(text, text.image, None)
+            text.image = self._resolve(text, None, text.image)
             text.body = convert_body(
                 text.body,
                 partial(self._resolve, text),
@@ -326,7 +326,7 @@ class _Reader:
             lists = dict.fromkeys((address, *text.aliases), shown) if section not in plurals else {}
         self.lists.update((old, *to) for old, to in lists.items() if path and public)
 
-    def _resolve(self, text: Text, target: str, lang: str | None) -> str:
+    def _resolve(self, text: Text, lang: str | None, target: str) -> str:
         """Return the link for a target in a text, and add the file that it shows."""
         path, mark, fragment = unquote(target).partition("#")
         if not path or re.match("[a-z]+:|//", path):

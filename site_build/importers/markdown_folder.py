@@ -10,12 +10,20 @@ import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, Literal
+from urllib.parse import quote, unquote
 
 from site_build.importers.dialects import Converter, slugify
-from site_build.importers.heads import HeadError, read_date, read_tags, split_head
-from site_build.importers.imported import SOURCE, Imported, Text, UnreadableJournal, read_text, walk
+from site_build.importers.heads import HeadError, pick, read_date, read_tags, split_head
+from site_build.importers.imported import (
+    SOURCE,
+    Imported,
+    Text,
+    UnreadableJournal,
+    read_redirects,
+    read_text,
+    walk,
+)
 from site_build.text import fold, make_slug
 
 _SUFFIX = re.compile(r"\.(?:md|mdx|markdown|mkd|mdown)\Z", re.IGNORECASE)
@@ -38,7 +46,11 @@ _SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     ),
     "Eleventy": (
         (".eleventy.js", "eleventy.config.*"),
-        {r"(?:(?:src|content|site)/)?(?P<rest>.+)": "/:rest/"},
+        {
+            # A text with the name of its folder stands for it.
+            r"(?:(?:src|content|site)/)?(?P<rest>(?:.*/)?(?P<leaf>[^/]+))/(?P=leaf)": "/:rest/",
+            r"(?:(?:src|content|site)/)?(?P<rest>.+)": "/:rest/",
+        },
     ),
     "Docusaurus": (
         ("docusaurus.config.*",),
@@ -62,9 +74,9 @@ _SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     ),
     "Quartz": (("quartz.config.ts",), {r"content/(?P<rest>.+)": "/:dashed"}),
     "Zola": (
-        ("zola.toml", "content/**/_index*.md"),
+        ("zola.toml", "config.toml", "content/**/_index*.md"),
         {
-            r"content/(?P<rest>.+)\.(?P<lang>[a-z]{2})": "/:lang/:ascii/",
+            r"content/(?P<rest>.+)\.(?P<lang>[a-z]{2}(?:-\w+)?)": "/:lang/:ascii/",
             r"content/(?P<rest>.+)": "/:ascii/",
         },
     ),
@@ -79,6 +91,9 @@ _SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         ("next.config.*", "public/**/*.md", "public/**/*.mdx", "data/siteMetadata.*"),
         {
             r"public/(?P<rest>.+)": "/:rest/",
+            r"(?:src/)?app/(?P<collection>[^/]+)/(?:posts|content)/(?P<rest>[^/]+)": (
+                "/:collection/:rest/"
+            ),
             r"(?:src/)?(?:app|pages)/(?P<rest>.+)": "/:rest/",
             r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:rest/",
             r"(?:src/)?_?(?P<collection>posts|blog)/(?P<rest>.+)": "/:collection/:rest/",
@@ -91,7 +106,7 @@ _SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 """Marks of each system, then patterns of its sources with their addresses; the first counts."""
 
 _GENERAL = re.compile(
-    r"|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
+    r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
 """Folders that are no subject, and tags by which Eleventy collects texts."""
 _POSTS = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
@@ -104,10 +119,13 @@ _PAGES = re.compile(
 _NO_TEXT = re.compile(
     r"(?-i:CHANGELOG|LICEN[CS]E|CONTRIBUTING|CODE_OF_CONDUCT|SECURITY|AGENTS|CLAUDE)"
     r"|(?!src/(?:data|content)/\w+/_\w+/[^_])(?:.*/)?"
-    r"(?:templates?|archetypes|layouts|_(?!posts/|drafts/|index)[^/]*)(?:/.*)?",
+    r"(?:(?:templates?|themes|archetypes|layouts|_(?!posts/|drafts/|index)[^/]*)(?:/.*)?"
+    r"|404|.*\.excalidraw)",
     re.IGNORECASE,
 )
-_DAY = re.compile(r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)[-_ ]*")
+_DAY = re.compile(
+    r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)(?:T\d\d[\d:.-]+Z)?[-_ ]*"
+)
 _HEADING = re.compile(r"\A((?:(?!```|~~~|#)[^\n]*\n)*?)#[ \t]+(\S[^\n]*?)[ \t]*#*[ \t]*(\n|\Z)")
 _DRAFT = {"draft true", "draft yes", "private true", "status draft", "status private"} | {
     f"{key} false" for key in ("published", "publish", "permalink", "dg-publish")
@@ -128,11 +146,14 @@ _KEYS = {
     "aliases": "aliases redirect_from",
 }
 """Keys of heads, in small letters, by what they say."""
+_OPTED = re.compile(r"---\n(?:(?!---).*\n)*?(?:dg-)?publish: *true", re.IGNORECASE)
+"""Begins a note of a vault of which only such notes are public."""
 _SETTINGS = {
     "title": r"(?:site|page)?_?title=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
     "description": r"(?:site)?_?desc(?:ription)?=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
-    "author": r"author=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
+    "author": r"author(?:[\"']?\s*:\s*\{\s*[\"']?name)?=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
     "lang": r"(?:lang|language|locale|default_?(?:locale|language))=([A-Za-z-]{2,10})[\"'`]",
+    "timezone": r"time_?zone=([A-Za-z_]+/[\w/+-]+)[\"'`]",
     "origin": r"(?:site|website|site_?url|base_?url|url)=(https?://[^/\"'`]+)",
 }
 """What a journal says of itself in its settings."""
@@ -141,15 +162,14 @@ _SETTING_FILES = re.compile(
     r"|vercel|netlify|(?:src/)?_data/\w+|src/(?:config|consts|site\.config)|data/siteMetadata"
     r"|(?:(?:public|static)/)?_redirects)(?:\.(?:m?[jt]s|cjs|json|toml))?"
 )
-_REDIRECT = re.compile(
-    r"\b(?:source|from)[\"']?\s*[:=]\s*[\"'](/[^\"']*)[\"'],?\s*"
-    r"[\"']?(?:destination|to)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']|^(/\w\S*)[ \t]+(/\S*|http\S+)",
-    re.MULTILINE,
+_LISTS = (
+    {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"}
+    | {
+        f"/{path}.xml": "feed:"
+        for path in ("rss", "feed", "atom", "index", "feed/feed", "blog/rss")
+    }
+    | {"/rss/": "feed:"}
 )
-_FORMS = {"date": "%Y/%m/%d", "year": "%Y", "month": "%m", "day": "%d"}
-_LISTS = {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"} | {
-    f"/{path}.xml": "feed:" for path in ("rss", "feed", "atom", "index", "feed/feed", "blog/rss")
-}
 """Lists and feeds of these systems."""
 
 
@@ -177,20 +197,28 @@ def read_markdown_folder(root: Path) -> Imported:
         if re.search(r"\.11tydata\.\w+$|(?:^|/)([^/]+)/\1\.json$", source)
         if (found := re.search(r"(?s)permalink\b.*?[\"'`]([^\"'`]*/[^\"'`]*)", read_text(path)))
     } | _SYSTEMS[journal.system][1]
-    mentioned: set[str] = set()
-    for source in filter(_SUFFIX.search, files):
-        raw = read_text(files[source])
-        # Names may hold blanks, and other words may stand before those that do not.
-        for name in map(unquote, _MEDIA.findall(raw)):
-            mentioned.update((name.strip(), name.rpartition(" ")[2]))
+    raws = {source: read_text(files[source]) for source in filter(_SUFFIX.search, files)}
+    for source, raw in raws.items():
         _add_text(journal, source, raw, known, rules)
     if not journal.texts:
         raise UnreadableJournal(f"{root} has no Markdown; name the folder that has the texts")
+    opted = {source for source, raw in raws.items() if _OPTED.match(raw)} if not rules else set()
+    if opted:
+        what = "notes without `publish: true` are drafts, since others have it"
+        journal.find("", 0, what, "publish those that should be read")
     commits = _read_first_commits(root)
     for text in journal.texts:
+        text.status = "draft" if opted and text.source not in opted else text.status
         if text.kind == "post" and not text.date:
             changed = files[text.source].stat().st_mtime
             text.date = commits.get(text.source) or datetime.fromtimestamp(changed, UTC)
+    mentioned = {
+        each
+        for raw in raws.values()
+        for name in map(unquote, _MEDIA.findall(raw))
+        # Names may hold blanks, and other words may stand before those that do not.
+        for each in (name.strip(), name.rpartition(" ")[2])
+    }
     journal.file_sources = {
         source: _PUBLIC.sub("", source, count=1) if rules else source
         for source, path in files.items()
@@ -212,24 +240,31 @@ def _add_text(
     except HeadError as fault:
         journal.find(source, fault.line, str(fault), "fix the head", "left out")
         return
-    is_of_project = _NO_TEXT.fullmatch(stem) or (
-        is_site
-        and (
-            stem.lower() == "readme"
-            or not (head or any(re.fullmatch(rule, stem) for rule in rules))
-        )
+    is_of_project = (
+        _NO_TEXT.fullmatch(stem)
+        or (journal.system == "Quartz" and not stem.startswith("content/"))
+        or (is_site and stem.lower() == "readme")
+        or (is_site and not head and not any(re.fullmatch(rule, stem) for rule in rules))
     )
     if not body.strip() or "\0" in body or is_of_project:
         what = "it is no text of the journal" if body.strip() else "it is empty"
-        journal.find(source, 0, what, "copy it if you want it", "left out")
+        kind: Literal["left out", "changed"] = "left out" if body.strip() else "changed"
+        journal.find(source, 0, what, "copy it if you want it", kind)
         return
+    # Components of Next.js say in a program what others say in a head.
+    exported = "".join(re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head)))
     converter = Converter(journal.system, known, is_mdx=source.endswith(".mdx"))
     body = converter.convert(body)
     for what, below in converter.left_out.items():
         journal.find(source, line + below, what, "write what a reader can use in its place")
     said = {
         key.lower(): value
-        for part in (head.get("taxonomies"), head.get("extra"), head)
+        for part in (
+            dict(re.findall(r"(?m)^\s+(\w+): *[\"'`](.*)[\"'`],?$", exported)),
+            head.get("taxonomies"),
+            head.get("extra"),
+            head,
+        )
         if isinstance(part, dict)
         for key, value in part.items()
     }
@@ -237,9 +272,10 @@ def _add_text(
     if heading and title in {"", heading[2]}:
         body = heading[1] + heading[3] + body[heading.end() :]
         title = re.sub(r"`|!?\[([^\]]*)\]\([^)]*\)", r"\1", heading[2])
-    name = re.sub("(?i)/(?:index|readme)$", "", stem).rpartition("/")[2]
-    words = _DAY.sub("", name) or name
-    words = words if re.search(r"\s|^\d+-", words) else re.sub("[-_]+", " ", words)
+    name = re.sub("(?i)/(?:index|readme|page)$", "", stem).rpartition("/")[2]
+    words = re.sub(
+        r"^(?!\d+-)\S+$", lambda word: re.sub("[-_]+", " ", word[0]), _DAY.sub("", name) or name
+    )
     named = _DAY.search(stem)
     date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
     is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (
@@ -252,8 +288,9 @@ def _add_text(
         if journal.system != "Eleventy" or not _GENERAL.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
-    answers = {f"{key} {said.get(key)}".lower() for key in said}
-    is_draft = answers & _DRAFT or re.search("(?:^|/)_?drafts?/", stem)
+    is_draft = {f"{key} {value}".lower() for key, value in said.items()} & _DRAFT or re.search(
+        "(?i)(?:^|/)_?(?:drafts?|private)/", stem
+    )
     address, lang = _locate(rules, stem, said, title or words, date)
     journal.texts.append(
         Text(
@@ -279,7 +316,11 @@ def _add_text(
             author=_pick(said, "author"),
             description=_pick(said, "description"),
             series=_pick(said, "series"),
-            image=_pick(said, "image"),
+            image=re.sub(
+                r"^!?\[\[([^|\]]*).*",
+                lambda link: SOURCE + quote(known.get(fold(link[1]), link[1])),
+                _pick(said, "image"),
+            ),
             image_alt=_pick(said, "image_alt"),
         )
     )
@@ -312,7 +353,10 @@ def _locate(
         "title": make_slug(title),
         "collection": "posts" if "pubdatetime" in said else groups.get("collection", ""),
         "lang": groups.get("lang", ""),
-        **{key: f"{day:{form}}" if day else "{" for key, form in _FORMS.items()},
+        **{
+            key: f"{day:{form}}" if day else "{"
+            for key, form in {"date": "%Y/%m/%d", "year": "%Y", "month": "%m", "day": "%d"}.items()
+        },
     }
     names = "|".join(values)
     address = re.sub(
@@ -327,10 +371,7 @@ def _locate(
 
 def _pick(said: Mapping[str, Any], key: str) -> str:
     """Return the first value that a head has under one of several names, as text."""
-    value = next((said[name] for name in _KEYS.get(key, key).split() if said.get(name)), "")
-    while value and isinstance(value, list | dict):
-        value = next(iter(value.values() if isinstance(value, dict) else value))
-    return "" if isinstance(value, bool) or value is None else str(value).strip()
+    return pick(next((said[name] for name in _KEYS.get(key, key).split() if said.get(name)), ""))
 
 
 def _add_settings(journal: Imported, settings: str) -> None:
@@ -339,17 +380,16 @@ def _add_settings(journal: Imported, settings: str) -> None:
         named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
         if found := re.search(rf"(?im)(?:^|[{{,])\W*(?:export const )?{named}", settings):
             setattr(journal, key, found[1])
-    sources = {text.address.strip("/"): text.source for text in journal.texts if text.address}
-    if sources:
+    if any(text.address for text in journal.texts):
         tags = {tag for text in journal.texts for tag in text.tags}
-        journal.redirects = _LISTS | {f"/tags/{slugify(tag)}/": f"tag:{tag}" for tag in tags}
-    for groups in _REDIRECT.findall(settings):
-        old, new = filter(None, groups)
-        if source := sources.get(new.strip("/")):
-            journal.redirects[old] = SOURCE + source
-        else:
-            what = f"the redirect from {old} to {new} is not kept"
-            journal.find("", 0, what, "write it into `content/redirects.txt`")
+        journal.redirects = _LISTS | {
+            f"/{kind}/{slugify(tag)}/": f"tag:{tag}"
+            for kind in ("tags", "categories")
+            for tag in tags
+        }
+    journal.redirects |= read_redirects(settings)
+    # Of two texts with one name, that in the language of the journal has it.
+    journal.texts.sort(key=lambda text: text.lang not in {"", journal.lang})
 
 
 def _read_first_commits(root: Path) -> dict[str, datetime]:

@@ -336,7 +336,9 @@ def test_a_bad_text_stops_no_other(tmp_path: Path) -> None:
             "> [!TIP]\n> **Look**\n> \n> A\n> \n> B",
         ),
         ("{{< warning >}}\nA\n{{< /warning >}}", "> [!WARNING]\n> A"),
-        ('{{< alert "icon" >}}A{{< /alert >}}', "> [!NOTE]\n> A"),
+        ('{{< alert "twitter" >}}A{{< /alert >}}', "> [!NOTE]\n> A"),
+        ("> [!info]+ Look\n> A", "> [!NOTE]\n> **Look**\n> \n> A"),
+        ('{{< timelineItem header="One" >}}\nA\n{{< /timelineItem >}}', "**One**\n\nA"),
         (
             '{{< details summary="More" >}}\n**A**\n{{< /details >}}',
             '<details markdown="1">\n<summary>More</summary>\n\n**A**\n\n</details>',
@@ -370,7 +372,7 @@ def test_unknown_shortcodes_leave_what_a_reader_can_use(tmp_path: Path) -> None:
     """Inner text, pictures and links stay; each is named with its line; nothing leaks."""
     old = (
         "{{< own >}}Inner {{< note >}}N{{< /note >}}{{< /own >}}\n\n"
-        '{{< slides "https://b.example/1" >}}\n\n{{% mine src="/a.png" %}}{{< gone x=1 />}}'
+        '{{< slides "https://b.example/1" >}}\n\n{{% mine src="/a.png" %}}{{< gallery x=1 />}}'
     )
 
     body, journal = convert(tmp_path, old)
@@ -381,7 +383,7 @@ def test_unknown_shortcodes_leave_what_a_reader_can_use(tmp_path: Path) -> None:
     assert sorted((each.line, each.what.split()[2]) for each in journal.findings) == [
         (5, "own"),
         (7, "slides"),
-        (9, "gone"),
+        (9, "gallery"),
         (9, "mine"),
     ]
 
