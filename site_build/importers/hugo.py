@@ -53,18 +53,17 @@ class _Reader:
         self.sources = dict(walk(root))
         self.sites = read_settings(self.sources)
         self.default, site = next(iter(self.sites.items()))
-        params = as_table(site.get("params"))
         origin, path = re.findall("^(https?://[^/]+|[^/]*)(.*)", str(site.get("baseurl", "")))[0]
         self.base = path.rstrip("/")
         size = site.get("paginate") or as_table(site.get("pagination")).get("pagersize")
         self.size = int(next(iter(re.findall(r"[1-9]\d*", str(size))), 10))
         self.journal = Imported(
             "Hugo",
-            title=str(site.get("title", "")),
-            description=str(params.get("description") or params.get("subtitle") or ""),
-            author=pick(params.get("author") or site.get("author")),
+            title=pick(site.get("title")),
+            description=pick(site["params"], ("description", "subtitle")),
+            author=pick(site["params"].get("author") or site.get("author")),
             lang=str(site.get("locale") or site.get("languagecode") or self.default),
-            timezone=str(site.get("timezone", "")),
+            timezone=pick(site.get("timezone")),
             origin=origin if "://" in origin else "",
             menu=[
                 (
@@ -104,8 +103,8 @@ class _Reader:
             )
         }
         """Pictures that stand for texts, by folder."""
-        self.index: dict[tuple[str, str], str] = {}
-        """Links to texts by language, or none, and by path in lower case, or name."""
+        self.index = {("", f"/{source.lower()}"): _link(source) for source in self.sources}
+        """Links by language, or none, and by path in lower case; to texts also by name."""
         self.lists: Counter[tuple[str, str, str]] = Counter()
         """Numbers of texts in lists, by address, and what takes the place of list and feed."""
         self.cascades = {".": as_tables(site.get("cascade"))}
@@ -196,38 +195,33 @@ class _Reader:
         head, site, home = lower_names(head), self.sites[lang], self.homes[lang]
         above = PurePosixPath(root, folder)
         self.cascades.setdefault(str(above), as_tables(head.get("cascade")) if not name else [])
-        kind = "page" if name else "section" if folder else "home"
         handed_down = (
             entry
             for each in (above, *above.parents)
             for entry in self.cascades.get(str(each), ())
             for target in [as_table(entry.get("_target") or entry.get("target"))]
+            if target.get("kind") in (None, "page" if name else "section" if folder else "home")
             # What is in braces in a pattern may be anything.
-            if target.get("kind", kind) == kind
             and fnmatch(
                 f"/{folder}/{name}".lower(),
                 re.sub(r"\{.*?\}", "*", str(target.get("path", "*"))).lower(),
             )
         )
-        head = dict(ChainMap(head, as_table(head.get("params")), *handed_down))
+        dated = (
+            found.groupdict()
+            for found in re.finditer(r"^(?P<date>\d{4}-\d\d-\d\d)(?:[-_ ]+(?P<slug>.+))?$", name)
+            if ":filename" in str(site.get("frontmatter"))
+        )
+        head = dict(ChainMap(head, as_table(head.get("params")), *handed_down, *dated))
         body = re.sub(
             r"\{\{[<%]\s*param\s+\"?([\w-]+)\"?\s*[%>]\}\}",
-            lambda found: (
-                pick(ChainMap(head, as_table(site.get("params"))).get(found[1].lower())) or found[0]
-            ),
+            lambda found: pick(ChainMap(head, site["params"]).get(found[1].lower())) or found[0],
             body,
         )
-        dated = ":filename" in str(site.get("frontmatter")) and re.match(
-            r"(?P<date>\d{4}-\d\d-\d\d)(?:[-_ ]+(?P<slug>.+))?$", name
-        )
-        head = {**(dated.groupdict() if dated else {}), **head}
         date = heads.read_date(head.get("date") or head.get("publishdate") or head.get("pubdate"))
         section = folder.partition("/")[0].lower()
         groups = {section, str(head.get("type") or section).lower()}
-        mains = {
-            each.lower()
-            for each in heads.read_tags(as_table(site.get("params")).get("mainsections"))
-        }
+        mains = {each.lower() for each in heads.read_tags(site["params"].get("mainsections"))}
         is_post = name and date and (groups & mains if mains else not groups & _PAGES)
         # A slash in a title made a folder until Hugo 0.156, and makes a hyphen since; the language
         # stood before an absolute `url` until 0.131.
@@ -237,9 +231,9 @@ class _Reader:
             for each in (title, title.replace("/", "-"))
         )
         start = f"{self.base}/" if str(head.get("url")).startswith("/") else home
-        address = start + path if path else ""
-        own = as_table(site.get("taxonomies") or site.get("indexes")).values()
-        plurals = dict.fromkeys(["tags", *(str(each).lower() for each in own), "categories"])
+        address = path and start + path
+        kinds = as_table(site.get("taxonomies") or site.get("indexes")).values()
+        plurals = dict.fromkeys(["tags", *(str(each).lower() for each in kinds), "categories"])
         terms = [(each, term) for each in plurals for term in heads.read_tags(head.get(each))]
         text = Text(
             source,
@@ -329,35 +323,28 @@ class _Reader:
     def _resolve(self, text: Text, lang: str | None, target: str) -> str:
         """Return the link for a target in a text, and add the file that it shows."""
         path, mark, fragment = unquote(target).partition("#")
-        if not path or re.match("[a-z]+:|//", path):
+        is_text = lang is not None or path.lower().endswith((".md", ".markdown"))
+        is_file = "." in posixpath.basename(path) and not re.match("[a-z]+:|//", path)
+        if not path or not (is_text or is_file):
             return target
-        here = posixpath.dirname(text.source)
-        if lang is None and not path.lower().endswith((".md", ".markdown")):
-            files = (
-                posixpath.normpath(posixpath.join(place, path.lstrip("/")))
-                for place in (here, *self.places, "assets")
-            )
-            file = next(filter(self.sources.get, files), "")
-            if file.startswith("assets/"):
-                self._add_file(file, self.base + file.removeprefix("assets"))
-            link = file and _link(file)
-        else:
-            plain = re.sub(
-                r"((^|/)_?index(\.[a-z-]+)?)?(/|\.md|\.markdown|\.html)?$", "", path.lower()
-            )
-            keys = (
-                posixpath.normpath(f"/{root}/{plain}").lower().replace("//", "/")
-                for root in ("" if path.startswith("/") else here, *self.contents)
-            )
-            found = (
-                self.index.get((each, key))
-                for key in (*keys, posixpath.basename(plain))
-                for each in (lang or text.lang or self.default, "")
-            )
-            link = next(filter(None, found), "")
-            # An absolute path that is no text's may be that of a list.
-            if not link and lang is not None and not path.startswith("/"):
-                return ""
+        ending = r"((^|/)_?index(\.[a-z-]+)?)?(/|\.md|\.markdown|\.html)?$"
+        plain = re.sub(ending, "", path.lower()) if is_text else path.lower()
+        keys = [
+            posixpath.normpath(f"/{root}/{plain}").replace("//", "/").lower()
+            for root in (posixpath.dirname(text.source), *self.places, "assets")
+        ]
+        found = (
+            self.index.get((each, key))
+            for key in (*keys, posixpath.basename(plain))
+            for each in (lang or text.lang or self.default, "")
+        )
+        link = next(filter(None, found), "")
+        if link.startswith(f"{SOURCE}assets/"):
+            file = unquote(link.removeprefix(SOURCE))
+            self._add_file(file, self.base + file.removeprefix("assets"))
+        # An absolute path that is no text's may be that of a list.
+        if not link and lang is not None and not path.startswith("/"):
+            return ""
         return f"{link}{mark}{fragment}" if link else target
 
 

@@ -26,13 +26,13 @@ def read_settings(sources: dict[str, Path]) -> dict[str, dict[str, Any]]:
         raise UnreadableJournal("no settings of Hugo here; name the folder with hugo.toml")
     for name in sorted(found, key=lambda each: ("/" in each, each)):
         part, _, lang = PurePosixPath(name).stem.lower().partition(".")
-        form = PurePosixPath(name).suffix[1:].replace("yml", "yaml")
+        read = getattr(heads, f"read_{PurePosixPath(name).suffix[1:].replace('yml', 'yaml')}")
         try:
-            values = lower_names(getattr(heads, f"read_{form}")(read_text(sources[name])))
+            values = lower_names(read(read_text(sources[name])))
         except heads.HeadError as fault:
             raise UnreadableJournal(f"{name}: {fault}; fix it and try again") from fault
-        is_whole = part in {"config", "hugo", "languages" if lang else ""}
-        values = values if is_whole else {part: values}
+        if part not in {"config", "hugo", "languages" if lang else ""}:
+            values = {part: values}
         settings = _merge(settings, {"languages": {lang: values}} if lang else as_table(values))
     default = str(settings.get("defaultcontentlanguage") or "en").lower()
     languages = {
@@ -41,11 +41,12 @@ def read_settings(sources: dict[str, Path]) -> dict[str, dict[str, Any]]:
         if not heads.read_flag(as_table(values).get("disabled"))
     } or {default: {}}
     return {
-        code: _merge(settings, languages[code])
+        code: site | {"params": as_table(site.get("params"))}
         for code in sorted(
             languages,
             key=lambda each: (each != default, str(languages[each].get("weight", 0)).zfill(9)),
         )
+        for site in [_merge(settings, languages[code])]
     }
 
 

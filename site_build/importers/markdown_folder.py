@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote, unquote
 
 from site_build.importers.dialects import Converter, slugify
@@ -204,14 +204,19 @@ def read_markdown_folder(root: Path) -> Imported:
         raise UnreadableJournal(f"{root} has no Markdown; name the folder that has the texts")
     opted = {source for source, raw in raws.items() if _OPTED.match(raw)} if not rules else set()
     if opted:
-        what = "notes without `publish: true` are drafts, since others have it"
-        journal.find("", 0, what, "publish those that should be read")
+        journal.find(
+            "",
+            0,
+            "notes without `publish: true` are drafts, since others have it",
+            "publish those that should be read",
+        )
     commits = _read_first_commits(root)
     for text in journal.texts:
         text.status = "draft" if opted and text.source not in opted else text.status
         if text.kind == "post" and not text.date:
-            changed = files[text.source].stat().st_mtime
-            text.date = commits.get(text.source) or datetime.fromtimestamp(changed, UTC)
+            text.date = commits.get(text.source) or datetime.fromtimestamp(
+                files[text.source].stat().st_mtime, UTC
+            )
     mentioned = {
         each
         for raw in raws.values()
@@ -225,7 +230,7 @@ def read_markdown_folder(root: Path) -> Imported:
         if path.name in mentioned and _MEDIA.fullmatch(path.name)
     }
     journal.files = {public: files[source] for source, public in journal.file_sources.items()}
-    settings = [read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source)]
+    settings = (read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source))
     _add_settings(journal, "\n".join(settings))
     return journal
 
@@ -247,9 +252,13 @@ def _add_text(
         or (is_site and not head and not any(re.fullmatch(rule, stem) for rule in rules))
     )
     if not body.strip() or "\0" in body or is_of_project:
-        what = "it is no text of the journal" if body.strip() else "it is empty"
-        kind: Literal["left out", "changed"] = "left out" if body.strip() else "changed"
-        journal.find(source, 0, what, "copy it if you want it", kind)
+        journal.find(
+            source,
+            0,
+            "it is no text of the journal" if body.strip() else "it is empty",
+            "copy it if you want it",
+            "left out" if body.strip() else "changed",
+        )
         return
     # Components of Next.js say in a program what others say in a head.
     exported = "".join(re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head)))
@@ -378,14 +387,13 @@ def _add_settings(journal: Imported, settings: str) -> None:
     """Add what settings say: the journal's names, redirects, and the addresses of lists."""
     for key, pattern in _SETTINGS.items():
         named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
-        if found := re.search(rf"(?im)(?:^|[{{,])\W*(?:export const )?{named}", settings):
-            setattr(journal, key, found[1])
+        found = re.findall(rf"(?im)(?:^|[{{,])\W*(?:export const )?{named}", settings)
+        setattr(journal, key, next(iter(found), ""))
     if any(text.address for text in journal.texts):
-        tags = {tag for text in journal.texts for tag in text.tags}
         journal.redirects = _LISTS | {
             f"/{kind}/{slugify(tag)}/": f"tag:{tag}"
             for kind in ("tags", "categories")
-            for tag in tags
+            for tag in {tag for text in journal.texts for tag in text.tags}
         }
     journal.redirects |= read_redirects(settings)
     # Of two texts with one name, that in the language of the journal has it.

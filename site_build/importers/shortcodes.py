@@ -85,7 +85,7 @@ Report = Callable[[int, str, str], None]
 def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -> str:
     """Return a text of Hugo in Markdown; it begins at a line of its source."""
     body = re.sub(r"<!--\s*more\s*-->", "", body)
-    parts: list[str | re.Match[str]] = []
+    parts: list[str | re.Match[str]] = [""]
     write = partial(_write, resolve=resolve, report=report, first_line=first_line)
 
     def relink(text: str) -> str:
@@ -97,13 +97,12 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
 
     end = 0
     for found in _PIECES.finditer(body):
-        last = parts[-1] if parts else ""
-        text = body[end : found.start()]
+        last, text = parts[-1], body[end : found.start()]
         parts.append(text if isinstance(last, re.Match) and last["name"] in CODE else relink(text))
         end = found.end()
         if found["name"] is None:
-            code = _SHOWN.sub(r"\1\2\3", found[0])
-            parts.append(f"`{code}`" if found["shown"] else _FENCE_OPTIONS.sub(r"\1", code))
+            shown = r"`\1\2\3`" if found["shown"] else r"\1\2\3"
+            parts.append(_FENCE_OPTIONS.sub(r"\1", _SHOWN.sub(shown, found[0])))
         elif not found["close"]:
             parts.append(write(found, "") if found["single"] else found)
         elif opened := [
@@ -165,11 +164,11 @@ def write_shortcode(
     title = first("title", "summary", "name", "header", "label", "text", "content", "0")
     text = textwrap.dedent(inner.strip("\n")).strip() or first("text", "content")
     caption = ". ".join(filter(None, (given.get("title"), first("caption", "attr"))))
+    target = first("link", "href") if "src" in given else ""
     picture = f"![{first('alt', '1') or caption}]({source})"
-    if "src" in given and first("link", "href"):
-        picture = f"[{picture}]({resolve(first('link', 'href'))})"
-    heading = first("heading", "title", "1")
-    quoted = (heading and f"**{heading}**", text, given.get("author") and f"— {given['author']}")
+    picture = f"[{picture}]({resolve(target)})" if target else picture
+    heading, author = first("heading", "title", "1"), first("author")
+    quoted = (heading and f"**{heading}**", text, author and f"— {author}")
     known = {
         "all": "/".join(given.values()),
         "code": inner.strip("\n"),
