@@ -15,7 +15,11 @@ _PIECES = {
     r"[\w+#.-]*)[^\n`]*(?P<content>\n(?s:.*?)(?:^[ \t>]*(?P=sign)[`~]*[ \t]*$|\Z))",
     "kept": r"(?<!`)(?P<ticks>`+)(?!`)(?:[^\n]|\n(?!\s*\n))+?(?<!`)(?P=ticks)(?!`)"
     r"|\$\$(?s:.+?)\$\$|(?<![\w$])\$(?=\S)[^$\n]*(?<=[^\s$])\$(?!\d)|<!--(?s:.*?)(?:-->|\Z)",
-    "titled": r"^:::+[ \t]*[a-z]+(?:[ \t]+|\[)(?P<boxed>\w[^]\n{]*)\]?[^\n]*",
+    "leaf": r"^[ \t]*::(?P<leaf_name>[a-z][\w-]*)(?:\[[^]\n]*\])?"
+    r"\{(?P<leaf_words>[^}\n]*)\}[ \t]*$",
+    "directive": r"^(?P<margin>[ \t]*)(?P<colons>:::+)[ \t]*(?P<directive_name>[a-z]+)"
+    r"[ \t\[]*(?P<boxed>\w[^]={}\n]*)?\]?(?P<directive_words>[^\n]*)"
+    r"(?P<directive_inner>(?s:.*?))^(?P=margin)(?P=colons)[ \t]*$",
     "box": r"^:::+[^\n]*",
     "comment": r"%%(?s:.*?)%%",
     "label": r"[ \t]+\^[\w-]+[ \t]*$",
@@ -45,7 +49,6 @@ _PIECES = {
 _CHANGED = {
     "fence": r"\g<opening>\g<content>",
     "kept": r"\g<0>",
-    "titled": r"**\g<boxed>**",
     "section": r"/\g<section>",
     "mark": r"<mark>\g<marked></mark>",
     "filter": r"\g<literal>",
@@ -72,25 +75,22 @@ def slugify(text: str) -> str:
 
 
 class Converter:
-    """Makes one text Markdown that needs no other system; `left_out` then has what nobody knows."""
+    """Makes one text Markdown that needs no other system."""
 
-    def __init__(self, system: str, known: Mapping[str, str], *, is_mdx: bool) -> None:
+    def __init__(self, system: str, known: Mapping[str, str], body: str, *, is_mdx: bool) -> None:
         """`known` has the paths of texts and files by the names that notes have for them."""
-        names = "fence kept " + _USED.get(system, "titled box callout wiki rooted pair tag")
+        names = "fence kept " + _USED.get(system, "leaf directive box callout wiki rooted pair tag")
         names += " module remark string braces" * is_mdx
         patterns = (f"(?P<{name}_>{_PIECES[name]})" for name in names.split())
         self._pieces = re.compile("|".join(patterns), re.MULTILINE)
         self._known = known
         self._changed = _CHANGED | {"rooted": SOURCE + ("content/" if system == "Zola" else "src/")}
-        self._pictures: dict[str, str] = {}
+        self._pictures = dict(re.findall(r"(?m)^import\s+(\w+)\s+from\s+[\"'](\S+?)[\"']", body))
         self._above = 0
         self.left_out: dict[str, int] = {}
         """A sentence about each thing that was left out, and the line of the first, from 0."""
-
-    def convert(self, body: str) -> str:
-        """Return a text's body as Markdown."""
-        self._pictures = dict(re.findall(r"(?m)^import\s+(\w+)\s+from\s+[\"'](\S+?)[\"']", body))
-        return self._pieces.sub(self._change, body)
+        self.body = self._pieces.sub(self._change, body)
+        """The text as Markdown."""
 
     def _change(self, found: re.Match[str]) -> str:
         kind = str(found.lastgroup).removesuffix("_")
@@ -146,10 +146,13 @@ class Converter:
         kind = str(found.lastgroup)
         name, inner = found[f"{kind}name"], f"{kind}inner"
         given = {
+            **({"title": found["boxed"]} if kind == "directive_" and found["boxed"] else {}),
             # Bundlers know pictures by names.
-            (key or "0").lower(): self._pictures.get(value.removesuffix(".src"), value)
-            for key, *forms in _VALUE.findall(found[f"{kind}words"])
-            for value in ["".join(forms)]
+            **{
+                (key or "0").lower(): self._pictures.get(value.removesuffix(".src"), value)
+                for key, *forms in _VALUE.findall(found[f"{kind}words"])
+                for value in ["".join(forms)]
+            },
         }
         shown, is_known = write_shortcode(
             name.lower(),

@@ -13,8 +13,8 @@ import yaml
 from site_build.content.dates import read_moment
 
 _HEAD = re.compile(
-    r"""\s*(?:(?P<mark>---|\+\+\+|;;;)(?P<form>json|toml|yaml|)[ \t]*\n|(?=\{\s*"))(?P<text>.*?)"""
-    r"(?(mark)^(?:(?P=mark)|\.\.\.)|(?<=\n\}))[ \t]*(?:\n|\Z)",
+    r"""\s*(?:(?P<mark>---|\+\+\+|;;;)(?P<form>json|toml|yaml|js|)[ \t]*\n|(?=\{\s*"))"""
+    r"(?P<text>.*?)(?(mark)^(?:(?P=mark)|\.\.\.)|(?<=\n\}))[ \t]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 """With marks around it, or JSON that ends with a bracket at the left."""
@@ -122,10 +122,16 @@ def read_json(text: str, first_line: int = 1) -> Any:
     return _decode(json.loads, whole, first_line)
 
 
+def read_program(text: str, _first_line: int = 1) -> dict[str, str]:
+    """Return the names to which a program in JavaScript gives a text, which is not run."""
+    return dict(re.findall(r"(?m)^\s*(?:const )?(\w+)\s*[:=] *[\"'`](.*)[\"'`][,;]?\s*$", text))
+
+
 _READERS: dict[str, Callable[[str, int], Any]] = {
     **dict.fromkeys(("---", "---yaml"), read_yaml),
     **dict.fromkeys(("+++", "---toml"), read_toml),
     **dict.fromkeys(("{", ";;;", "---json"), read_json),
+    "---js": read_program,
 }
 
 

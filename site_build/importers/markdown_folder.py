@@ -14,7 +14,14 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from site_build.importers.dialects import Converter, slugify
-from site_build.importers.heads import HeadError, pick, read_date, read_tags, split_head
+from site_build.importers.heads import (
+    HeadError,
+    pick,
+    read_date,
+    read_program,
+    read_tags,
+    split_head,
+)
 from site_build.importers.imported import (
     SOURCE,
     Imported,
@@ -40,7 +47,7 @@ _SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         ("astro.config.*", "src/content/*/", "src/data/blog"),
         {
             r"src/(?:content/)?pages/(?P<rest>.+)": "/:rest/",
-            r"src/content/docs/(?P<rest>.+)": "/:ids/",
+            r"src/content/(?:docs|spec|pages)/(?P<rest>.+)": "/:ids/",
             r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:ids/",
         },
     ),
@@ -137,7 +144,7 @@ _KEYS = {
     "updated": "updated updateddate updatedat moddatetime lastmod modified last_modified_at",
     "address": "permalink path url",
     "description": "description summary excerpt spoiler subtitle",
-    "image": "image cover heroimage coverimage ogimage featuredimage thumbnail banner",
+    "image": "image images cover heroimage coverimage ogimage featuredimage thumbnail banner",
     "image_alt": "image_alt imagealt heroimagealt coveralt",
     "tags": "tags tag",
     "category": "categories category",
@@ -168,7 +175,7 @@ _LISTS = (
         f"/{path}.xml": "feed:"
         for path in ("rss", "feed", "atom", "index", "feed/feed", "blog/rss")
     }
-    | {"/rss/": "feed:"}
+    | dict.fromkeys(("/rss/", "/feed/"), "feed:")
 )
 """Lists and feeds of these systems."""
 
@@ -262,14 +269,14 @@ def _add_text(
         return
     # Components of Next.js say in a program what others say in a head.
     exported = "".join(re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head)))
-    converter = Converter(journal.system, known, is_mdx=source.endswith(".mdx"))
-    body = converter.convert(body)
+    converter = Converter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
+    body = converter.body
     for what, below in converter.left_out.items():
         journal.find(source, line + below, what, "write what a reader can use in its place")
     said = {
         key.lower(): value
         for part in (
-            dict(re.findall(r"(?m)^\s+(\w+): *[\"'`](.*)[\"'`],?$", exported)),
+            read_program(exported),
             head.get("taxonomies"),
             head.get("extra"),
             head,
@@ -322,7 +329,8 @@ def _add_text(
             first_line=line,
             slug=_pick(said, "slug").strip("/").rpartition("/")[2],
             category=_pick(said, "category"),
-            author=_pick(said, "author"),
+            # A starter of Next.js has an author of that name.
+            author=re.sub("^default$", "", _pick(said, "author")),
             description=_pick(said, "description"),
             series=_pick(said, "series"),
             image=re.sub(

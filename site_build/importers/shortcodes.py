@@ -183,8 +183,10 @@ def write_shortcode(
         "title": title or "Details",
     }
     form = FORMS.get(name, "")
-    is_known = name in FORMS and bool(form != "{inner}" or text or not given)
-    if name not in FORMS or (form[:1] == "[" and "{link}" in form and not source):
+    # A link needs something to lead to, and what holds nothing had it in its parameters.
+    is_bare = form[:1] == "[" and not (source if "{link}" in form else known["id"] + known["all"])
+    is_known = name in FORMS and bool(text or not (is_bare or (form == "{inner}" and given)))
+    if name not in FORMS or is_bare:
         form = (
             "{picture}"
             if re.search(r"\.(avif|gif|jpe?g|png|svg|webp)$", source.lower())

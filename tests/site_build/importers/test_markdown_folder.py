@@ -529,3 +529,46 @@ def test_settings_of_astro_and_eleventy(tmp_path: Path) -> None:
     assert (journal.redirects["/a"], journal.redirects["/c"]) == ("/b/", "/d")
     assert (journal.timezone, journal.author) == ("Asia/Bangkok", "Ann")
     assert [text.lang for text in journal.texts] == ["en", "de"]
+
+
+def test_directives(tmp_path: Path) -> None:
+    """Boxes of Docusaurus, Starlight and VitePress are alerts, with their titles; code stays."""
+    body, found = convert(
+        tmp_path,
+        ":::tip[My title]\nA **b**\n:::\n\n:::warning Two words\nC\n:::\n\n:::note\nD\n:::\n\n"
+        '::github{repo="a/b"}\n\n```\n:::note\n```\n',
+        "src/content/blog/t.md",
+        **{"astro.config.mjs": ""},
+    )
+    assert [line for line in body.split("\n") if line.strip("> ")] == [
+        "> [!TIP]",
+        "> **My title**",
+        "> A **b**",
+        "> [!WARNING]",
+        "> **Two words**",
+        "> C",
+        "> [!NOTE]",
+        "> D",
+        "[Code on GitHub](https://github.com/a/b)",
+        "```",
+        ":::note",
+        "```",
+    ]
+    assert not found
+
+
+def test_heads_of_eleventy_may_be_programs(tmp_path: Path) -> None:
+    """A head in JavaScript is read as text, not run, and does not stay in the text."""
+    head = '---js\nconst title = "T";\nconst nav = {\n\tkey: "K"\n};\n---\nText.\n'
+    _, texts = read(tmp_path, {"eleventy.config.js": "", "content/about.md": head})
+    assert (texts["content/about.md"].title, texts["content/about.md"].body) == ("T", "Text.\n")
+
+
+def test_tables_of_a_starter(tmp_path: Path) -> None:
+    """The starter of Next.js names its author `default`, and has pictures in a list."""
+    head = HEAD.format("images: ['/static/c.png']\nauthors: ['default']\n")
+    _, texts = read(tmp_path, {"next.config.js": "", "data/blog/a.mdx": head})
+    assert (texts["data/blog/a.mdx"].author, texts["data/blog/a.mdx"].image) == (
+        "",
+        "/static/c.png",
+    )
