@@ -264,7 +264,6 @@ def _add_text(
             0,
             "it is no text of the journal" if body.strip() else "it is empty",
             "copy it if you want it",
-            "left out" if body.strip() else "changed",
         )
         return
     # Components of Next.js say in a program what others say in a head.

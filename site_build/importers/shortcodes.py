@@ -110,7 +110,8 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
             for at, part in enumerate(parts)
             if isinstance(part, re.Match) and part["name"] == found["name"]
         ]:
-            start, tag = opened[-1]
+            # Nested deeper than that, it is no text of people.
+            start, tag = opened[:20][-1]
             parts[start:] = [write(tag, join(parts[start + 1 :]))]
     return join([*parts, relink(body[end:])])
 

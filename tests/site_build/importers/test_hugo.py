@@ -372,7 +372,8 @@ def test_unknown_shortcodes_leave_what_a_reader_can_use(tmp_path: Path) -> None:
     """Inner text, pictures and links stay; each is named with its line; nothing leaks."""
     old = (
         "{{< own >}}Inner {{< note >}}N{{< /note >}}{{< /own >}}\n\n"
-        '{{< slides "https://b.example/1" >}}\n\n{{% mine src="/a.png" %}}{{< gallery x=1 />}}{{< youtube >}}'
+        '{{< slides "https://b.example/1" >}}\n\n{{% mine src="/a.png" %}}'
+        "{{< gallery x=1 />}}{{< youtube >}}"
     )
 
     body, journal = convert(tmp_path, old)

@@ -65,7 +65,7 @@ def test_a_plain_folder(tmp_path: Path) -> None:
     assert (x.date, x.status) == (datetime(2020, 2, 3, 4, 5), "draft")  # noqa: DTZ001
     assert texts["README.md"].kind == "page"
     kinds = {each.source: each.kind for each in journal.findings}
-    assert kinds == {"LICENSE.md": "left out", "broken.md": "left out", "empty.md": "changed"}
+    assert kinds == {"LICENSE.md": "changed", "broken.md": "left out", "empty.md": "changed"}
 
 
 @pytest.mark.parametrize(
