@@ -81,8 +81,9 @@ class Converter:
         """`known` has the paths of texts and files by the names that notes have for them."""
         names = "fence kept " + _USED.get(system, "leaf directive box callout wiki rooted pair tag")
         names += " module remark string braces" * is_mdx
-        patterns = (f"(?P<{name}_>{_PIECES[name]})" for name in names.split())
-        self._pieces = re.compile("|".join(patterns), re.MULTILINE)
+        self._pieces = re.compile(
+            "|".join(f"(?P<{name}_>{_PIECES[name]})" for name in names.split()), re.MULTILINE
+        )
         self._known = known
         self._changed = _CHANGED | {"rooted": SOURCE + ("content/" if system == "Zola" else "src/")}
         self._pictures = dict(re.findall(r"(?m)^import\s+(\w+)\s+from\s+[\"'](\S+?)[\"']", body))
@@ -104,10 +105,10 @@ class Converter:
 
     def _convert_part(self, found: re.Match[str], group: str) -> str:
         """Return what a group has as Markdown; its lines are counted from those above it."""
-        above, self._above = self._above, found.string.count("\n", 0, found.start(group))
-        self._above += above
+        lines = found.string.count("\n", 0, found.start(group))
+        self._above += lines
         shown = self._pieces.sub(self._change, found[group])
-        self._above = above
+        self._above -= lines
         return shown
 
     def _change_callout(self, found: re.Match[str]) -> str:

@@ -230,10 +230,9 @@ class _Reader:
             find_path(head | {"title": each}, folder, name, date, site)
             for each in (title, title.replace("/", "-"))
         )
-        start = f"{self.base}/" if str(head.get("url")).startswith("/") else home
-        address = path and start + path
-        kinds = as_table(site.get("taxonomies") or site.get("indexes")).values()
-        plurals = dict.fromkeys(["tags", *(str(each).lower() for each in kinds), "categories"])
+        address = path and (f"{self.base}/" if str(head.get("url"))[:1] == "/" else home) + path
+        kinds = as_table(site.get("taxonomies") or site.get("indexes"))
+        plurals = dict.fromkeys(["tags", *map(str.lower, map(str, kinds.values())), "categories"])
         terms = [(each, term) for each in plurals for term in heads.read_tags(head.get(each))]
         text = Text(
             source,
@@ -289,9 +288,9 @@ class _Reader:
         )
         if bundle and (lang == self.default or owner == root):
             self.places[posixpath.dirname(source)] = re.sub(r"(\.html|/)?$", "/", address, count=1)
-        public = text.status == "published"
-        empty = text.kind == "page" and not body.strip() and (public or not name)
-        if not empty:
+        is_public = text.status == "published"
+        is_empty = text.kind == "page" and not body.strip() and (is_public or not name)
+        if not is_empty:
             self.journal.texts.append(text)
         elif name:
             self.journal.find(
@@ -302,7 +301,7 @@ class _Reader:
             )
         keys = (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower())
         for each, key, mark in product((lang, ""), keys, ("", f".{lang}")):
-            self.index.setdefault((each, key + mark), address if empty else _link(source))
+            self.index.setdefault((each, key + mark), address if is_empty else _link(source))
         shown = ("posts:" if text.kind == "post" else "archive:"), "feed:"
         lists = {
             posixpath.join(home, urlize(section, site), ""): shown,
@@ -315,10 +314,10 @@ class _Reader:
             },
             home: ("home:", "feed:"),
         }
-        if empty:
+        if is_empty:
             # A list of a tag leads to the tag.
             lists = dict.fromkeys((address, *text.aliases), shown) if section not in plurals else {}
-        self.lists.update((old, *to) for old, to in lists.items() if path and public)
+        self.lists.update((old, *to) for old, to in lists.items() if path and is_public)
 
     def _resolve(self, text: Text, lang: str | None, target: str) -> str:
         """Return the link for a target in a text, and add the file that it shows."""

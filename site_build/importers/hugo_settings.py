@@ -119,12 +119,12 @@ def find_path(
         ),
     )
     path = path if url else urlize(path, site)
-    ugly = heads.read_flag(as_table(site.get("uglyurls")).get(section, site.get("uglyurls")))
-    ended = re.search(r"\.\w+$" if url else r"\.html?$", path)
+    is_ugly = as_table(site.get("uglyurls")).get(section, site.get("uglyurls"))
+    ending = ".html" if heads.read_flag(is_ugly) and name and not url else "/"
     return re.sub(
         "/+",
         "/",
-        path.strip("/") + ("" if ended else ".html" if ugly and name and not url else "/"),
+        path if re.search(r"\.\w+$" if url else r"\.html?$", path) else path.rstrip("/") + ending,
     ).lstrip("/")
 
 

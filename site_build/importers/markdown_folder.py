@@ -26,7 +26,6 @@ from site_build.importers.imported import (
     SOURCE,
     Imported,
     Text,
-    UnreadableJournal,
     read_redirects,
     read_text,
     walk,
@@ -181,7 +180,7 @@ _LISTS = (
 
 
 def read_markdown_folder(root: Path) -> Imported:
-    """Read a folder of Markdown, whose system is found out. Raises UnreadableJournal."""
+    """Read a folder of Markdown, whose system is found out."""
     files = dict(walk(root))
     journal = Imported(
         next(
@@ -207,8 +206,6 @@ def read_markdown_folder(root: Path) -> Imported:
     raws = {source: read_text(files[source]) for source in filter(_SUFFIX.search, files)}
     for source, raw in raws.items():
         _add_text(journal, source, raw, known, rules)
-    if not journal.texts:
-        raise UnreadableJournal(f"{root} has no Markdown; name the folder that has the texts")
     opted = {source for source, raw in raws.items() if _OPTED.match(raw)} if not rules else set()
     if opted:
         journal.find(
@@ -237,8 +234,22 @@ def read_markdown_folder(root: Path) -> Imported:
         if path.name in mentioned and _MEDIA.fullmatch(path.name)
     }
     journal.files = {public: files[source] for source, public in journal.file_sources.items()}
-    settings = (read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source))
-    _add_settings(journal, "\n".join(settings))
+    settings = "\n".join(
+        read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source)
+    )
+    for key, pattern in _SETTINGS.items():
+        named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
+        values = re.findall(rf"(?im)(?:^|[{{,])\W*(?:export const )?{named}", settings)
+        setattr(journal, key, next(iter(values), ""))
+    if any(text.address for text in journal.texts):
+        journal.redirects = _LISTS | {
+            f"/{kind}/{slugify(tag)}/": f"tag:{tag}"
+            for kind in ("tags", "categories")
+            for tag in {tag for text in journal.texts for tag in text.tags}
+        }
+    journal.redirects |= read_redirects(settings)
+    # Of two texts with one name, that in the language of the journal has it.
+    journal.texts.sort(key=lambda text: text.lang not in {"", journal.lang})
     return journal
 
 
@@ -266,8 +277,8 @@ def _add_text(
             "copy it if you want it",
         )
         return
-    # Components of Next.js say in a program what others say in a head.
-    exported = "".join(re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head)))
+    # Texts of Next.js may say in a program what others say in a head.
+    exported = re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head))
     converter = Converter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
     body = converter.body
     for what, below in converter.left_out.items():
@@ -275,7 +286,7 @@ def _add_text(
     said = {
         key.lower(): value
         for part in (
-            read_program(exported),
+            read_program("".join(exported)),
             head.get("taxonomies"),
             head.get("extra"),
             head,
@@ -388,23 +399,6 @@ def _locate(
 def _pick(said: Mapping[str, Any], key: str) -> str:
     """Return the first value that a head has under one of several names, as text."""
     return pick(next((said[name] for name in _KEYS.get(key, key).split() if said.get(name)), ""))
-
-
-def _add_settings(journal: Imported, settings: str) -> None:
-    """Add what settings say: the journal's names, redirects, and the addresses of lists."""
-    for key, pattern in _SETTINGS.items():
-        named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
-        found = re.findall(rf"(?im)(?:^|[{{,])\W*(?:export const )?{named}", settings)
-        setattr(journal, key, next(iter(found), ""))
-    if any(text.address for text in journal.texts):
-        journal.redirects = _LISTS | {
-            f"/{kind}/{slugify(tag)}/": f"tag:{tag}"
-            for kind in ("tags", "categories")
-            for tag in {tag for text in journal.texts for tag in text.tags}
-        }
-    journal.redirects |= read_redirects(settings)
-    # Of two texts with one name, that in the language of the journal has it.
-    journal.texts.sort(key=lambda text: text.lang not in {"", journal.lang})
 
 
 def _read_first_commits(root: Path) -> dict[str, datetime]:

@@ -141,8 +141,8 @@ def _write(
 
 def write_callout(quote: str, kind: str, heading: str) -> str:
     """Return the first lines of an alert of a kind, each after the sign of its quote."""
-    alert = re.findall(r"\[!\w+\]", FORMS.get(kind.lower(), FORMS["note"]))
-    lines = [*alert, *[f"**{heading}**", ""] * bool(heading)]
+    lines = re.findall(r"\[!\w+\]", FORMS.get(kind.lower(), FORMS["note"]))
+    lines += [f"**{heading}**", ""] * bool(heading)
     return "\n".join(quote + line for line in lines)
 
 
@@ -192,7 +192,7 @@ def write_shortcode(
             "{picture}"
             if re.search(r"\.(avif|gif|jpe?g|png|svg|webp)$", source.lower())
             else "[{label}]({link})"
-            if not text and re.search(r"/|\.\w+$", source)
+            if not text and re.search(r"^(https?:|/)|\.(?!njk|liquid|html?)\w+$", source)
             else FORMS["tab"]
             if given.get("title")
             else "{inner}"

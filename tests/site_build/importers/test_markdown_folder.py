@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from site_build.importers.imported import Imported, Text, UnreadableJournal
+from site_build.importers.imported import Imported, Text
 from site_build.importers.markdown_folder import read_markdown_folder
 from tests.shared_material import SHARED
 
@@ -377,12 +377,6 @@ def test_aliases(tmp_path: Path) -> None:
     assert texts["a.md"].aliases == ["/old/path/"]
     _, texts = read(tmp_path / "two", {"zola.toml": "", "content/a.md": head.replace(" name", "")})
     assert texts["content/a.md"].aliases == ["/Old", "/old/path/"]
-
-
-def test_no_markdown(tmp_path: Path) -> None:
-    """A folder without texts is refused with a sentence."""
-    with pytest.raises(UnreadableJournal, match="has no Markdown; name the folder"):
-        read(tmp_path, {"a.txt": "A"})
 
 
 def test_a_link_out_of_the_folder(tmp_path: Path) -> None:
