@@ -21,6 +21,8 @@ _PIECES = {
     r"[ \t\[]*(?P<boxed>\w[^]={}\n]*)?\]?(?P<directive_words>[^\n]*)"
     r"(?P<directive_inner>(?s:.*?))^(?P=margin)(?P=colons)[ \t]*$",
     "box": r"^:::+[^\n]*",
+    "span": r"(?<![\w:]):[a-z]+\[(?P<spanned>[^]\n]*)\](?!\()(?:\{[^}\n]*\})?",
+    "escaped": r"(?P<left>\{[{%])/\*(?P<escaped>(?s:.*?))\*/(?P<right>[%}]\})",
     "comment": r"%%(?s:.*?)%%",
     "label": r"[ \t]+\^[\w-]+[ \t]*$",
     "mark": r"==(?=[^\s=])(?P<marked>[^=\n]*[^\s=])==",
@@ -50,6 +52,8 @@ _CHANGED = {
     "fence": r"\g<opening>\g<content>",
     "kept": r"\g<0>",
     "section": r"/\g<section>",
+    "span": r"\g<spanned>",
+    "escaped": r"`\g<left>\g<escaped>\g<right>`",
     "mark": r"<mark>\g<marked></mark>",
     "filter": r"\g<literal>",
     "string": r"\g<string>",
@@ -58,7 +62,7 @@ _CHANGED = {
 _USED = {
     "Obsidian": "comment callout label mark wiki loose pair tag",
     "Quartz": "comment callout label mark wiki loose pair tag",
-    "Zola": "callout wiki section rooted pair tag filter block end template",
+    "Zola": "escaped callout wiki section rooted pair tag filter block end template",
     "Eleventy": "callout wiki pair tag filter block end template",
 }
 """What a system writes beside code."""
@@ -79,7 +83,9 @@ class Converter:
 
     def __init__(self, system: str, known: Mapping[str, str], body: str, *, is_mdx: bool) -> None:
         """`known` has the paths of texts and files by the names that notes have for them."""
-        names = "fence kept " + _USED.get(system, "leaf directive box callout wiki rooted pair tag")
+        names = "fence kept " + _USED.get(
+            system, "leaf directive box span callout wiki rooted pair tag"
+        )
         names += " module remark string braces" * is_mdx
         self._pieces = re.compile(
             "|".join(f"(?P<{name}_>{_PIECES[name]})" for name in names.split()), re.MULTILINE

@@ -457,9 +457,12 @@ def test_blocks_of_templates(tmp_path: Path) -> None:
     assert body.split() == ["```js", "a", "=", "{{", "b", "}}", "```", "{{", "c", "}}", "e"]
     assert found == ["9: the component if is not known"]
     body, _ = convert(
-        tmp_path / "zola", "[l](@/blog/_index.md)", "content/a.md", **{"config.toml": ""}
+        tmp_path / "zola",
+        "[l](@/blog/_index.md) {{/* x() */}}",
+        "content/a.md",
+        **{"config.toml": ""},
     )
-    assert body == "[l](/blog/)"
+    assert body == "[l](/blog/) `{{ x() }}`"
 
 
 def test_a_vault_of_which_a_part_is_public(tmp_path: Path) -> None:
@@ -530,7 +533,7 @@ def test_directives(tmp_path: Path) -> None:
     body, found = convert(
         tmp_path,
         ":::tip[My title]\nA **b**\n:::\n\n:::warning Two words\nC\n:::\n\n:::note\nD\n:::\n\n"
-        '::github{repo="a/b"}\n\n```\n:::note\n```\n',
+        '::github{repo="a/b"}\nAnd :spoiler[E].\n\n```\n:::note\n```\n',
         "src/content/blog/t.md",
         **{"astro.config.mjs": ""},
     )
@@ -544,6 +547,7 @@ def test_directives(tmp_path: Path) -> None:
         "> [!NOTE]",
         "> D",
         "[Code on GitHub](https://github.com/a/b)",
+        "And E.",
         "```",
         ":::note",
         "```",
