@@ -96,14 +96,14 @@ class _Reader:
         }
         """Addresses of folders with files: those for files alone, of texts, and beside a text."""
         self.featured = {
-            posixpath.dirname(source): _link(source)
+            posixpath.dirname(source): SOURCE + quote(source)
             for source in self.sources
             if re.search(
                 r"(feature|cover|thumb)[^/]*\.(avif|gif|jpe?g|png|svg|webp)$", source.lower()
             )
         }
         """Pictures that stand for texts, by folder."""
-        self.index = {("", f"/{source.lower()}"): _link(source) for source in self.sources}
+        self.index = {("", f"/{source.lower()}"): SOURCE + quote(source) for source in self.sources}
         """Links by language, or none, and by path in lower case; to texts also by name."""
         self.lists: Counter[tuple[str, str, str]] = Counter()
         """Numbers of texts in lists, by address, and what takes the place of list and feed."""
@@ -144,7 +144,9 @@ class _Reader:
                 elif posixpath.basename(source) in {"_redirects", "netlify.toml"}:
                     self.journal.redirects |= read_redirects(read_text(self.sources[source]))
                 elif owner:
-                    self._add_file(source, self.places[owner] + source.removeprefix(f"{owner}/"))
+                    self.journal.file_sources[source] = (
+                        self.places[owner] + source.removeprefix(f"{owner}/")
+                    ).lstrip("/")
             except heads.HeadError as fault:
                 self.journal.find(
                     source,
@@ -165,6 +167,9 @@ class _Reader:
                 partial(self.journal.find, text.source),
                 text.first_line,
             )
+        self.journal.files = {
+            public: self.sources[source] for source, public in self.journal.file_sources.items()
+        }
         addresses = {"/", *(text.address for text in texts)}
         self.journal.redirects |= {
             old: to
@@ -177,10 +182,6 @@ class _Reader:
             if old not in addresses
         }
         return self.journal
-
-    def _add_file(self, source: str, address: str) -> None:
-        self.journal.files[address.lstrip("/")] = self.sources[source]
-        self.journal.file_sources[source] = address.lstrip("/")
 
     def _add_text(self, source: str, root: str, owner: str) -> None:
         """Read a text's head, and find the addresses that it had."""
@@ -301,7 +302,9 @@ class _Reader:
             )
         keys = (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower())
         for each, key, mark in product((lang, ""), keys, ("", f".{lang}")):
-            self.index.setdefault((each, key + mark), address if is_empty else _link(source))
+            self.index.setdefault(
+                (each, key + mark), address if is_empty else SOURCE + quote(source)
+            )
         shown = ("posts:" if text.kind == "post" else "archive:"), "feed:"
         lists = {
             posixpath.join(home, urlize(section, site), ""): shown,
@@ -340,12 +343,8 @@ class _Reader:
         link = next(filter(None, found), "")
         if link.startswith(f"{SOURCE}assets/"):
             file = unquote(link.removeprefix(SOURCE))
-            self._add_file(file, self.base + file.removeprefix("assets"))
+            self.journal.file_sources[file] = (self.base + file.removeprefix("assets")).lstrip("/")
         # An absolute path that is no text's may be that of a list.
         if not link and lang is not None and not path.startswith("/"):
             return ""
         return f"{link}{mark}{fragment}" if link else target
-
-
-def _link(source: str) -> str:
-    return SOURCE + quote(source, safe="/~")
