@@ -30,6 +30,7 @@ from site_build.importers.imported import (
     read_text,
     walk,
 )
+from site_build.importers.markdown_systems import SYSTEMS
 from site_build.text import fold, make_slug
 
 _SUFFIX = re.compile(r"\.(?:md|mdx|markdown|mkd|mdown)\Z", re.IGNORECASE)
@@ -41,76 +42,6 @@ _MEDIA = re.compile(
 """Name of a file that may be served; code may not."""
 _PUBLIC = re.compile(r"(?:(?:src|source|content|docs|site)/)?(?:(?:public|static)/)?")
 """Folders that were no part of a file's address."""
-_SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
-    "Astro": (
-        ("astro.config.*", "src/content/*/", "src/data/blog"),
-        {
-            r"src/(?:content/)?pages/(?P<rest>.+)": "/:rest/",
-            r"src/content/(?:docs|spec|pages)/(?P<rest>.+)": "/:ids/",
-            r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:ids/",
-        },
-    ),
-    "Eleventy": (
-        (".eleventy.js", "eleventy.config.*"),
-        {
-            # A text with the name of its folder stands for it.
-            r"(?:(?:src|content|site)/)?(?P<rest>(?:.*/)?(?P<leaf>[^/]+))/(?P=leaf)": "/:rest/",
-            r"(?:(?:src|content|site)/)?(?P<rest>.+)": "/:rest/",
-        },
-    ),
-    "Docusaurus": (
-        ("docusaurus.config.*",),
-        {
-            r"blog/(?P<rest>.+)": "/blog/:year/:month/:day/:name/",
-            r"(?:src/pages/)?(?P<rest>.+)": "/:rest/",
-        },
-    ),
-    "Gatsby": (
-        ("gatsby-config.*",),
-        {r"(?:src/)?(?:content/|pages/)?(?:(?:blog|posts)/)?(?P<rest>.+)": "/:rest/"},
-    ),
-    "VitePress": ((".vitepress", "docs/.vitepress"), {r"(?:docs/)?(?P<rest>.+)": "/:rest.html"}),
-    "VuePress": ((".vuepress", "docs/.vuepress"), {r"(?:docs/)?(?P<rest>.+)": "/:rest.html"}),
-    "MkDocs": (
-        ("mkdocs.yml",),
-        {
-            r"docs/blog/posts/(?P<rest>.+)": "/blog/:year/:month/:day/:title/",
-            r"docs/(?P<rest>.+)": "/:rest/",
-        },
-    ),
-    "Quartz": (("quartz.config.ts",), {r"content/(?P<rest>.+)": "/:dashed"}),
-    "Zola": (
-        ("zola.toml", "config.toml", "content/**/_index*.md"),
-        {
-            r"content/(?P<rest>.+)\.(?P<lang>[a-z]{2}(?:-\w+)?)": "/:lang/:ascii/",
-            r"content/(?P<rest>.+)": "/:ascii/",
-        },
-    ),
-    "Hexo": (
-        ("source/_posts",),
-        {
-            r"source/_posts/(?P<rest>.+)": "/:year/:month/:day/:name/",
-            r"source/(?P<rest>.+)": "/:rest/",
-        },
-    ),
-    "Next.js": (
-        ("next.config.*", "public/**/*.md", "public/**/*.mdx", "data/siteMetadata.*"),
-        {
-            r"public/(?P<rest>.+)": "/:rest/",
-            r"(?:src/)?app/(?P<collection>[^/]+)/(?:posts|content)/(?P<rest>[^/]+)": (
-                "/:collection/:rest/"
-            ),
-            r"(?:src/)?(?:app|pages)/(?P<rest>.+)": "/:rest/",
-            r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:rest/",
-            r"(?:src/)?_?(?P<collection>posts|blog)/(?P<rest>.+)": "/:collection/:rest/",
-            r"(?:src/)?content/(?P<rest>.+)": "/blog/:rest/",
-        },
-    ),
-    "Obsidian": ((".obsidian", "*/.obsidian"), {}),
-    "Markdown": (("*",), {}),
-}
-"""Marks of each system, then patterns of its sources with their addresses; the first counts."""
-
 _GENERAL = re.compile(
     r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
@@ -185,7 +116,7 @@ def read_markdown_folder(root: Path) -> Imported:
     journal = Imported(
         next(
             name
-            for name, (marks, _) in _SYSTEMS.items()
+            for name, (marks, _) in SYSTEMS.items()
             if any(path for mark in marks for path in root.glob(mark))
         )
     )
@@ -202,7 +133,7 @@ def read_markdown_folder(root: Path) -> Imported:
         for source, path in files.items()
         if re.search(r"\.11tydata\.\w+$|(?:^|/)([^/]+)/\1\.json$", source)
         if (found := re.search(r"(?s)permalink\b.*?[\"'`]([^\"'`]*/[^\"'`]*)", read_text(path)))
-    } | _SYSTEMS[journal.system][1]
+    } | SYSTEMS[journal.system][1]
     raws = {source: read_text(files[source]) for source in filter(_SUFFIX.search, files)}
     for source, raw in raws.items():
         _add_text(journal, source, raw, known, rules)

@@ -237,7 +237,8 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at the paths that they had, and note what answers in the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
     pages = ({each.address, name_file(each.address)} for each in public)
-    plan.known |= EDGE.union(*pages, map_urls(public, (), plan.rules).others)
+    # There always is a page with the form for messages.
+    plan.known |= EDGE.union({CONTACT}, *pages, map_urls(public, (), plan.rules).others)
     sources = {path: source for source, path in imported.file_sources.items()}
     for path, content in imported.files.items():
         parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)

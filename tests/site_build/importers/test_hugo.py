@@ -7,6 +7,7 @@ import pytest
 
 from site_build.importers.hugo import read_hugo
 from site_build.importers.imported import Imported, Text, UnreadableJournal
+from site_build.importers.plan import plan_journal
 from tests.shared_material import SHARED
 
 POST = "---\ntitle: {}\ndate: 2024-03-05T10:00:00+01:00\n---\n\nWords.\n"
@@ -414,6 +415,17 @@ def test_references_find_their_texts(tmp_path: Path) -> None:
         "[9]: source:content/posts/b/index.md"
     )
     assert [each.what for each in journal.findings] == ["the ref 'none.md' leads nowhere"]
+
+
+def test_no_alias_takes_the_page_with_the_form(tmp_path: Path) -> None:
+    """The theme Stack has a page with the alias `contact`, where each journal has its form."""
+    about = "---\ntitle: About\naliases: [/contact, about-us]\n---\nText.\n"
+    files = {"content/page/about.md": about, "content/posts/a.md": POST.format("A")}
+
+    plan = plan_journal(read(tmp_path, files), "journal")
+
+    heads = {document.address: head["aliases"] for _, document, head in plan.texts}
+    assert heads["page/about/"] == ["/page/about-us/"]
 
 
 @pytest.mark.size("test")
