@@ -2,20 +2,27 @@
 
 import re
 from collections.abc import Mapping
-from html import escape
 from urllib.parse import quote, unquote
 
 from site_build.importers.imported import SOURCE
+from site_build.importers.shortcodes import CODE, write_callout, write_shortcode
 from site_build.text import fold, shorten
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}"
+_ATTRIBUTES = rf"(?:\s++(?:[\w:@.-]+(?:=(?:\"[^\"]*\"|'[^']*'|{_BRACES}))?|{_BRACES}))*+"
 _PIECES = {
     "fence": r"^(?P<opening>[ \t>]*(?:(?:[-*+]|\d+\.)[ \t]+)?(?P<sign>`{3,}|~{3,})[ \t]*"
     r"[\w+#.-]*)[^\n`]*(?P<content>\n(?s:.*?)(?:^[ \t>]*(?P=sign)[`~]*[ \t]*$|\Z))",
     "kept": r"(?<!`)(?P<ticks>`+)(?!`)(?:[^\n]|\n(?!\s*\n))+?(?<!`)(?P=ticks)(?!`)"
     r"|\$\$(?s:.+?)\$\$|(?<![\w$])\$(?=\S)[^$\n]*(?<=[^\s$])\$(?!\d)|<!--(?s:.*?)(?:-->|\Z)",
-    "titled": r"^:::+[ \t]*[a-z]+(?:[ \t]+|\[)(?P<boxed>\w[^]\n{]*)\]?[^\n]*",
+    "leaf": r"^[ \t]*::(?P<leaf_name>[a-z][\w-]*)(?:\[[^]\n]*\])?"
+    r"\{(?P<leaf_words>[^}\n]*)\}[ \t]*$",
+    "directive": r"^(?P<margin>[ \t]*)(?P<colons>:::+)[ \t]*(?P<directive_name>[a-z]+)"
+    r"[ \t\[]*(?P<boxed>\w[^]={}\n]*)?\]?(?P<directive_words>[^\n]*)"
+    r"(?P<directive_inner>(?s:.*?))^(?P=margin)(?P=colons)[ \t]*$",
     "box": r"^:::+[^\n]*",
+    "span": r"(?<![\w:]):[a-z]+\[(?P<spanned>[^]\n]*)\](?!\()(?:\{[^}\n]*\})?",
+    "escaped": r"(?P<left>\{[{%])/\*(?P<escaped>(?s:.*?))\*/(?P<right>[%}]\})",
     "comment": r"%%(?s:.*?)%%",
     "label": r"[ \t]+\^[\w-]+[ \t]*$",
     "mark": r"==(?=[^\s=])(?P<marked>[^=\n]*[^\s=])==",
@@ -24,12 +31,17 @@ _PIECES = {
     "wiki": r"(?P<embed>!?)\[\[(?=[^\s\]])(?P<note>[^\[\]|#\n]*?)\\?"
     r"(?:\#(?P<part>[^\[\]|\n]*?)\\?)?(?:\|(?P<text>[^\[\]\n]*))?\]\](?![(\[:])",
     "loose": r"(?<=\]\()(?P<loose>[^)#:\s<>]+)",
+    "section": r"(?<=\]\()@/(?P<section>[^)#\s]*?)_index\.md",
     "rooted": r"(?<=\]\()@/|(?<=\]:\s)@/",
     "filter": r"\{\{-?\s*[\"'](?P<literal>[^\"'\n]*)[\"'][^}\n]*\}\}",
+    "block": r"\{%-?\s*(?P<block_name>\w+)(?P<block_words>(?:(?!%\})(?s:.)){0,2000}?)-?%\}"
+    r"(?P<block_inner>(?:(?!\{%)(?s:.)){0,8000})\{%-?\s*end\w*\s*-?%\}",
     "end": r"\{%-?\s*(?:end\w*|raw)\s*-?%\}",
-    "template": r"\{[{%]-?\s*(?P<verb>\w+)(?P<words>(?s:.{0,2000}?))-?[%}]\}",
-    "tag": r"(?<![\w\\])<(?P<close>/?)(?P<name>[A-Za-z][\w.:]*)(?P<attributes>(?:\s++(?:[\w:@.-]+"
-    rf"(?:=(?:\"[^\"]*\"|'[^']*'|{_BRACES}))?|{_BRACES}))*+)\s*+/?>",
+    "template": r"\{[{%]-?\s*(?P<template_name>\w+)(?P<template_words>(?s:.{0,2000}?))-?[%}]\}",
+    "pair": rf"(?<![\w\\])<(?P<pair_name>[A-Z][\w.:]*)(?P<pair_words>{_ATTRIBUTES})\s*>"
+    r"(?P<pair_inner>(?:(?!<(?P=pair_name)\b)(?s:.)){0,8000}?)</(?P=pair_name)\s*>",
+    "tag": r"(?<![\w\\])<(?P<close>/?)(?P<tag_name>[A-Za-z][\w.:]*)"
+    rf"(?P<tag_words>{_ATTRIBUTES})\s*+/?>",
     "module": r"^(?:import|export)[ ](?:[^\n]+(?:\n|\Z))+",
     "remark": r"\{\s*/\*(?s:.*?)\*/\s*\}",
     "string": r"\{\s*(?P<mark>[\"'`])(?P<string>[^\"'`{}\n]*)(?P=mark)\s*\}",
@@ -39,35 +51,24 @@ _PIECES = {
 _CHANGED = {
     "fence": r"\g<opening>\g<content>",
     "kept": r"\g<0>",
-    "titled": r"**\g<boxed>**",
+    "section": r"/\g<section>",
+    "span": r"\g<spanned>",
+    "escaped": r"`\g<left>\g<escaped>\g<right>`",
     "mark": r"<mark>\g<marked></mark>",
-    "rooted": f"{SOURCE}content/",
     "filter": r"\g<literal>",
     "string": r"\g<string>",
 } | dict.fromkeys(("box", "comment", "label", "end", "module", "remark"), "")
 """What becomes of the simple ones; each other has a method."""
 _USED = {
-    "Obsidian": "comment callout label mark wiki loose tag",
-    "Quartz": "comment callout label mark wiki loose tag",
-    "Zola": "callout wiki rooted tag filter end template",
-    "Eleventy": "callout wiki tag filter end template",
+    "Obsidian": "comment callout label mark wiki loose pair tag",
+    "Quartz": "comment callout label mark wiki loose pair tag",
+    "Zola": "escaped callout wiki section rooted pair tag filter block end template",
+    "Eleventy": "callout wiki pair tag filter block end template",
 }
 """What a system writes beside code."""
-_ALERTS = {
-    kind: alert
-    for alert, kinds in {
-        "NOTE": "note info abstract summary tldr todo example seealso secondary",
-        "TIP": "tip hint success check done",
-        "IMPORTANT": "important question help faq",
-        "WARNING": "warning attention",
-        "CAUTION": "caution danger error failure fail missing bug",
-        "": "quote cite",
-    }.items()
-    for kind in kinds.split()
-}
 _PICTURE = re.compile(r".+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", re.IGNORECASE)
 _VALUE = re.compile(
-    r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']))"
+    r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']|\w+\s*$))"
     r"(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^\s\"'`{},)]+))"
 )
 
@@ -78,39 +79,47 @@ def slugify(text: str) -> str:
 
 
 class Converter:
-    """Makes one text Markdown that needs no other system; `left_out` then has what nobody knows."""
+    """Makes one text Markdown that needs no other system."""
 
-    def __init__(self, system: str, known: Mapping[str, str], *, is_mdx: bool) -> None:
+    def __init__(self, system: str, known: Mapping[str, str], body: str, *, is_mdx: bool) -> None:
         """`known` has the paths of texts and files by the names that notes have for them."""
-        names = "fence kept " + _USED.get(system, "titled box callout wiki tag")
+        names = "fence kept " + _USED.get(
+            system, "leaf directive box span callout wiki rooted pair tag"
+        )
         names += " module remark string braces" * is_mdx
-        patterns = (f"(?P<{name}_>{_PIECES[name]})" for name in names.split())
-        self._pieces = re.compile("|".join(patterns), re.MULTILINE)
+        self._pieces = re.compile(
+            "|".join(f"(?P<{name}_>{_PIECES[name]})" for name in names.split()), re.MULTILINE
+        )
         self._known = known
-        self._pictures: dict[str, str] = {}
+        self._changed = _CHANGED | {"rooted": SOURCE + ("content/" if system == "Zola" else "src/")}
+        self._pictures = dict(re.findall(r"(?m)^import\s+(\w+)\s+from\s+[\"'](\S+?)[\"']", body))
+        self._above = 0
         self.left_out: dict[str, int] = {}
         """A sentence about each thing that was left out, and the line of the first, from 0."""
-
-    def convert(self, body: str) -> str:
-        """Return a text's body as Markdown."""
-        self._pictures = dict(re.findall(r"(?m)^import\s+(\w+)\s+from\s+[\"'](\S+?)[\"']", body))
-        return self._pieces.sub(self._change, body)
+        self.body = self._pieces.sub(self._change, body)
+        """The text as Markdown."""
 
     def _change(self, found: re.Match[str]) -> str:
         kind = str(found.lastgroup).removesuffix("_")
-        if kind in _CHANGED:
-            return found.expand(_CHANGED[kind])
-        return str(getattr(self, f"_change_{kind}")(found))
+        if kind in self._changed:
+            return found.expand(self._changed[kind])
+        return str(getattr(self, f"_change_{kind}", self._show)(found))
 
     def _leave_out(self, found: re.Match[str], what: str, shown: str = "") -> str:
-        self.left_out.setdefault(what, found.string.count("\n", 0, found.start()))
+        self.left_out.setdefault(what, self._above + found.string.count("\n", 0, found.start()))
+        return shown
+
+    def _convert_part(self, found: re.Match[str], group: str) -> str:
+        """Return what a group has as Markdown; its lines are counted from those above it."""
+        lines = found.string.count("\n", 0, found.start(group))
+        self._above += lines
+        shown = self._pieces.sub(self._change, found[group])
+        self._above -= lines
         return shown
 
     def _change_callout(self, found: re.Match[str]) -> str:
-        alert = _ALERTS.get(found["kind"].lower(), "NOTE")
-        title = self._pieces.sub(self._change, found["heading"].strip())
-        lines = [f"[!{alert}]"] * bool(alert) + [f"**{title}**", ""] * bool(title)
-        return "\n".join(found["quote"] + line for line in lines)
+        heading = self._convert_part(found, "heading").strip()
+        return write_callout(found["quote"], found["kind"], heading)
 
     def _change_wiki(self, found: re.Match[str]) -> str:
         note, part, text = (found[name] or "" for name in ("note", "part", "text"))
@@ -135,31 +144,33 @@ class Converter:
         return self._leave_out(found, f"the expression {shorten(found[0])} is not known")
 
     def _change_tag(self, found: re.Match[str]) -> str:
-        if found["name"] in {found["name"].lower(), found["name"].upper()}:
+        if found["tag_name"] in {found["tag_name"].lower(), found["tag_name"].upper()}:
             return re.sub(rf"\s[\w:-]+={_BRACES}", "", found[0])
-        return "" if found["close"] else self._show(found, found["name"], found["attributes"])
+        return "" if found["close"] else self._show(found)
 
-    def _change_template(self, found: re.Match[str]) -> str:
-        return self._show(found, found["verb"], found["words"])
-
-    def _show(self, found: re.Match[str], name: str, words: str) -> str:
-        """Return the picture, the link or the words that a component or a shortcode has."""
-        values = {
-            # Eleventy has a first value without a name, and bundlers know pictures by names.
-            key or "src": self._pictures.get(value.removesuffix(".src"), value)
-            for key, *forms in _VALUE.findall(words)
-            for value in ["".join(forms)]
+    def _show(self, found: re.Match[str]) -> str:
+        """Return what a component or a shortcode shows around its Markdown."""
+        kind = str(found.lastgroup)
+        name, inner = found[f"{kind}name"], f"{kind}inner"
+        given = {
+            **({"title": found["boxed"]} if kind == "directive_" and found["boxed"] else {}),
+            # Bundlers know pictures by names.
+            **{
+                (key or "0").lower(): self._pictures.get(value.removesuffix(".src"), value)
+                for key, *forms in _VALUE.findall(found[f"{kind}words"])
+                for value in ["".join(forms)]
+            },
         }
-        text = values.get("alt") or values.get("title") or values.get("label") or ""
-        link = values.get("src") or values.get("url") or values.get("href") or ""
-        link = re.sub("^[@~]/?(?=.*/)", f"{SOURCE}src/", link)
-        if "youtube" in name.lower() and "/" not in link:
-            link = f"https://www.youtube.com/watch?v={values.get('id', link)}"
-        if _PICTURE.fullmatch(link):
-            # Within a block of HTML, Markdown is not read.
-            if re.search(r"(?m)^\s*<[a-z]", found.string[: found.start()].rpartition("\n\n")[2]):
-                return f'<img src="{link}" alt="{escape(text)}">'
-            caption = " ".join(values.get("caption", "").replace('"', "\u201d").split())
-            return f"![{text}]({link}" + (f' "{caption}")' if caption else ")")
-        shown = f"[{text or name}]({link})" if link else text and f"**{text}**\n"
-        return self._leave_out(found, f"the component {shorten(name)} is not known", shown)
+        shown, is_known = write_shortcode(
+            name.lower(),
+            given,
+            ""
+            if inner not in found.groupdict()
+            else found[inner]
+            if name in {*CODE, "raw"}
+            else self._convert_part(found, inner),
+            found.string[: found.start()],
+            lambda link: re.sub("^[@~]/?(?=.*/)", f"{SOURCE}src/", link),
+        )
+        what = f"the component {shorten(name)} is not known"
+        return shown if is_known else self._leave_out(found, what, shown)

@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, time
 from itertools import accumulate
 from typing import Any
@@ -13,8 +13,8 @@ import yaml
 from site_build.content.dates import read_moment
 
 _HEAD = re.compile(
-    r"""\s*(?:(?P<mark>---|\+\+\+|;;;)(?P<form>json|toml|yaml|)[ \t]*\n|(?=\{\s*"))(?P<text>.*?)"""
-    r"(?(mark)^(?:(?P=mark)|\.\.\.)|(?<=\n\}))[ \t]*(?:\n|\Z)",
+    r"""\s*(?:(?P<mark>---|\+\+\+|;;;)(?P<form>json|toml|yaml|js|)[ \t]*\n|(?=\{\s*"))"""
+    r"(?P<text>.*?)(?(mark)^(?:(?P=mark)|\.\.\.)|(?<=\n\}))[ \t]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 """With marks around it, or JSON that ends with a bracket at the left."""
@@ -122,10 +122,16 @@ def read_json(text: str, first_line: int = 1) -> Any:
     return _decode(json.loads, whole, first_line)
 
 
+def read_program(text: str, _first_line: int = 1) -> dict[str, str]:
+    """Return the names to which a program in JavaScript gives a text, which is not run."""
+    return dict(re.findall(r"(?m)^\s*(?:const )?(\w+)\s*[:=] *[\"'`](.*)[\"'`][,;]?\s*$", text))
+
+
 _READERS: dict[str, Callable[[str, int], Any]] = {
     **dict.fromkeys(("---", "---yaml"), read_yaml),
     **dict.fromkeys(("+++", "---toml"), read_toml),
     **dict.fromkeys(("{", ";;;", "---json"), read_json),
+    "---js": read_program,
 }
 
 
@@ -149,6 +155,16 @@ def read_date(value: object) -> datetime | None:
     except ValueError:
         return None
     return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+
+
+def pick(
+    value: Any, names: Collection[str] = ("name", "src", "url", "image", "filename", "path")
+) -> str:
+    """Return a text: of a list the first, of a table the first of these names that it has."""
+    inner = [value.get(each) for each in names] if isinstance(value, dict) else value
+    if isinstance(inner, list):
+        return next(filter(None, (pick(each, names) for each in inner)), "")
+    return "" if inner is None or isinstance(inner, bool) else str(inner).strip()
 
 
 def _decode(read: Callable[[str], Any], text: str, first_line: int) -> Any:

@@ -2,17 +2,34 @@
 
 import posixpath
 import re
-import unicodedata
-from collections import Counter
+from collections import ChainMap, Counter
 from datetime import UTC, datetime
+from fnmatch import fnmatch
+from functools import partial
+from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import quote, unquote
 
 from site_build.importers import heads
-from site_build.importers.hugo_settings import as_table, lower_names, pick, read_settings
-from site_build.importers.hugo_shortcodes import convert_body
-from site_build.importers.imported import SOURCE, Imported, Text, read_text, walk
+from site_build.importers.heads import pick
+from site_build.importers.hugo_settings import (
+    as_list,
+    as_table,
+    as_tables,
+    find_path,
+    lower_names,
+    read_settings,
+    urlize,
+)
+from site_build.importers.imported import (
+    SOURCE,
+    Imported,
+    Text,
+    read_redirects,
+    read_text,
+    walk,
+)
+from site_build.importers.shortcodes import convert_body
 
 _PAGES = {"", "page", "pages", "about"}
 """Sections whose texts are pages, although they have dates."""
@@ -36,27 +53,25 @@ class _Reader:
         self.sources = dict(walk(root))
         self.sites = read_settings(self.sources)
         self.default, site = next(iter(self.sites.items()))
-        params = as_table(site.get("params"))
         origin, path = re.findall("^(https?://[^/]+|[^/]*)(.*)", str(site.get("baseurl", "")))[0]
         self.base = path.rstrip("/")
         size = site.get("paginate") or as_table(site.get("pagination")).get("pagersize")
-        self.size = int(re.sub(r"\D", "", str(size)) or 10) or 10
-        menus = {**as_table(site.get("menu")), **as_table(site.get("menus"))}
+        self.size = int(next(iter(re.findall(r"[1-9]\d*", str(size))), 10))
         self.journal = Imported(
             "Hugo",
-            title=str(site.get("title", "")),
-            description=str(params.get("description") or params.get("subtitle") or ""),
-            author=pick(params.get("author") or site.get("author")),
+            title=pick(site.get("title")),
+            description=pick(site["params"], ("description", "subtitle")),
+            author=pick(site["params"].get("author") or site.get("author")),
             lang=str(site.get("locale") or site.get("languagecode") or self.default),
-            timezone=str(site.get("timezone", "")),
+            timezone=pick(site.get("timezone")),
             origin=origin if "://" in origin else "",
             menu=[
                 (
-                    pick(entry) or str(entry.get("identifier")),
+                    pick(entry, ("name", "identifier")),
                     link if ":" in link else f"{self.base}/{link.lstrip('/')}",
                 )
                 for entry in sorted(
-                    map(as_table, menus.get("main") or ()),
+                    as_tables(as_table(site.get("menus", site.get("menu"))).get("main")),
                     key=lambda each: str(each.get("weight", 0)).zfill(9),
                 )
                 for link in [str(entry.get("url") or entry.get("pageref") or "")]
@@ -81,25 +96,29 @@ class _Reader:
         }
         """Addresses of folders with files: those for files alone, of texts, and beside a text."""
         self.featured = {
-            posixpath.dirname(source): _link(source)
+            posixpath.dirname(source): SOURCE + quote(source)
             for source in self.sources
             if re.search(
                 r"(feature|cover|thumb)[^/]*\.(avif|gif|jpe?g|png|svg|webp)$", source.lower()
             )
         }
         """Pictures that stand for texts, by folder."""
-        self.index: dict[tuple[str, str], str] = {}
-        """Links to texts by language, or none, and by path in lower case, or name."""
+        self.index = {("", f"/{source.lower()}"): SOURCE + quote(source) for source in self.sources}
+        """Links by language, or none, and by path in lower case; to texts also by name."""
         self.lists: Counter[tuple[str, str, str]] = Counter()
         """Numbers of texts in lists, by address, and what takes the place of list and feed."""
+        self.cascades = {".": as_tables(site.get("cascade"))}
+        """What heads hand down, by folder."""
 
     def read(self) -> Imported:
         """Read texts and files, then what texts show."""
-        # A bundle's own text is read before the files beside it, which take its address.
-        for source in sorted(self.sources, key=lambda each: "/index." not in each):
+        # What heads hand down is read first, and bundles before files, which take their address.
+        for source in sorted(self.sources, key=lambda e: ("/_index." not in e, "/index." not in e)):
             folders = [str(each) for each in PurePosixPath(source).parents]
-            root = next((each for each in folders if each in self.contents), "")
-            owner = next((each for each in folders if each in self.places), "")
+            root, owner = (
+                next((each for each in folders if each in table), "")
+                for table in (self.contents, self.places)
+            )
             suffix = posixpath.splitext(source)[1].lower()
             try:
                 if root and suffix in {".org", ".adoc", ".rst", ".pandoc"}:
@@ -122,8 +141,12 @@ class _Reader:
                     )
                 ):
                     self._add_text(source, root, owner)
+                elif posixpath.basename(source) in {"_redirects", "netlify.toml"}:
+                    self.journal.redirects |= read_redirects(read_text(self.sources[source]))
                 elif owner:
-                    self._add_file(source, self.places[owner] + source.removeprefix(f"{owner}/"))
+                    self.journal.file_sources[source] = (
+                        self.places[owner] + source.removeprefix(f"{owner}/")
+                    ).lstrip("/")
             except heads.HeadError as fault:
                 self.journal.find(
                     source,
@@ -132,70 +155,98 @@ class _Reader:
                     "fix its head, then run the command again",
                     "left out",
                 )
-        if not any(text.kind == "post" for text in self.journal.texts):
-            for text in self.journal.texts:
-                text.kind = "post" if text.date else "page"
-        for (path, target, feed), count in self.lists.items():
-            self.journal.redirects |= {
-                path: target,
-                f"{path}index.xml": feed,
-                **{f"{path}page/{leaf}/": target for leaf in range(1, count // self.size + 2)},
-            }
-        for path in ("/", *(text.address for text in self.journal.texts)):
-            self.journal.redirects.pop(path, None)
-        for text in self.journal.texts:
-            self._convert(text)
+        # Of two texts with one name, that in the language of the journal has it.
+        texts = self.journal.texts = sorted(self.journal.texts, key=lambda text: text.lang)
+        has_posts = any(text.kind == "post" for text in texts)
+        for text in texts:
+            text.kind = "post" if text.date and not has_posts else text.kind
+            text.image = self._resolve(text, None, text.image)
+            text.body = convert_body(
+                text.body,
+                partial(self._resolve, text),
+                partial(self.journal.find, text.source),
+                text.first_line,
+            )
+        self.journal.files = {
+            public: self.sources[source] for source, public in self.journal.file_sources.items()
+        }
+        addresses = {"/", *(text.address for text in texts)}
+        self.journal.redirects |= {
+            old: to
+            for (path, target, feed), count in self.lists.items()
+            for old, to in (
+                (path, target),
+                (f"{path}index.xml", feed),
+                *((f"{path}page/{leaf}/", target) for leaf in range(1, count // self.size + 2)),
+            )
+            if old not in addresses
+        }
         return self.journal
-
-    def _add_file(self, source: str, address: str) -> None:
-        self.journal.files[address.lstrip("/")] = self.sources[source]
-        self.journal.file_sources[source] = address.lstrip("/")
 
     def _add_text(self, source: str, root: str, owner: str) -> None:
         """Read a text's head, and find the addresses that it had."""
         head, body, line = heads.split_head(read_text(self.sources[source]))
-        place, stem = posixpath.split(posixpath.splitext(source.removeprefix(f"{root}/"))[0])
-        name, _, code = stem.rpartition(".")
-        lang, name = (
-            (code.lower(), name) if code.lower() in self.sites else (self.contents[root], stem)
-        )
+        place, name, code = re.findall(
+            rf"(?i)(?:(.*)/)?(.*?)(?:\.({'|'.join(self.sites)}))?\.\w+$",
+            source.removeprefix(f"{root}/"),
+        )[0]
+        lang = code.lower() or self.contents[root]
         bundle = name == "index" and place != ""
         folder, name = posixpath.split(place) if bundle else (place, re.sub("^_index$", "", name))
         head, site, home = lower_names(head), self.sites[lang], self.homes[lang]
-        if ":filename" in str(site.get("frontmatter")):
-            dated = re.match(r"(?P<date>\d{4}-\d\d-\d\d)(?:[-_ ]+(?P<slug>.+))?$", name)
-            head = {**(dated.groupdict() if dated else {}), **head}
-        date = heads.read_date(
-            next(filter(None, map(head.get, ("date", "publishdate", "pubdate"))), None)
+        above = PurePosixPath(root, folder)
+        self.cascades.setdefault(str(above), as_tables(head.get("cascade")) if not name else [])
+        handed_down = (
+            entry
+            for each in (above, *above.parents)
+            for entry in self.cascades.get(str(each), ())
+            for target in [as_table(entry.get("_target") or entry.get("target"))]
+            if target.get("kind") in (None, "page" if name else "section" if folder else "home")
+            # What is in braces in a pattern may be anything.
+            and fnmatch(
+                f"/{folder}/{name}".lower(),
+                re.sub(r"\{.*?\}", "*", str(target.get("path", "*"))).lower(),
+            )
         )
+        dated = (
+            found.groupdict()
+            for found in re.finditer(r"^(?P<date>\d{4}-\d\d-\d\d)(?:[-_ ]+(?P<slug>.+))?$", name)
+            if ":filename" in str(site.get("frontmatter"))
+        )
+        head = dict(ChainMap(head, as_table(head.get("params")), *handed_down, *dated))
+        body = re.sub(
+            r"\{\{[<%]\s*param\s+\"?([\w-]+)\"?\s*[%>]\}\}",
+            lambda found: pick(ChainMap(head, site["params"]).get(found[1].lower())) or found[0],
+            body,
+        )
+        date = heads.read_date(head.get("date") or head.get("publishdate") or head.get("pubdate"))
         section = folder.partition("/")[0].lower()
-        named = heads.read_tags(as_table(site.get("params")).get("mainsections"))
-        mains = {each.lower() for each in named}
-        is_post = name and date and (section in mains if mains else section not in _PAGES)
+        groups = {section, str(head.get("type") or section).lower()}
+        mains = {each.lower() for each in heads.read_tags(site["params"].get("mainsections"))}
+        is_post = name and date and (groups & mains if mains else not groups & _PAGES)
         # A slash in a title made a folder until Hugo 0.156, and makes a hyphen since; the language
         # stood before an absolute `url` until 0.131.
         title = str(head.get("title") or "")
         path, newer = (
-            _find_path(head | {"title": each}, folder, name, date, site)
+            find_path(head | {"title": each}, folder, name, date, site)
             for each in (title, title.replace("/", "-"))
         )
-        above = f"{self.base}/" if str(head.get("url")).startswith("/") else home
-        address = above + path if path else ""
-        kinds = as_table(site.get("taxonomies") or site.get("indexes")).values()
-        plurals = dict.fromkeys(["tags", *(str(each).lower() for each in kinds), "categories"])
+        address = path and (f"{self.base}/" if str(head.get("url"))[:1] == "/" else home) + path
+        kinds = as_table(site.get("taxonomies") or site.get("indexes"))
+        plurals = dict.fromkeys(["tags", *map(str.lower, map(str, kinds.values())), "categories"])
         terms = [(each, term) for each in plurals for term in heads.read_tags(head.get(each))]
         text = Text(
             source,
             body,
             title or str(head.get("linktitle") or name.replace("-", " ")),
             address,
-            "post" if is_post and head.get("type") != "page" else "page",
+            "post" if is_post else "page",
             date=date,
             updated=heads.read_date(head.get("lastmod") or head.get("modified")),
             slug=str(head.get("slug") or ""),
             tags=list(dict.fromkeys(term for plural, term in terms if plural not in _NO_TAGS)),
             category=pick(head.get("categories")),
-            author=pick(head.get("authors") or head.get("author")),
+            author=", ".join(map(pick, as_list(head.get("authors") or head.get("author")))),
             lang="" if lang == self.default else lang,
             description=str(head.get("description") or head.get("summary") or ""),
             series=pick(head.get("series")),
@@ -211,14 +262,13 @@ class _Reader:
             + [each for each in dict.fromkeys((home + path, home + newer)) if each != address],
             first_line=line,
         )
-        build = {**as_table(head.get("_build")), **as_table(head.get("build"))}
+        build = ChainMap(as_table(head.get("build")), as_table(head.get("_build")))
         starts, ends = (heads.read_date(head.get(each)) for each in ("publishdate", "expirydate"))
-        now = datetime.now(UTC)
         reasons = {
-            "its last day is over": ends and ends.replace(tzinfo=UTC) < now,
+            "its last day is over": ends and ends.replace(tzinfo=UTC) < datetime.now(UTC),
             "its first day is to come": starts != date
             and starts
-            and starts.replace(tzinfo=UTC) > now,
+            and starts.replace(tzinfo=UTC) > datetime.now(UTC),
             "it was no page of its own": heads.read_flag(head.get("headless"))
             or str(build.get("render")).lower() in {"never", "false", "link"}
             or owner not in (root, posixpath.dirname(source) if bundle else root),
@@ -229,14 +279,19 @@ class _Reader:
             self.journal.find(
                 source, 0, f"is a draft now: {reason}", "publish it if it should be read"
             )
-        draft = heads.read_flag(head.get("draft")) and not heads.read_flag(site.get("builddrafts"))
-        listed = str(build.get("list")).lower() not in {"never", "false"}
-        text.status = "draft" if reason or draft else "published" if listed else "hidden"
+        text.status = (
+            "draft"
+            if reason
+            or (heads.read_flag(head.get("draft")) and not heads.read_flag(site.get("builddrafts")))
+            else "hidden"
+            if str(build.get("list")).lower() in {"never", "false"}
+            else "published"
+        )
         if bundle and (lang == self.default or owner == root):
             self.places[posixpath.dirname(source)] = re.sub(r"(\.html|/)?$", "/", address, count=1)
-        public = text.status == "published"
-        empty = text.kind == "page" and not body.strip() and (public or not name)
-        if not empty:
+        is_public = text.status == "published"
+        is_empty = text.kind == "page" and not body.strip() and (is_public or not name)
+        if not is_empty:
             self.journal.texts.append(text)
         elif name:
             self.journal.find(
@@ -245,132 +300,51 @@ class _Reader:
                 "has no text of its own, so its address leads to the archive",
                 "write a page of that name",
             )
-        for key in (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower()):
-            for each in ((lang, key), ("", key), (lang, f"{key}.{lang}"), ("", f"{key}.{lang}")):
-                self.index.setdefault(each, address if empty else _link(source))
+        keys = (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower())
+        for each, key, mark in product((lang, ""), keys, ("", f".{lang}")):
+            self.index.setdefault(
+                (each, key + mark), address if is_empty else SOURCE + quote(source)
+            )
         shown = ("posts:" if text.kind == "post" else "archive:"), "feed:"
         lists = {
-            posixpath.join(home, _urlize(section, site), ""): shown,
+            posixpath.join(home, urlize(section, site), ""): shown,
             **{f"{home}{plural}/": ("tags:", "feed:") for plural, _ in terms},
             **{
-                f"{home}{plural}/{_urlize(term, site)}/": (f"tag:{term}", f"feed:{term}")
+                f"{home}{plural}/{urlize(term, site)}/": (f"tag:{term}", f"feed:{term}")
                 if plural not in _NO_TAGS
                 else ("archive:", "feed:")
                 for plural, term in terms
             },
             home: ("home:", "feed:"),
         }
-        if empty:
+        if is_empty:
             # A list of a tag leads to the tag.
             lists = dict.fromkeys((address, *text.aliases), shown) if section not in plurals else {}
-        if path and public:
-            self.lists.update((path, *targets) for path, targets in lists.items())
+        self.lists.update((old, *to) for old, to in lists.items() if path and is_public)
 
-    def _convert(self, text: Text) -> None:
-        """Convert a text's body, and find the files that it shows."""
-        here = posixpath.dirname(text.source)
-
-        def resolve(target: str, lang: str | None) -> str:
-            path, mark, fragment = unquote(target).partition("#")
-            if not path or re.match("[a-z]+:|//", path):
-                return target
-            if lang is None and not path.lower().endswith((".md", ".markdown")):
-                files = (
-                    posixpath.normpath(posixpath.join(place, path.lstrip("/")))
-                    for place in (here, *self.places, "assets")
-                )
-                file = next(filter(self.sources.get, files), "")
-                if file.startswith("assets/"):
-                    self._add_file(file, self.base + file.removeprefix("assets"))
-                link = file and _link(file)
-            else:
-                plain = re.sub(
-                    r"((^|/)_?index(\.[a-z-]+)?)?(/|\.md|\.markdown|\.html)?$", "", path.lower()
-                )
-                roots = ("" if path.startswith("/") else here, *self.contents)
-                keys = [
-                    posixpath.normpath(f"/{root}/{plain}").lower().replace("//", "/")
-                    for root in roots
-                ]
-                found = (
-                    self.index.get((each, key))
-                    for key in (*keys, posixpath.basename(plain))
-                    for each in (lang or text.lang or self.default, "")
-                )
-                # An absolute path that is no text's may be that of a list.
-                link = next(filter(None, found), "")
-                if not link and lang is not None and not path.startswith("/"):
-                    return ""
-            return f"{link}{mark}{fragment}" if link else target
-
-        text.image = resolve(text.image, None)
-        text.body = convert_body(
-            text.body,
-            resolve,
-            lambda line, what, fix: self.journal.find(
-                text.source, text.first_line + line, what, fix
-            ),
+    def _resolve(self, text: Text, lang: str | None, target: str) -> str:
+        """Return the link for a target in a text, and add the file that it shows."""
+        path, mark, fragment = unquote(target).partition("#")
+        is_text = lang is not None or path.lower().endswith((".md", ".markdown"))
+        is_file = "." in posixpath.basename(path) and not re.match("[a-z]+:|//", path)
+        if not path or not (is_text or is_file):
+            return target
+        ending = r"((^|/)_?index(\.[a-z-]+)?)?(/|\.md|\.markdown|\.html)?$"
+        plain = re.sub(ending, "", path.lower()) if is_text else path.lower()
+        keys = [
+            posixpath.normpath(f"/{root}/{plain}").replace("//", "/").lower()
+            for root in (posixpath.dirname(text.source), *self.places, "assets")
+        ]
+        found = (
+            self.index.get((each, key))
+            for key in (*keys, posixpath.basename(plain))
+            for each in (lang or text.lang or self.default, "")
         )
-
-
-def _link(source: str) -> str:
-    return SOURCE + quote(source, safe="/~")
-
-
-def _find_path(
-    head: dict[str, Any], folder: str, name: str, date: datetime | None, site: dict[str, Any]
-) -> str:
-    """Return a text's path below the home of its language, without a slash in front."""
-    section, slug = folder.partition("/")[0], str(head.get("slug") or "")
-    forms, url = as_table(site.get("permalinks")), str(head.get("url") or "")
-    by_kind = as_table(forms.get("page" if name else "section"))
-    patterns = (url, *(each.get(section.lower()) for each in (by_kind, forms if name else {})))
-    # Hugo reads a plus in such a path as a blank.
-    title, chosen = (_urlize(each.replace("+", " "), site) for each in (head["title"], slug))
-    when = date or datetime(1, 1, 1, tzinfo=UTC)
-    values = {
-        "title": title,
-        "slug": chosen or title,
-        **dict.fromkeys(("filename", "contentbasename"), name),
-        **dict.fromkeys(("slugorfilename", "slugorcontentbasename"), chosen or name),
-        "section": section,
-        "sections": folder,
-        "sections[1:]": folder.partition("/")[2],
-        "year": str(when.year),
-        "month": f"{when:%m}",
-        "monthname": f"{when:%B}",
-        "day": f"{when:%d}",
-        "yearday": f"{when:%j}",
-        "weekday": f"{when:%w}",
-        "weekdayname": f"{when:%A}",
-    }
-    path = re.sub(
-        r":(\w+(?:\[.*?\])?)",
-        lambda found: values.get(found[1].lower(), found[0]),
-        next(
-            (each for each in patterns if each and isinstance(each, str)),
-            posixpath.join(folder, slug or name),
-        ),
-    )
-    path = path if url else _urlize(path, site)
-    ugly = heads.read_flag(as_table(site.get("uglyurls")).get(section, site.get("uglyurls")))
-    ended = re.search(r"\.\w+$" if url else r"\.html?$", path)
-    return re.sub(
-        "/+",
-        "/",
-        path.strip("/") + ("" if ended else ".html" if ugly and name and not url else "/"),
-    ).lstrip("/")
-
-
-def _urlize(text: str, site: dict[str, Any]) -> str:
-    """Return a path as Hugo writes it: any letter, few marks, and hyphens for blanks."""
-    plain = heads.read_flag(site.get("removepathaccents"))
-    kept = "".join(
-        each
-        for each in unicodedata.normalize("NFD" if plain else "NFC", text)
-        if each.isspace()
-        or each in "./\\_#+~-@"
-        or unicodedata.category(each)[0] in ("LN" if plain else "LMN")
-    )
-    path = re.sub(r"\s+", "-", re.sub(r"(?<=-)\s+|\s+(?=-)", "", kept.strip()))
-    return path if heads.read_flag(site.get("disablepathtolower")) else path.lower()
+        link = next(filter(None, found), "")
+        if link.startswith(f"{SOURCE}assets/"):
+            file = unquote(link.removeprefix(SOURCE))
+            self.journal.file_sources[file] = (self.base + file.removeprefix("assets")).lstrip("/")
+        # An absolute path that is no text's may be that of a list.
+        if not link and lang is not None and not path.startswith("/"):
+            return ""
+        return f"{link}{mark}{fragment}" if link else target

@@ -7,6 +7,7 @@ nothing of it, reaches no network and writes nothing. `writer.py` makes the jour
 import codecs
 import csv
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,16 @@ FAULTS: Final = (
     *(zipfile.BadZipFile, zlib.error, csv.Error, yaml.YAMLError, SyntaxError),
 )
 """What a broken archive, table or text raises; a tree that is too deep is a RuntimeError."""
+
+
+_REDIRECT = re.compile(
+    r"\b(?:source|from)[\"']?\s*[:=]\s*[\"'](/[^\"']*)[\"'],?\s*"
+    r"[\"']?(?:destination|to)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']"
+    r"|[\"'](/[^\"'\s]+)[\"']\s*:\s*(?:\{[^{}]*?\bdestination\s*:\s*)?"
+    r"[\"'](/[^\"'\s]*|https?:[^\"'\s]+)"
+    r"|^(/\w\S*)[ \t]+(/\S*|http\S+)",
+    re.MULTILINE,
+)
 
 
 class UnreadableJournal(BuildError):  # noqa: N818 - it is named for what it is about
@@ -173,6 +184,12 @@ def read_text(path: Path | zipfile.Path) -> str:
     is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     text = data.decode("utf-16", "replace") if is_wide else data.decode("utf-8-sig", "windows")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_redirects(text: str) -> dict[str, str]:
+    """Return new paths by old ones as files of Netlify and settings of others write them."""
+    found = (filter(None, groups) for groups in _REDIRECT.findall(text))
+    return {old: new for old, new in found}  # noqa: C416 - mypy cannot count them
 
 
 def read_members(text: str) -> list[dict[str, str]]:

@@ -11,11 +11,26 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from site_build.importers.dialects import Converter, slugify
-from site_build.importers.heads import HeadError, read_date, read_tags, split_head
-from site_build.importers.imported import SOURCE, Imported, Text, UnreadableJournal, read_text, walk
+from site_build.importers.heads import (
+    HeadError,
+    pick,
+    read_date,
+    read_program,
+    read_tags,
+    split_head,
+)
+from site_build.importers.imported import (
+    SOURCE,
+    Imported,
+    Text,
+    read_redirects,
+    read_text,
+    walk,
+)
+from site_build.importers.markdown_systems import SYSTEMS
 from site_build.text import fold, make_slug
 
 _SUFFIX = re.compile(r"\.(?:md|mdx|markdown|mkd|mdown)\Z", re.IGNORECASE)
@@ -27,71 +42,8 @@ _MEDIA = re.compile(
 """Name of a file that may be served; code may not."""
 _PUBLIC = re.compile(r"(?:(?:src|source|content|docs|site)/)?(?:(?:public|static)/)?")
 """Folders that were no part of a file's address."""
-_SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
-    "Astro": (
-        ("astro.config.*", "src/content/*/", "src/data/blog"),
-        {
-            r"src/(?:content/)?pages/(?P<rest>.+)": "/:rest/",
-            r"src/content/docs/(?P<rest>.+)": "/:ids/",
-            r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:ids/",
-        },
-    ),
-    "Eleventy": (
-        (".eleventy.js", "eleventy.config.*"),
-        {r"(?:(?:src|content|site)/)?(?P<rest>.+)": "/:rest/"},
-    ),
-    "Docusaurus": (
-        ("docusaurus.config.*",),
-        {
-            r"blog/(?P<rest>.+)": "/blog/:year/:month/:day/:name/",
-            r"(?:src/pages/)?(?P<rest>.+)": "/:rest/",
-        },
-    ),
-    "Gatsby": (
-        ("gatsby-config.*",),
-        {r"(?:src/)?(?:content/|pages/)?(?:(?:blog|posts)/)?(?P<rest>.+)": "/:rest/"},
-    ),
-    "VitePress": ((".vitepress", "docs/.vitepress"), {r"(?:docs/)?(?P<rest>.+)": "/:rest.html"}),
-    "VuePress": ((".vuepress", "docs/.vuepress"), {r"(?:docs/)?(?P<rest>.+)": "/:rest.html"}),
-    "MkDocs": (
-        ("mkdocs.yml",),
-        {
-            r"docs/blog/posts/(?P<rest>.+)": "/blog/:year/:month/:day/:title/",
-            r"docs/(?P<rest>.+)": "/:rest/",
-        },
-    ),
-    "Quartz": (("quartz.config.ts",), {r"content/(?P<rest>.+)": "/:dashed"}),
-    "Zola": (
-        ("zola.toml", "content/**/_index*.md"),
-        {
-            r"content/(?P<rest>.+)\.(?P<lang>[a-z]{2})": "/:lang/:ascii/",
-            r"content/(?P<rest>.+)": "/:ascii/",
-        },
-    ),
-    "Hexo": (
-        ("source/_posts",),
-        {
-            r"source/_posts/(?P<rest>.+)": "/:year/:month/:day/:name/",
-            r"source/(?P<rest>.+)": "/:rest/",
-        },
-    ),
-    "Next.js": (
-        ("next.config.*", "public/**/*.md", "public/**/*.mdx", "data/siteMetadata.*"),
-        {
-            r"public/(?P<rest>.+)": "/:rest/",
-            r"(?:src/)?(?:app|pages)/(?P<rest>.+)": "/:rest/",
-            r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:rest/",
-            r"(?:src/)?_?(?P<collection>posts|blog)/(?P<rest>.+)": "/:collection/:rest/",
-            r"(?:src/)?content/(?P<rest>.+)": "/blog/:rest/",
-        },
-    ),
-    "Obsidian": ((".obsidian", "*/.obsidian"), {}),
-    "Markdown": (("*",), {}),
-}
-"""Marks of each system, then patterns of its sources with their addresses; the first counts."""
-
 _GENERAL = re.compile(
-    r"|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
+    r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
 """Folders that are no subject, and tags by which Eleventy collects texts."""
 _POSTS = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
@@ -104,10 +56,13 @@ _PAGES = re.compile(
 _NO_TEXT = re.compile(
     r"(?-i:CHANGELOG|LICEN[CS]E|CONTRIBUTING|CODE_OF_CONDUCT|SECURITY|AGENTS|CLAUDE)"
     r"|(?!src/(?:data|content)/\w+/_\w+/[^_])(?:.*/)?"
-    r"(?:templates?|archetypes|layouts|_(?!posts/|drafts/|index)[^/]*)(?:/.*)?",
+    r"(?:(?:templates?|themes|archetypes|layouts|_(?!posts/|drafts/|index)[^/]*)(?:/.*)?"
+    r"|404|.*\.excalidraw)",
     re.IGNORECASE,
 )
-_DAY = re.compile(r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)[-_ ]*")
+_DAY = re.compile(
+    r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)(?:T\d\d[\d:.-]+Z)?[-_ ]*"
+)
 _HEADING = re.compile(r"\A((?:(?!```|~~~|#)[^\n]*\n)*?)#[ \t]+(\S[^\n]*?)[ \t]*#*[ \t]*(\n|\Z)")
 _DRAFT = {"draft true", "draft yes", "private true", "status draft", "status private"} | {
     f"{key} false" for key in ("published", "publish", "permalink", "dg-publish")
@@ -119,7 +74,7 @@ _KEYS = {
     "updated": "updated updateddate updatedat moddatetime lastmod modified last_modified_at",
     "address": "permalink path url",
     "description": "description summary excerpt spoiler subtitle",
-    "image": "image cover heroimage coverimage ogimage featuredimage thumbnail banner",
+    "image": "image images cover heroimage coverimage ogimage featuredimage thumbnail banner",
     "image_alt": "image_alt imagealt heroimagealt coveralt",
     "tags": "tags tag",
     "category": "categories category",
@@ -128,11 +83,14 @@ _KEYS = {
     "aliases": "aliases redirect_from",
 }
 """Keys of heads, in small letters, by what they say."""
+_OPTED = re.compile(r"---\n(?:(?!---).*\n)*?(?:dg-)?publish: *true", re.IGNORECASE)
+"""Begins a note of a vault of which only such notes are public."""
 _SETTINGS = {
     "title": r"(?:site|page)?_?title=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
     "description": r"(?:site)?_?desc(?:ription)?=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
-    "author": r"author=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
+    "author": r"author(?:[\"']?\s*:\s*\{\s*[\"']?name)?=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
     "lang": r"(?:lang|language|locale|default_?(?:locale|language))=([A-Za-z-]{2,10})[\"'`]",
+    "timezone": r"time_?zone=([A-Za-z_]+/[\w/+-]+)[\"'`]",
     "origin": r"(?:site|website|site_?url|base_?url|url)=(https?://[^/\"'`]+)",
 }
 """What a journal says of itself in its settings."""
@@ -141,25 +99,24 @@ _SETTING_FILES = re.compile(
     r"|vercel|netlify|(?:src/)?_data/\w+|src/(?:config|consts|site\.config)|data/siteMetadata"
     r"|(?:(?:public|static)/)?_redirects)(?:\.(?:m?[jt]s|cjs|json|toml))?"
 )
-_REDIRECT = re.compile(
-    r"\b(?:source|from)[\"']?\s*[:=]\s*[\"'](/[^\"']*)[\"'],?\s*"
-    r"[\"']?(?:destination|to)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']|^(/\w\S*)[ \t]+(/\S*|http\S+)",
-    re.MULTILINE,
+_LISTS = (
+    {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"}
+    | {
+        f"/{path}.xml": "feed:"
+        for path in ("rss", "feed", "atom", "index", "feed/feed", "blog/rss")
+    }
+    | dict.fromkeys(("/rss/", "/feed/"), "feed:")
 )
-_FORMS = {"date": "%Y/%m/%d", "year": "%Y", "month": "%m", "day": "%d"}
-_LISTS = {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"} | {
-    f"/{path}.xml": "feed:" for path in ("rss", "feed", "atom", "index", "feed/feed", "blog/rss")
-}
 """Lists and feeds of these systems."""
 
 
 def read_markdown_folder(root: Path) -> Imported:
-    """Read a folder of Markdown, whose system is found out. Raises UnreadableJournal."""
+    """Read a folder of Markdown, whose system is found out."""
     files = dict(walk(root))
     journal = Imported(
         next(
             name
-            for name, (marks, _) in _SYSTEMS.items()
+            for name, (marks, _) in SYSTEMS.items()
             if any(path for mark in marks for path in root.glob(mark))
         )
     )
@@ -176,29 +133,54 @@ def read_markdown_folder(root: Path) -> Imported:
         for source, path in files.items()
         if re.search(r"\.11tydata\.\w+$|(?:^|/)([^/]+)/\1\.json$", source)
         if (found := re.search(r"(?s)permalink\b.*?[\"'`]([^\"'`]*/[^\"'`]*)", read_text(path)))
-    } | _SYSTEMS[journal.system][1]
-    mentioned: set[str] = set()
-    for source in filter(_SUFFIX.search, files):
-        raw = read_text(files[source])
-        # Names may hold blanks, and other words may stand before those that do not.
-        for name in map(unquote, _MEDIA.findall(raw)):
-            mentioned.update((name.strip(), name.rpartition(" ")[2]))
+    } | SYSTEMS[journal.system][1]
+    raws = {source: read_text(files[source]) for source in filter(_SUFFIX.search, files)}
+    for source, raw in raws.items():
         _add_text(journal, source, raw, known, rules)
-    if not journal.texts:
-        raise UnreadableJournal(f"{root} has no Markdown; name the folder that has the texts")
+    opted = {source for source, raw in raws.items() if _OPTED.match(raw)} if not rules else set()
+    if opted:
+        journal.find(
+            "",
+            0,
+            "notes without `publish: true` are drafts, since others have it",
+            "publish those that should be read",
+        )
     commits = _read_first_commits(root)
     for text in journal.texts:
+        text.status = "draft" if opted and text.source not in opted else text.status
         if text.kind == "post" and not text.date:
-            changed = files[text.source].stat().st_mtime
-            text.date = commits.get(text.source) or datetime.fromtimestamp(changed, UTC)
+            text.date = commits.get(text.source) or datetime.fromtimestamp(
+                files[text.source].stat().st_mtime, UTC
+            )
+    mentioned = {
+        each
+        for raw in raws.values()
+        for name in map(unquote, _MEDIA.findall(raw))
+        # Names may hold blanks, and other words may stand before those that do not.
+        for each in (name.strip(), name.rpartition(" ")[2])
+    }
     journal.file_sources = {
         source: _PUBLIC.sub("", source, count=1) if rules else source
         for source, path in files.items()
         if path.name in mentioned and _MEDIA.fullmatch(path.name)
     }
     journal.files = {public: files[source] for source, public in journal.file_sources.items()}
-    settings = [read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source)]
-    _add_settings(journal, "\n".join(settings))
+    settings = "\n".join(
+        read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source)
+    )
+    for key, pattern in _SETTINGS.items():
+        named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
+        values = re.findall(rf"(?im)(?:^|[{{,])\W*(?:export const )?{named}", settings)
+        setattr(journal, key, next(iter(values), ""))
+    if any(text.address for text in journal.texts):
+        journal.redirects = _LISTS | {
+            f"/{kind}/{slugify(tag)}/": f"tag:{tag}"
+            for kind in ("tags", "categories")
+            for tag in {tag for text in journal.texts for tag in text.tags}
+        }
+    journal.redirects |= read_redirects(settings)
+    # Of two texts with one name, that in the language of the journal has it.
+    journal.texts.sort(key=lambda text: text.lang not in {"", journal.lang})
     return journal
 
 
@@ -212,24 +194,34 @@ def _add_text(
     except HeadError as fault:
         journal.find(source, fault.line, str(fault), "fix the head", "left out")
         return
-    is_of_project = _NO_TEXT.fullmatch(stem) or (
-        is_site
-        and (
-            stem.lower() == "readme"
-            or not (head or any(re.fullmatch(rule, stem) for rule in rules))
-        )
+    is_of_project = (
+        _NO_TEXT.fullmatch(stem)
+        or (journal.system == "Quartz" and not stem.startswith("content/"))
+        or (is_site and stem.lower() == "readme")
+        or (is_site and not head and not any(re.fullmatch(rule, stem) for rule in rules))
     )
     if not body.strip() or "\0" in body or is_of_project:
-        what = "it is no text of the journal" if body.strip() else "it is empty"
-        journal.find(source, 0, what, "copy it if you want it", "left out")
+        journal.find(
+            source,
+            0,
+            "it is no text of the journal" if body.strip() else "it is empty",
+            "copy it if you want it",
+        )
         return
-    converter = Converter(journal.system, known, is_mdx=source.endswith(".mdx"))
-    body = converter.convert(body)
+    # Texts of Next.js may say in a program what others say in a head.
+    exported = re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head))
+    converter = Converter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
+    body = converter.body
     for what, below in converter.left_out.items():
         journal.find(source, line + below, what, "write what a reader can use in its place")
     said = {
         key.lower(): value
-        for part in (head.get("taxonomies"), head.get("extra"), head)
+        for part in (
+            read_program("".join(exported)),
+            head.get("taxonomies"),
+            head.get("extra"),
+            head,
+        )
         if isinstance(part, dict)
         for key, value in part.items()
     }
@@ -237,9 +229,10 @@ def _add_text(
     if heading and title in {"", heading[2]}:
         body = heading[1] + heading[3] + body[heading.end() :]
         title = re.sub(r"`|!?\[([^\]]*)\]\([^)]*\)", r"\1", heading[2])
-    name = re.sub("(?i)/(?:index|readme)$", "", stem).rpartition("/")[2]
-    words = _DAY.sub("", name) or name
-    words = words if re.search(r"\s|^\d+-", words) else re.sub("[-_]+", " ", words)
+    name = re.sub("(?i)/(?:index|readme|page)$", "", stem).rpartition("/")[2]
+    words = re.sub(
+        r"^(?!\d+-)\S+$", lambda word: re.sub("[-_]+", " ", word[0]), _DAY.sub("", name) or name
+    )
     named = _DAY.search(stem)
     date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
     is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (
@@ -252,8 +245,9 @@ def _add_text(
         if journal.system != "Eleventy" or not _GENERAL.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
-    answers = {f"{key} {said.get(key)}".lower() for key in said}
-    is_draft = answers & _DRAFT or re.search("(?:^|/)_?drafts?/", stem)
+    is_draft = {f"{key} {value}".lower() for key, value in said.items()} & _DRAFT or re.search(
+        "(?i)(?:^|/)_?(?:drafts?|private)/", stem
+    )
     address, lang = _locate(rules, stem, said, title or words, date)
     journal.texts.append(
         Text(
@@ -276,10 +270,15 @@ def _add_text(
             first_line=line,
             slug=_pick(said, "slug").strip("/").rpartition("/")[2],
             category=_pick(said, "category"),
-            author=_pick(said, "author"),
+            # A starter of Next.js has an author of that name.
+            author=re.sub("^default$", "", _pick(said, "author")),
             description=_pick(said, "description"),
             series=_pick(said, "series"),
-            image=_pick(said, "image"),
+            image=re.sub(
+                r"^!?\[\[([^|\]]*).*",
+                lambda link: SOURCE + quote(known.get(fold(link[1]), link[1])),
+                _pick(said, "image"),
+            ),
             image_alt=_pick(said, "image_alt"),
         )
     )
@@ -312,7 +311,10 @@ def _locate(
         "title": make_slug(title),
         "collection": "posts" if "pubdatetime" in said else groups.get("collection", ""),
         "lang": groups.get("lang", ""),
-        **{key: f"{day:{form}}" if day else "{" for key, form in _FORMS.items()},
+        **{
+            key: f"{day:{form}}" if day else "{"
+            for key, form in {"date": "%Y/%m/%d", "year": "%Y", "month": "%m", "day": "%d"}.items()
+        },
     }
     names = "|".join(values)
     address = re.sub(
@@ -327,29 +329,7 @@ def _locate(
 
 def _pick(said: Mapping[str, Any], key: str) -> str:
     """Return the first value that a head has under one of several names, as text."""
-    value = next((said[name] for name in _KEYS.get(key, key).split() if said.get(name)), "")
-    while value and isinstance(value, list | dict):
-        value = next(iter(value.values() if isinstance(value, dict) else value))
-    return "" if isinstance(value, bool) or value is None else str(value).strip()
-
-
-def _add_settings(journal: Imported, settings: str) -> None:
-    """Add what settings say: the journal's names, redirects, and the addresses of lists."""
-    for key, pattern in _SETTINGS.items():
-        named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
-        if found := re.search(rf"(?im)(?:^|[{{,])\W*(?:export const )?{named}", settings):
-            setattr(journal, key, found[1])
-    sources = {text.address.strip("/"): text.source for text in journal.texts if text.address}
-    if sources:
-        tags = {tag for text in journal.texts for tag in text.tags}
-        journal.redirects = _LISTS | {f"/tags/{slugify(tag)}/": f"tag:{tag}" for tag in tags}
-    for groups in _REDIRECT.findall(settings):
-        old, new = filter(None, groups)
-        if source := sources.get(new.strip("/")):
-            journal.redirects[old] = SOURCE + source
-        else:
-            what = f"the redirect from {old} to {new} is not kept"
-            journal.find("", 0, what, "write it into `content/redirects.txt`")
+    return pick(next((said[name] for name in _KEYS.get(key, key).split() if said.get(name)), ""))
 
 
 def _read_first_commits(root: Path) -> dict[str, datetime]:

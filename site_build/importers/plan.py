@@ -233,6 +233,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at the paths that they had, and note what answers in the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
     pages = ({each.address, name_file(each.address)} for each in public)
+    # There always is a page with the form for messages.
     plan.known.update({CONTACT}, EDGE, *pages, map_urls(public, (), plan.rules).others)
     sources = {path: source for source, path in imported.file_sources.items()}
     for path, content in imported.files.items():

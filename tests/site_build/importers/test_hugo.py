@@ -7,6 +7,7 @@ import pytest
 
 from site_build.importers.hugo import read_hugo
 from site_build.importers.imported import Imported, Text, UnreadableJournal
+from site_build.importers.plan import plan_journal
 from tests.shared_material import SHARED
 
 POST = "---\ntitle: {}\ndate: 2024-03-05T10:00:00+01:00\n---\n\nWords.\n"
@@ -336,7 +337,9 @@ def test_a_bad_text_stops_no_other(tmp_path: Path) -> None:
             "> [!TIP]\n> **Look**\n> \n> A\n> \n> B",
         ),
         ("{{< warning >}}\nA\n{{< /warning >}}", "> [!WARNING]\n> A"),
-        ('{{< alert "icon" >}}A{{< /alert >}}', "> [!NOTE]\n> A"),
+        ('{{< alert "twitter" >}}A{{< /alert >}}', "> [!NOTE]\n> A"),
+        ("> [!info]+ Look\n> A", "> [!NOTE]\n> **Look**\n> \n> A"),
+        ('{{< timelineItem header="One" >}}\nA\n{{< /timelineItem >}}', "**One**\n\nA"),
         (
             '{{< details summary="More" >}}\n**A**\n{{< /details >}}',
             '<details markdown="1">\n<summary>More</summary>\n\n**A**\n\n</details>',
@@ -370,7 +373,8 @@ def test_unknown_shortcodes_leave_what_a_reader_can_use(tmp_path: Path) -> None:
     """Inner text, pictures and links stay; each is named with its line; nothing leaks."""
     old = (
         "{{< own >}}Inner {{< note >}}N{{< /note >}}{{< /own >}}\n\n"
-        '{{< slides "https://b.example/1" >}}\n\n{{% mine src="/a.png" %}}{{< gone x=1 />}}'
+        '{{< slides "https://b.example/1" >}}\n\n{{% mine src="/a.png" %}}'
+        "{{< gallery x=1 />}}{{< youtube >}}"
     )
 
     body, journal = convert(tmp_path, old)
@@ -381,8 +385,9 @@ def test_unknown_shortcodes_leave_what_a_reader_can_use(tmp_path: Path) -> None:
     assert sorted((each.line, each.what.split()[2]) for each in journal.findings) == [
         (5, "own"),
         (7, "slides"),
-        (9, "gone"),
+        (9, "gallery"),
         (9, "mine"),
+        (9, "youtube"),
     ]
 
 
@@ -412,6 +417,17 @@ def test_references_find_their_texts(tmp_path: Path) -> None:
     assert [each.what for each in journal.findings] == ["the ref 'none.md' leads nowhere"]
 
 
+def test_no_alias_takes_the_page_with_the_form(tmp_path: Path) -> None:
+    """The theme Stack has a page with the alias `contact`, where each journal has its form."""
+    about = "---\ntitle: About\naliases: [/contact, about-us]\n---\nText.\n"
+    files = {"content/page/about.md": about, "content/posts/a.md": POST.format("A")}
+
+    plan = plan_journal(read(tmp_path, files), "journal")
+
+    heads = {document.address: head["aliases"] for _, document, head in plan.texts}
+    assert heads["page/about/"] == ["/page/about-us/"]
+
+
 @pytest.mark.size("test")
 @pytest.mark.parametrize("site", ["hugo-iranzo", "hugo-spf13", "hugo-tapoueh"])
 def test_real_journals_keep_their_addresses(site: str) -> None:
@@ -433,3 +449,78 @@ def test_real_journals_keep_their_addresses(site: str) -> None:
     aliases = {alias for text in public for alias in text.aliases}
     assert {old for old, _ in expected["aliases"]} <= aliases
     assert not [text.source for text in journal.texts if "{{<" in text.body or "{{%" in text.body]
+
+
+@pytest.mark.parametrize(
+    ("handed", "status"),
+    [
+        ("{draft: true}", "draft"),
+        ("[{_target: {kind: page}, build: {render: never}}]", "draft"),
+        ("{target: {path: '/{posts,notes}/**'}, draft: true}", "draft"),
+        ("{target: {path: /other/**}, draft: true}", "published"),
+        ("{target: {kind: section}, draft: true}", "published"),
+    ],
+)
+@pytest.mark.parametrize("place", ["content/posts/_index.md", "content/_index.md", "hugo.yaml"])
+def test_what_a_section_hands_down_holds(
+    tmp_path: Path, place: str, handed: str, status: str
+) -> None:
+    """A draft by the head of its section, of the home page or by the settings stays one."""
+    files = {place: f"---\ncascade: {handed}\n---\n".removeprefix("---\n" * place.startswith("h"))}
+    files["hugo.yaml"] = files.get("hugo.yaml", "a: b").removesuffix("---\n")
+    texts = {
+        "content/posts/Deep/a.md": POST.format("A"),
+        "content/posts/b.md": "---\ndraft: false\nbuild: {render: always}\n---\nB\n",
+    }
+
+    journal = read(tmp_path, files | texts)
+
+    assert find(journal, "posts/Deep/a.md").status == status
+    assert find(journal, "posts/b.md").status == "published"
+
+
+def test_a_section_hands_nothing_to_another(tmp_path: Path) -> None:
+    """Only what lies below a section has what its head hands down."""
+    handed = "---\ncascade: {draft: true, params: {author: Ann}}\n---\n"
+    files = {"content/old/_index.md": handed, "content/posts/a.md": POST.format("A")}
+
+    assert find(read(tmp_path, files), "posts/a.md").status == "published"
+
+
+def test_a_translation_leaves_the_original_its_name(tmp_path: Path) -> None:
+    """Texts in the language of the journal come first, as names and forms are given in turn."""
+    settings = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\n"
+    files = {f"content/posts/a/index{each}.md": POST.format("A") for each in ("", ".de")}
+
+    journal = read(tmp_path, {"hugo.toml": settings, **files})
+
+    assert [text.lang for text in journal.texts] == ["", "de"]
+
+
+def test_redirects_of_a_host_are_read(tmp_path: Path) -> None:
+    """What Netlify would redirect is; its file is not served."""
+    files = {
+        "static/_redirects": "# Old\n/old  /posts/a/  301\n",
+        "netlify.toml": '[[redirects]]\nfrom = "/older"\nto = "/posts/a/"\n',
+        "content/posts/a.md": POST.format("A"),
+    }
+
+    journal = read(tmp_path, files)
+
+    assert journal.redirects["/old"] == journal.redirects["/older"] == "/posts/a/"
+    assert not journal.files
+
+
+def test_parameters_and_types(tmp_path: Path) -> None:
+    """Parameters stand where texts name them; heads have them in a table too; all authors come."""
+    settings = 'params.mainSections = ["post"]\nparams.shop = "Inn"\n'
+    head = (
+        "---\ntitle: T\ndate: 2024-01-01\ntype: post\nparams: {authors: [Ann, {name: Bob}]}\n---\n"
+    )
+    body = '{{< param shop >}} {{% param "Title" %}} {{< param gone >}}'
+
+    journal = read(tmp_path, {"hugo.toml": settings, "content/blog/a.md": head + body})
+
+    text = journal.texts[0]
+    assert (text.kind, text.author, text.body.strip()) == ("post", "Ann, Bob", "Inn T")
+    assert [each.what for each in journal.findings] == ["the shortcode param is not known"]

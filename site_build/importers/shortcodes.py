@@ -1,0 +1,206 @@
+"""Shortcodes of Hugo, and what these and the components of others become in Markdown."""
+
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from functools import partial
+
+# Hugo runs shortcodes in code as well, unless they are written `{{</* so */>}}`.
+_PIECES = re.compile(
+    r"""
+    (?P<fence>^[ \t>]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:(?!\{\{[<%](?!/\*)).)*?
+      (?:^[ \t>]*(?P=ticks)[`~]*[ \t]*$|\Z))
+    | (?P<span>(?<!`)(?P<tick>`+)(?!`)(?:(?!\n[ \t]*\n|\{\{[<%](?!/\*)).)+?(?<!`)(?P=tick)(?!`))
+    | \{\{[<%]/\*(?P<shown>(?:(?!\{\{[<%]).)*?)\*/[>%]\}\}
+    | \{\{[<%]\s*(?P<close>/?)\s*(?P<name>[\w./-]*\w)
+      (?P<given>(?>"(?:\\.|(?!\}\}|\{\{[<%])[^"\\])*"|`[^`]*`|(?!\{\{[<%]).)*?)
+      (?P<single>/?)\s*[>%]\}\}
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_GIVEN = re.compile(
+    r"""(?:([\w-]+)\s*=\s*)?(?:"((?:\\.|[^"\\])*)"|`([^`]*)`|([^\s"`]+))""", re.DOTALL
+)
+_CALLOUT = re.compile(r"^([ \t>]*>[ \t]*)\[!(\w+)\][+-]?[ \t]*([^\n]*)", re.MULTILINE)
+_SHOWN = re.compile(r"(\{\{[<%])/\*((?:(?!\{\{[<%]).)*?)\*/([>%]\}\})", re.DOTALL)
+_FENCE_OPTIONS = re.compile(r"\A([ \t>]*[`~]{3,}[ \t]*[\w+#.-]*)[ \t]*\{[^\n]*\}")
+_LINK = re.compile(
+    r"""(\]\(\s*<?|^\[[^\]\n]+\]:[ \t]*<?|\b(?:src|href)=["']?)([^\s()<>"']+)""", re.MULTILINE
+)
+
+FORMS = {
+    name: form
+    for form, names in {
+        "\n\n> [!NOTE]\n{quoted}\n\n": "note info abstract summary primary secondary light todo "
+        "tldr seealso",
+        "\n\n> [!TIP]\n{quoted}\n\n": "tip hint success example check done",
+        "\n\n> [!IMPORTANT]\n{quoted}\n\n": "important question help faq",
+        "\n\n> [!WARNING]\n{quoted}\n\n": "warning warn attention",
+        "\n\n> [!CAUTION]\n{quoted}\n\n": "danger error caution failure fail missing bug critical",
+        "\n\n{quoted}\n\n": "quote blockquote cite",
+        "{picture}": "figure image img picture imgproc imgcap photo",
+        '<video src="{link}"></video>': "video",
+        '<audio src="{link}"></audio>': "audio",
+        "[{label}]({link})": "button link card",
+        "\n\n```{lang}\n{code}\n```\n\n": "highlight code code-block",
+        "\n\n```mermaid\n{code}\n```\n\n": "mermaid",
+        '\n\n<details markdown="1">\n<summary>{title}</summary>\n\n{text}\n\n</details>\n\n': (
+            "details detail expand collapse spoiler accordionitem dropdown toggle"
+        ),
+        "\n\n**{title}**\n\n{text}\n\n": "tab tabitem codetab step timelineitem",
+        "{inner}": (
+            "gallery carousel row column columns col tabs tabpane codetabs steps cards rawhtml raw "
+            "html unsafe lead center centered align div span section badge keyword keywordlist kbd "
+            "mark u sub sup math katex latex mathjax markdown md timeline grid accordion accordions"
+        ),
+        "": "comment icon toc load-photoswipe clear style",
+        "[Video on YouTube](https://www.youtube.com/watch?v={id})": "youtube youtubelite",
+        "[Video on Vimeo](https://vimeo.com/{id})": "vimeo",
+        "[Video on Bilibili](https://www.bilibili.com/video/{id})": "bilibili",
+        "[Post on X](https://x.com/i/status/{id})": "tweet twitter x",
+        "[Picture on Instagram](https://www.instagram.com/p/{id}/)": "instagram",
+        "[Code on GitHub](https://gist.github.com/{all})": "gist",
+        "[Code on GitHub](https://github.com/{id})": "github",
+        "[Recording on asciinema](https://asciinema.org/a/{id})": "asciinema",
+        "[Slides on SlideShare](https://www.slideshare.net/slideshow/embed_code/{id})": (
+            "slideshare"
+        ),
+        "[Slides on Speaker Deck](https://speakerdeck.com/player/{id})": "speakerdeck",
+    }.items()
+    for name in names.split()
+}
+"""What shortcodes become, by name."""
+CODE = {"highlight", "code", "mermaid"}
+_BY_TYPE = {"alert", "aside", "notice", "admonition", "callout", "adm", "notification", "box"}
+"""Shortcodes that say in a parameter which kind of alert they are."""
+
+
+Resolve = Callable[[str | None, str], str]
+"""Returns the link for a target, which is a reference where the first argument is a language,
+empty for the text's own; nothing for a reference that leads nowhere."""
+Report = Callable[[int, str, str], None]
+"""Takes a line, what was changed there, and what its owner can do."""
+
+
+def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -> str:
+    """Return a text of Hugo in Markdown; it begins at a line of its source."""
+    body = re.sub(r"<!--\s*more\s*-->", "", body)
+    parts: list[str | re.Match[str]] = [""]
+    write = partial(_write, resolve=resolve, report=report, first_line=first_line)
+
+    def relink(text: str) -> str:
+        text = _CALLOUT.sub(lambda found: write_callout(*found.groups()), text)
+        return _LINK.sub(lambda found: found[1] + resolve(None, found[2]), text)
+
+    def join(pieces: list[str | re.Match[str]]) -> str:
+        return "".join(each if isinstance(each, str) else write(each, "") for each in pieces)
+
+    end = 0
+    for found in _PIECES.finditer(body):
+        last, text = parts[-1], body[end : found.start()]
+        parts.append(text if isinstance(last, re.Match) and last["name"] in CODE else relink(text))
+        end = found.end()
+        if found["name"] is None:
+            shown = r"`\1\2\3`" if found["shown"] else r"\1\2\3"
+            parts.append(_FENCE_OPTIONS.sub(r"\1", _SHOWN.sub(shown, found[0])))
+        elif not found["close"]:
+            parts.append(write(found, "") if found["single"] else found)
+        elif opened := [
+            (at, part)
+            for at, part in enumerate(parts)
+            if isinstance(part, re.Match) and part["name"] == found["name"]
+        ]:
+            # Nested deeper than that, it is no text of people.
+            start, tag = opened[:20][-1]
+            parts[start:] = [write(tag, join(parts[start + 1 :]))]
+    return join([*parts, relink(body[end:])])
+
+
+def _write(
+    tag: re.Match[str], inner: str, resolve: Resolve, report: Report, first_line: int
+) -> str:
+    """Return what a shortcode of Hugo shows around its inner text."""
+    line, name = first_line + tag.string.count("\n", 0, tag.start()), tag["name"].lower()
+    given = {
+        (each[1] or str(number)).lower(): (each[2] or each[3] or each[4] or "")
+        for number, each in enumerate(_GIVEN.finditer(tag["given"]))
+    }
+    if name in {"ref", "relref"}:
+        target = given.get("path") or given.get("0", "")
+        link = resolve(given.get("lang", ""), target)
+        if not link:
+            report(line, f"the {name} {target!r} leads nowhere", "write where it should lead")
+        return link or target
+    shown, is_known = write_shortcode(
+        name, given, inner, tag.string[: tag.start()], partial(resolve, None)
+    )
+    if not is_known:
+        report(line, f"the shortcode {name} is not known", "write what it showed in its place")
+    return shown
+
+
+def write_callout(quote: str, kind: str, heading: str) -> str:
+    """Return the first lines of an alert of a kind, each after the sign of its quote."""
+    lines = re.findall(r"\[!\w+\]", FORMS.get(kind.lower(), FORMS["note"]))
+    lines += [f"**{heading}**", ""] * bool(heading)
+    return "\n".join(quote + line for line in lines)
+
+
+def write_shortcode(
+    name: str, given: Mapping[str, str], inner: str, before: str, resolve: Callable[[str], str]
+) -> tuple[str, bool]:
+    """Return what a shortcode or component shows around its inner text, and whether it is known.
+
+    `given` are its parameters by name, in small letters, or by number, and `before` is the text
+    in front of it.
+    """
+
+    def first(*names: str) -> str:
+        return next((given[each] for each in names if given.get(each)), "")
+
+    if name in _BY_TYPE:
+        kind = first("type", "color", "variant", "0").lower()
+        name = kind if "[!" in FORMS.get(kind, "") else "note"
+    source = resolve(first("src", "link", "href", "url", "file", "path", "0").replace(" ", "%20"))
+    title = first("title", "summary", "name", "header", "label", "text", "content", "0")
+    text = textwrap.dedent(inner.strip("\n")).strip() or first("text", "content")
+    caption = ". ".join(filter(None, (given.get("title"), first("caption", "attr"))))
+    target = first("link", "href") if "src" in given else ""
+    picture = f"![{first('alt', '1') or caption}]({source})"
+    picture = f"[{picture}]({resolve(target)})" if target else picture
+    heading, author = first("heading", "title", "1"), first("author")
+    quoted = (heading and f"**{heading}**", text, author and f"— {author}")
+    known = {
+        "all": "/".join(given.values()),
+        "code": inner.strip("\n"),
+        "id": first("id", "videoid", "repo", "bvid", "url", "0"),
+        "inner": textwrap.dedent(inner) if "\n" in inner else inner,
+        "label": text.replace("\n", " ") or title or source,
+        "lang": first("lang", "language", "0"),
+        "link": source,
+        "picture": f"{picture}\n*{' '.join(caption.split())}*" if caption else picture,
+        "quoted": textwrap.indent("\n\n".join(filter(None, quoted)), "> ", lambda _: True),
+        "text": text,
+        "title": title or "Details",
+    }
+    form = FORMS.get(name, "")
+    # A link needs something to lead to, and what holds nothing had it in its parameters.
+    is_bare = form[:1] == "[" and not (source if "{link}" in form else known["id"] + known["all"])
+    is_known = name in FORMS and bool(text or not (is_bare or (form == "{inner}" and given)))
+    if name not in FORMS or is_bare:
+        form = (
+            "{picture}"
+            if re.search(r"\.(avif|gif|jpe?g|png|svg|webp)$", source.lower())
+            else "[{label}]({link})"
+            if not text and re.search(r"^(https?:|/)|\.(?!njk|liquid|html?)\w+$", source)
+            else FORMS["tab"]
+            if given.get("title")
+            else "{inner}"
+        )
+    # A whole address in place of a number.
+    shown = re.sub(r"\(https:[^()]*(?=https?://)", "(", form.format_map(known))
+    # Markdown is not read in a block of HTML, and a list has a margin that its blocks keep.
+    if re.search(r"(?m)^[ \t]*<(?!details)[a-z]", before[-2000:].rpartition("\n\n")[2]):
+        shown = re.sub(r"!\[(.*?)\]\((\S*?)\)", r'<img src="\2" alt="\1">', shown)
+    margin = re.search(r"(?:\A|\n)([ \t]+)\Z", before[-40:])
+    return textwrap.indent(shown, margin[1]).lstrip(" \t") if margin else shown, is_known
