@@ -18,7 +18,7 @@ _LIQUID = (
     r"(?P<inner>.{0,20000}?)\{%-?\s*end(?P=block)\s*-?%\}"
     r"|(?P<silent>\{%-?\s*comment\b.{0,20000}?\{%-?\s*endcomment\s*-?%\}"
     # What stands before the address of a text that is known.
-    r"|(?:\{\{-?\s*site\.(?:base)?url\s*-?\}\}/?)+(?=\{%-?\s*(?:post_url|post_path|link)\b))"
+    r"|(?:\{\{-?\s*site\.(?:base)?url\s*-?\}\}/?){1,3}(?=\{%-?\s*(?:post_url|post_path|link)\b))"
     r"|\{%-?\s*(?P<loop>for|tablerow)\b.{0,20000}?\{%-?\s*end(?P=loop)\s*-?%\}"
     r"|\{%-?\s*(?P<tag>\w.{0,2000}?)\s*-?%\}|\{\{-?\s*(?P<value>.{0,300}?)\s*-?\}\}"
 )
@@ -133,20 +133,21 @@ def convert_liquid(
             return f"{fence}{lang[1] if lang else ''}\n{inner}\n{fence}"
         value, tag = _VALUE.fullmatch(found["value"] or ""), found["tag"] or ""
         tags = ((re.fullmatch(each, tag, re.DOTALL), form) for each, form in _TAGS.items())
-        said: Any = next((known.expand(form) for known, form in tags if known), None)
-        if shown := _GALLERY.match(tag):
-            pictures = _pick(values["page"], shown["id"] or shown["name"])
-            said = "\n".join(
+        shown = next((known.expand(form) for known, form in tags if known), None)
+        if gallery := _GALLERY.match(tag):
+            pictures = _pick(values["page"], gallery["id"] or gallery["name"])
+            shown = "\n".join(
                 f"![{_pick(each, 'alt') or ''}]({'source:' * ('//' not in path)}{path})"
                 for each in (pictures if isinstance(pictures, list) else ())
                 if (path := str(_pick(each, "image_path") or ""))
             )
-        if said:
-            path = r"(?<=source:)[^)#]+"
-            said = re.sub(path, lambda each: find(each[0]).replace(" ", "%20"), said)
-        elif value:
+        path = r"(?<=source:)[^)#]+"
+        said: object = re.sub(path, lambda each: find(each[0]).replace(" ", "%20"), shown or "")
+        if value:
             said = value["text"] or reduce(_pick, value["name"].split("."), values)
-        if not isinstance(said := found["raw"] if said is None else said, str):
+        elif shown is None:
+            said = found["raw"]
+        if not isinstance(said, str):
             if found.lastgroup != "silent":
                 note(body.count("\n", 0, found.start()), shorten(found[0]))
             return ""
@@ -167,7 +168,7 @@ def convert_kramdown(body: str) -> str:
     return body
 
 
-def _pick(table: object, key: str) -> object:
+def _pick(table: Any, key: str) -> Any:
     return table.get(key) if isinstance(table, Mapping) else None
 
 
