@@ -33,13 +33,14 @@ _COVERS = (
     "thumbnail",
 )
 """Keys under which themes look for the picture of a post."""
-_UNREAD = {".adoc", ".asc", ".asciidoc", ".ipynb", ".org", ".textile"}
+_UNREAD = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
 """Suffixes of texts that plugins read."""
 _LISTS = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
 _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
     "hidden": "hidden",
 }
+_DESCRIPTIONS = ("SITESUBTITLE", "SITE_DESCRIPTION", "SITEDESCRIPTION")
 _INLINE = re.compile(r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]")
 """Markup of a description, which is plain text here."""
 _SYNTAX = re.compile(
@@ -49,6 +50,7 @@ _SYNTAX = re.compile(
     |(?:(?<=[(<"'=])|(?<=\]:[ ]))(?:[{|]|%7[BC])
         (?P<kind>filename|static|attach|author|category|tag)(?:[}|]|%7[CD])
         (?P<target>(?:[^"'<>()\n]|\([^()\n]*\))*?)(?=[ ]*(?:["')>\n]|$)|[ ]+["'(])
+    |\{\{-?[ ]*(?P<setting>[A-Z_]+)[ ]*-?\}\}
     |\{%-?[ ]*(?P<plugin>\w+)[ ]*(?P<words>[^\n]*?)[ ]*-?%\}
     |(?:(?<=\n\n)|\A\n*)(?P<indent>[ ]{4,}|\t+)(?::::|\#!)(?P<language>[\w+-]+)[ \t]*\n
         (?P<lines>(?:(?P=indent)[^\n]*(?:\n|\Z)|[ \t]*\n)+)
@@ -66,14 +68,15 @@ _FAULTS = (
 def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     """Read a Pelican site; `trust` runs its settings. Raises UnreadableJournal and BuildError."""
     said, content, kept, findings = read_settings(root, trust=trust)
+    origin, base = re.findall("^(https?://[^/]+|)(.*)", str(said["SITEURL"]))[0]
     imported = Imported(
         "Pelican",
         title=str(said["SITENAME"]),
-        description=str(said.get("SITESUBTITLE") or said.get("SITE_DESCRIPTION") or ""),
+        description=next((str(said[name]) for name in _DESCRIPTIONS if said.get(name)), ""),
         author=str(said.get("AUTHOR") or ""),
         lang=str(said["DEFAULT_LANG"]),
         timezone=str(said.get("TIMEZONE") or ""),
-        origin=re.findall("^https?://[^/]+|", str(said["SITEURL"]))[0],
+        origin=origin,
         settings=kept,
         menu=[
             (str(item[0]), str(item[1]))
@@ -82,33 +85,21 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
         ],
         findings=findings,
     )
-    site = _Site(root.resolve(), content, said, imported)
+    site = _Site(root.resolve(), content, said, imported, base.rstrip("/") * bool(origin), [])
     # Where the content is the site itself, what Pelican made lies beside it.
     others = {str(said["OUTPUT_PATH"]).strip("./"), "output", "theme", "themes", "plugins"}
-    shown = []
     for path, file in walk(content):
-        if content == site.root and path.partition("/")[0] in others:
-            continue
-        is_file = _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"])
-        try:
-            made = site.read_text(path, file)
-            if is_file and not made:
-                site.add_file(path)
-        except _FAULTS as error:
-            what = f"it cannot be read ({type(error).__name__}: {error})"
-            imported.find(site.name(path), 0, what, "copy it by hand", "left out")
-            continue
-        if made:
-            imported.texts.append(made[0])
-            shown += [made[1]] if made[0].status == "published" else []
-        elif not is_file and file.suffix in _UNREAD and _is_below(path, said["ARTICLE_PATHS"], ()):
-            imported.find(
-                site.name(path), 0, "its format is that of a plugin", "copy it by hand", "left out"
-            )
+        if content != site.root or path.partition("/")[0] not in others:
+            try:
+                site.read(path, file)
+            except _FAULTS as error:
+                what = f"it cannot be read ({type(error).__name__}: {error})"
+                imported.find(site.name(path), 0, what, "copy it by hand", "left out")
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
-    posts = [each for each in shown if isinstance(each, contents.Article)]
     with suppress(*_FAULTS):  # Pelican makes no page of a form that cannot be filled in.
-        imported.redirects.update(pair for pair in _find_lists(said, posts) if pair[0] not in taken)
+        imported.redirects |= {
+            old: to for old, to in _find_lists(said, site.posts) if old not in taken
+        }
     return imported
 
 
@@ -119,6 +110,10 @@ class _Site(NamedTuple):
     content: Path
     settings: dict[str, Any]
     imported: Imported
+    base: str
+    """The path at which the site was, without a slash at its end."""
+    posts: list[Any]
+    """What Pelican makes of the public posts that were read."""
 
     def name(self, path: str) -> str:
         """Return a path of the content as one below the root."""
@@ -132,23 +127,26 @@ class _Site(NamedTuple):
         self.imported.files[place] = file
         self.imported.file_sources[self.name(path)] = place
 
-    def read_text(self, path: str, file: Path) -> tuple[Text, Any] | None:
-        """Return a text and what Pelican makes of it; None for what is no text."""
-        said = self.settings
-        kind = next(
-            (
-                kind
-                for name, kind in (("PAGE", contents.Page), ("ARTICLE", contents.Article))
-                if _is_below(path, said[f"{name}_PATHS"], said[f"{name}_EXCLUDES"])
-            ),
-            None,
+    def read(self, path: str, file: Path) -> None:
+        """Read a text or a file of the content."""
+        said, find = self.settings, partial(self.imported.find, self.name(path))
+        kinds = (
+            kind
+            for name, kind in (("PAGE", contents.Page), ("ARTICLE", contents.Article))
+            if _is_below(path, said[f"{name}_PATHS"], said[f"{name}_EXCLUDES"])
         )
-        suffix = file.suffix.lower().lstrip(".")
-        if not kind or suffix not in _READERS or not said["READERS"].get(suffix, True):
-            return None
-        head, body, line = _READERS[suffix](
-            read_text(file), partial(self.imported.find, self.name(path))
-        )
+        kind, suffix = next(kinds, None), file.suffix.lower().lstrip(".")
+        is_text = kind and suffix in _READERS and said["READERS"].get(suffix, True)
+        if not (is_text and self._read_text(path, file, kind, suffix)):
+            if _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
+                self.add_file(path)
+            elif kind is contents.Article and suffix in _UNREAD:
+                find(0, "its format is that of a plugin", "copy it by hand", "left out")
+
+    def _read_text(self, path: str, file: Path, kind: Any, suffix: str) -> bool:
+        """Read a text; return False for HTML that is none."""
+        said, find = self.settings, partial(self.imported.find, self.name(path))
+        head, body, line = _READERS[suffix](read_text(file), find)
         process = readers.BaseReader(said).process_metadata
         metadata = {
             **readers.default_metadata(said, process),
@@ -158,16 +156,19 @@ class _Site(NamedTuple):
         }
         is_whole = metadata.keys() >= set(kind.mandatory_properties)
         if not is_whole and suffix.startswith("htm"):
-            return None
+            return False
         lang, prefix = str(metadata.get("lang", "")).lower(), ""
         if lang in (subsites := said.get("I18N_SUBSITES") or {}):
             said, prefix = {**said, **(subsites[lang] or {}), "DEFAULT_LANG": lang}, f"{lang}/"
         made = kind("", metadata, said, str(file), {})
         # Pelican leaves out what lacks a title or date, or has a status that it does not know.
         status = _STATUS.get(str(made.status).lower() if is_whole else "", "draft")
-        places = (
-            [_show(prefix + at) for at in (made.url, made.save_as)] if status != "draft" else [""]
-        )
+        if not is_whole:
+            find(1, "Pelican left it out, so it is a draft: it has no title or no date", "add them")
+        places = [_show(prefix + at) for at in (made.url, made.save_as) if status != "draft"]
+        places = list(dict.fromkeys([*places, *(self.base + place for place in places)]))
+        if status == "published" and kind is contents.Article:
+            self.posts.append(made)
         former = read_tags(metadata.get("alias") or metadata.get("aliases"))
         tags = list(dict.fromkeys(str(tag) for tag in metadata.get("tags", ())))
         category = str(metadata.get("category", ""))
@@ -175,15 +176,15 @@ class _Site(NamedTuple):
         image = next((str(metadata[key]) for key in _COVERS if metadata.get(key)), "")
         write = partial(self._write, path, made, line)
         about = str(metadata.get("summary") or metadata.get("description") or "")
-        return Text(
+        text = Text(
             self.name(path),
             _SYNTAX.sub(write, body),
             str(metadata.get("title", "")),
-            address=places[0],
+            address=places[0] if places else "",
             kind="post" if kind is contents.Article else "page",
             status=status,
             date=made.date if "date" in metadata else None,
-            updated=made.modified if "modified" in metadata else None,
+            updated=made.modified if "modified" in head else None,
             slug=getattr(made, "slug", ""),
             tags=tags if category.lower() in usual else [*tags, category],
             category=category,
@@ -194,16 +195,21 @@ class _Site(NamedTuple):
             # Themes put the site's address before it.
             image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
             image_alt=str(metadata.get("image_alt", "")),
-            aliases=[*(place for place in places[1:] if place != places[0]), *former],
+            aliases=[*places[1:], *former],
             first_line=max(line, 1),
-        ), made
+        )
+        self.imported.texts.append(text)
+        return True
 
     def _write(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
         """Return what a reader can use in place of Pelican's syntax and that of its plugins."""
         kind, target, before = found["kind"], found["target"], found.string[: found.start()]
         is_code = before.rpartition("\n")[2].startswith(("    ", "\t"))
-        if found["code"] or (found["plugin"] and is_code):
+        if found["code"] or (is_code and (found["plugin"] or found["setting"])):
             return found[0]
+        if found["setting"]:  # of Jinja; addresses begin at the root
+            own = {**self.settings, "SITEURL": ""}
+            return str(own.get(found["setting"], found[0]))
         if found["language"]:
             pad, margin = found["indent"][4:], re.compile(f"^{found['indent']}", re.MULTILINE)
             code = margin.sub(pad, found["lines"].rstrip("\n"))

@@ -17,6 +17,8 @@ from site_build.addresses import name_file
 from site_build.importers.imported import Finding, UnreadableJournal, read_text, walk
 from site_build.pelican_plugin.settings import DEFAULTS, IGNORED, REFUSED, read_file
 
+_COMPUTED = "is computed, and was not read"
+_WRITE = "write its value there, or use --trust to run it"
 _NAME = re.compile(
     r"^(SITENAME|SITEURL|(?:ARTICLE|PAGE)_(?:URL|SAVE_AS|PATHS))\s*[:=]", re.MULTILINE
 )
@@ -86,14 +88,22 @@ def read_settings(
     for file in (files[0], *(at for at in files[1:] if _PUBLISHED.search(at.stem))):
         if file.parent == folder:
             known |= _run(file) if trust else _read(file, top, known)
-    found = {name: value for name, value in known.items() if re.fullmatch("[A-Z][A-Z0-9_]*", name)}
-    for name, value in found.items():
-        doubts = [said for names, said in _UNSAFE.items() if re.fullmatch(names, name)]
-        if doubts and re.search(doubts[0], str(value)):
-            what = f"{name} cannot be followed safely: {str(value)[:80]}"
-            found[name] = Finding(files[0].name, 0, what, "compare the addresses")
+    found = {name: value for name, value in known.items() if re.match("[A-Z][A-Z0-9_]*( |$)", name)}
+    unsafe = {
+        name: f"{name} cannot be followed safely: {str(value)[:80]}"
+        for name, value in found.items()
+        for names, sign in _UNSAFE.items()
+        if re.fullmatch(names, name) and re.search(sign, str(value))
+    }
     findings = [value for value in found.values() if isinstance(value, Finding)]
-    found = {name: value for name, value in found.items() if not isinstance(value, Finding)}
+    findings += [
+        Finding(files[0].name, 0, what, "compare the addresses") for what in unsafe.values()
+    ]
+    found = {
+        name: value
+        for name, value in found.items()
+        if name not in unsafe and not isinstance(value, Finding)
+    }
     content = next(
         place
         for path in (str(found.get("PATH", "content")), "content", ".")
@@ -147,25 +157,30 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 1)
         raise UnreadableJournal(f"{name}:{line}: {error}; make it Python 3") from error
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
+    sure = set(tree.body)
+    for node in ast.walk(tree):  # those at the top come first
+        is_sure = node in sure
+        if isinstance(node, ast.ImportFrom) and is_sure:
             module = f"{(node.module or '').replace('.', '/')}.py"
             for folder in (file.parent, file.parent.parent, top):
                 other = (folder / module).resolve()
                 if other.is_relative_to(top) and other.is_file() and str(other) not in known:
                     _read(other, top, known)
-        if not isinstance(node, ast.Assign | ast.AnnAssign):
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             continue
+        said = node.value
+        if isinstance(node, ast.AugAssign):
+            said = ast.BinOp(node.target, node.op, node.value)
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            key = ast.unparse(target)
+            is_second = not is_sure and key in known
             try:
-                known[ast.unparse(target)] = _evaluate(node.value, known)
+                known[key] = known[key] if is_second else _evaluate(said, known)
             except (KeyError, ValueError, TypeError, RecursionError, MemoryError):
-                known[ast.unparse(target)] = Finding(
-                    name,
-                    node.lineno,
-                    f"{ast.unparse(target)} is computed, and was not read",
-                    "write its value there, or use --trust to run it",
-                )
+                known[key] = Finding(name, node.lineno, f"{key} {_COMPUTED}", _WRITE)
+            if is_second:
+                what = f"a second value of {key}, under a condition, was not read"
+                known[f"{key} {node.lineno}"] = Finding(name, node.lineno, what, _WRITE)
     return known
 
 
@@ -198,7 +213,10 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Callable[[Any], Any], dict[str
     ),
     ast.Call: lambda node, read, _: (
         posixpath.join(*map(read, node.args))
-        if ast.unparse(node.func) in {"os.path.join", "path.join"}
+        if (name := ast.unparse(node.func)) in {"os.path.join", "path.join"}
+        # The default of a variable.
+        else read(node.args[1])
+        if name in {"os.environ.get", "os.getenv"} and len(node.args) > 1
         else ast.literal_eval(node)
     ),
 }

@@ -235,7 +235,9 @@ def test_what_pelican_left_out(tmp_path: Path) -> None:
         ("content/draft.md", "draft", ""),
         ("content/skip.md", "draft", ""),
     ]
-    finding, other = imported.findings
+    undated, finding, other = imported.findings
+    assert (undated.source, undated.kind) == ("content/README.md", "changed")
+    assert "no title or no date" in undated.what
     assert (other.source, other.kind) == ("content/book.ipynb", "left out")
     assert (finding.source, finding.kind) == ("content/bad.md", "left out")
     assert "'never' is not a valid date" in finding.what
