@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -22,7 +22,12 @@ from site_build.importers.imported import SOURCE, Imported, Text, read_text, wal
 from site_build.importers.pelican_settings import read_settings
 from site_build.importers.restructured_text import link_media, read_restructured_text
 
-_PICTURE = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
+_SHOWN = re.compile(
+    r"""(?:.*?[ "'])??(?P<link>[^ "']+\.(?:avif|gif|jpe?g|png|svg|webp))(?:["' ]|\d+(?= |$))*"""
+    r"""(?P<alt>[^"]*)""",
+    re.IGNORECASE,
+)
+"""The picture in the words of a tag, and what is said of it behind its sizes."""
 _COVERS = (
     "image",
     "cover",
@@ -167,38 +172,37 @@ class _Site(NamedTuple):
             find(1, "Pelican left it out, so it is a draft: it has no title or no date", "add them")
         places = [_show(prefix + at) for at in (made.url, made.save_as) if status != "draft"]
         places = list(dict.fromkeys([*places, *(self.base + place for place in places)]))
-        if status == "published" and kind is contents.Article:
-            self.posts.append(made)
-        former = read_tags(metadata.get("alias") or metadata.get("aliases"))
+        self.posts.extend([made] * (status == "published" and kind is contents.Article))
         tags = list(dict.fromkeys(str(tag) for tag in metadata.get("tags", ())))
         category = str(metadata.get("category", ""))
         usual = {"", str(said["DEFAULT_CATEGORY"]).lower(), *map(str.lower, tags)}
         image = next((str(metadata[key]) for key in _COVERS if metadata.get(key)), "")
         write = partial(self._write, path, made, line)
         about = str(metadata.get("summary") or metadata.get("description") or "")
-        text = Text(
-            self.name(path),
-            _SYNTAX.sub(write, body),
-            str(metadata.get("title", "")),
-            address=places[0] if places else "",
-            kind="post" if kind is contents.Article else "page",
-            status=status,
-            date=made.date if "date" in metadata else None,
-            updated=made.modified if "modified" in head else None,
-            slug=getattr(made, "slug", ""),
-            tags=tags if category.lower() in usual else [*tags, category],
-            category=category,
-            author=str(made.author) if {"author", "authors"} & metadata.keys() else "",
-            lang=lang,
-            description=" ".join(_INLINE.sub(r"\1", about).split()),
-            series=str(metadata.get("series", "")),
-            # Themes put the site's address before it.
-            image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
-            image_alt=str(metadata.get("image_alt", "")),
-            aliases=[*places[1:], *former],
-            first_line=max(line, 1),
+        self.imported.texts.append(
+            Text(
+                self.name(path),
+                _SYNTAX.sub(write, body),
+                str(metadata.get("title", "")),
+                address=places[0] if places else "",
+                kind="post" if kind is contents.Article else "page",
+                status=status,
+                date=made.date if "date" in metadata else None,
+                updated=made.modified if "modified" in head else None,
+                slug=getattr(made, "slug", ""),
+                tags=tags if category.lower() in usual else [*tags, category],
+                category=category,
+                author=str(made.author) if {"author", "authors"} & metadata.keys() else "",
+                lang=lang,
+                description=" ".join(_INLINE.sub(r"\1", about).split()),
+                series=str(metadata.get("series", "")),
+                # Themes put the site's address before it.
+                image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
+                image_alt=str(metadata.get("image_alt", "")),
+                aliases=[*places[1:], *read_tags(metadata.get("alias") or metadata.get("aliases"))],
+                first_line=max(line, 1),
+            )
         )
-        self.imported.texts.append(text)
         return True
 
     def _write(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
@@ -208,25 +212,21 @@ class _Site(NamedTuple):
         if found["code"] or (is_code and (found["plugin"] or found["setting"])):
             return found[0]
         if found["setting"]:  # of Jinja; addresses begin at the root
-            own = {**self.settings, "SITEURL": ""}
-            return str(own.get(found["setting"], found[0]))
+            return str({**self.settings, "SITEURL": ""}.get(found["setting"], found[0]))
         if found["language"]:
             pad, margin = found["indent"][4:], re.compile(f"^{found['indent']}", re.MULTILINE)
             code = margin.sub(pad, found["lines"].rstrip("\n"))
             return f"{pad}```{found['language']}\n{code}\n{pad}```\n\n"
         if found["plugin"]:
-            words = [word.strip("\"'") for word in found["words"].split()]
-            pictures = [at for at, word in enumerate(words) if _PICTURE.search(word)]
-            if pictures:
-                alt = " ".join(word for word in words[pictures[0] + 1 :] if not word.isdigit())
-                return f"![{alt}]({words[pictures[0]]})"
+            if shown := _SHOWN.match(found["words"]):
+                return f"![{shown['alt']}]({shown['link']})"
             self.imported.find(
                 self.name(path),
                 first_line and first_line + before.count("\n"),
                 f"the tag {found['plugin']} is that of a plugin",
                 "check what stands in its place",
             )
-            return link_media(found["plugin"], " ".join(words[:1]))
+            return link_media(found["plugin"], found["words"].partition(" ")[0].strip("\"'"))
         if kind in _WRAPPERS:
             return _show(_WRAPPERS[kind](unquote(target), self.settings).url)
         place, mark, folder = *re.split("(?=[?#]|$)", target, maxsplit=1), posixpath.dirname(path)
@@ -256,9 +256,9 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
     feeds = [(f"FEED_{name}", "", "") for name in ("ATOM", "RSS", "ALL_ATOM", "ALL_RSS")]
     groups = defaultdict(list)
     for own in map(vars, posts):
-        for group in (*own.get("tags", ()), *own.get("authors", ()), own.get("category")):
+        named = (*own.get("tags", ()), *own.get("authors", ()), own.get("category"))
+        for group in filter(None, named):
             groups[group].append(own)
-    groups.pop(None, None)
     for group, members in groups.items():
         kind = type(group).__name__.lower()
         name = "" if kind == "author" or group.name == said["DEFAULT_CATEGORY"] else group.name
@@ -269,13 +269,15 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
         for period in ("YEAR", "MONTH", "DAY")
         for post in posts
     ]
+    sizes = {
+        name: said["DEFAULT_PAGINATION"] if size is None else size
+        for name, size in said["PAGINATED_TEMPLATES"].items()
+    }
     for place, name, target, members in lists:
-        count = said["PAGINATED_TEMPLATES"].get(name, 0)
-        count = said["DEFAULT_PAGINATION"] if count is None else count
-        paginator = Paginator(place, place, members, said, count)
+        paginator = Paginator(place, place, members, said, sizes.get(name, 0))
         for number in paginator.page_range if place else ():
-            later = target if target.startswith("tag:") else "posts:"
-            yield _show(paginator.page(number).save_as), target if number == 1 else later
+            is_first = number == 1 or target.startswith("tag:")
+            yield _show(paginator.page(number).save_as), target if is_first else "posts:"
     for setting, slug, name in feeds:
         if said.get(setting):
             yield _show(str(said[setting]).format(slug=slug)), f"feed:{name}"
@@ -288,10 +290,9 @@ def _show(address: str) -> str:
 
 def _is_below(path: str, folders: Iterable[str], excluded: Iterable[str]) -> bool:
     """Return whether a path is one of some, or below one, and below none of those excluded."""
-    within = (posixpath.normpath(folder) for folder in folders)
-    without = (posixpath.normpath(folder) for folder in excluded if folder)
-    return any(each in {".", path} or path.startswith(f"{each}/") for each in within) and not any(
-        path.startswith(f"{each}/") for each in without
+    place = PurePosixPath(path)
+    return any(map(place.is_relative_to, folders)) and not any(
+        map(place.is_relative_to, filter(None, excluded))
     )
 
 
@@ -304,22 +305,27 @@ def _read_markdown(text: str, _find: object) -> tuple[dict[str, str], str, int]:
         markdown, lines = Markdown(), text.split("\n")
         rest = MetaPreprocessor(markdown).run(list(lines))
         head, body, line = vars(markdown)["Meta"], "\n".join(rest), len(lines) - len(rest) + 1
-    said = {
-        key.lower(): ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
-        for key, value in head.items()
-    }
-    return {key: value for key, value in said.items() if value.strip(" ,;")}, body, line
+    return (
+        {
+            key.lower(): said
+            for key, value in head.items()
+            if (said := ", ".join(map(str, value if isinstance(value, list) else [value or ""])))
+            if said.strip(" ,;")
+        },
+        body,
+        line,
+    )
 
 
 def _read_html(text: str, _find: object) -> tuple[dict[str, str], str, int]:
     """Return head and body of a page whose `meta` elements say what it is, and no line: 0."""
     soup = BeautifulSoup(text, "html.parser")
-    head = {
-        str(each["name"]).lower().replace("keywords", "tags"): str(each["content"])
+    names = [("title", each.get_text()) for each in soup.select("title")]
+    names += [
+        (str(each["name"]).lower().replace("keywords", "tags"), str(each["content"]))
         for each in soup.select("head meta[name][content]")
-    }
-    head |= {"title": soup.title.get_text()} if soup.title else {}
-    return head, "".join(convert(str(each)) for each in soup.select("body")), 0
+    ]
+    return dict(names), "".join(convert(str(each)) for each in soup.select("body")), 0
 
 
 _READERS: dict[str, Callable[..., tuple[dict[str, str], str, int]]] = {

@@ -186,10 +186,8 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
 
 def _evaluate(node: Any, known: dict[str, Any]) -> Any:
     """Return the value of an expression; raises for what is more than literals and names."""
-    read = _EXPRESSIONS.get(type(node))
-    value = (
-        read(node, lambda part: _evaluate(part, known), known) if read else ast.literal_eval(node)
-    )
+    read = _EXPRESSIONS.get(type(node), lambda node, *_: ast.literal_eval(node))
+    value = read(node, lambda part: _evaluate(part, known), known)
     if isinstance(value, Finding) or len(repr(value)) > _LONGEST:
         raise ValueError
     return value
