@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, time
 from itertools import accumulate
 from typing import Any
@@ -112,8 +113,7 @@ def read_yaml(text: str, first_line: int = 1, mended: int = 0) -> Any:
 
 def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
     """Return what a text in TOML holds, with dates as text. Raises HeadError."""
-    plain = json.dumps(_decode(tomllib.loads, text, first_line), default=str)
-    return dict(json.loads(plain))
+    return dict(json.loads(json.dumps(_decode(tomllib.loads, text, first_line), default=str)))
 
 
 def read_json(text: str, first_line: int = 1) -> Any:
@@ -144,11 +144,10 @@ def read_flag(value: object) -> bool:
 
 def read_date(value: object) -> datetime | None:
     """Return the instant that a value says, naive without a zone, or None if it says none."""
-    try:
+    with suppress(ValueError):
         moment = read_moment(str(value))
-    except ValueError:
-        return None
-    return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+        return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+    return None
 
 
 def _decode(read: Callable[[str], Any], text: str, first_line: int) -> Any:

@@ -79,8 +79,13 @@ def read_jekyll(root: Path) -> Imported:
         try:
             site.add(name, path)
         except (heads.HeadError, OSError, ValueError, OverflowError) as error:
-            place = (site.prefix + name, getattr(error, "line", 0))
-            site.imported.find(*place, str(error), "correct it and try again", "left out")
+            site.imported.find(
+                site.prefix + name,
+                getattr(error, "line", 0),
+                str(error),
+                "correct it and try again",
+                "left out",
+            )
     archives = {
         kind: f"/{_name(config, f'{kind}_dir') or name}/:name/"
         for kind, name in (("tag", "tags"), ("category", "categories"))
@@ -191,9 +196,9 @@ class _Site:
             for part, link in (_mapping(head.get(key)) or {"path": head.get(key)}).items()
             if part in _PARTS and re.search(r"\w\.\w{3,4}\b|//", str(link))
         )
-        picture = next(pictures, "")
-        inside = picture and "//" not in picture
-        post.image = f"source:{self.find_path(picture, name)}" if inside else picture
+        post.image = next(
+            (e if "//" in e else f"source:{self.find_path(e, name)}" for e in pictures), ""
+        )
         fewest = _FEW * bool(_LIST.search(body))
         body = convert_liquid(
             body,
@@ -203,14 +208,14 @@ class _Site:
                 source, line + at, f"{tag} is taken out", "write what it showed"
             ),
         )
-        if moved := _name(values, "redirect_to"):
-            body = f"<{moved}>\n\n{body}"
+        body = re.sub(".+", r"<\g<0>>\n\n", _name(values, "redirect_to")) + body
         words = len(re.findall(r"\w+", re.sub("<[^>]*>", "", body)))
         if post.kind == "page" and (words <= fewest or PurePosixPath(name).stem == "404"):
-            said = f"{name} {values.get('layout')}"
-            goal = next(goal for word, goal in _LEADS.items() if re.search(word, said))
-            own = {post.address, *post.aliases} - {"", "/"}
-            self.imported.redirects |= dict.fromkeys(own, goal)
+            words_of_path = f"{name} {values.get('layout')}"
+            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words_of_path))
+            self.imported.redirects |= dict.fromkeys(
+                {post.address, *post.aliases} - {"", "/"}, goal
+            )
             what = f"the page is a list or a form, has {words} words, and leads to {goal}"
             self.imported.find(source, 0, what, "see if that does")
             return
@@ -237,7 +242,7 @@ class _Site:
             zone = date.tzinfo or (UTC if in_utc else self.zone)
             date = date.replace(tzinfo=zone).astimezone(self.zone)
         # Jekyll separates words at blanks, where Hexo has one name.
-        many = set() if self.hexo else {"tags", "categories"}
+        many = {"tags", "categories"} if not self.hexo else set()
         tags, categories = (
             [
                 tag
@@ -254,6 +259,8 @@ class _Site:
         page = "/:folder/" if stem == "index" else f"/:folder/:basename{self.end}"
         template = _name(values, "permalink") or self.templates.get(label, page)
         fields = {
+            # A post of Hexo has whatever its head has for its address.
+            **({key: str(value) for key, value in values.items()} if self.hexo else {}),
             "categories": "/".join(categories).lower(),
             "slugified_categories": "/".join(map(_slug, categories)),
             "category": "/".join(map(_slug, categories)) or "uncategorized",
@@ -268,8 +275,6 @@ class _Site:
             **({part: date.strftime(form) for part, form in _MOMENTS.items()} if date else {}),
             **({"title": inner.with_suffix("").as_posix()} if self.hexo and label else {}),
         }
-        if self.hexo:  # A post has whatever its head has for its address.
-            fields = {key: str(value) for key, value in values.items()} | fields
         author = _name(values, "author", "authors")
         template = f"/{_STYLES.get(template, template)}"
         address = re.sub(":([a-z_]+)", lambda part: fields.get(part[1], part[0]), template)
@@ -316,10 +321,9 @@ class _Site:
     def place_picture(self, link: str, media: str, name: str) -> str:
         """Return the link of a picture: beside a post of Hexo, in its own folder, or as it is."""
         below = link if link[0] == "/" else media + link
-        for place in (f"{PurePosixPath(name).with_suffix('')}/{link}", below.strip("/")):
-            if place in self.paths:
-                return f"source:{self.prefix}{place}".replace(" ", "%20")
-        return below
+        places = (f"{PurePosixPath(name).with_suffix('')}/{link}", below.strip("/"))
+        found = (f"source:{self.prefix}{place}" for place in places if place in self.paths)
+        return next(found, below).replace(" ", "%20")
 
 
 def _read(root: Path, pattern: str) -> dict[str, Any]:

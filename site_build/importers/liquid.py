@@ -163,8 +163,9 @@ def convert_liquid(
 def convert_kramdown(body: str) -> str:
     """Return a text whose alerts, attributes, contents and formulas are written as on GitHub."""
     for pattern, form in _KRAMDOWN:
-        replace = form if callable(form) else methodcaller("expand", form)
-        body = _replace_outside_code(pattern, replace, body)
+        body = _replace_outside_code(
+            pattern, form if callable(form) else methodcaller("expand", form), body
+        )
     return body
 
 

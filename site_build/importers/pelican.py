@@ -320,7 +320,7 @@ def _read_markdown(text: str, _find: object) -> tuple[dict[str, str], str, int]:
 def _read_html(text: str, _find: object) -> tuple[dict[str, str], str, int]:
     """Return head and body of a page whose `meta` elements say what it is, and no line: 0."""
     soup = BeautifulSoup(text, "html.parser")
-    names = [("title", each.get_text()) for each in soup.select("title")]
+    names = [("title", each.get_text()) for each in soup.select("title")[:1]]
     names += [
         (str(each["name"]).lower().replace("keywords", "tags"), str(each["content"]))
         for each in soup.select("head meta[name][content]")

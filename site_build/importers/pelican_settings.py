@@ -186,7 +186,7 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
 
 def _evaluate(node: Any, known: dict[str, Any]) -> Any:
     """Return the value of an expression; raises for what is more than literals and names."""
-    read = _EXPRESSIONS.get(type(node), lambda node, *_: ast.literal_eval(node))
+    read = _EXPRESSIONS.get(type(node), _EXPRESSIONS[ast.Constant])
     value = read(node, lambda part: _evaluate(part, known), known)
     if isinstance(value, Finding) or len(repr(value)) > _LONGEST:
         raise ValueError
@@ -194,6 +194,7 @@ def _evaluate(node: Any, known: dict[str, Any]) -> Any:
 
 
 _EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Callable[[Any], Any], dict[str, Any]], Any]] = {
+    ast.Constant: lambda node, _read, _known: ast.literal_eval(node),
     ast.Name: lambda node, _read, known: known[node.id],
     ast.List: lambda node, read, _: [read(each) for each in node.elts],
     ast.Tuple: lambda node, read, _: tuple(read(each) for each in node.elts),
