@@ -20,7 +20,7 @@ from site_build.importers.heads import HeadError, read_tags, split_head
 from site_build.importers.html_to_markdown import convert
 from site_build.importers.imported import SOURCE, Imported, Text, read_text, walk
 from site_build.importers.pelican_settings import read_settings
-from site_build.importers.restructured_text import link_media, read_restructured_text
+from site_build.importers.restructured_text import find_media, read_restructured_text
 
 _SHOWN = re.compile(
     r"""(?:.*?[ "'])??(?P<link>[^ "']+\.(?:avif|gif|jpe?g|png|svg|webp))(?:["' ]|\d+(?= |$))*"""
@@ -226,7 +226,8 @@ class _Site(NamedTuple):
                 f"the tag {found['plugin']} is that of a plugin",
                 "check what stands in its place",
             )
-            return link_media(found["plugin"], found["words"].partition(" ")[0].strip("\"'"))
+            media = find_media(found["plugin"], found["words"].partition(" ")[0].strip("\"'"))
+            return re.sub(r"^https?://\S+$", r"<\g<0>>", media)
         if kind in _WRAPPERS:
             return _show(_WRAPPERS[kind](unquote(target), self.settings).url)
         place, mark, folder = *re.split("(?=[?#]|$)", target, maxsplit=1), posixpath.dirname(path)
