@@ -95,9 +95,9 @@ def read_settings(
         for names, sign in _UNSAFE.items()
         if re.fullmatch(names, name) and re.search(sign, str(value))
     }
-    findings = [value for value in found.values() if isinstance(value, Finding)]
-    findings += [
-        Finding(files[0].name, 0, what, "compare the addresses") for what in unsafe.values()
+    findings = [
+        *(value for value in found.values() if isinstance(value, Finding)),
+        *(Finding(files[0].name, 0, what, "compare the addresses") for what in unsafe.values()),
     ]
     found = {
         name: value
@@ -114,8 +114,9 @@ def read_settings(
     # Its warnings are for those who stay with it.
     logging.getLogger("pelican.settings").setLevel(logging.ERROR)
     try:
-        said = of_pelican.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **ours})
-        site = of_pelican.configure_settings(said)
+        site = of_pelican.configure_settings(
+            of_pelican.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **ours})
+        )
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise UnreadableJournal(f"the settings cannot be used: {error}; fix them") from error
     sorts = {
@@ -155,8 +156,9 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
     try:
         tree = ast.parse(read_text(file))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", 1)
-        raise UnreadableJournal(f"{name}:{line}: {error}; make it Python 3") from error
+        raise UnreadableJournal(
+            f"{name}:{getattr(error, 'lineno', 1)}: {error}; make it Python 3"
+        ) from error
     sure = set(tree.body)
     for node in ast.walk(tree):  # those at the top come first
         is_sure = node in sure
@@ -168,9 +170,11 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
                     _read(other, top, known)
         if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             continue
-        said = node.value
-        if isinstance(node, ast.AugAssign):
-            said = ast.BinOp(node.target, node.op, node.value)
+        said = (
+            ast.BinOp(node.target, node.op, node.value)
+            if isinstance(node, ast.AugAssign)
+            else node.value
+        )
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             key = ast.unparse(target)
             is_second = not is_sure and key in known
@@ -179,8 +183,12 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
             except (KeyError, ValueError, TypeError, RecursionError, MemoryError):
                 known[key] = Finding(name, node.lineno, f"{key} {_COMPUTED}", _WRITE)
             if is_second:
-                what = f"a second value of {key}, under a condition, was not read"
-                known[f"{key} {node.lineno}"] = Finding(name, node.lineno, what, _WRITE)
+                known[f"{key} {node.lineno}"] = Finding(
+                    name,
+                    node.lineno,
+                    f"a second value of {key}, under a condition, was not read",
+                    _WRITE,
+                )
     return known
 
 
