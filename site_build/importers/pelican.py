@@ -74,6 +74,7 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     """Read a Pelican site; `trust` runs its settings. Raises UnreadableJournal and BuildError."""
     said, content, kept, findings = read_settings(root, trust=trust)
     origin, base = re.findall("^(https?://[^/]+|)(.*)", str(said["SITEURL"]))[0]
+    menu = said.get("MENUITEMS")
     imported = Imported(
         "Pelican",
         title=str(said["SITENAME"]),
@@ -85,7 +86,7 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
         settings=kept,
         menu=[
             (str(item[0]), str(item[1]))
-            for item in said.get("MENUITEMS") or ()
+            for item in (menu if isinstance(menu, list | tuple) else ())
             if isinstance(item, list | tuple) and len(item) > 1
         ],
         findings=findings,
@@ -157,7 +158,7 @@ class _Site(NamedTuple):
             **readers.default_metadata(said, process),
             **readers.path_metadata(str(file), path, said),
             **readers.parse_path_metadata(path, said, process),
-            **{key: process(key, value) for key, value in head.items()},
+            **{key: process(key, value) for key, value in head.items() if value.strip(" ,;")},
         }
         is_whole = metadata.keys() >= set(kind.mandatory_properties)
         if not is_whole and suffix.startswith("htm"):
@@ -188,7 +189,7 @@ class _Site(NamedTuple):
                 kind="post" if kind is contents.Article else "page",
                 status=status,
                 date=made.date if "date" in metadata else None,
-                updated=made.modified if "modified" in head else None,
+                updated=made.modified if head.get("modified") else None,
                 slug=getattr(made, "slug", ""),
                 tags=tags if category.lower() in usual else [*tags, category],
                 category=category,
@@ -306,16 +307,11 @@ def _read_markdown(text: str, _find: object) -> tuple[dict[str, str], str, int]:
         markdown, lines = Markdown(), text.split("\n")
         rest = MetaPreprocessor(markdown).run(list(lines))
         head, body, line = vars(markdown)["Meta"], "\n".join(rest), len(lines) - len(rest) + 1
-    return (
-        {
-            key.lower(): said
-            for key, value in head.items()
-            if (said := ", ".join(map(str, value if isinstance(value, list) else [value or ""])))
-            if said.strip(" ,;")
-        },
-        body,
-        line,
-    )
+    said = {
+        key.lower(): ", ".join(map(str, value if isinstance(value, list) else [value or ""]))
+        for key, value in head.items()
+    }
+    return said, body, line
 
 
 def _read_html(text: str, _find: object) -> tuple[dict[str, str], str, int]:

@@ -52,3 +52,19 @@ def test_a_site_below_a_path(tmp_path: Path) -> None:
     assert (text.address, text.aliases) == ("/a.html", ["/blog/a.html"])
     assert text.body.strip() == "![b](/b.png) Notes {{ OTHER }}\n\n    {{ SITEURL }}"
     assert text.updated is None  # the day of the file says nothing
+
+
+def test_settings_and_fields_without_a_value(tmp_path: Path) -> None:
+    """What is empty, or of another type than Pelican's, says nothing, and stops nothing."""
+    files = {
+        "pelicanconf.py": "SITENAME = 'A'\nPATH = 'content'\nMENUITEMS = 5\n",
+        "content/a.rst": "A\n=\n\n:date: 2020-01-02\n:tags:\n:modified:\n\nWords\n",
+        "content/b.md": "Title: B\nDate: 2020-01-02\nTags: ,\nModified:\n\nWords\n",
+    }
+    imported = read_pelican(write(tmp_path, files))
+
+    assert [(text.title, text.tags, text.updated) for text in imported.texts] == [
+        ("A", [], None),
+        ("B", [], None),
+    ]
+    assert imported.menu == []
