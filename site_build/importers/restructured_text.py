@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from html import escape
-from itertools import chain
 from typing import Any
 
 from docutils import nodes  # type: ignore[import-untyped]
@@ -35,7 +34,6 @@ _SETTINGS: dict[str, Any] = {
 }
 _UNKNOWN = re.compile(r'(?:Unknown|No) .*?"(.*?)"|[^"]*"([^"]*)" directive|(.+)')
 """What a message of docutils is about; else its first line."""
-_ERRORS = {"ERROR", "SEVERE"}
 _ROLE = re.compile(r":([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", re.DOTALL)
 _DIRECTIVE = re.compile(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)")
 _MEDIA = {
@@ -68,15 +66,18 @@ def read_restructured_text(
         (message.get("line", 0), next(filter(None, found.groups())))
         for message in document.findall(nodes.system_message)
         if (found := _UNKNOWN.search(message[0].astext()))
-        and (found[2] or message["type"] in _ERRORS)
+        and (found[2] or message["level"] > _SETTINGS["report_level"])
     }
     for line, name in sorted(each for each in unknown if each[1] != "kbd"):
         find(line, f"{name} has no form in Markdown", "check what stands in its place")
     for node in list(document.findall(lambda each: each.tagname in _FORMS)):
         node.parent.replace(node, _FORMS[node.tagname](node))
-    # Its messages are findings already.
-    silent = {**_SETTINGS, "report_level": 5}
-    html = publish_from_doctree(document, writer="html5", settings_overrides=silent)
+    html = publish_from_doctree(
+        document,
+        writer="html5",
+        # Its messages are findings already.
+        settings_overrides={**_SETTINGS, "report_level": 5},
+    )
     body = convert(html.partition("<body")[2].partition(">")[2])
     return head, _ALERT.sub(r"\1[!\2]\n", body), 0
 
@@ -104,12 +105,6 @@ def _fence(node: Any) -> Any:
     """Return a block of code with its language, which is the second of its classes."""
     language = "".join(f' class="language-{name}"' for name in node["classes"][1:2])
     return _raw(f"<pre><code{language}>{escape(node.astext())}</code></pre>")
-
-
-def _lines(node: Any) -> Any:
-    """Return a paragraph of the lines of a verse."""
-    parts = ([_raw("<br>"), *each.children] for each in node.findall(nodes.line))
-    return nodes.paragraph("", "", *list(chain.from_iterable(parts))[1:])
 
 
 def _picture(node: Any) -> Any:
@@ -154,7 +149,12 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "literal": lambda node: _raw(f"<code>{escape(node.astext())}</code>"),
     "math": lambda node: nodes.Text(f"\\({' '.join(node.astext().split())}\\)"),
     "math_block": lambda node: nodes.paragraph("", f"$${' '.join(node.astext().split())}$$"),
-    "line_block": _lines,
+    "line": lambda node: [*node.children, _raw("<br>")],
+    "line_block": lambda node: (
+        node.children
+        if isinstance(node.parent, nodes.paragraph)
+        else nodes.paragraph("", "", *node.children)
+    ),
     # What follows its caption is no part of that.
     "figure": lambda node: [
         nodes.figure("", *(each for each in node if each.tagname != "legend")),
