@@ -233,8 +233,8 @@ class _Site:
         """Return a text without its body and picture."""
         stem, inner = PurePosixPath(name).stem, PurePosixPath(name.rpartition(f"_{label}/")[2])
         # Hexo takes the date for a part of the name, unless it is told otherwise.
-        dated = not self.hexo or ":year" in _name(self.config, "new_post_name")
-        named = _NAME.fullmatch(stem) if dated else None
+        is_plain = self.hexo and ":year" not in _name(self.config, "new_post_name")
+        named = None if is_plain else _NAME.fullmatch(stem)
         said = heads.read_date(values.get("date"))
         if date := said or heads.read_date(named and named["date"]):
             # Ruby reads a time without a zone in UTC, but a day in the zone of the site.
@@ -254,7 +254,8 @@ class _Site:
             ]
             for keys in (("tag", "tags"), ("category", "categories"))
         )
-        categories = [*name.rpartition("_posts/")[0].split("/")[:-1], *categories]
+        folders = name.removeprefix(f"{_name(self.config, 'collections_dir').strip('/')}/")
+        categories = [*folders.rpartition("_posts/")[0].split("/")[:-1], *categories]
         slug = _name(values, "slug") or (named["slug"] if named else stem)
         page = "/:folder/" if stem == "index" else f"/:folder/:basename{self.end}"
         template = _name(values, "permalink") or self.templates.get(label, page)
@@ -276,8 +277,11 @@ class _Site:
             **({"title": inner.with_suffix("").as_posix()} if self.hexo and label else {}),
         }
         author = _name(values, "author", "authors")
-        template = f"/{_STYLES.get(template, template)}"
-        address = re.sub(":([a-z_]+)", lambda part: fields.get(part[1], part[0]), template)
+        address = re.sub(
+            ":([a-z_]+)",
+            lambda part: fields.get(part[1], part[0]),
+            f"/{_STYLES.get(template, template)}",
+        )
         # Jekyll shows no post without a day in its name.
         public = (
             label != "drafts"

@@ -96,6 +96,18 @@ def test_pages(read: Read, style: str, addresses: set[str]) -> None:
     )
 
 
+def test_a_folder_of_collections(read: Read) -> None:
+    """The folder in which all collections are is no category of the posts in it."""
+    found = read(
+        {
+            "_config.yml": "collections_dir: all\ncollections: {notes: {output: true}}\n",
+            "all/_posts/2020-01-02-a.md": "---\n---\nWords",
+            "all/_notes/b.md": "---\n---\nWords",
+        }
+    )
+    assert [text.address for text in found.texts] == ["/notes/b.html", "/2020/01/02/a.html"]
+
+
 def test_what_is_known_of_a_post(read: Read) -> None:
     """A head gives names, dates, tags, folders and pictures, and what themes call them."""
     found = read(
