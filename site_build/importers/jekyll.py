@@ -202,7 +202,11 @@ class _Site:
         fewest = _FEW * bool(_LIST.search(body))
         body = convert_liquid(
             body,
-            {"site": self.config, "page": values | {"title": post.title, "url": post.address}},
+            {
+                "site": self.config,
+                "page": values | {"title": post.title, "url": post.address},
+                "base_path": self.base,  # of academicpages
+            },
             lambda wanted: self.find_path(wanted, name),
             lambda at, tag: self.imported.find(
                 source, line + at, f"{tag} is taken out", "write what it showed"

@@ -34,7 +34,9 @@ _QUOTED = r"""=\s*["']?"""
 _PICTURE = r"""(?P<src>[^"'\s]+\.(?:png|jpe?g|gif|webp|avif|svg))"""
 _ALT = r"""(?=(?:.*?\b(?:alt|caption|title|description)\s*=\s*["'](?P<alt>[^"'\]]*))?)"""
 _TAGS = {
-    r"(?:end|else|elsif|when|break|continue|seo|feed_meta|toc|more|cq|centerquote)\b.*|end\w+": "",
+    r"(?:end|else|elsif|when|break|continue|seo|feed_meta|toc|more|cq|centerquote)\b.*|end\w+"
+    # What academicpages and minimal-mistakes put at the head of a text.
+    r"|include\S*\s+(?:base_path|toc)\b.*": "",
     r"(?:post_url|post_path|link|asset_path)\s+/?(?P<src>[^\s{]+)(?!.*//).*": r"source:\g<src>",
     r"""(?:post|asset)_link\s+["']?(?P<src>[^\s"']+)["']?\s+["']?(?P<said>[^"'\]]+).*""": (
         r"[\g<said>](source:\g<src>)"

@@ -215,6 +215,7 @@ def test_lists(read: Read) -> None:
             "[a]({{ site.url }}{{ site.baseurl }}{% post_url 2020-01-02-a %})",
             "[a](source:_posts/2020-01-02-a.md)",
         ),
+        ("{% include base_path %}[a]({{ base_path }}/b.pdf)", "[a](/base/b.pdf)"),
         ("{% twitter https://x.com/a/status/1 %}", "<https://x.com/a/status/1>"),
         ('{% if site.url == "https://a.example" %}b{% endif %}', "b"),
         ('{{ "now" | date: "%Y" }}', ""),
