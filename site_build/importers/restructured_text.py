@@ -108,9 +108,10 @@ def _fence(node: Any) -> Any:
 
 
 def _picture(node: Any) -> Any:
-    """Return a picture that is not described by its address."""
+    """Return a picture that is not described by its address, as a paragraph where it is one."""
     node["alt"] = node.get("alt", "")
-    return node
+    is_within = isinstance(node.parent, nodes.TextElement | nodes.figure)
+    return node if is_within else nodes.paragraph("", "", node)
 
 
 def _unknown(node: Any) -> Any:

@@ -49,6 +49,7 @@ def test_the_head() -> None:
         (".. code-block:: python\n   :linenos: table\n\n   a = 1", "```python\na = 1\n```"),
         ("::\n\n   ```", "````\n```\n````"),
         (".. image:: |static|/a.png\n   :alt: A\n   :target: /b", "[![A](%7Cstatic%7C/a.png)](/b)"),
+        (".. image:: a.png\n\n.. image:: b.png", "![](a.png)\n\n![](b.png)"),
         (".. figure:: /a.png\n\n   A *cat*\n\n   Legend.", "![](/a.png)\n*A cat*\n\nLegend."),
         ("| one\n| two", "one  \ntwo"),
         ("=  ===\na  b|c\n=  ===\n1  2\n=  ===", "| a | b\\|c |\n| --- | --- |\n| 1 | 2 |"),
