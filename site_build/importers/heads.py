@@ -71,7 +71,7 @@ def split_head(text: str) -> tuple[dict[str, Any], str, int]:
     if not found and _UNCLOSED.match(text):
         raise HeadError(1, "it has no end; write its first line again below it")
     line = text.count("\n", 0, found.start("text")) + 1 if found else 1
-    read = _READERS[(found["mark"] or "{") + (found["form"] or "")] if found else None
+    read = _READERS.get((found["mark"] or "{") + (found["form"] or "")) if found else None
     head = (read(found["text"], line) or {}) if found and read else None
     if not found or not isinstance(head, dict):  # no head, or a text that begins with a rule
         return {}, text, 1

@@ -56,7 +56,7 @@ _SYNTAX = re.compile(
         (?P<kind>filename|static|attach|author|category|tag)(?:[}|]|%7[CD])
         (?P<target>(?:[^"'<>()\n]|\([^()\n]*\))*?)(?=[ ]*(?:["')>\n]|$)|[ ]+["'(])
     |\{\{-?[ ]*(?P<setting>[A-Z_]+)[ ]*-?\}\}
-    |\{%-?[ ]*(?P<plugin>\w+)[ ]*(?P<words>[^\n]*?)[ ]*-?%\}
+    |\{%-?[ ]*(?P<plugin>\w+)[ ]*(?P<words>[^\n]{0,1000}?)[ ]*-?%\}
     |(?:(?<=\n\n)|\A\n*)(?P<indent>[ ]{4,}|\t+)(?::::|\#!)(?P<language>[\w+-]+)[ \t]*\n
         (?P<lines>(?:(?P=indent)[^\n]*(?:\n|\Z)|[ \t]*\n)+)
     """,

@@ -1,5 +1,6 @@
 """Settings of Pelican sites that are more than plain assignments, and what they do to texts."""
 
+import time
 from pathlib import Path
 
 from site_build.importers.pelican import read_pelican
@@ -68,3 +69,12 @@ def test_settings_and_fields_without_a_value(tmp_path: Path) -> None:
         ("B", [], None),
     ]
     assert imported.menu == []
+
+
+def test_tags_that_never_end(tmp_path: Path) -> None:
+    """Many tags that are never closed do not keep the importer: each is looked for so far."""
+    files = {"content/a.md": "Title: A\nDate: 2020-01-02\n\n" + "{% a " * 20_000}
+    begin = time.process_time()
+
+    assert len(read_pelican(write(tmp_path, files)).texts) == 1
+    assert time.process_time() - begin < 20
