@@ -143,8 +143,9 @@ def convert_liquid(
                 for each in (pictures if isinstance(pictures, list) else ())
                 if (path := str(_pick(each, "image_path") or ""))
             )
-        path = r"(?<=source:)[^)#]+"
-        said: object = re.sub(path, lambda each: find(each[0]).replace(" ", "%20"), shown or "")
+        said: object = re.sub(
+            r"(?<=source:)[^)#]+", lambda each: find(each[0]).replace(" ", "%20"), shown or ""
+        )
         if value:
             said = value["text"] or reduce(_pick, value["name"].split("."), values)
         elif shown is None:

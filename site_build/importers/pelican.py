@@ -57,8 +57,6 @@ _SYNTAX = re.compile(
         (?P<target>(?:[^"'<>()\n]|\([^()\n]*\))*?)(?=[ ]*(?:["')>\n]|$)|[ ]+["'(])
     |\{\{-?[ ]*(?P<setting>[A-Z_]+)[ ]*-?\}\}
     |\{%-?[ ]*(?P<plugin>\w+)[ ]*(?P<words>[^\n]{0,1000}?)[ ]*-?%\}
-    |(?:(?<=\n\n)|\A\n*)(?P<indent>[ ]{4,}|\t+)(?::::|\#!)(?P<language>[\w+-]+)[ \t]*\n
-        (?P<lines>(?:(?P=indent)[^\n]*(?:\n|\Z)|[ \t]*\n)+)
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
@@ -214,10 +212,6 @@ class _Site(NamedTuple):
             return found[0]
         if found["setting"]:  # of Jinja; addresses begin at the root
             return str({**self.settings, "SITEURL": ""}.get(found["setting"], found[0]))
-        if found["language"]:
-            pad, margin = found["indent"][4:], re.compile(f"^{found['indent']}", re.MULTILINE)
-            code = margin.sub(pad, found["lines"].rstrip("\n"))
-            return f"{pad}```{found['language']}\n{code}\n{pad}```\n\n"
         if found["plugin"]:
             if shown := _SHOWN.match(found["words"]):
                 return f"![{shown['alt']}]({shown['link']})"

@@ -103,8 +103,8 @@ def _alert(node: Any) -> Any:
 
 def _fence(node: Any) -> Any:
     """Return a block of code with its language, which is the second of its classes."""
-    language = "".join(f' class="language-{name}"' for name in node["classes"][1:2])
-    return _raw(f"<pre><code{language}>{escape(node.astext())}</code></pre>")
+    language = f"language-{node['classes'][1]}" if node["classes"][1:] else ""
+    return _raw(f'<pre><code class="{language}">{escape(node.astext())}</code></pre>')
 
 
 def _picture(node: Any) -> Any:

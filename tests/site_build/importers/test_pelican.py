@@ -299,7 +299,8 @@ def test_syntax_of_plugins(tmp_path: Path) -> None:
 
     assert only(imported).body.strip() == (
         "![A cat](/images/a.png)\n<https://www.youtube.com/watch?v=abc>\nwork.ipynb\n\n"
-        "    {% raw %}\n\n```python\na = 1\n\nb = 2\n```\n\nEnd."
+        # The build knows the first line of such code.
+        "    {% raw %}\n\n    :::python\n    a = 1\n\n    b = 2\n\nEnd."
     )
     assert [(each.source, each.line) for each in imported.findings] == [
         ("content/a.md", 5),
