@@ -17,7 +17,6 @@ from site_build.addresses import name_file
 from site_build.importers.imported import Finding, UnreadableJournal, read_text, walk
 from site_build.pelican_plugin.settings import DEFAULTS, IGNORED, REFUSED, read_file
 
-_COMPUTED = "is computed, and was not read"
 _WRITE = "write its value there, or use --trust to run it"
 _NAME = re.compile(
     r"^(SITENAME|SITEURL|(?:ARTICLE|PAGE)_(?:URL|SAVE_AS|PATHS))\s*[:=]", re.MULTILINE
@@ -181,7 +180,9 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
             try:
                 known[key] = known[key] if is_second else _evaluate(said, known)
             except (KeyError, ValueError, TypeError, RecursionError, MemoryError):
-                known[key] = Finding(name, node.lineno, f"{key} {_COMPUTED}", _WRITE)
+                known[key] = Finding(
+                    name, node.lineno, f"{key} is computed, and was not read", _WRITE
+                )
             if is_second:
                 known[f"{key} {node.lineno}"] = Finding(
                     name,
