@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from datetime import datetime, time
 from itertools import accumulate
 from typing import Any
@@ -70,7 +71,7 @@ def split_head(text: str) -> tuple[dict[str, Any], str, int]:
     if not found and _UNCLOSED.match(text):
         raise HeadError(1, "it has no end; write its first line again below it")
     line = text.count("\n", 0, found.start("text")) + 1 if found else 1
-    read = _READERS[(found["mark"] or "{") + (found["form"] or "")] if found else None
+    read = _READERS.get((found["mark"] or "{") + (found["form"] or "")) if found else None
     head = (read(found["text"], line) or {}) if found and read else None
     if not found or not isinstance(head, dict):  # no head, or a text that begins with a rule
         return {}, text, 1
@@ -112,8 +113,7 @@ def read_yaml(text: str, first_line: int = 1, mended: int = 0) -> Any:
 
 def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
     """Return what a text in TOML holds, with dates as text. Raises HeadError."""
-    plain = json.dumps(_decode(tomllib.loads, text, first_line), default=str)
-    return dict(json.loads(plain))
+    return dict(json.loads(json.dumps(_decode(tomllib.loads, text, first_line), default=str)))
 
 
 def read_json(text: str, first_line: int = 1) -> Any:
@@ -150,11 +150,10 @@ def read_flag(value: object) -> bool:
 
 def read_date(value: object) -> datetime | None:
     """Return the instant that a value says, naive without a zone, or None if it says none."""
-    try:
+    with suppress(ValueError):
         moment = read_moment(str(value))
-    except ValueError:
-        return None
-    return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+        return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+    return None
 
 
 def pick(

@@ -49,6 +49,8 @@ _NO_READERS = re.compile(
 """Files of a theme, a tool or a host."""
 _LIST = re.compile(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b")
 """What a page of HTML has that is made anew for each post."""
+_FEW = 25
+"""Words that such a page may have around its list, and be no more than that."""
 _LEADS = {
     r"feed|atom|rss": "feed:",
     r"tag|categor|topic": "tags:",
@@ -66,20 +68,29 @@ _PARTS = ("path", "teaser", "feature", "image", "og_image", "overlay_image", "ur
 
 def read_jekyll(root: Path) -> Imported:
     """Return the journal in a folder of Jekyll, Octopress or Hexo. Raises UnreadableJournal."""
-    settings = root / "_config.yml"
     try:
-        config = _mapping(heads.read_yaml(read_text(settings))) if settings.is_file() else {}
-        site = _Site(root, config)
+        site = _Site(root, *(_read(root, name) for name in ("_config.y*ml", "_data/authors.y*ml")))
     except (heads.HeadError, AttributeError, TypeError) as error:
-        raise UnreadableJournal(f"_config.yml: {error}; correct it and try again") from error
+        raise UnreadableJournal(
+            f"_config.yml or _data/authors.yml: {error}; correct it and try again"
+        ) from error
+    config = site.config
     for name, path in site.paths.items():
         try:
             site.add(name, path)
         except (heads.HeadError, OSError, ValueError, OverflowError) as error:
-            place = (site.prefix + name, getattr(error, "line", 0))
-            site.imported.find(*place, str(error), "correct it and try again", "left out")
-    archives = {"tag": "/tags/:name/", "category": "/categories/:name/"} if site.hexo else {}
-    archives |= _mapping(_mapping(config.get("jekyll-archives")).get("permalinks"))
+            site.imported.find(
+                site.prefix + name,
+                getattr(error, "line", 0),
+                str(error),
+                "correct it and try again",
+                "left out",
+            )
+    archives = {
+        kind: f"/{_name(config, f'{kind}_dir') or name}/:name/"
+        for kind, name in (("tag", "tags"), ("category", "categories"))
+        if site.hexo or f"{kind}_dir" in config
+    } | _mapping(_mapping(config.get("jekyll-archives")).get("permalinks"))
     pages = f"/{_name(config, 'paginate_path').strip('/') or 'page:num'}/"
     last = len(site.imported.texts) // 5 * ("paginate" in config)
     site.imported.redirects |= {
@@ -87,7 +98,7 @@ def read_jekyll(root: Path) -> Imported:
         for kind in archives.keys() & {"tag", "category"}
         for text in site.imported.texts
         for tag in text.tags
-        for form in (tag, _slug(tag))
+        for form in (tag, _slug(tag), re.sub(r"[\W_]+", "-", tag))
     } | {site.base + pages.replace(":num", str(page)): "posts:" for page in range(2, last + 2)}
     return site.imported
 
@@ -95,7 +106,7 @@ def read_jekyll(root: Path) -> Imported:
 class _Site:
     """The settings of a journal, and what is read of it."""
 
-    def __init__(self, root: Path, config: dict[str, Any]) -> None:
+    def __init__(self, root: Path, config: dict[str, Any], authors: dict[str, Any]) -> None:
         self.hexo = (root / "source/_posts").is_dir() and "source" not in config
         source = "source" if self.hexo else _name(config, "source").strip("./")
         self.prefix = f"{source}/".lstrip("/")
@@ -115,9 +126,11 @@ class _Site:
             for name in self.paths
             for part in (PurePosixPath(name).stem, PurePosixPath(name).name)
         }
-        self.base = re.sub("^/*(?=.)", "/", _name(config, "baseurl", "root").rstrip("/"))
-        origin = re.match(r"https?://[^/]+", str(config.get("url")))
-        self.config = config | {"baseurl": self.base, "url": origin[0] if origin else ""}
+        origin, path = re.findall(r"^(https?://[^/]+|)(.*)", _name(config, "url"))[0]
+        base = _name(config, "baseurl", "root").strip("/") or path.strip("/") * bool(origin)
+        self.base = base and f"/{base}"
+        self.config = config | {"baseurl": self.base, "url": origin}
+        self.authors = authors
         zone = str(config.get("timezone"))
         self.zone: tzinfo = ZoneInfo(zone) if zone in available_timezones() else UTC
         style = config.get("permalink") or (":year/:month/:day/:title/" if self.hexo else "date")
@@ -143,11 +156,12 @@ class _Site:
             "Hexo" if self.hexo else "Jekyll",
             title=_name(config, "title", "name"),
             description=_name(config, "description", "subtitle"),
-            author=_name(config, "author"),
+            author=_name(config, "author", "social"),
             lang=_name(config, "lang", "locale", "language").replace("_", "-"),
             timezone=zone if self.zone is not UTC else "",
             origin=self.config["url"],
-            redirects={f"{self.base}/{name}": "feed:" for name in ("feed.xml", "atom.xml")},
+            redirects={f"{self.base}/{name}": "feed:" for name in ("feed.xml", "atom.xml")}
+            | ({f"{self.base}/archives/": "archive:"} if self.hexo else {}),
         )
 
     def add(self, name: str, path: Path) -> None:
@@ -182,31 +196,40 @@ class _Site:
             for part, link in (_mapping(head.get(key)) or {"path": head.get(key)}).items()
             if part in _PARTS and re.search(r"\w\.\w{3,4}\b|//", str(link))
         )
-        picture = next(pictures, "")
-        inside = picture and "//" not in picture
-        post.image = f"source:{self.find_path(picture, name)}" if inside else picture
-        if (suffix not in _MARKDOWN and _LIST.search(body)) or PurePosixPath(name).stem == "404":
-            body = ""
+        post.image = next(
+            (e if "//" in e else f"source:{self.find_path(e, name)}" for e in pictures), ""
+        )
+        fewest = _FEW * bool(_LIST.search(body))
         body = convert_liquid(
             body,
-            {"site": self.config, "page": values | {"title": post.title, "url": post.address}},
+            {
+                "site": self.config,
+                "page": values | {"title": post.title, "url": post.address},
+                "base_path": self.base,  # of academicpages
+            },
             lambda wanted: self.find_path(wanted, name),
             lambda at, tag: self.imported.find(
                 source, line + at, f"{tag} is taken out", "write what it showed"
             ),
         )
-        if post.kind == "page" and not re.search(r"\w", body):
-            words = f"{name} {values.get('layout')}"
-            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words))
-            own = {post.address, *post.aliases} - {"", "/"}
-            self.imported.redirects |= dict.fromkeys(own, goal)
-            self.imported.find(
-                source, 0, f"the page is a list or a form, and leads to {goal}", "see if that does"
+        body = re.sub(".+", r"<\g<0>>\n\n", _name(values, "redirect_to")) + body
+        words = len(re.findall(r"\w+", re.sub("<[^>]*>", "", body)))
+        if post.kind == "page" and (words <= fewest or PurePosixPath(name).stem == "404"):
+            words_of_path = f"{name} {values.get('layout')}"
+            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words_of_path))
+            self.imported.redirects |= dict.fromkeys(
+                {post.address, *post.aliases} - {"", "/"}, goal
             )
+            what = f"the page is a list or a form, has {words} words, and leads to {goal}"
+            self.imported.find(source, 0, what, "see if that does")
             return
         media = re.sub("(?<=[^/])/*$", "/", _name(values, "media_subpath", "img_path"))
         body = convert_kramdown(body) if suffix in _MARKDOWN else convert(body)
-        post.body = re.sub(r"(!\[[^\]\n]*\]\()(?!\w+:|[/#])", rf"\1{media}", body)
+        post.body = re.sub(
+            r"(?P<alt>!\[[^\]\n]*\]\()(?!\w+:|//|#)(?P<link>[^)\s]+)",
+            lambda found: found["alt"] + self.place_picture(found["link"], media, name),
+            body,
+        )
         post.first_line = line
         self.imported.texts.append(post)
 
@@ -214,8 +237,8 @@ class _Site:
         """Return a text without its body and picture."""
         stem, inner = PurePosixPath(name).stem, PurePosixPath(name.rpartition(f"_{label}/")[2])
         # Hexo takes the date for a part of the name, unless it is told otherwise.
-        dated = not self.hexo or ":year" in _name(self.config, "new_post_name")
-        named = _NAME.fullmatch(stem) if dated else None
+        is_plain = self.hexo and ":year" not in _name(self.config, "new_post_name")
+        named = None if is_plain else _NAME.fullmatch(stem)
         said = heads.read_date(values.get("date"))
         if date := said or heads.read_date(named and named["date"]):
             # Ruby reads a time without a zone in UTC, but a day in the zone of the site.
@@ -223,7 +246,7 @@ class _Site:
             zone = date.tzinfo or (UTC if in_utc else self.zone)
             date = date.replace(tzinfo=zone).astimezone(self.zone)
         # Jekyll separates words at blanks, where Hexo has one name.
-        many = set() if self.hexo else {"tags", "categories"}
+        many = {"tags", "categories"} if not self.hexo else set()
         tags, categories = (
             [
                 tag
@@ -235,11 +258,14 @@ class _Site:
             ]
             for keys in (("tag", "tags"), ("category", "categories"))
         )
-        categories = [*name.rpartition("_posts/")[0].split("/")[:-1], *categories]
+        folders = name.removeprefix(f"{_name(self.config, 'collections_dir').strip('/')}/")
+        categories = [*folders.rpartition("_posts/")[0].split("/")[:-1], *categories]
         slug = _name(values, "slug") or (named["slug"] if named else stem)
         page = "/:folder/" if stem == "index" else f"/:folder/:basename{self.end}"
         template = _name(values, "permalink") or self.templates.get(label, page)
         fields = {
+            # A post of Hexo has whatever its head has for its address.
+            **({key: str(value) for key, value in values.items()} if self.hexo else {}),
             "categories": "/".join(categories).lower(),
             "slugified_categories": "/".join(map(_slug, categories)),
             "category": "/".join(map(_slug, categories)) or "uncategorized",
@@ -254,8 +280,12 @@ class _Site:
             **({part: date.strftime(form) for part, form in _MOMENTS.items()} if date else {}),
             **({"title": inner.with_suffix("").as_posix()} if self.hexo and label else {}),
         }
-        template = f"/{_STYLES.get(template, template)}"
-        address = re.sub(":([a-z_]+)", lambda part: fields.get(part[1], part[0]), template)
+        author = _name(values, "author", "authors")
+        address = re.sub(
+            ":([a-z_]+)",
+            lambda part: fields.get(part[1], part[0]),
+            f"/{_STYLES.get(template, template)}",
+        )
         # Jekyll shows no post without a day in its name.
         public = (
             label != "drafts"
@@ -276,7 +306,7 @@ class _Site:
             slug=_name(values, "slug"),
             tags=list(dict.fromkeys(tags + categories)),
             category=next(iter(categories), ""),
-            author=_name(values, "author", "authors"),
+            author=_name(_mapping(self.authors.get(author)), "name", "display_name") or author,
             lang=_name(values, "lang", "locale"),
             description=_name(values, "description", "excerpt", "subtitle"),
             series=_name(values, "series"),
@@ -295,6 +325,18 @@ class _Site:
         beside = f"{PurePosixPath(name).with_suffix('')}/{wanted}"
         last = self.by_last_part.get(PurePosixPath(wanted).name, wanted)
         return self.prefix + next((each for each in (beside, wanted) if each in self.paths), last)
+
+    def place_picture(self, link: str, media: str, name: str) -> str:
+        """Return the link of a picture: beside a post of Hexo, in its own folder, or as it is."""
+        below = link if link[0] == "/" else media + link
+        places = (f"{PurePosixPath(name).with_suffix('')}/{link}", below.strip("/"))
+        found = (f"source:{self.prefix}{place}" for place in places if place in self.paths)
+        return next(found, below).replace(" ", "%20")
+
+
+def _read(root: Path, pattern: str) -> dict[str, Any]:
+    """Return what a file of settings holds; raises HeadError."""
+    return _mapping(next((heads.read_yaml(read_text(file)) for file in root.glob(pattern)), {}))
 
 
 def _mapping(value: object) -> dict[str, Any]:

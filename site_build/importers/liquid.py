@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import reduce
 from operator import methodcaller
 from typing import Any
 
@@ -13,15 +14,17 @@ _CODE = (
 )
 _LIQUID = (
     r"\{%-?\s*raw\s*-?%\}(?P<raw>.{0,20000}?)\{%-?\s*endraw\s*-?%\}"
-    r"|(?P<indent>^[ \t]*)?\{%-?\s*(?P<block>highlight|codeblock)\b(?P<options>[^%\n]*)%\}\n?"
+    r"|(?P<indent>^[ \t]*)?\{%-?\s*(?P<block>highlight|code(?:block)?)\b(?P<options>[^%\n]*)%\}\n?"
     r"(?P<inner>.{0,20000}?)\{%-?\s*end(?P=block)\s*-?%\}"
-    r"|(?P<silent>\{%-?\s*comment\b.{0,20000}?\{%-?\s*endcomment\s*-?%\})"
+    r"|(?P<silent>\{%-?\s*comment\b.{0,20000}?\{%-?\s*endcomment\s*-?%\}"
+    # What stands before the address of a text that is known.
+    r"|(?:\{\{-?\s*site\.(?:base)?url\s*-?\}\}/?){1,3}(?=\{%-?\s*(?:post_url|post_path|link)\b))"
     r"|\{%-?\s*(?P<loop>for|tablerow)\b.{0,20000}?\{%-?\s*end(?P=loop)\s*-?%\}"
     r"|\{%-?\s*(?P<tag>\w.{0,2000}?)\s*-?%\}|\{\{-?\s*(?P<value>.{0,300}?)\s*-?\}\}"
 )
 """Bounds keep what is never closed from being looked for to the end of the text each time."""
 _VALUE = re.compile(
-    r"""(?:(?P<quote>["'])(?P<text>.*?)(?P=quote)|(?P<name>[\w.-]+))"""
+    r"""(?:(?P<quote>["'])(?P<text>(?:(?!(?P=quote)).)*)(?P=quote)|(?P<name>[\w.-]+))"""
     r"""(?P<filters>(?:\s*\|\s*(?:relative_url|absolute_url|escape|xml_escape|strip|uri_escape"""
     r"""|url_encode|strip_html|smartify|prepend:\s*site\.(?:baseurl|url)))*)"""
 )
@@ -31,12 +34,14 @@ _QUOTED = r"""=\s*["']?"""
 _PICTURE = r"""(?P<src>[^"'\s]+\.(?:png|jpe?g|gif|webp|avif|svg))"""
 _ALT = r"""(?=(?:.*?\b(?:alt|caption|title|description)\s*=\s*["'](?P<alt>[^"'\]]*))?)"""
 _TAGS = {
-    r"(?:end|else|elsif|when|break|continue|seo|feed_meta|toc|more|cq|centerquote)\b.*|end\w+": "",
-    r"(?:post_url|post_path|link|asset_path)\s+/?(?P<src>[^\s{]+).*": r"source:\g<src>",
-    r"""post_link\s+["']?(?P<src>[^\s"']+)["']?\s+["']?(?P<said>[^"'\]]+).*""": (
+    r"(?:end|else|elsif|when|break|continue|seo|feed_meta|toc|more|cq|centerquote)\b.*|end\w+"
+    # What academicpages and minimal-mistakes put at the head of a text.
+    r"|include\S*\s+(?:base_path|toc)\b.*": "",
+    r"(?:post_url|post_path|link|asset_path)\s+/?(?P<src>[^\s{]+)(?!.*//).*": r"source:\g<src>",
+    r"""(?:post|asset)_link\s+["']?(?P<src>[^\s"']+)["']?\s+["']?(?P<said>[^"'\]]+).*""": (
         r"[\g<said>](source:\g<src>)"
     ),
-    r"""post_link\s+["']?(?P<src>[^\s"'{]+).*""": r"[\g<src>](source:\g<src>)",
+    r"""(?:post|asset)_link\s+["']?(?P<src>[^\s"'{]+).*""": r"[\g<src>](source:\g<src>)",
     rf"include\S*\s{_ALT}.*?{_QUOTED}(?P<host>https?:){_PICTURE}.*": (
         r"![\g<alt>](\g<host>\g<src>)"
     ),
@@ -49,25 +54,50 @@ _TAGS = {
     ),
     r"""(?=.*vimeo)\w+.*?\b(?P<id>\d{6,}).*""": r"[Vimeo](https://vimeo.com/\g<id>)",
     r"""gist\s+["']?(?P<id>[\w/-]+).*""": r"[Gist](https://gist.github.com/\g<id>)",
-    r"""include\S*\s.*?\b(?:url|href|link)\s*=\s*["'](?P<url>[^"']+).*""": r"<\g<url>>",
+    r"""include\S*\s.*?\b(?:url|href|link|src)\s*=\s*["'](?P<url>[^"']+).*""": (
+        r"[\g<url>](\g<url>)"
+    ),
     r"""include\S*\s.*?\b(?:content|text)\s*=\s*(?P<q>["'])(?P<said>.+?)(?P=q).*""": r"\g<said>",
+    r"""(?!(?:els)?if|unless|assign|capture|case|cycle)\w+.*?(?P<url>https?://[^\s"',%}]+).*""": (
+        r"<\g<url>>"
+    ),
 }
 """Tags by their pattern, and what a reader has of them."""
-_WITHIN_HTML = re.compile(r"^[ \t]*<[^\n]*\n[ \t]*\Z", re.MULTILINE)
+_GALLERY = re.compile(
+    r"""include\S*\s+(?P<name>gallery|feature_row)\b(?:.*?\bid\s*=\s*["']?(?P<id>[\w-]+))?"""
+)
+"""Pictures that the head of a text lists."""
+_WITHIN_HTML = re.compile(r"^[ \t]*<(?!!--)[^\n]*\n[ \t]*\Z", re.MULTILINE)
 """The end of what comes before a tag that Markdown leaves as it is."""
-_ALERTS = {"tip": "TIP", "success": "TIP", "warning": "WARNING", "danger": "CAUTION"}
+_ALERTS = {
+    **dict.fromkeys(("tip", "success"), "TIP"),
+    **dict.fromkeys(("danger", "caution"), "CAUTION"),
+    "warning": "WARNING",
+    "important": "IMPORTANT",
+}
+
+
+def _alert(found: re.Match[str]) -> str:
+    """Return an alert of a paragraph or a quotation."""
+    text = f"[!{_ALERTS.get(found['kind'], 'NOTE')}]\n{found['text'].rstrip()}"
+    return re.sub("^(?:>[ ]?)?", "> ", text, flags=re.MULTILINE)
+
+
 _KRAMDOWN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
         (
             r"(?<![^\n]\n)(?P<text>(?:^(?![ ]*$|\{:)[^\n]+\n)+)\{:[^}\n]*\.(?:notice|prompt|note)"
             r"(?:--?|[ ]+\.)?(?P<kind>\w*)[^}\n]*\}[ \t]*$"
         ),
-        lambda found: re.sub(
-            r"^(?:>[ ]?)?",
-            "> ",
-            f"[!{_ALERTS.get(found['kind'], 'NOTE')}]\n{found['text'].rstrip()}",
-            flags=re.MULTILINE,
+        _alert,
+    ),
+    # Just the Docs has them before the paragraph.
+    (
+        (
+            r"(?<![^\n]\n)\{:[ ]*\.(?P<kind>note|tip|important|warning|caution|new|highlight)\b"
+            r"[^}\n]*\}[ \t]*\n(?P<text>(?!\{:)(?:[^\n]+\n(?!\{:|[ ]*$))*[^\n]+)"
         ),
+        _alert,
     ),
     (r"^(?:[*+-]|\d+\.)[ ][^\n]*\n\{:[ ]*toc\b[^}\n]*\}[ \t]*\n?", ""),
     (
@@ -76,6 +106,7 @@ _KRAMDOWN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (r"\{::comment\}.*?\{:/(?:comment)?\}|\{:[:/][^}\n]*\}", ""),
     (r"^[ ]*\{:[^}\n]*\}[ \t]*\n?|(?<=[)\]*_`>])[ ]?\{:[^}\n]*\}", ""),
+    (r"\{\"[ ]*(?P<said>[^\n\"]+?)[ ]*\"\}", r"\g<said>"),  # of Octopress
     (r"\\\\\((?P<tex>.+?)\\\\\)", r"$\g<tex>$"),
     (r"\\\\\[(?P<tex>.+?)\\\\\]", r"$$\g<tex>$$"),
     (r"(?<=[^\s$])(?P<gap>[ ]?)\$\$[ ]*(?P<tex>[^$\n]+?)[ ]*\$\$", r"\g<gap>$\g<tex>$"),
@@ -98,31 +129,36 @@ def convert_liquid(
 
     def render(found: re.Match[str]) -> str:
         if block := found["block"]:
-            lang = re.search(r"lang:(\S+)" if block == "codeblock" else r"(\S+)", found["options"])
+            lang = re.search(r"(\S+)" if block == "highlight" else r"lang:(\S+)", found["options"])
             fence = (found["indent"] or "") + ("````" if "```" in found["inner"] else "```")
             inner = _RAW.sub("", found["inner"]).rstrip()
             return f"{fence}{lang[1] if lang else ''}\n{inner}\n{fence}"
-        said = found["raw"]
-        if value := _VALUE.fullmatch(found["value"] or ""):
-            at: Any = values
-            for step in (value["name"] or "").split("."):
-                at = at.get(step) if isinstance(at, Mapping) else None
-            said = value["text"] or at
-        for pattern, form in _TAGS.items():
-            if tag := re.fullmatch(pattern, found["tag"] or "", re.DOTALL):
-                said = re.sub(
-                    r"(?<=source:)[^)#]+",
-                    lambda name: find(name[0]).replace(" ", "%20"),
-                    tag.expand(form),
-                )
-                break
-        if said and _WITHIN_HTML.search(body[max(0, found.start() - 300) : found.start()]):
+        value, tag = _VALUE.fullmatch(found["value"] or ""), found["tag"] or ""
+        tags = ((re.fullmatch(each, tag, re.DOTALL), form) for each, form in _TAGS.items())
+        shown = next((known.expand(form) for known, form in tags if known), None)
+        if gallery := _GALLERY.match(tag):
+            pictures = _pick(values["page"], gallery["id"] or gallery["name"])
+            shown = "\n".join(
+                f"![{_pick(each, 'alt') or ''}]({'source:' * ('//' not in path)}{path})"
+                for each in (pictures if isinstance(pictures, list) else ())
+                if (path := str(_pick(each, "image_path") or ""))
+            )
+        said: object = re.sub(
+            r"(?<=source:)[^)#]+", lambda each: find(each[0]).replace(" ", "%20"), shown or ""
+        )
+        if value:
+            said = value["text"] or reduce(_pick, value["name"].split("."), values)
+        elif shown is None:
+            said = found["raw"]
+        if not isinstance(said, str):
+            if found.lastgroup != "silent":
+                note(body.count("\n", 0, found.start()), shorten(found[0]))
+            return ""
+        if _WITHIN_HTML.search(body[max(0, found.start() - 300) : found.start()]):
             said = re.sub(r"!\[(.*?)\]\((.*?)\)", r'<img src="\2" alt="\1">', said)
-        if value and "url" in value["filters"] and isinstance(said, str) and "://" not in said:
+        if value and "url" in value["filters"] and "://" not in said:
             said = f"{values['site']['baseurl']}/{said.lstrip('/')}"
-        if not isinstance(said, str) and found.lastgroup != "silent":
-            note(body.count("\n", 0, found.start()), shorten(found[0]))
-        return said if isinstance(said, str) else ""
+        return said
 
     return _replace_outside_code(_LIQUID, render, body)
 
@@ -130,9 +166,14 @@ def convert_liquid(
 def convert_kramdown(body: str) -> str:
     """Return a text whose alerts, attributes, contents and formulas are written as on GitHub."""
     for pattern, form in _KRAMDOWN:
-        replace = form if callable(form) else methodcaller("expand", form)
-        body = _replace_outside_code(pattern, replace, body)
+        body = _replace_outside_code(
+            pattern, form if callable(form) else methodcaller("expand", form), body
+        )
     return body
+
+
+def _pick(table: Any, key: str) -> Any:
+    return table.get(key) if isinstance(table, Mapping) else None
 
 
 def _replace_outside_code(pattern: str, replace: Callable[[re.Match[str]], str], text: str) -> str:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -20,9 +20,14 @@ from site_build.importers.heads import HeadError, read_tags, split_head
 from site_build.importers.html_to_markdown import convert
 from site_build.importers.imported import SOURCE, Imported, Text, read_text, walk
 from site_build.importers.pelican_settings import read_settings
-from site_build.importers.restructured_text import link_media, read_restructured_text
+from site_build.importers.restructured_text import find_media, read_restructured_text
 
-_PICTURE = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
+_SHOWN = re.compile(
+    r"""(?:.*?[ "'])??(?P<link>[^ "']+\.(?:avif|gif|jpe?g|png|svg|webp))(?:["' ]|\d+(?= |$))*"""
+    r"""(?P<alt>[^"]*)""",
+    re.IGNORECASE,
+)
+"""The picture in the words of a tag, and what is said of it behind its sizes."""
 _COVERS = (
     "image",
     "cover",
@@ -33,13 +38,14 @@ _COVERS = (
     "thumbnail",
 )
 """Keys under which themes look for the picture of a post."""
-_UNREAD = {".adoc", ".asc", ".asciidoc", ".ipynb", ".org", ".textile"}
+_UNREAD = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
 """Suffixes of texts that plugins read."""
 _LISTS = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
 _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
     "hidden": "hidden",
 }
+_DESCRIPTIONS = ("SITESUBTITLE", "SITE_DESCRIPTION", "SITEDESCRIPTION")
 _INLINE = re.compile(r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]")
 """Markup of a description, which is plain text here."""
 _SYNTAX = re.compile(
@@ -49,9 +55,8 @@ _SYNTAX = re.compile(
     |(?:(?<=[(<"'=])|(?<=\]:[ ]))(?:[{|]|%7[BC])
         (?P<kind>filename|static|attach|author|category|tag)(?:[}|]|%7[CD])
         (?P<target>(?:[^"'<>()\n]|\([^()\n]*\))*?)(?=[ ]*(?:["')>\n]|$)|[ ]+["'(])
-    |\{%-?[ ]*(?P<plugin>\w+)[ ]*(?P<words>[^\n]*?)[ ]*-?%\}
-    |(?:(?<=\n\n)|\A\n*)(?P<indent>[ ]{4,}|\t+)(?::::|\#!)(?P<language>[\w+-]+)[ \t]*\n
-        (?P<lines>(?:(?P=indent)[^\n]*(?:\n|\Z)|[ \t]*\n)+)
+    |\{\{-?[ ]*(?P<setting>[A-Z_]+)[ ]*-?\}\}
+    |\{%-?[ ]*(?P<plugin>\w+)[ ]*(?P<words>[^\n]{0,1000}?)[ ]*-?%\}
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
@@ -66,49 +71,39 @@ _FAULTS = (
 def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     """Read a Pelican site; `trust` runs its settings. Raises UnreadableJournal and BuildError."""
     said, content, kept, findings = read_settings(root, trust=trust)
+    origin, base = re.findall("^(https?://[^/]+|)(.*)", str(said["SITEURL"]))[0]
+    menu = said.get("MENUITEMS")
     imported = Imported(
         "Pelican",
         title=str(said["SITENAME"]),
-        description=str(said.get("SITESUBTITLE") or said.get("SITE_DESCRIPTION") or ""),
+        description=next((str(said[name]) for name in _DESCRIPTIONS if said.get(name)), ""),
         author=str(said.get("AUTHOR") or ""),
         lang=str(said["DEFAULT_LANG"]),
         timezone=str(said.get("TIMEZONE") or ""),
-        origin=re.findall("^https?://[^/]+|", str(said["SITEURL"]))[0],
+        origin=origin,
         settings=kept,
         menu=[
             (str(item[0]), str(item[1]))
-            for item in said.get("MENUITEMS") or ()
+            for item in (menu if isinstance(menu, list | tuple) else ())
             if isinstance(item, list | tuple) and len(item) > 1
         ],
         findings=findings,
     )
-    site = _Site(root.resolve(), content, said, imported)
+    site = _Site(root.resolve(), content, said, imported, base.rstrip("/") * bool(origin), [])
     # Where the content is the site itself, what Pelican made lies beside it.
     others = {str(said["OUTPUT_PATH"]).strip("./"), "output", "theme", "themes", "plugins"}
-    shown = []
     for path, file in walk(content):
-        if content == site.root and path.partition("/")[0] in others:
-            continue
-        is_file = _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"])
-        try:
-            made = site.read_text(path, file)
-            if is_file and not made:
-                site.add_file(path)
-        except _FAULTS as error:
-            what = f"it cannot be read ({type(error).__name__}: {error})"
-            imported.find(site.name(path), 0, what, "copy it by hand", "left out")
-            continue
-        if made:
-            imported.texts.append(made[0])
-            shown += [made[1]] if made[0].status == "published" else []
-        elif not is_file and file.suffix in _UNREAD and _is_below(path, said["ARTICLE_PATHS"], ()):
-            imported.find(
-                site.name(path), 0, "its format is that of a plugin", "copy it by hand", "left out"
-            )
+        if content != site.root or path.partition("/")[0] not in others:
+            try:
+                site.read(path, file)
+            except _FAULTS as error:
+                what = f"it cannot be read ({type(error).__name__}: {error})"
+                imported.find(site.name(path), 0, what, "copy it by hand", "left out")
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
-    posts = [each for each in shown if isinstance(each, contents.Article)]
     with suppress(*_FAULTS):  # Pelican makes no page of a form that cannot be filled in.
-        imported.redirects.update(pair for pair in _find_lists(said, posts) if pair[0] not in taken)
+        imported.redirects |= {
+            old: to for old, to in _find_lists(said, site.posts) if old not in taken
+        }
     return imported
 
 
@@ -119,6 +114,10 @@ class _Site(NamedTuple):
     content: Path
     settings: dict[str, Any]
     imported: Imported
+    base: str
+    """The path at which the site was, without a slash at its end."""
+    posts: list[Any]
+    """What Pelican makes of the public posts that were read."""
 
     def name(self, path: str) -> str:
         """Return a path of the content as one below the root."""
@@ -132,95 +131,98 @@ class _Site(NamedTuple):
         self.imported.files[place] = file
         self.imported.file_sources[self.name(path)] = place
 
-    def read_text(self, path: str, file: Path) -> tuple[Text, Any] | None:
-        """Return a text and what Pelican makes of it; None for what is no text."""
-        said = self.settings
-        kind = next(
-            (
-                kind
-                for name, kind in (("PAGE", contents.Page), ("ARTICLE", contents.Article))
-                if _is_below(path, said[f"{name}_PATHS"], said[f"{name}_EXCLUDES"])
-            ),
-            None,
+    def read(self, path: str, file: Path) -> None:
+        """Read a text or a file of the content."""
+        said, find = self.settings, partial(self.imported.find, self.name(path))
+        kinds = (
+            kind
+            for name, kind in (("PAGE", contents.Page), ("ARTICLE", contents.Article))
+            if _is_below(path, said[f"{name}_PATHS"], said[f"{name}_EXCLUDES"])
         )
-        suffix = file.suffix.lower().lstrip(".")
-        if not kind or suffix not in _READERS or not said["READERS"].get(suffix, True):
-            return None
-        head, body, line = _READERS[suffix](
-            read_text(file), partial(self.imported.find, self.name(path))
-        )
+        kind, suffix = next(kinds, None), file.suffix.lower().lstrip(".")
+        is_text = kind and suffix in _READERS and said["READERS"].get(suffix, True)
+        if not (is_text and self._read_text(path, file, kind, suffix)):
+            if _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
+                self.add_file(path)
+            elif kind is contents.Article and suffix in _UNREAD:
+                find(0, "its format is that of a plugin", "copy it by hand", "left out")
+
+    def _read_text(self, path: str, file: Path, kind: Any, suffix: str) -> bool:
+        """Read a text; return False for HTML that is none."""
+        said, find = self.settings, partial(self.imported.find, self.name(path))
+        head, body, line = _READERS[suffix](read_text(file), find)
         process = readers.BaseReader(said).process_metadata
         metadata = {
             **readers.default_metadata(said, process),
             **readers.path_metadata(str(file), path, said),
             **readers.parse_path_metadata(path, said, process),
-            **{key: process(key, value) for key, value in head.items()},
+            **{key: process(key, value) for key, value in head.items() if value.strip(" ,;")},
         }
         is_whole = metadata.keys() >= set(kind.mandatory_properties)
         if not is_whole and suffix.startswith("htm"):
-            return None
+            return False
         lang, prefix = str(metadata.get("lang", "")).lower(), ""
         if lang in (subsites := said.get("I18N_SUBSITES") or {}):
             said, prefix = {**said, **(subsites[lang] or {}), "DEFAULT_LANG": lang}, f"{lang}/"
         made = kind("", metadata, said, str(file), {})
         # Pelican leaves out what lacks a title or date, or has a status that it does not know.
         status = _STATUS.get(str(made.status).lower() if is_whole else "", "draft")
-        places = (
-            [_show(prefix + at) for at in (made.url, made.save_as)] if status != "draft" else [""]
-        )
-        former = read_tags(metadata.get("alias") or metadata.get("aliases"))
+        if not is_whole:
+            find(1, "Pelican left it out, so it is a draft: it has no title or no date", "add them")
+        places = [_show(prefix + at) for at in (made.url, made.save_as) if status != "draft"]
+        places = list(dict.fromkeys([*places, *(self.base + place for place in places)]))
+        self.posts.extend([made] * (status == "published" and kind is contents.Article))
         tags = list(dict.fromkeys(str(tag) for tag in metadata.get("tags", ())))
         category = str(metadata.get("category", ""))
         usual = {"", str(said["DEFAULT_CATEGORY"]).lower(), *map(str.lower, tags)}
         image = next((str(metadata[key]) for key in _COVERS if metadata.get(key)), "")
         write = partial(self._write, path, made, line)
         about = str(metadata.get("summary") or metadata.get("description") or "")
-        return Text(
-            self.name(path),
-            _SYNTAX.sub(write, body),
-            str(metadata.get("title", "")),
-            address=places[0],
-            kind="post" if kind is contents.Article else "page",
-            status=status,
-            date=made.date if "date" in metadata else None,
-            updated=made.modified if "modified" in metadata else None,
-            slug=getattr(made, "slug", ""),
-            tags=tags if category.lower() in usual else [*tags, category],
-            category=category,
-            author=str(made.author) if {"author", "authors"} & metadata.keys() else "",
-            lang=lang,
-            description=" ".join(_INLINE.sub(r"\1", about).split()),
-            series=str(metadata.get("series", "")),
-            # Themes put the site's address before it.
-            image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
-            image_alt=str(metadata.get("image_alt", "")),
-            aliases=[*(place for place in places[1:] if place != places[0]), *former],
-            first_line=max(line, 1),
-        ), made
+        self.imported.texts.append(
+            Text(
+                self.name(path),
+                _SYNTAX.sub(write, body),
+                str(metadata.get("title", "")),
+                address=places[0] if places else "",
+                kind="post" if kind is contents.Article else "page",
+                status=status,
+                date=made.date if "date" in metadata else None,
+                updated=made.modified if head.get("modified") else None,
+                slug=getattr(made, "slug", ""),
+                tags=tags if category.lower() in usual else [*tags, category],
+                category=category,
+                author=str(made.author) if {"author", "authors"} & metadata.keys() else "",
+                lang=lang,
+                description=" ".join(_INLINE.sub(r"\1", about).split()),
+                series=str(metadata.get("series", "")),
+                # Themes put the site's address before it.
+                image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
+                image_alt=str(metadata.get("image_alt", "")),
+                aliases=[*places[1:], *read_tags(metadata.get("alias") or metadata.get("aliases"))],
+                first_line=max(line, 1),
+            )
+        )
+        return True
 
     def _write(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
         """Return what a reader can use in place of Pelican's syntax and that of its plugins."""
         kind, target, before = found["kind"], found["target"], found.string[: found.start()]
         is_code = before.rpartition("\n")[2].startswith(("    ", "\t"))
-        if found["code"] or (found["plugin"] and is_code):
+        if found["code"] or (is_code and (found["plugin"] or found["setting"])):
             return found[0]
-        if found["language"]:
-            pad, margin = found["indent"][4:], re.compile(f"^{found['indent']}", re.MULTILINE)
-            code = margin.sub(pad, found["lines"].rstrip("\n"))
-            return f"{pad}```{found['language']}\n{code}\n{pad}```\n\n"
+        if found["setting"]:  # of Jinja; addresses begin at the root
+            return str({**self.settings, "SITEURL": ""}.get(found["setting"], found[0]))
         if found["plugin"]:
-            words = [word.strip("\"'") for word in found["words"].split()]
-            pictures = [at for at, word in enumerate(words) if _PICTURE.search(word)]
-            if pictures:
-                alt = " ".join(word for word in words[pictures[0] + 1 :] if not word.isdigit())
-                return f"![{alt}]({words[pictures[0]]})"
+            if shown := _SHOWN.match(found["words"]):
+                return f"![{shown['alt']}]({shown['link']})"
             self.imported.find(
                 self.name(path),
                 first_line and first_line + before.count("\n"),
                 f"the tag {found['plugin']} is that of a plugin",
                 "check what stands in its place",
             )
-            return link_media(found["plugin"], " ".join(words[:1]))
+            media = find_media(found["plugin"], found["words"].partition(" ")[0].strip("\"'"))
+            return re.sub(r"^https?://\S+$", r"<\g<0>>", media)
         if kind in _WRAPPERS:
             return _show(_WRAPPERS[kind](unquote(target), self.settings).url)
         place, mark, folder = *re.split("(?=[?#]|$)", target, maxsplit=1), posixpath.dirname(path)
@@ -250,9 +252,9 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
     feeds = [(f"FEED_{name}", "", "") for name in ("ATOM", "RSS", "ALL_ATOM", "ALL_RSS")]
     groups = defaultdict(list)
     for own in map(vars, posts):
-        for group in (*own.get("tags", ()), *own.get("authors", ()), own.get("category")):
+        named = (*own.get("tags", ()), *own.get("authors", ()), own.get("category"))
+        for group in filter(None, named):
             groups[group].append(own)
-    groups.pop(None, None)
     for group, members in groups.items():
         kind = type(group).__name__.lower()
         name = "" if kind == "author" or group.name == said["DEFAULT_CATEGORY"] else group.name
@@ -263,13 +265,15 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
         for period in ("YEAR", "MONTH", "DAY")
         for post in posts
     ]
+    sizes = {
+        name: said["DEFAULT_PAGINATION"] if size is None else size
+        for name, size in said["PAGINATED_TEMPLATES"].items()
+    }
     for place, name, target, members in lists:
-        count = said["PAGINATED_TEMPLATES"].get(name, 0)
-        count = said["DEFAULT_PAGINATION"] if count is None else count
-        paginator = Paginator(place, place, members, said, count)
+        paginator = Paginator(place, place, members, said, sizes.get(name, 0))
         for number in paginator.page_range if place else ():
-            later = target if target.startswith("tag:") else "posts:"
-            yield _show(paginator.page(number).save_as), target if number == 1 else later
+            is_first = number == 1 or target.startswith("tag:")
+            yield _show(paginator.page(number).save_as), target if is_first else "posts:"
     for setting, slug, name in feeds:
         if said.get(setting):
             yield _show(str(said[setting]).format(slug=slug)), f"feed:{name}"
@@ -282,10 +286,9 @@ def _show(address: str) -> str:
 
 def _is_below(path: str, folders: Iterable[str], excluded: Iterable[str]) -> bool:
     """Return whether a path is one of some, or below one, and below none of those excluded."""
-    within = (posixpath.normpath(folder) for folder in folders)
-    without = (posixpath.normpath(folder) for folder in excluded if folder)
-    return any(each in {".", path} or path.startswith(f"{each}/") for each in within) and not any(
-        path.startswith(f"{each}/") for each in without
+    place = PurePosixPath(path)
+    return any(map(place.is_relative_to, folders)) and not any(
+        map(place.is_relative_to, filter(None, excluded))
     )
 
 
@@ -299,21 +302,21 @@ def _read_markdown(text: str, _find: object) -> tuple[dict[str, str], str, int]:
         rest = MetaPreprocessor(markdown).run(list(lines))
         head, body, line = vars(markdown)["Meta"], "\n".join(rest), len(lines) - len(rest) + 1
     said = {
-        key.lower(): ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+        key.lower(): ", ".join(map(str, value if isinstance(value, list) else [value or ""]))
         for key, value in head.items()
     }
-    return {key: value for key, value in said.items() if value.strip(" ,;")}, body, line
+    return said, body, line
 
 
 def _read_html(text: str, _find: object) -> tuple[dict[str, str], str, int]:
     """Return head and body of a page whose `meta` elements say what it is, and no line: 0."""
     soup = BeautifulSoup(text, "html.parser")
-    head = {
-        str(each["name"]).lower().replace("keywords", "tags"): str(each["content"])
+    names = [("title", each.get_text()) for each in soup.select("title")[:1]]
+    names += [
+        (str(each["name"]).lower().replace("keywords", "tags"), str(each["content"]))
         for each in soup.select("head meta[name][content]")
-    }
-    head |= {"title": soup.title.get_text()} if soup.title else {}
-    return head, "".join(convert(str(each)) for each in soup.select("body")), 0
+    ]
+    return dict(names), "".join(convert(str(each)) for each in soup.select("body")), 0
 
 
 _READERS: dict[str, Callable[..., tuple[dict[str, str], str, int]]] = {

@@ -17,6 +17,7 @@ from site_build.addresses import name_file
 from site_build.importers.imported import Finding, UnreadableJournal, read_text, walk
 from site_build.pelican_plugin.settings import DEFAULTS, IGNORED, REFUSED, read_file
 
+_WRITE = "write its value there, or use --trust to run it"
 _NAME = re.compile(
     r"^(SITENAME|SITEURL|(?:ARTICLE|PAGE)_(?:URL|SAVE_AS|PATHS))\s*[:=]", re.MULTILINE
 )
@@ -86,14 +87,22 @@ def read_settings(
     for file in (files[0], *(at for at in files[1:] if _PUBLISHED.search(at.stem))):
         if file.parent == folder:
             known |= _run(file) if trust else _read(file, top, known)
-    found = {name: value for name, value in known.items() if re.fullmatch("[A-Z][A-Z0-9_]*", name)}
-    for name, value in found.items():
-        doubts = [said for names, said in _UNSAFE.items() if re.fullmatch(names, name)]
-        if doubts and re.search(doubts[0], str(value)):
-            what = f"{name} cannot be followed safely: {str(value)[:80]}"
-            found[name] = Finding(files[0].name, 0, what, "compare the addresses")
-    findings = [value for value in found.values() if isinstance(value, Finding)]
-    found = {name: value for name, value in found.items() if not isinstance(value, Finding)}
+    found = {name: value for name, value in known.items() if re.match("[A-Z][A-Z0-9_]*( |$)", name)}
+    unsafe = {
+        name: f"{name} cannot be followed safely: {str(value)[:80]}"
+        for name, value in found.items()
+        for names, sign in _UNSAFE.items()
+        if re.fullmatch(names, name) and re.search(sign, str(value))
+    }
+    findings = [
+        *(value for value in found.values() if isinstance(value, Finding)),
+        *(Finding(files[0].name, 0, what, "compare the addresses") for what in unsafe.values()),
+    ]
+    found = {
+        name: value
+        for name, value in found.items()
+        if name not in unsafe and not isinstance(value, Finding)
+    }
     content = next(
         place
         for path in (str(found.get("PATH", "content")), "content", ".")
@@ -104,8 +113,9 @@ def read_settings(
     # Its warnings are for those who stay with it.
     logging.getLogger("pelican.settings").setLevel(logging.ERROR)
     try:
-        said = of_pelican.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **ours})
-        site = of_pelican.configure_settings(said)
+        site = of_pelican.configure_settings(
+            of_pelican.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **ours})
+        )
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise UnreadableJournal(f"the settings cannot be used: {error}; fix them") from error
     sorts = {
@@ -145,42 +155,55 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
     try:
         tree = ast.parse(read_text(file))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", 1)
-        raise UnreadableJournal(f"{name}:{line}: {error}; make it Python 3") from error
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
+        raise UnreadableJournal(
+            f"{name}:{getattr(error, 'lineno', 1)}: {error}; make it Python 3"
+        ) from error
+    sure = set(tree.body)
+    for node in ast.walk(tree):  # those at the top come first
+        is_sure = node in sure
+        if isinstance(node, ast.ImportFrom) and is_sure:
             module = f"{(node.module or '').replace('.', '/')}.py"
             for folder in (file.parent, file.parent.parent, top):
                 other = (folder / module).resolve()
                 if other.is_relative_to(top) and other.is_file() and str(other) not in known:
                     _read(other, top, known)
-        if not isinstance(node, ast.Assign | ast.AnnAssign):
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             continue
+        said = (
+            ast.BinOp(node.target, node.op, node.value)
+            if isinstance(node, ast.AugAssign)
+            else node.value
+        )
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            key = ast.unparse(target)
+            is_second = not is_sure and key in known
             try:
-                known[ast.unparse(target)] = _evaluate(node.value, known)
+                known[key] = known[key] if is_second else _evaluate(said, known)
             except (KeyError, ValueError, TypeError, RecursionError, MemoryError):
-                known[ast.unparse(target)] = Finding(
+                known[key] = Finding(
+                    name, node.lineno, f"{key} is computed, and was not read", _WRITE
+                )
+            if is_second:
+                known[f"{key} {node.lineno}"] = Finding(
                     name,
                     node.lineno,
-                    f"{ast.unparse(target)} is computed, and was not read",
-                    "write its value there, or use --trust to run it",
+                    f"a second value of {key}, under a condition, was not read",
+                    _WRITE,
                 )
     return known
 
 
 def _evaluate(node: Any, known: dict[str, Any]) -> Any:
     """Return the value of an expression; raises for what is more than literals and names."""
-    read = _EXPRESSIONS.get(type(node))
-    value = (
-        read(node, lambda part: _evaluate(part, known), known) if read else ast.literal_eval(node)
-    )
+    read = _EXPRESSIONS.get(type(node), _EXPRESSIONS[ast.Constant])
+    value = read(node, lambda part: _evaluate(part, known), known)
     if isinstance(value, Finding) or len(repr(value)) > _LONGEST:
         raise ValueError
     return value
 
 
 _EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Callable[[Any], Any], dict[str, Any]], Any]] = {
+    ast.Constant: lambda node, _read, _known: ast.literal_eval(node),
     ast.Name: lambda node, _read, known: known[node.id],
     ast.List: lambda node, read, _: [read(each) for each in node.elts],
     ast.Tuple: lambda node, read, _: tuple(read(each) for each in node.elts),
@@ -198,7 +221,10 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Callable[[Any], Any], dict[str
     ),
     ast.Call: lambda node, read, _: (
         posixpath.join(*map(read, node.args))
-        if ast.unparse(node.func) in {"os.path.join", "path.join"}
+        if (name := ast.unparse(node.func)) in {"os.path.join", "path.join"}
+        # The default of a variable.
+        else read(node.args[1])
+        if name in {"os.environ.get", "os.getenv"} and len(node.args) > 1
         else ast.literal_eval(node)
     ),
 }

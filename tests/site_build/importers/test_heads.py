@@ -103,3 +103,10 @@ def test_values() -> None:
     assert read_date("2020-01-02 05:04:05 +0200") == datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert read_date("2020-01-02 05:04") == datetime(2020, 1, 2, 5, 4)  # noqa: DTZ001
     assert read_date("2020-13-45") is read_date("soon") is read_date(None) is None
+
+
+def test_a_mark_of_no_system() -> None:
+    """What begins like a head of a form that nobody has is no head."""
+    text = "+++json\n{}\n+++\nWords\n"
+
+    assert split_head(text) == ({}, text, 1)

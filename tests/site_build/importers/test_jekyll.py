@@ -96,6 +96,18 @@ def test_pages(read: Read, style: str, addresses: set[str]) -> None:
     )
 
 
+def test_a_folder_of_collections(read: Read) -> None:
+    """The folder in which all collections are is no category of the posts in it."""
+    found = read(
+        {
+            "_config.yml": "collections_dir: all\ncollections: {notes: {output: true}}\n",
+            "all/_posts/2020-01-02-a.md": "---\n---\nWords",
+            "all/_notes/b.md": "---\n---\nWords",
+        }
+    )
+    assert [text.address for text in found.texts] == ["/notes/b.html", "/2020/01/02/a.html"]
+
+
 def test_what_is_known_of_a_post(read: Read) -> None:
     """A head gives names, dates, tags, folders and pictures, and what themes call them."""
     found = read(
@@ -199,6 +211,19 @@ def test_lists(read: Read) -> None:
         ("a $$x$$ b\n\n$$\ny\n$$", "a $x$ b\n\n$$\ny\n$$"),
         ("`{: .a}`\n\n```\n{: .a}\n```", "`{: .a}`\n\n```\n{: .a}\n```"),
         ("{::nomarkdown}a{:/}", "a"),
+        (
+            "[a]({{ site.url }}{{ site.baseurl }}{% post_url 2020-01-02-a %})",
+            "[a](source:_posts/2020-01-02-a.md)",
+        ),
+        ("{% include base_path %}[a]({{ base_path }}/b.pdf)", "[a](/base/b.pdf)"),
+        ("{% twitter https://x.com/a/status/1 %}", "<https://x.com/a/status/1>"),
+        ('{% if site.url == "https://a.example" %}b{% endif %}', "b"),
+        ('{{ "now" | date: "%Y" }}', ""),
+        ("{% include video.html src='/a.mp4' %}", "[/a.mp4](/a.mp4)"),
+        (
+            "{: .warning }\na\nb\n\n{: .tip-title }\n> c\n",
+            "> [!WARNING]\n> a\n> b\n\n> [!TIP]\n> c\n",
+        ),
     ],
 )
 def test_markdown(read: Read, written: str, read_as: str) -> None:
@@ -222,6 +247,32 @@ def test_pictures_of_chirpy(read: Read) -> None:
     """A folder of pictures that the head names goes before their names."""
     text = read.one("![a](b.png) ![c](/d.png) ![e](https://f/g.png)", "media_subpath: /img/")
     assert text.body == "![a](/img/b.png) ![c](/d.png) ![e](https://f/g.png)"
+
+
+def test_minimal_mistakes(read: Read) -> None:
+    """Galleries are in the head, authors in a file of data, and a post may be elsewhere."""
+    found = read(
+        {
+            "_data/authors.yml": "bo:\n  name: Bo Li\n",
+            "_posts/2020-01-02-a.md": "---\nauthor: bo\ngallery:\n- image_path: /b.png\n  alt: C\n"
+            "more: [{image_path: 'https://d/e.png'}]\n---\n{% include gallery caption='F' %}\n\n"
+            "{% include gallery id='more' %}",
+            "_posts/2020-01-03-b.md": "---\nredirect_to: https://g.example/\nauthor: Di\n---\n",
+            "b.png": "",
+        }
+    )
+    assert [text.author for text in found.texts] == ["Bo Li", "Di"]
+    assert found.texts[0].body == "![C](source:b.png)\n\n![](https://d/e.png)"
+    assert "<https://g.example/>" in found.texts[1].body
+
+
+def test_a_page_with_words_around_a_list(read: Read) -> None:
+    """A page with a loop stays a page where it says more than what the list is."""
+    found = read(
+        {"a.html": "---\n---\n" + "word " * 30 + "{% for p in site.data.x %}{{ p }}{% endfor %}"}
+    )
+    assert [text.address for text in found.texts] == ["/a.html"]
+    assert "{" not in found.texts[0].body
 
 
 def test_octopress(read: Read) -> None:
@@ -251,7 +302,9 @@ def test_hexo(read: Read) -> None:
             "permalink: :year/:month/:day/:title/\nroot: /h/",
             "source/_posts/你好 x.md": "title: 你好\ndate: 2020-01-02 03:04:05\n"
             "tags:\n- a\ncategories:\n- [Web Dev, b]\n---\n"
-            "{% asset_img p.png A b %}\n<!-- more -->\n",
+            "<!-- more -->\n{% asset_img p.png A b %}\n{% code lang:js %}\nc\n{% endcode %}\n"
+            "![](p.png) ![](/q.png) {% asset_link p.png D %} {% link e https://f.example %}\n",
+            "source/q.png": "",
             "source/_posts/你好 x/p.png": "",
             "source/about/index.md": "---\ntitle: About\n---\nWords",
             "themes/x/README.md": "---\n---\nWords",
@@ -260,9 +313,25 @@ def test_hexo(read: Read) -> None:
     post, page = found.texts
     assert (post.address, page.address) == ("/h/2020/01/02/你好 x/", "/h/about/")
     assert (post.tags, post.category) == (["a", "Web Dev", "b"], "Web Dev")
-    assert "![A b](source:source/_posts/你好%20x/p.png)" in post.body
+    picture = "(source:source/_posts/你好%20x/p.png)"
+    assert post.body == (
+        f"<!-- more -->\n![A b]{picture}\n```js\nc\n```\n"
+        f"![]{picture} ![](source:source/q.png) [D]{picture} <https://f.example>\n"
+    )
     assert found.redirects["/h/tags/a/"] == "tag:a"
     assert (found.system, found.lang) == ("Hexo", "zh-CN")
+
+
+def test_addresses_of_hexo(read: Read) -> None:
+    """A post has what its head has for its address; the path of `url` stands before all."""
+    found = read(
+        {
+            "_config.yml": "url: https://a.example/b\npermalink: posts/:abbrlink.html\n",
+            "source/_posts/c.md": "---\ntitle: C\ndate: 2020-01-02\nabbrlink: 3f\n---\nWords",
+        }
+    )
+    assert (found.origin, found.texts[0].address) == ("https://a.example", "/b/posts/3f.html")
+    assert found.redirects["/b/archives/"] == "archive:"
 
 
 @pytest.mark.parametrize("config", ["title: A\nnonsense\n", "defaults: true\n"])

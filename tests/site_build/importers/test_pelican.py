@@ -235,7 +235,9 @@ def test_what_pelican_left_out(tmp_path: Path) -> None:
         ("content/draft.md", "draft", ""),
         ("content/skip.md", "draft", ""),
     ]
-    finding, other = imported.findings
+    undated, finding, other = imported.findings
+    assert (undated.source, undated.kind) == ("content/README.md", "changed")
+    assert "no title or no date" in undated.what
     assert (other.source, other.kind) == ("content/book.ipynb", "left out")
     assert (finding.source, finding.kind) == ("content/bad.md", "left out")
     assert "'never' is not a valid date" in finding.what
@@ -297,7 +299,8 @@ def test_syntax_of_plugins(tmp_path: Path) -> None:
 
     assert only(imported).body.strip() == (
         "![A cat](/images/a.png)\n<https://www.youtube.com/watch?v=abc>\nwork.ipynb\n\n"
-        "    {% raw %}\n\n```python\na = 1\n\nb = 2\n```\n\nEnd."
+        # The build knows the first line of such code.
+        "    {% raw %}\n\n    :::python\n    a = 1\n\n    b = 2\n\nEnd."
     )
     assert [(each.source, each.line) for each in imported.findings] == [
         ("content/a.md", 5),

