@@ -14,3 +14,8 @@ CORPUS = SHARED / "corpus" / "posts"
 def find_posts() -> list[Path]:
     """Return the files of the corpus; none where it is missing."""
     return sorted(CORPUS.glob("*.md"))
+
+
+def find_sites(kind: str = "") -> list[str]:
+    """Return the names of journals of other systems that begin with `kind`; none if missing."""
+    return sorted(each.name for each in (SHARED / "sites").glob(f"{kind}*") if each.is_dir())

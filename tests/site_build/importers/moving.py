@@ -18,11 +18,11 @@ from urllib.parse import quote, urljoin
 
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
 from tests.patience import patience
-from tests.shared_material import SHARED
+from tests.shared_material import SHARED, find_sites
 
 SITES = SHARED / "sites"
 PAGE = ROOT / "docs" / "moving-in.md"
-NAMES = sorted(folder.name for folder in SITES.glob("*") if folder.is_dir())
+NAMES = find_sites()
 BROKEN = {"malformed.xml": 1, "missing-version-tag.xml": 0}
 """Exports of wxr-small that are refused, or that hold nothing."""
 _WORD = re.compile(r"\w+")

@@ -10,7 +10,7 @@ import pytest
 from site_build.importers.detect import read_journal
 from site_build.importers.ghost import read_ghost
 from site_build.importers.imported import Imported, UnreadableJournal
-from tests.shared_material import SHARED
+from tests.shared_material import SHARED, find_sites
 
 Export = Callable[..., Imported]
 
@@ -228,8 +228,7 @@ def test_one_bad_post_stops_no_other(export: Export) -> None:
 
 
 @pytest.mark.size("test")
-@pytest.mark.skipif(not (SHARED / "sites").is_dir(), reason="needs the shared sites")
-@pytest.mark.parametrize("name", ["ghost-bhuron", "ghost-nsisong", "ghost-sample-4"])
+@pytest.mark.parametrize("name", find_sites("ghost-"))
 def test_journals_of_others(name: str) -> None:
     """Each text that was public has the address that it had."""
     folder = SHARED / "sites" / name

@@ -8,7 +8,7 @@ import pytest
 from site_build.importers.hugo import read_hugo
 from site_build.importers.imported import Imported, Text, UnreadableJournal
 from site_build.importers.plan import plan_journal
-from tests.shared_material import SHARED
+from tests.shared_material import SHARED, find_sites
 
 POST = "---\ntitle: {}\ndate: 2024-03-05T10:00:00+01:00\n---\n\nWords.\n"
 
@@ -429,12 +429,10 @@ def test_no_alias_takes_the_page_with_the_form(tmp_path: Path) -> None:
 
 
 @pytest.mark.size("test")
-@pytest.mark.parametrize("site", ["hugo-iranzo", "hugo-spf13", "hugo-tapoueh"])
+@pytest.mark.parametrize("site", find_sites("hugo-"))
 def test_real_journals_keep_their_addresses(site: str) -> None:
     """At least 99 % of the old addresses are those of texts or redirected, and nothing leaks."""
     folder = SHARED / "sites" / site
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
 
     journal = read_hugo(folder / "source")

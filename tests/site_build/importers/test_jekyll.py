@@ -7,7 +7,7 @@ import pytest
 
 from site_build.importers.imported import Imported, Text, UnreadableJournal
 from site_build.importers.jekyll import read_jekyll
-from tests.shared_material import SHARED
+from tests.shared_material import SHARED, find_sites
 
 
 @pytest.fixture
@@ -341,8 +341,7 @@ def test_broken_settings(read: Read, config: str) -> None:
         read({"_config.yml": config})
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared sites")
-@pytest.mark.parametrize("site", ["jekyll-docs", "jekyll-karpathy"])
+@pytest.mark.parametrize("site", find_sites("jekyll-"))
 def test_sites(site: str) -> None:
     """Every post and page of real sites is read, at the address that it had."""
     folder = SHARED / "sites" / site

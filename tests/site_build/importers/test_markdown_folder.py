@@ -9,7 +9,7 @@ import pytest
 
 from site_build.importers.imported import Imported, Text
 from site_build.importers.markdown_folder import read_markdown_folder
-from tests.shared_material import SHARED
+from tests.shared_material import SHARED, find_sites
 
 SITES = SHARED / "sites"
 
@@ -389,9 +389,8 @@ def test_a_link_out_of_the_folder(tmp_path: Path) -> None:
     assert set(texts) == {"a.md"}
 
 
-@pytest.mark.skipif(not SITES.exists(), reason="needs the shared sites")
 @pytest.mark.size("test")
-@pytest.mark.parametrize("site", ["folder-til", "next-overreacted"])
+@pytest.mark.parametrize("site", [*find_sites("folder-"), *find_sites("next-")])
 def test_real_folders(site: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All texts of a real folder come with titles and dates, and stand where they stood."""
     expected = json.loads((SITES / site / "expected.json").read_text())

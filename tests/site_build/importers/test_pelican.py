@@ -8,7 +8,7 @@ import pytest
 
 from site_build.importers.imported import Imported, Text, UnreadableJournal
 from site_build.importers.pelican import read_pelican
-from tests.shared_material import SHARED
+from tests.shared_material import SHARED, find_sites
 
 SETTINGS = "SITENAME = 'Notes'\nPATH = 'content'\nTIMEZONE = 'UTC'\n"
 
@@ -38,12 +38,11 @@ def read(root: Path, settings: str = "", **texts: str) -> Imported:
     return read_pelican(make(root, settings, **texts))
 
 
-@pytest.mark.parametrize("name", ["aceofgreens", "canux", "eevee", "samples"])
+@pytest.mark.size("test")
+@pytest.mark.parametrize("name", find_sites("pelican-"))
 def test_real_sites(name: str) -> None:
     """All addresses of real sites are met, and no syntax of Pelican is left in a link."""
-    folder = SHARED / "sites" / f"pelican-{name}"
-    if not folder.is_dir():
-        pytest.skip("the shared sites are not here")
+    folder = SHARED / "sites" / name
     expected = json.loads((folder / "expected.json").read_text("utf-8"))
     imported = read_pelican(folder / "source")
     public = [text for text in imported.texts if text.status == "published"]

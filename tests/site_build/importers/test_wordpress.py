@@ -12,7 +12,7 @@ import pytest
 from site_build.importers.detect import read_journal
 from site_build.importers.imported import Imported, UnreadableJournal
 from site_build.importers.wordpress import read_wordpress
-from tests.shared_material import SHARED
+from tests.shared_material import SHARED, find_sites
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <rss version="2.0" xmlns:excerpt="http://wordpress.org/export/1.2/excerpt/"
@@ -382,8 +382,7 @@ def test_a_page_with_an_address_of_numbers(export: Export) -> None:
 
 
 @pytest.mark.size("test")
-@pytest.mark.skipif(not (SHARED / "sites").is_dir(), reason="needs the shared sites")
-@pytest.mark.parametrize("name", ["wxr-mythz", "wxr-small", "wxr-theme-unit-test"])
+@pytest.mark.parametrize("name", find_sites("wxr-"))
 def test_journals_of_others(name: str) -> None:
     """Each text that was public has its address; files broken as a whole are refused."""
     folder = SHARED / "sites" / name
