@@ -107,8 +107,9 @@ class SitePages:
 
     def redirect_target(self, path: str) -> str | None:
         """Return the address that another name of a page redirects to."""
-        path = normalize("NFC", path)  # browsers of macOS may send the letters apart
-        return self._moved.get(path) or _ALIASES.get(path) or canonical_address(self.files, path)
+        # Browsers of macOS may send the letters apart, and old links have slashes twice.
+        plain = re.sub("/{2,}", "/", normalize("NFC", path))
+        return self._moved.get(plain) or _ALIASES.get(plain) or canonical_address(self.files, plain)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
         accepted = joined_header(request.headers, "Accept")

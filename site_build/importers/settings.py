@@ -37,6 +37,10 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
     settings: dict[str, Any] = {key: value for key, value in own.items() if value} | {
         key: value for key, value in imported.settings.items() if key not in _OURS
     }
+    # A page of the old journal may be at the address that the page of a tag would have.
+    tags = re.escape(str(settings.get("TAG_URL", ""))).replace(r"\{slug\}", "[^/]+")
+    if any(re.fullmatch(tags, text.address.strip("/")) for text in imported.texts):
+        settings = {key: value for key, value in settings.items() if key[:4] != "TAG_"}
     zone = ZoneInfo(next(iter(available_timezones() & {str(settings.get("TIMEZONE"))}), "UTC"))
     for kind, prefix in (("post", "ARTICLE"), ("page", "PAGE")):
         form = find_form([text for text in imported.texts if text.kind == kind], zone)

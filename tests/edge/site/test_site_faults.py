@@ -41,8 +41,8 @@ ATTACKS = [
     "/site/index.html",
     "//edge.test/",
     "//edge.test/%2e%2e",
-    "///",
-    "/journal//a/",
+    "///posts.json",
+    "/journal//secret/",
     "/journal/a/index.html.br",
     "/journal/a/index.html.gz",
     "/journal/a/index.html/",
@@ -72,6 +72,20 @@ async def test_no_path_leaves_the_site(raw: RawClient, build_dir: Path, target: 
     assert b"build_id" not in answer.body
     assert b"SECRET" not in answer.body
     assert "Location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("target", "page"),
+    [("///", "/"), ("//journal/a/", "/journal/a/"), ("/journal//a", "/journal/a/")],
+)
+async def test_slashes_written_twice_lead_to_the_page(
+    raw: RawClient, target: str, page: str
+) -> None:
+    """Other systems answer there and link so; the redirect is a path of this site, never a host."""
+    answer = await raw.send(target)
+
+    assert answer.status == 301
+    assert answer.headers["Location"] == page
 
 
 async def test_a_target_beyond_ascii_is_no_trouble(raw: RawClient) -> None:

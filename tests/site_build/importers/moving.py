@@ -97,7 +97,7 @@ def _move(source: Path, journal: Path, items: list[dict[str, Any]], figures: Fig
         places = _list_places(edge)
         for item in items:
             is_post = item["kind"] == "post"
-            words = _WORD.findall(item.get("title", "").casefold())
+            words = _WORD.findall(re.sub("<[^>]*>", "", item.get("title", "")).casefold())
             path = item.get("url", "")
             if path:
                 shown = _follow(edge, path)
@@ -136,7 +136,9 @@ def _follow(edge: ServedEdge, path: str) -> str | None:
             return unescape(page).casefold()
         if status not in (301, 302, 307, 308):
             return None
-        at = re.sub(r"^https?://[^/]+", "", urljoin(at, headers["Location"]))
+        at = re.sub(
+            r"^https?://[^/]+", "", urljoin(f"http://journal.test{at}", headers["Location"])
+        )
     return None
 
 

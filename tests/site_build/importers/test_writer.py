@@ -407,3 +407,13 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
         *(".env", ".gitignore", "content", "import-report.json", "import-report.md"),
         *("notes.txt", "pelicanconf.py"),
     }
+
+
+def test_a_text_at_the_address_of_a_tag_keeps_it() -> None:
+    """Pages of tags are elsewhere then."""
+    tags = {"TAG_URL": "tag/{slug}/", "TAG_SAVE_AS": "tag/{slug}/index.html"}
+    for address, kept in (("/tag/oak/", False), ("/tags/oak/", True)):
+        text = make_post("oak", tags=["oak"], address=address)
+        plan = plan_journal(make_journal(text, settings=tags), "ink")
+        assert ("TAG_URL" in plan.settings) is kept
+        assert plan.answers(address)
