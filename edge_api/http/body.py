@@ -119,7 +119,7 @@ async def _collect(request: Request, max_bytes: int, too_large: str) -> bytes:
 
 
 def _too_large(max_bytes: int, message: str) -> Problem:
-    usual = sentence("The body is larger than %(size)s KiB", size=max_bytes // 1024)
+    usual = sentence("The body is larger than %(size)s KiB", size=str(max_bytes // 1024))
     return Problem("too_large", message or usual, headers=_CLOSE)
 
 

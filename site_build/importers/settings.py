@@ -38,7 +38,7 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
         key: value for key, value in imported.settings.items() if key not in _OURS
     }
     # A page of the old journal may be at the address that the page of a tag would have.
-    tags = re.escape(str(settings.get("TAG_URL", ""))).replace(r"\{slug\}", "[^/]+")
+    tags = re.escape(str(settings.get("TAG_URL", "")).strip("/")).replace(r"\{slug\}", "[^/]+")
     if any(re.fullmatch(tags, text.address.strip("/")) for text in imported.texts):
         settings = {key: value for key, value in settings.items() if key[:4] != "TAG_"}
     zone = ZoneInfo(next(iter(available_timezones() & {str(settings.get("TIMEZONE"))}), "UTC"))
