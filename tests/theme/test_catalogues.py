@@ -88,7 +88,7 @@ def test_a_theme_goes_before(tmp_path: Path) -> None:
         places = [*(tmp_path / folder for folder in folders), LOCALE]
         return load_language(code, compile_catalogue(code, places)).say(sentence("Dark page"))
 
-    assert say("de") == "Dunkle Seite"
+    assert say("de") == "Dunkles Design"
     assert say("de", "a", "b") == say("de-AT", "a", "b") == "Dunkel"
     assert say("de-AT", "b") == "Finster"
     assert say("sv", "a") == say("en", "a") == "Dark page"
