@@ -264,7 +264,8 @@ class SiteBuild:
             self._run(self._recall(e for e in full if e.path not in self._targets))
             self._take_in(folder)
             self._redirects = choose_redirects(self.content.redirects, self._entries)
-            self._run([*list_redirects(self.site.identity, self._redirects, self._entries)])
+            if self._redirects:
+                self._run([*list_redirects(self.site.identity, self._redirects, self._entries)])
             build_id = self._name(lines)
             self._write_index(build_id, lines)
             self._forget_others(self._targets.values(), slack=2 * len(lines))

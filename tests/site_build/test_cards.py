@@ -349,9 +349,9 @@ def test_another_font_in_the_theme_draws_every_card_anew(tmp_path: Path) -> None
 
 
 def run_card(desk: Desk, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run the command on a desk's content."""
+    """Run the command on a desk's content, without the fonts of the machine."""
     command = (sys.executable, "-m", "site_build", "card", "--content", desk.content)
-    return run(*command, "--site-url", SITE_URL, *words)
+    return run(*command, "--site-url", SITE_URL, *words, environment={"PATH": ""})
 
 
 def test_the_content_that_is_named_is_enough(desk: Desk, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_journal_is_shown_and_gone_again(journal: Path) -> None:
     before = take(journal)
 
     with trying(journal, SITE_URL="https://other.example", BUILD_DIR="/nowhere") as (said, origin):
-        assert "2 of 3 posts · 13 of 13 old addresses answer · 2 files need you" in said
+        assert "2 of 3 posts · 15 of 15 old addresses answer · 2 files need you" in said
         assert "posts/bad.md" in said
         assert "posts/two.md" in said
         with urlopen(f"{origin}/first/") as page:  # noqa: S310  our own server
