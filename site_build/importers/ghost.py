@@ -26,7 +26,6 @@ _STRINGS: Final = re.compile(
 )
 """The texts in a document of Ghost's editors, Lexical and Mobiledoc."""
 _DRAFTS: Final = {
-    "members": "it was for members alone",
     "paid": "it was for paying members alone",
     "tiers": "it was for paying members alone",
     "scheduled": "it was scheduled",
@@ -75,7 +74,7 @@ class _Reader:
             | {f"/page/{number}/": "posts:" for number in range(2, 3 + len(self.posts) // 5)},
             files={
                 f"content/{name}": each
-                for name, each in walk(folder / "content")
+                for name, each in walk(folder, "content")
                 if re.match("images/(?!size/)|files/|media/", name)
             },
             members=[
@@ -100,9 +99,10 @@ class _Reader:
             f"<p>{json.loads(text)}</p>"
             for text in _STRINGS.findall(row["lexical"] or row["mobiledoc"])
         )
-        reason = _DRAFTS.get(row["visibility"]) or _DRAFTS.get(
-            "sent" if row["email_only"] else row["status"]
-        )
+        is_gated = row["visibility"] not in {"", "public"} or "kg-gated-block:begin" in html
+        reason = _DRAFTS.get(
+            row["visibility"], "it was for members alone" * is_gated
+        ) or _DRAFTS.get("sent" if row["email_only"] else row["status"])
         is_public = row["status"] == "published" and not reason
         is_page = row["type"] == "page" or bool(row["page"])
         told = row["published_at"] or row["updated_at"]

@@ -143,6 +143,9 @@ class _Reader:
                     self._add_text(source, root, owner)
                 elif posixpath.basename(source) in {"_redirects", "netlify.toml"}:
                     self.journal.redirects |= read_redirects(read_text(self.sources[source]))
+                elif owner and not self.places[owner]:
+                    what = "it lies beside a draft, and is not published"
+                    self.journal.find(source, 0, what, "copy it when you publish the draft")
                 elif owner:
                     self.journal.file_sources[source] = (
                         self.places[owner] + source.removeprefix(f"{owner}/")
@@ -282,13 +285,23 @@ class _Reader:
         text.status = (
             "draft"
             if reason
-            or (heads.read_flag(head.get("draft")) and not heads.read_flag(site.get("builddrafts")))
+            or (
+                (
+                    heads.read_flag(head.get("draft"))
+                    or str(head.get("published")).lower() == "false"
+                )
+                and not heads.read_flag(site.get("builddrafts"))
+            )
             else "hidden"
             if str(build.get("list")).lower() in {"never", "false"}
             else "published"
         )
-        if bundle and (lang == self.default or owner == root):
-            self.places[posixpath.dirname(source)] = re.sub(r"(\.html|/)?$", "/", address, count=1)
+        beside = posixpath.dirname(source)
+        # What has no page of its own may hold pictures for others.
+        if bundle and text.status == "draft" and reason != "it was no page of its own":
+            self.places.setdefault(beside, "")
+        elif bundle and (lang == self.default or not self.places.get(beside)):
+            self.places[beside] = re.sub(r"(\.html|/)?$", "/", address, count=1)
         is_public = text.status == "published"
         is_empty = text.kind == "page" and not body.strip() and (is_public or not name)
         if not is_empty:

@@ -7,6 +7,7 @@ nothing of it, reaches no network and writes nothing. `writer.py` makes the jour
 import codecs
 import csv
 import io
+import posixpath
 import re
 import zipfile
 import zlib
@@ -97,6 +98,11 @@ class Text:
     first_line: int = 1
     """Line of the source at which the body begins."""
 
+    @property
+    def folder(self) -> str:
+        """Folder of the source, from `/` for the root, which no `..` in it leaves."""
+        return posixpath.dirname(posixpath.normpath(f"/{self.source.lstrip('/')}"))
+
 
 @dataclass
 class Imported:
@@ -157,15 +163,17 @@ class Imported:
             )
 
 
-def walk(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield regular files below a folder with their path there, sorted.
+def walk(root: Path, below: str = "") -> Iterator[tuple[str, Path]]:
+    """Yield regular files below a folder, or below one in it, with their path there, sorted.
 
-    Names that begin with a dot, `node_modules` and links that lead out of the folder are left out.
+    Names that begin with a dot, `node_modules` and links that lead out of the folder are left out;
+    so are copies that editors keep, and sources in R, beside which lies what was made of them.
     """
     top = root.resolve()
-    for path in sorted(top.rglob("*")):
-        name = path.relative_to(top)
+    for path in sorted((top / below).rglob("*")):
+        name = path.relative_to(top / below)
         is_left = any(part.startswith(".") or part == "node_modules" for part in name.parts)
+        is_left |= path.name.lower().endswith(("~", ".bak", ".orig", ".rmd", ".rmarkdown"))
         if not is_left and path.is_file() and path.resolve().is_relative_to(top):
             yield name.as_posix(), path
 

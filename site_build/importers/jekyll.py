@@ -69,7 +69,9 @@ _PARTS = ("path", "teaser", "feature", "image", "og_image", "overlay_image", "ur
 def read_jekyll(root: Path) -> Imported:
     """Return the journal in a folder of Jekyll, Octopress or Hexo. Raises UnreadableJournal."""
     try:
-        site = _Site(root, *(_read(root, name) for name in ("_config.y*ml", "_data/authors.y*ml")))
+        site = _Site(
+            root, *(_read(root, name) for name in ("_config.[yt]*ml", "_data/authors.y*ml"))
+        )
     except (heads.HeadError, AttributeError, TypeError) as error:
         raise UnreadableJournal(
             f"_config.yml or _data/authors.yml: {error}; correct it and try again"
@@ -178,6 +180,8 @@ class _Site:
             f"---\n{text}" if self.hexo and _BARE.match(text) else text
         )
         if line == 1 and suffix not in _MARKDOWN:
+            if label == "drafts":
+                return
             public = f"{self.base}/{name.replace('_', '', bool(label))}".lstrip("/")
             self.imported.files[public] = path
             self.imported.file_sources[source] = public
@@ -190,6 +194,9 @@ class _Site:
             for key, value in _mapping(each.get("values")).items()
         } | head
         post = self.describe(name, label, values)
+        self.imported.note(
+            source, {"is a draft here, for it had a password": values.get("password")}
+        )
         pictures = (
             str(link)
             for key in _PICTURES
@@ -291,6 +298,7 @@ class _Site:
             label != "drafts"
             and (named or self.hexo or label != "posts")
             and heads.read_flag(values.get("published", True))
+            and not values.get("password")
         )
         address = re.sub("/+", "/", address) if public and not re.search(r":\w", address) else ""
         return Text(
@@ -336,7 +344,12 @@ class _Site:
 
 def _read(root: Path, pattern: str) -> dict[str, Any]:
     """Return what a file of settings holds; raises HeadError."""
-    return _mapping(next((heads.read_yaml(read_text(file)) for file in root.glob(pattern)), {}))
+    values = (
+        (heads.read_toml if file.suffix == ".toml" else heads.read_yaml)(read_text(file))
+        # Jekyll reads the first of `.yml`, `.yaml` and `.toml`.
+        for file in sorted(root.glob(pattern), reverse=True)
+    )
+    return _mapping(next(values, {}))
 
 
 def _mapping(value: object) -> dict[str, Any]:

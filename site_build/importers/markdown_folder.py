@@ -18,6 +18,7 @@ from site_build.importers.heads import (
     HeadError,
     pick,
     read_date,
+    read_flag,
     read_program,
     read_tags,
     split_head,
@@ -68,6 +69,12 @@ _DRAFT = {"draft true", "draft yes", "private true", "status draft", "status pri
     f"{key} false" for key in ("published", "publish", "permalink", "dg-publish")
 }
 """Lines of heads that keep a text from the public."""
+_HELD_BACK = re.compile(r"(?:^|/)_?(?:drafts?|private)/", re.IGNORECASE)
+"""Folders that are not for the public."""
+_PERMALINK = re.compile(
+    r"permalink\b(?:[\"']?\s*:\s*false\b|.*?[\"'`]([^\"'`]*/[^\"'`]*))", re.DOTALL
+)
+"""What a file of Eleventy's says of the texts beside it: their address, or that they have none."""
 _KEYS = {
     "date": "date pubdate pubdatetime publishdate publisheddate publishedat published_at "
     "date_published created created_at createdat date_created published",
@@ -129,10 +136,10 @@ def read_markdown_folder(root: Path) -> Imported:
     }
     # Eleventy has the address of a folder's texts in a file beside them.
     rules = {
-        rf"{re.escape(source.rpartition('/')[0])}/(?P<rest>.+)": found[1]
+        rf"{re.escape(source.rpartition('/')[0])}/(?P<rest>.+)": found[1] or ""
         for source, path in files.items()
         if re.search(r"\.11tydata\.\w+$|(?:^|/)([^/]+)/\1\.json$", source)
-        if (found := re.search(r"(?s)permalink\b.*?[\"'`]([^\"'`]*/[^\"'`]*)", read_text(path)))
+        if (found := _PERMALINK.search(read_text(path)))
     } | SYSTEMS[journal.system][1]
     raws = {source: read_text(files[source]) for source in filter(_SUFFIX.search, files)}
     for source, raw in raws.items():
@@ -152,9 +159,10 @@ def read_markdown_folder(root: Path) -> Imported:
             text.date = commits.get(text.source) or datetime.fromtimestamp(
                 files[text.source].stat().st_mtime, UTC
             )
+    shown = {text.source for text in journal.texts if text.status != "draft"}
     mentioned = {
         each
-        for raw in raws.values()
+        for raw in map(raws.__getitem__, shown)
         for name in map(unquote, _MEDIA.findall(raw))
         # Names may hold blanks, and other words may stand before those that do not.
         for each in (name.strip(), name.rpartition(" ")[2])
@@ -162,7 +170,7 @@ def read_markdown_folder(root: Path) -> Imported:
     journal.file_sources = {
         source: _PUBLIC.sub("", source, count=1) if rules else source
         for source, path in files.items()
-        if path.name in mentioned and _MEDIA.fullmatch(path.name)
+        if path.name in mentioned and _MEDIA.fullmatch(path.name) and not _HELD_BACK.search(source)
     }
     journal.files = {public: files[source] for source, public in journal.file_sources.items()}
     settings = "\n".join(
@@ -245,9 +253,16 @@ def _add_text(
         if journal.system != "Eleventy" or not _GENERAL.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
-    is_draft = {f"{key} {value}".lower() for key, value in said.items()} & _DRAFT or re.search(
-        "(?i)(?:^|/)_?(?:drafts?|private)/", stem
+    is_draft = {f"{key} {value}".lower() for key, value in said.items()} & _DRAFT or (
+        _HELD_BACK.search(stem)
+        or said.get("password")
+        # Of Eleventy: a rule without an address.
+        or not (
+            _pick(said, "address")
+            or next((rules[rule] for rule in rules if re.fullmatch(rule, stem)), "/")
+        )
     )
+    journal.note(source, {"is a draft here, for it had a password": said.get("password")})
     address, lang = _locate(rules, stem, said, title or words, date)
     journal.texts.append(
         Text(
@@ -256,7 +271,7 @@ def _add_text(
             title or words[:1].upper() + words[1:],
             address,
             "page" if is_page else "post",
-            "draft" if is_draft else "published",
+            "draft" if is_draft else "hidden" if read_flag(said.get("unlisted")) else "published",
             date,
             read_date(_pick(said, "updated")),
             tags=tags or [folder] * (not _GENERAL.fullmatch(folder)),

@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
@@ -134,6 +135,10 @@ class _Site(NamedTuple):
     def read(self, path: str, file: Path) -> None:
         """Read a text or a file of the content."""
         said, find = self.settings, partial(self.imported.find, self.name(path))
+        if any(
+            fnmatch(e, sign) for e in PurePosixPath(path).parts for sign in said["IGNORE_FILES"]
+        ):
+            return
         kinds = (
             kind
             for name, kind in (("PAGE", contents.Page), ("ARTICLE", contents.Article))
@@ -166,7 +171,11 @@ class _Site(NamedTuple):
             said, prefix = {**said, **(subsites[lang] or {}), "DEFAULT_LANG": lang}, f"{lang}/"
         made = kind("", metadata, said, str(file), {})
         # Pelican leaves out what lacks a title or date, or has a status that it does not know.
-        status = _STATUS.get(str(made.status).lower() if is_whole else "", "draft")
+        is_open = is_whole and not metadata.get("password")
+        status = _STATUS.get(str(made.status).lower() if is_open else "", "draft")
+        self.imported.note(
+            self.name(path), {"is a draft here, for it had a password": metadata.get("password")}
+        )
         if not is_whole:
             find(1, "Pelican left it out, so it is a draft: it has no title or no date", "add them")
         places = [_show(prefix + at) for at in (made.url, made.save_as) if status != "draft"]
@@ -207,17 +216,24 @@ class _Site(NamedTuple):
     def _write(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
         """Return what a reader can use in place of Pelican's syntax and that of its plugins."""
         kind, target, before = found["kind"], found["target"], found.string[: found.start()]
+        line = first_line and first_line + before.count("\n")
         is_code = before.rpartition("\n")[2].startswith(("    ", "\t"))
         if found["code"] or (is_code and (found["plugin"] or found["setting"])):
             return found[0]
         if found["setting"]:  # of Jinja; addresses begin at the root
-            return str({**self.settings, "SITEURL": ""}.get(found["setting"], found[0]))
+            # Others may be secrets.
+            known = {"SITEURL": "", "SITENAME": self.settings["SITENAME"]}
+            if "jinja2content" in str(self.settings.get("PLUGINS")) and found["setting"] in known:
+                return str(known[found["setting"]])
+            what = f"{found[0]} is not filled in"
+            self.imported.find(self.name(path), line, what, "write what it should show")
+            return found[0]
         if found["plugin"]:
             if shown := _SHOWN.match(found["words"]):
                 return f"![{shown['alt']}]({shown['link']})"
             self.imported.find(
                 self.name(path),
-                first_line and first_line + before.count("\n"),
+                line,
                 f"the tag {found['plugin']} is that of a plugin",
                 "check what stands in its place",
             )

@@ -111,14 +111,14 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
         default=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
     )
     # Folders that all texts share say nothing of one.
-    shared = posixpath.commonpath([posixpath.dirname(f"/{e.source}") for e in imported.texts])
+    shared = posixpath.commonpath(text.folder for text in imported.texts)
     others = map_urls((), (), plan.rules).others | EDGE
     taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
     for text in sorted(imported.texts, key=lambda text: _RANKS.index(text.status)):
         head = _make_head(imported, plan.rules, text, newest)
         folder = f"{text.kind}s"
         if imported.system == "Pelican" or not text.address:
-            inner = posixpath.relpath(posixpath.dirname(f"/{text.source}"), shared)
+            inner = posixpath.relpath(text.folder, shared)
             folder = posixpath.normpath(f"{folder}/{re.sub(f'^{folder}(?=/|$)/?', '', inner)}")
         names = (
             re.sub(r".*\?.*|.*/|\.(?:html?|php|aspx?)$", "", text.address.rstrip("/")),

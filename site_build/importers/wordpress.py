@@ -77,6 +77,21 @@ _BLOCK: Final = (
 )
 _INNER: Final = r"^(wp_|nav_|acf|shop_|custom|oembed|elementor|attachment|revision)|\?"
 """Kinds of items, and addresses, of what never had a page."""
+_GATED: Final = re.compile(
+    r"<!-- wp:(?:jetpack/paywall|premium-content/)|\[(?:mepr|pmpro|wlm)[-_]"
+    r"|\[(?:membership|members_only|restrict|private|s2If|um_loggedin)[\s\]]",
+    re.IGNORECASE,
+)
+"""What plugins write around words that are for members alone."""
+_UNSHARED: Final = re.compile(
+    r"(?:.*/)?(?:woocommerce_uploads|edd|wc-logs|download-manager-files|[^/]*backups?)/.*"
+    r"|.*\.(?:php\d?|phtml|phar|sql|log|bak|ini)(?:\.\w+)?",
+    re.IGNORECASE,
+)
+"""Files of uploads that were never for readers: sold ones, programs, and copies of the site."""
+_PLAIN: Final = re.compile(r"(?i)(?:sites/\d+/)?(?:\d{4}/\d\d/)?[^/]+(?<!\.zip)(?<!\.gz)")
+"""Paths that WordPress itself gives to files."""
+_NAMED: Final = re.compile(r"/(?:wp-)?uploads/([^\s\"'<>()\[\]?#]+)")
 _NOTHING: Final[Mapping[str, str]] = defaultdict(str)
 
 
@@ -130,10 +145,18 @@ class _Reader:
         rows = [_flat(each) for channel in channels for each in channel]
         home = urlsplit(first["base_blog_url"] or first["base_site_url"])
         self.base = unquote(home.path.rstrip("/"))
+        named = {
+            form
+            for row in rows
+            if row["attachment_url"] or row["status"] == "publish"
+            for name in _NAMED.findall(unquote(f"{row['attachment_url']} {row['encoded']}"))
+            for form in (name, _SMALLER.sub("", name))
+        }
+        found = {**dict(walk(folder, "wp-content/uploads")), **dict(walk(folder, "uploads"))}
         uploads = {
             name: path
-            for place in ("wp-content/uploads", "uploads")
-            for name, path in walk(folder / place)
+            for name, path in found.items()
+            if not _UNSHARED.fullmatch(name) and (_PLAIN.fullmatch(name) or name in named)
         }
         self.authors = {
             row["author_login"]: row["author_display_name"] for row in rows if row["author_login"]
@@ -172,6 +195,9 @@ class _Reader:
                 if (whole := _SMALLER.sub("", name)) == name or whole not in uploads
             },
         )
+        if left := len(found) - len(uploads):
+            what = f"{left} files of the uploads are not published: no text shows them"
+            self.journal.find("", 0, what, "copy those that readers need into content/")
         if any(row["post_date"] != row["post_date_gmt"] > "0001" for row in rows):
             what = "the export does not say its time zone; dates are as they were shown"
             self.journal.find("", 0, what, "set `TIMEZONE` in pelicanconf.py")
@@ -259,7 +285,10 @@ class _Reader:
             for each in item.iter("category")
             if each.get("domain") in domains and each.get("nicename") not in _UNSORTED
         ]
+        is_open = noted["_jetpack_newsletter_access"] in {"", "everybody"}
+        is_gated = not is_open or bool(_GATED.search(row["encoded"]))
         reason = "it had a password" if row["post_password"] else _STATES[row["status"]]
+        reason = reason or "it was for members alone" * is_gated
         is_public = row["status"] == "publish" and not reason
         address = _address(row["link"]) if is_public else ""
         image = self.attachments.get(noted["_thumbnail_id"], _NOTHING)

@@ -68,6 +68,11 @@ def write_journal(
     known: dict[str, str] = {}
     with suppress(OSError, ValueError, KeyError, TypeError):
         known |= json.loads((folder / REPORT).read_bytes())["digests"] if came else {}
+    # Names come of foreign exports, and of a report that another may have written.
+    if astray := [e for e in (*files, *known) if e.startswith("/") or ".." in e.split("/")]:
+        raise BuildError(
+            f"{astray[0]!r} is not below {folder}; rename that text, or remove {folder / REPORT}"
+        )
     names = dict.fromkeys(name.split("/")[0] for name in files) if came else files
     if not known and (taken := [name for name in names if os.path.lexists(folder / name)]):
         raise BuildError(

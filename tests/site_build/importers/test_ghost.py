@@ -241,3 +241,25 @@ def test_journals_of_others(name: str) -> None:
     assert sorted(found) == sorted(set(expected["urls"]) - for_members)
     assert not [each for each in journal.findings if each.kind == "left out"]
     assert "__GHOST_URL__" not in "".join(text.body + text.image for text in journal.texts)
+
+
+def test_any_visibility_but_public_makes_a_draft(export: Export) -> None:
+    """Tiers of any name and blocks for members are not made public."""
+    journal = export(
+        post(visibility="tier:gold"),
+        post(id="p2", slug="b", html="<p>A</p><!--kg-gated-block:begin nonMember:false -->"),
+        post(id="p3", slug="c", visibility=""),
+    )
+    assert [text.status for text in journal.texts] == ["draft", "draft", "published"]
+    assert all("members alone" in each.what for each in journal.findings[:2])
+
+
+def test_a_link_out_of_the_folder_is_not_followed(export: Export, tmp_path: Path) -> None:
+    """Even where the folder of pictures itself is the link."""
+    (tmp_path / "secret" / "images").mkdir(parents=True)
+    (tmp_path / "secret" / "images" / "a.png").write_text("x")
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "content").symlink_to(tmp_path / "secret")
+    export(post())
+    (tmp_path / "journal.ghost.json").rename(tmp_path / "journal" / "journal.ghost.json")
+    assert read_ghost(tmp_path / "journal").files == {}

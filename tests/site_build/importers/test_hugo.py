@@ -522,3 +522,31 @@ def test_parameters_and_types(tmp_path: Path) -> None:
     text = journal.texts[0]
     assert (text.kind, text.author, text.body.strip()) == ("post", "Ann, Bob", "Inn T")
     assert [each.what for each in journal.findings] == ["the shortcode param is not known"]
+
+
+def test_what_is_not_published_is_a_draft(tmp_path: Path) -> None:
+    """Hugo takes `published: false` for a draft; a day there is none."""
+    head = "---\ntitle: A\ndate: 2024-01-01\npublished: {}\n---\nWords.\n"
+    files = {f"content/posts/{e}.md": head.format(e) for e in ("false", "2024-01-01")}
+    journal = read(tmp_path, files)
+    assert find(journal, "posts/false.md").status == "draft"
+    assert find(journal, "posts/2024-01-01.md").status == "published"
+
+
+def test_files_of_a_draft_are_not_published(tmp_path: Path) -> None:
+    """What lies beside a draft stays out and is named; of a text with two languages it comes."""
+    draft = POST.format("A").replace("title", "draft: true\ntitle")
+    journal = read(
+        tmp_path,
+        {
+            "hugo.toml": 'baseURL = "https://a.example/"\n[languages.en]\n[languages.de]\n',
+            "content/posts/secret/index.md": draft,
+            "content/posts/secret/salary.pdf": "x",
+            "content/posts/both/index.md": draft,
+            "content/posts/both/index.de.md": POST.format("B"),
+            "content/posts/both/b.pdf": "x",
+            "content/posts/c.Rmd": "x",
+        },
+    )
+    assert [name.rpartition("/")[2] for name in journal.files] == ["b.pdf"]
+    assert any(each.source.endswith("salary.pdf") for each in journal.findings)

@@ -355,3 +355,20 @@ def test_sites(site: str) -> None:
     led = found.redirects.keys() | {alias for text in found.texts for alias in text.aliases}
     assert {old for old, _ in expected["aliases"]} <= led
     assert not [each for each in found.findings if each.kind == "left out"]
+
+
+def test_what_had_a_password_is_a_draft(read: Read) -> None:
+    """A password in a head is no secret of a public page."""
+    assert read.one("Words.", "title: A\npassword: x").status == "draft"
+
+
+def test_files_of_drafts_stay_out(read: Read) -> None:
+    """A file beside a draft, and a copy of an editor, are not published."""
+    journal = read({"_config.yml": "", "_drafts/plan.pdf": "x", "a.md~": "x", "b.pdf": "x"})
+    assert list(journal.files) == ["b.pdf"]
+
+
+def test_settings_in_toml(read: Read) -> None:
+    """They are read as those in YAML are, and what they leave out stays out."""
+    journal = read({"_config.toml": 'title = "Mine"\nexclude = ["in"]\n', "in/a.md": "A"})
+    assert (journal.title, journal.texts) == ("Mine", [])

@@ -569,3 +569,24 @@ def test_tables_of_a_starter(tmp_path: Path) -> None:
         "",
         "/static/c.png",
     )
+
+
+def test_what_was_not_public_is_not(tmp_path: Path) -> None:
+    """Passwords, folders without addresses and files of drafts stay out; unlisted is hidden."""
+    journal, texts = read(
+        tmp_path,
+        {
+            "eleventy.config.js": "",
+            "a.md": "---\npassword: x\n---\n![](a.png)\n",
+            "b.md": "---\nunlisted: true\n---\n![](b.png) ![](c.png)\n",
+            "people/people.json": '{"permalink": false, "layout": "a/b.njk"}',
+            "people/jo.md": "---\ntitle: Jo\n---\nWords.\n",
+            "a.png": b"",
+            "b.png": b"",
+            "private/c.png": b"",
+        },
+    )
+    statuses = {source: text.status for source, text in texts.items()}
+    assert statuses == {"a.md": "draft", "b.md": "hidden", "people/jo.md": "draft"}
+    assert list(journal.files) == ["b.png"]
+    assert any("password" in each.what for each in journal.findings)

@@ -395,3 +395,22 @@ def test_odd_settings_stop_no_text(tmp_path: Path) -> None:
     assert [each.source for each in imported.findings if each.kind == "left out"] == [
         "content/images/x.png"
     ]
+
+
+def test_what_was_not_public_is_not(tmp_path: Path) -> None:
+    """A password makes a draft, IGNORE_FILES leave out, and settings that may be secret stay."""
+    imported = read_pelican(
+        make(
+            tmp_path,
+            "IGNORE_FILES = ['inner', '*.tmp.md']\nAPI_TOKEN = 'x'\nPLUGINS = ['jinja2content']\n",
+            **{
+                "content/a.md": post("Password: x\n"),
+                "content/b.md": post("Slug: b\n", "{{ API_TOKEN }} {{ SITENAME }}"),
+                "content/inner/c.md": post("Slug: c\n"),
+                "content/d.tmp.md": post("Slug: d\n"),
+            },
+        )
+    )
+    assert [text.status for text in imported.texts] == ["draft", "published"]
+    assert imported.texts[1].body.strip() == "{{ API_TOKEN }} Notes"
+    assert any("API_TOKEN" in each.what for each in imported.findings if each.line)

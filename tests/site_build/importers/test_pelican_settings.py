@@ -48,6 +48,7 @@ def test_a_site_below_a_path(tmp_path: Path) -> None:
     """A text answers with and without the path of the site, and its links begin at the root."""
     words = "![b]({{ SITEURL }}/b.png) {{ SITENAME }} {{ OTHER }}\n\n    {{ SITEURL }}\n"
     files = {"content/a.md": f"Title: A\nDate: 2020-01-02\n\n{words}"}
+    files["pelicanconf.py"] = f"{SETTINGS}PLUGINS = ['jinja2content']\n"
     (text,) = read_pelican(write(tmp_path, files)).texts
 
     assert (text.address, text.aliases) == ("/a.html", ["/blog/a.html"])

@@ -402,3 +402,43 @@ def test_journals_of_others(name: str) -> None:
 
     assert sorted(found) == wanted
     assert set(refused) <= {"malformed.xml", "missing-version-tag.xml"}
+
+
+@pytest.mark.parametrize(
+    ("content", "extra"),
+    [
+        ("Words.", meta("_jetpack_newsletter_access", "subscribers")),
+        ("<!-- wp:jetpack/paywall /--><p>Words.</p>", ""),
+        ("<!-- wp:premium-content/container --><p>Words.</p>", ""),
+        *(
+            (f"[{name}]Words.[/x]", "")
+            for name in ("membership level=1", "members_only", "private")
+        ),
+        *((f"[{name}]Words.[/x]", "") for name in ("s2If x", "mepr-show if=1", "wlm_private")),
+    ],
+)
+def test_what_was_for_members_is_a_draft(export: Export, content: str, extra: str) -> None:
+    """Marks of plugins for members make a text a draft, and say so; others do not."""
+    other = item("[restricted] words", meta("_jetpack_newsletter_access", "everybody"), post_id="6")
+    journal = export(item(content, extra), other)
+    assert [text.status for text in journal.texts] == ["draft", "published"]
+    assert "members alone" in journal.findings[0].what
+
+
+def test_uploads_that_were_not_for_readers(export: Export, tmp_path: Path) -> None:
+    """Files that are sold, programs, copies of the site, and what a link leads to stay out."""
+    names = {
+        *("2020/01/a.pdf", "tool/b.pdf", "woocommerce_uploads/c.pdf", "tool/d.pdf"),
+        *("wc-logs/fatal.log", "backup.sql", "site.zip", "x.php"),
+    }
+    for name in names:
+        path = tmp_path / "uploads" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    url = "https://old.example/blog/wp-content/uploads"
+    journal = export(item(f'<a href="{url}/tool/b.pdf">b</a> {url}/woocommerce_uploads/c.pdf'))
+    assert {name.partition("uploads/")[2] for name in journal.files} == {
+        "2020/01/a.pdf",
+        "tool/b.pdf",
+    }
+    assert any("6 files of the uploads" in each.what for each in journal.findings)

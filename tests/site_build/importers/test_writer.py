@@ -417,3 +417,24 @@ def test_a_text_at_the_address_of_a_tag_keeps_it() -> None:
         plan = plan_journal(make_journal(text, settings=tags), "ink")
         assert ("TAG_URL" in plan.settings) is kept
         assert plan.answers(address)
+
+
+def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
+    """A source with `..` has its folder below the root; names of files or of a report are held."""
+    sources = ("e/a/b/c/d/e/f/g/h/1", f"e/a/b/c/d/e/f/g/h/{'../' * 12}x/2", "//y/3")
+    plan = plan_journal(make_journal(*(Text(each, "Words.", "A") for each in sources)), "ink")
+    assert not [name for name in plan.files if ".." in name or name.startswith("/")]
+    for name in ("content/../../x.md", "/etc/x.md"):
+        with pytest.raises(BuildError, match="is not below"):
+            write_journal(tmp_path / "new", {name: b""})
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "x.md").write_text("")
+    journal = tmp_path / "old"
+    journal.mkdir()
+    digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    (journal / "import-report.json").write_text(json.dumps({"digests": {"../x.md": digest}}))
+    imported = make_journal(make_post("oak"))
+    plan = plan_journal(imported, "ink")
+    with pytest.raises(BuildError, match="is not below"):
+        write_journal(journal, plan.files, (imported, compare(imported, plan)))
+    assert (tmp_path / "x.md").exists()
