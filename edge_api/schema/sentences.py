@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from babel.messages import Catalog
+    from babel.messages import Catalog, Message
 
 CATALOGUE: Final = "LC_MESSAGES/messages.po"
 """The catalogue in the folder of its language."""
@@ -163,10 +163,12 @@ def _read_catalogue(path: Path) -> "Catalog":
         with path.open("rb") as file:
             found = read_po(file, abort_invalid=True)
         given = [each for each in found if each.id and each.string and not each.fuzzy]
-        faults = [(each.lineno, why) for each in given for why in each.check(found)]
+        faults: list[tuple[int | None, object]] = [
+            (each.lineno, why) for each in given for why in each.check(found)
+        ]
     except (PoFileError, ValueError, LookupError) as error:  # or its encoding, or its head
         raise ValueError(f"{path}:{getattr(error, 'lineno', 0) + 1}: {error}; fix it") from error
-    faults += [(each.lineno, why) for each in given for why in _find_misfits(each.id, each.string)]
+    faults += [(each.lineno, why) for each in given for why in _find_misfits(each)]
     for line, why in faults:
         raise ValueError(f"{path}:{line}: {why}; fix the catalogue")
     # Else the same catalogue would be another file a minute later.
@@ -177,8 +179,9 @@ def _read_catalogue(path: Path) -> "Catalog":
 _MARKUP: Final = re.compile('<[^>]*>?|"')  # a quotation mark would end an attribute
 
 
-def _find_misfits(*texts: str | Iterable[str]) -> Iterator[object]:
+def _find_misfits(message: "Message") -> Iterator[str]:
     """Yield what keeps the forms of a translation from standing in place of the English ones."""
+    texts = (message.id, message.string or "")
     english, forms = [[each] if isinstance(each, str) else list(each) for each in texts]
     values = dict.fromkeys(re.findall(r"%\((\w+)\)", "".join(english)), 0)
     marks = {mark for each in english for mark in _MARKUP.findall(each)}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from babel import Locale
 from babel.messages import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.frontend import parse_mapping_cfg
@@ -19,6 +20,7 @@ from edge_api.schema.sentences import (
     sentence,
     text_direction,
 )
+from edge_api.schema.template_language import SAMPLES
 from tests.edge.edge_process import ROOT
 
 LOCALE = ROOT / "theme" / "locale"
@@ -162,6 +164,15 @@ def test_numbers_choose_forms() -> None:
     assert found == ["0 posts", "1 post", "1,234 posts"]
     assert list(map(french.say, found)) == ["0 article", "1 article", "1\u202f234 articles"]
     assert ENGLISH.say("100 %") == "100 %"
+
+
+@pytest.mark.parametrize("code", ["ar", "cy", "en", "fr", "ga", "ja", "kw", "lt", "mt", "pl", "sl"])
+def test_scripts_get_every_form(code: str) -> None:
+    """Whatever number they count, one of the samples takes the same form."""
+    choose = Locale.parse(code).plural_form
+
+    numbers = (*range(1001), 1_000_000)
+    assert {choose(number) for number in numbers} == {choose(number) for number in SAMPLES}
 
 
 def test_directions() -> None:
