@@ -201,7 +201,7 @@ async def submit_form(
         claim_token=stored.claim_token,
         claim_uri=f"{service.settings.site_url}{CLAIM_CREDENTIAL}",
         credential_type=requested_type(stored.row),
-        expires=stored.row["expires_at"][: len("2026-12-05")],
+        expires=stored.row["expires_at"],
         action=ACCESS_CLAIM_PATH,
     )
     return HtmlResult(body)

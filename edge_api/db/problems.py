@@ -179,5 +179,5 @@ def format_validation_error(error: ErrorDetails) -> str:
     if message is None:
         return error["msg"][:1].lower() + error["msg"][1:]
     things = "characters" if isinstance(error["input"], str) else "items"
-    sentence = message.format(things=things, **error.get("ctx", {}))
-    return sentence.replace(f" 1 {things}", f" 1 {things[:-1]}")
+    text = message.format(things=things, **error.get("ctx", {}))
+    return text.replace(f" 1 {things}", f" 1 {things[:-1]}")

@@ -91,7 +91,7 @@ class SitePages:
         if file is None:
             elsewhere = self.redirect_target(path)
             if elsewhere is not None:
-                status = 308 if path in self._moved else 301
+                status = 308 if _plain_path(path) in self._moved else 301
                 return _redirect(status, f"{elsewhere}?{query}" if query else elsewhere)
             status, file = 404, self.files.get("/404.html")
             if file is None:
@@ -107,8 +107,7 @@ class SitePages:
 
     def redirect_target(self, path: str) -> str | None:
         """Return the address that another name of a page redirects to."""
-        # Browsers of macOS may send the letters apart, and old links have slashes twice.
-        plain = re.sub("/{2,}", "/", normalize("NFC", path))
+        plain = _plain_path(path)
         return self._moved.get(plain) or _ALIASES.get(plain) or canonical_address(self.files, plain)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
@@ -227,6 +226,11 @@ class Site:
         if self._pages is None or self._pages.build_files is not build.files:
             self._pages = SitePages(build, self._reference)
         return self._pages
+
+
+def _plain_path(path: str) -> str:
+    """Return a path as pages have it: browsers may send letters apart, old links slashes twice."""
+    return re.sub("/{2,}", "/", normalize("NFC", path))
 
 
 def _redirect(status: int, location: str) -> PreparedResponse:

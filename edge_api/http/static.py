@@ -116,6 +116,9 @@ def list_redirects(
     """Yield the address that each name of a moved page leads to; its Markdown leads to Markdown."""
     for former, present in moved.items():
         address = quote(present)
+        yield former, address
+        if "?" in former:
+            continue
         alternate = f"{present}{MARKDOWN_INDEX}"
         if former.endswith("/"):
             yield from ((name, address) for name in (former[:-1], f"{former}{INDEX_HTML}"))
@@ -125,7 +128,6 @@ def list_redirects(
             else f"{former.removesuffix('.html')}.md"
         )
         yield name, quote(alternate) if alternate in files else address
-        yield former, address
 
 
 def canonical_address(files: Mapping[str, SiteFile], path: str) -> str | None:

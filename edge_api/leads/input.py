@@ -44,17 +44,14 @@ class LongLead(LeadInput):
     message: Annotated[Lines, Field(min_length=1, max_length=2 * MAX_MESSAGE)]
 
 
-_STARTED: Final = re.compile(r".{0,300}/\S*.{0,20}[:\uff1a]")
-"""A line that `start_message` may have written, in whichever language."""
-
-
-def read_form(fields: Mapping[str, str]) -> LeadInput:
+def read_form(fields: Mapping[str, str], say: Callable[[str], str] = str) -> LeadInput:
     """Return the input of a posted form; a `LongLead` if its `rest` may be a second message.
 
-    Raises FormErrors; of a message that two can hold, with the offer to send its `rest`.
+    `say` says a sentence as the form does. Raises FormErrors; of a message that two can hold, with
+    the offer to send its `rest`.
     """
     given: dict[str, Any] = dict(fields)
-    if _STARTED.fullmatch(given.get("message", "").strip()):
+    if _is_only_started(given.get("message", "").strip(), say):
         given["message"] = ""  # nothing but what `start_message` wrote
     # Ticked: by browsers, by people.
     given["consent"] = fields.get("consent") in ("on", "true", "1")
@@ -133,6 +130,7 @@ _CALLS: Final = re.compile(
 )
 """What urges a reader to buy at once."""
 _MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
+_MAX_PATH: Final = 300  # characters, more than a page has
 REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time; it hides nothing
 SUSPECT_FROM: Final = 3
 """The score from which a lead is marked and not acknowledged."""
@@ -152,9 +150,24 @@ def score_spam(lead: LeadInput) -> tuple[int, list[str]]:
 
 def start_message(title: str, path: str) -> Sentence:
     """Return the first line of a message about a page; a title that looks like spam is left out."""
-    start = sentence("About \u201c%(title)s\u201d (%(path)s):", title=title[:_MAX_TITLE], path=path)
+    start, short = _starts(title[:_MAX_TITLE], path)
     lead = LeadInput.model_construct(name="", budget_tier="", message=start)
-    return sentence("About %(path)s:", path=path) if score_spam(lead)[0] else start
+    return short if score_spam(lead)[0] else start
+
+
+def _starts(title: str, path: str) -> tuple[Sentence, Sentence]:
+    return (
+        sentence("About \u201c%(title)s\u201d (%(path)s):", title=title, path=path),
+        sentence("About %(path)s:", path=path),
+    )
+
+
+def _is_only_started(message: str, say: Callable[[str], str]) -> bool:
+    """Return whether a message is nothing but what `start_message` wrote."""
+    title, path = f".{{0,{_MAX_TITLE}}}", f"/\\S{{0,{_MAX_PATH}}}"  # bounded, so soon compared
+    forms = (re.escape(say(start)) for start in _starts("\0", "\1"))
+    patterns = (form.replace("\0", title).replace("\1", path) for form in forms)
+    return any(re.fullmatch(pattern, message) for pattern in patterns)
 
 
 def dedupe_digest(email: str, text: str) -> str:

@@ -192,7 +192,7 @@ async def _create(service: Service, request: OperationRequest[None, FormFields])
             "forbidden", sentence("This form is closed; write to us by the API with a key")
         )
     await service.limiter.hit("leads_attempts", request.address)
-    lead, sender = read_form(request.body), Sender(None, request.address, "form")
+    lead, sender = read_form(request.body, service.pages.say), Sender(None, request.address, "form")
     # Pressed twice, or again after an error, the same form is one lead; another text is another.
     key = request.headers.get(IDEMPOTENCY_KEY) or sha256(lead.canonical()).hexdigest()
     try:

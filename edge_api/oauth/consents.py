@@ -136,10 +136,8 @@ class Consents:
     async def _client(self, client_id: str | None) -> Client:
         if not client_id:
             raise Problem("invalid", sentence("The address names no client: client_id is missing"))
-        client, unknown = (
-            None,
-            Problem("forbidden", sentence("No client is known by that client_id")),
-        )
+        client = None
+        unknown = Problem("forbidden", sentence("No client is known by that client_id"))
         try:
             client = await self._find(client_id)
         except Problem as problem:

@@ -7,17 +7,17 @@ Babel is imported only for languages other than English.
 
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial
-from gettext import GNUTranslations, NullTranslations
+from gettext import GNUTranslations, NullTranslations, c2py
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from babel.messages import Catalog
+    from babel.messages import Catalog, Message
 
 CATALOGUE: Final = "LC_MESSAGES/messages.po"
 """The catalogue in the folder of its language."""
@@ -118,20 +118,42 @@ def compile_catalogue(code: str, folders: Iterable[Path]) -> bytes:
     Of a sentence the first folder's translation counts; `de_AT` goes before `de`. Raises
     ValueError, with file and line, for a catalogue that cannot be read or does not fit.
     """
-    whole = code.replace("-", "_")
-    names = dict.fromkeys((whole, whole.partition("_")[0]))
-    places = [folder / name / CATALOGUE for folder in folders for name in names]
-    file, found = io.BytesIO(), [_read_catalogue(each) for each in places if each.is_file()]
+    places = [place for folder in folders for place in _find_catalogues(code, folder)]
+    file, found = io.BytesIO(), [(each, _read_catalogue(each)) for each in places]
     if found:
         from babel.messages.mofile import write_mo  # noqa: PLC0415  not for English
 
-        *others, base = found
-        for message in (each for other in reversed(others) for each in other):
-            if message.id and message.string and not message.fuzzy:
+        *others, (_, base) = found
+        for place, other in reversed(others):
+            numbers_differ = _list_plurals(other) != _list_plurals(base)
+            for message in other:
+                if not message.id or not message.string or message.fuzzy:
+                    continue
+                if message.pluralizable and numbers_differ:
+                    raise ValueError(
+                        f"{place}:{message.lineno}: its plural forms are not those of "
+                        f'{found[-1][0]}; write "Plural-Forms: {base.plural_forms}\\n" in its '
+                        "head, and each form of its sentences"
+                    )
                 base.delete(message.id)
                 base[message.id] = message
         write_mo(file, base)
     return file.getvalue()
+
+
+def _find_catalogues(code: str, folder: Path) -> Iterator[Path]:
+    """Yield the catalogues of a language in a folder, without case; `zh_Hant_TW` before `zh`."""
+    parts = code.replace("-", "_").casefold().split("_")
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    for count in range(len(parts), 0, -1):
+        name = "_".join(parts[:count])
+        named = (each / CATALOGUE for each in there if each.name.casefold() == name)
+        yield from (each for each in named if each.is_file())
+
+
+def _list_plurals(catalogue: "Catalog") -> list[int]:
+    """Return which form each number takes."""
+    return list(map(c2py(catalogue.plural_expr), range(1001)))
 
 
 def _read_catalogue(path: Path) -> "Catalog":
@@ -140,14 +162,39 @@ def _read_catalogue(path: Path) -> "Catalog":
     try:
         with path.open("rb") as file:
             found = read_po(file, abort_invalid=True)
-        faults = [(each.lineno, why) for each in found if each.string for why in each.check(found)]
+        given = [each for each in found if each.id and each.string and not each.fuzzy]
+        faults: list[tuple[int | None, object]] = [
+            (each.lineno, why) for each in given for why in each.check(found)
+        ]
     except (PoFileError, ValueError, LookupError) as error:  # or its encoding, or its head
         raise ValueError(f"{path}:{getattr(error, 'lineno', 0) + 1}: {error}; fix it") from error
+    faults += [(each.lineno, why) for each in given for why in _find_misfits(each)]
     for line, why in faults:
         raise ValueError(f"{path}:{line}: {why}; fix the catalogue")
     # Else the same catalogue would be another file a minute later.
     found.creation_date = found.revision_date = datetime(2026, 1, 1, tzinfo=UTC)
     return found
+
+
+_MARKUP: Final = re.compile('<[^>]*>?|"')  # a quotation mark would end an attribute
+
+
+def _find_misfits(message: "Message") -> Iterator[str]:
+    """Yield what keeps the forms of a translation from standing in place of the English ones."""
+    texts = (message.id, message.string or "")
+    english, forms = [[each] if isinstance(each, str) else list(each) for each in texts]
+    values = dict.fromkeys(re.findall(r"%\((\w+)\)", "".join(english)), 0)
+    marks = {mark for each in english for mark in _MARKUP.findall(each)}
+    for form in forms:
+        try:
+            _ = form % values
+        except (KeyError, ValueError, TypeError) as error:
+            yield f"{form!r} takes no values of the English sentence: {error}; a sign % is %%"
+        yield from (
+            f"{mark} is not in the English sentence"
+            for mark in _MARKUP.findall(form)
+            if mark not in marks
+        )
 
 
 def text_direction(code: str) -> str:

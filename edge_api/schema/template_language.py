@@ -5,6 +5,7 @@ is the `site_language` that each is given.
 """
 
 import json
+from datetime import date, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -24,7 +25,7 @@ from edge_api.schema.sentences import (
     text_direction,
 )
 
-_SAMPLES: Final = (0, 1, 2, 3, 5, 11, 20, 100, 1_000_000)
+SAMPLES: Final = (0, 1, 2, 3, 5, 6, 7, 11, 20, 21, 100, 1_000_000)
 """Numbers that between them have every plural form of every language."""
 
 
@@ -63,7 +64,7 @@ def equip(environment: Environment) -> None:
     )
     environment.filters.update(
         say=say,
-        show_day=pass_context(lambda context, day: _keep(_language(context).day(day))),
+        show_day=pass_context(lambda context, day: _keep(_language(context).day(_read_day(day)))),
         show_short_day=pass_context(lambda context, day: _keep(_language(context).short_day(day))),
         show_number=pass_context(lambda context, number: _language(context).number(number)),
         instant=pass_context(lambda context, instant: _language(context).instant(instant)),
@@ -83,6 +84,10 @@ def say(context: Context, value: object) -> object:
     return _language(context).say(value) if isinstance(value, Sentence) else value
 
 
+def _read_day(day: date | str) -> date:
+    return datetime.fromisoformat(day) if isinstance(day, str) else day
+
+
 def _keep(day: str) -> Markup:
     """Return a day whose number stays on the line of its month."""
     return Markup(str(escape(day)).replace(" ", "&nbsp;", 1))  # noqa: S704  escaped
@@ -100,11 +105,11 @@ def _mark_foreign(context: Context, code: str) -> Markup | str:
 def _script_words(context: Context, *sentences: Sentence) -> Markup | str:
     """Return the attribute with sentences for a script; nothing where these are English.
 
-    A sentence with a plural comes as a list, with the form for each of the numbers `_SAMPLES`.
+    A sentence with a plural comes as a list, with the form for each of the numbers `SAMPLES`.
     """
     language = _language(context)
     words = {
-        forms[-1]: [(number, language.find(forms, number)) for number in _SAMPLES]
+        forms[-1]: [(number, language.find(forms, number)) for number in SAMPLES]
         if forms[1:]
         else language.find(forms, 1)
         for forms, *_ in (each.parts for each in sentences)

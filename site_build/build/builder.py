@@ -95,8 +95,9 @@ class KnownContent:
     check: Callable[[], tuple[Diagnostic, ...]] = tuple
     """Finds what is wrong in the content; a preview does that apart."""
     manifest: Manifest = EMPTY
+    """What the build before wrote."""
     is_output_checked: bool = False
-    """Of the build before, and whether its files are known to be as that says."""
+    """Whether its files are known to be as that says."""
 
 
 class SiteBuild:
@@ -233,7 +234,7 @@ class SiteBuild:
                 return "the build's own"
 
     def find_unknown_names(self) -> None:
-        """Report names that templates look up in vain, if not all are ours; raises BuildError."""
+        """Report names that nobody gives to templates, if not all are ours; raises BuildError."""
         found = self._targets.values() if not self.is_ours else ()
         pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
         with self._cache:

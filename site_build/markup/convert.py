@@ -78,9 +78,11 @@ WORDS = (
 )
 """What is said in texts beyond what their authors wrote."""
 _WORD = re.compile(
-    r"""(<[^<>]*\s(?:aria-label|title)="|<p class="admonition-title">)"""
-    rf"""({"|".join(WORDS)})(?:, place)?(?=[ "<])"""
+    r"""(<[^<>]*\saria-label="|<a class="heading-anchor"[^<>]*\stitle="|"""
+    r"""<p class="admonition-title">)"""
+    rf"""({"|".join(WORDS)})(?:(?=["<])|, place(?= \d))"""
 )
+"""One of them where the build says it, not where an author's words begin so."""
 
 
 def say_words(html: str, words: tuple[tuple[str, str], ...]) -> str:

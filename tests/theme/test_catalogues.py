@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from babel import Locale
 from babel.messages import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.frontend import parse_mapping_cfg
@@ -19,6 +20,7 @@ from edge_api.schema.sentences import (
     sentence,
     text_direction,
 )
+from edge_api.schema.template_language import SAMPLES
 from tests.edge.edge_process import ROOT
 
 LOCALE = ROOT / "theme" / "locale"
@@ -80,9 +82,7 @@ def test_a_catalogue_is_complete_and_fits(language: str) -> None:
 def test_a_theme_goes_before(tmp_path: Path) -> None:
     """A sentence of the first folder counts, the language of a region before the language."""
     for name, text in (("a/de", "Dunkel"), ("b/de", "Nacht"), ("b/de_AT", "Finster")):
-        place = tmp_path / name / CATALOGUE
-        place.parent.mkdir(parents=True)
-        place.write_text(f'{HEAD}msgid "Dark page"\nmsgstr "{text}"\n', encoding="utf-8")
+        write_catalogue(tmp_path / name, f'{HEAD}msgid "Dark page"\nmsgstr "{text}"\n')
 
     def say(code: str, *folders: str) -> str:
         places = [*(tmp_path / folder for folder in folders), LOCALE]
@@ -100,17 +100,60 @@ def test_a_theme_goes_before(tmp_path: Path) -> None:
         ('msgid "Dark page"\nmsgstr "Dunkel"\nDunkel\n', 8),
         ('msgid "%(number)s post"\nmsgstr "%(nummer)s Beitrag"\n', 6),
         ("msgid", 6),
+        ('msgid "Send"\nmsgstr "100 % %(x)s"\n', 6),
+        ('msgid "Send"\nmsgstr "%(x)s"\n', 6),
+        ('msgid "Send"\nmsgstr "<b>Senden</b>"\n', 6),
+        ('msgid "<a href=\\"/\\">Send</a>"\nmsgstr "<a onclick=\\"x\\">Senden</a>"\n', 6),
+        ('msgid "Send"\nmsgstr "\\" onclick=x"\n', 6),
+        ('msgid "Send"\nmsgstr "<script"\n', 6),
     ],
 )
 def test_a_broken_catalogue_is_named(tmp_path: Path, text: str, line: int) -> None:
     """With its file and the line."""
-    place = tmp_path / "de" / CATALOGUE
-    place.parent.mkdir(parents=True)
-    place.write_text(HEAD + text, encoding="utf-8")
+    place = write_catalogue(tmp_path / "de", HEAD + text) / CATALOGUE
 
     with pytest.raises(ValueError, match=re.escape(str(place))) as raised:
         compile_catalogue("de", [tmp_path])
     assert f"{CATALOGUE}:{line}: " in str(raised.value)
+
+
+def write_catalogue(place: Path, text: str) -> Path:
+    """Write a catalogue, and return the folder of its language."""
+    (place / CATALOGUE).parent.mkdir(parents=True)
+    (place / CATALOGUE).write_text(text, encoding="utf-8")
+    return place
+
+
+def test_a_translation_in_doubt_is_no_fault(tmp_path: Path) -> None:
+    """It is not used."""
+    text = f'{HEAD}#, fuzzy\nmsgid "Send"\nmsgstr "100 % <b>"\n'
+    write_catalogue(tmp_path / "sv", text)
+
+    swedish = load_language("sv", compile_catalogue("sv", [tmp_path]))
+    assert swedish.say(sentence("Send")) == "Send"
+
+
+def test_plural_forms_of_another_rule_are_refused(tmp_path: Path) -> None:
+    """Else a number would take a form that was written for others; a rule is no spelling."""
+    plural = 'msgid "%(n)s post"\nmsgid_plural "%(n)s posts"\nmsgstr[0] "a"\nmsgstr[1] "b"\n'
+    for code in ("fr", "de"):
+        write_catalogue(tmp_path / code, HEAD.replace("(n != 1)", "n!=1") + plural)
+
+    assert compile_catalogue("de", [tmp_path, LOCALE])
+    wanted = f"{tmp_path / 'fr' / CATALOGUE}:6: its plural forms are not those of {LOCALE}"
+    with pytest.raises(ValueError, match=re.escape(wanted)) as raised:
+        compile_catalogue("fr", [tmp_path, LOCALE])
+    assert 'write "Plural-Forms: nplurals=2; plural=(n > 1)' in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("folder", "code"), [("pt_BR", "pt-br"), ("PT_br", "pt_BR"), ("zh_Hant", "zh-Hant-TW")]
+)
+def test_a_folder_is_found_by_its_language(tmp_path: Path, folder: str, code: str) -> None:
+    """However the tag is written, and for a region by its script."""
+    write_catalogue(tmp_path / folder, f'{HEAD}msgid "Send"\nmsgstr "X"\n')
+
+    assert load_language(code, compile_catalogue(code, [tmp_path])).say(sentence("Send")) == "X"
 
 
 def test_numbers_choose_forms() -> None:
@@ -121,6 +164,15 @@ def test_numbers_choose_forms() -> None:
     assert found == ["0 posts", "1 post", "1,234 posts"]
     assert list(map(french.say, found)) == ["0 article", "1 article", "1\u202f234 articles"]
     assert ENGLISH.say("100 %") == "100 %"
+
+
+@pytest.mark.parametrize("code", ["ar", "cy", "en", "fr", "ga", "ja", "kw", "lt", "mt", "pl", "sl"])
+def test_scripts_get_every_form(code: str) -> None:
+    """Whatever number they count, one of the samples takes the same form."""
+    choose = Locale.parse(code).plural_form
+
+    numbers = (*range(1001), 1_000_000)
+    assert {choose(number) for number in numbers} == {choose(number) for number in SAMPLES}
 
 
 def test_directions() -> None:

@@ -178,7 +178,7 @@ def test_what_was_filed_is_told_with_its_token(
     assert (form.attributes["method"], form.attributes["action"]) == ("post", "/claim/")
     assert page.one("input").attributes["value"] == "fe_cl_x"
     assert f"Your request for {words} is filed." in text_of(page)
-    assert "until 2026-12-05" in text_of(page)
+    assert "until 5 December 2026" in text_of(page)
     token, command = (each.text for each in page.all("pre"))
     assert token == "fe_cl_x"
     assert command.startswith("curl https://journal.example/claim \\\n")
@@ -206,6 +206,6 @@ def test_a_claim_token_is_taken_and_its_credentials_are_shown(
     fetched = render(templates, "access_claim", **{**given, "credentials": [key, token]})
     assert fetched.all("form") == []
     assert [each.text for each in fetched.all("pre")] == ["fe_sk_x", "fe_sk_x"]
-    assert "It may use posts:read, leads:read, and ends on 2027-03-05." in text_of(fetched)
+    assert "It may use posts:read, leads:read, and ends on 5 March 2027." in text_of(fetched)
     assert "It may use posts:read, leads:read, and has no end." in text_of(fetched)
     assert [each.text for each in fetched.all("h2")] == ["Your API key", "Your access token"]

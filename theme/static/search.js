@@ -202,7 +202,7 @@ function say(english, values = {}) {
   const { number } = values;
   const rules = new Intl.PluralRules(lang);
   const found = Array.isArray(own)
-    ? own.find(([each]) => rules.select(each) === rules.select(number))[1]
+    ? own.find(([each]) => rules.select(each) === rules.select(number))?.[1]
     : own;
   return (found ?? (number === 1 ? one : many)).replace(/%\((\w+)\)s/g, (_, name) =>
     typeof values[name] === "number" ? values[name].toLocaleString(lang) : values[name],

@@ -131,6 +131,8 @@ COMMON_WORDS: Final = frozenset(_COMMON.split())
 """English words that a post need not have where the query has others."""
 _WORD: Final = re.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED})[^\W_])+")
 """What FTS5's tokenizer takes for one word, or a run of letters of scripts without spaces."""
+_PLAIN: Final = {0: " ", **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u00ab\u00bb"), '"')}
+"""Replaces the character that no word has, and quotation marks as they are set."""
 _POSSESSIVE: Final = re.compile(r"(?<=[^\W_])['’]s\b")  # noqa: RUF001
 _PAIR: Final = re.compile(rf"(?=({UNSPACED}{UNSPACED}))")
 
@@ -199,9 +201,9 @@ def make_fts_query(words: str, forms: Forms) -> FtsQuery:
 def _read_terms(words: str) -> list[_Term]:
     """Return each phrase, and each word between them, once: it would find the same again.
 
-    Every second piece between quotation marks is a phrase, if it is closed.
+    Every second piece between quotation marks, of whatever kind, is a phrase, if it is closed.
     """
-    clean = words[:MAX_QUERY_LENGTH].encode("utf-8", "replace").decode().replace("\x00", " ")
+    clean = words[:MAX_QUERY_LENGTH].encode("utf-8", "replace").decode().translate(_PLAIN)
     pieces = clean.split('"')
     found = [
         _Term(text, is_phrase)

@@ -72,6 +72,22 @@ def test_the_start_of_a_message_is_no_sign(title: str, start: str) -> None:
     assert score_spam(lead(f"{start}\n\nHello"))[0] == 0
 
 
+def test_a_start_is_known_as_the_form_says_it() -> None:
+    """Whatever else a person writes is a message, however long the search for a start could be."""
+
+    def say(text: str) -> str:
+        return text.replace("About ", "\u300c").replace(":", "\u300d\u306b\u3064\u3044\u3066\uff1a")
+
+    form = {"name": "Ann", "email": "ann@example.org", "budget_tier": "5k"}
+    with pytest.raises(FormErrors, match="message: must not be empty"):
+        read_form({**form, "message": f"{say('About /a/:')}\r\n\r\n"}, say)
+    for text in ("Please explain and/or:", "About love and/or:", say("About /a/ and b:")):
+        assert read_form({**form, "message": text}, say).message == text
+    for text in ("/" * 100_000, "About \u201c" + "\u201d (/" * 40_000):
+        with pytest.raises(FormErrors, match="message: .* shorten it by"):
+            read_form({**form, "message": text})
+
+
 def test_a_link_in_the_name_is_a_strong_sign() -> None:
     """Nobody is called so."""
     score, reasons = score_spam(lead(name="Visit www.example.org"))

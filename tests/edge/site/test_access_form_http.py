@@ -1,5 +1,6 @@
 """The form that asks for access, on a real build: filed, shown again, closed to other sites."""
 
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from edge_api.access.service import AccessDecisions, AccessRequests
 from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys
 from edge_api.auth.secrets import is_well_formed
+from edge_api.schema.sentences import ENGLISH
 from tests.page_scripts import has_own_scripts_alone
 
 PATH = "/contact/access/"
@@ -94,7 +96,8 @@ async def test_a_person_fetches_the_key_by_a_button(edge: Any) -> None:
     assert find(page, "h1").text() == "Your credential"
     (key,) = await Keys(edge.service.store, system_clock).all()
     assert "posts:read" in find(page, "main").text()
-    assert f"ends on {key['expires_at'][:10]}" in find(page, "main").text()
+    day = ENGLISH.day(datetime.fromisoformat(key["expires_at"])).replace(" ", "\xa0", 1)
+    assert f"ends on {day}." in find(page, "main").text()
     async with edge.ask("GET", "/api/public/v1/posts", secret) as posts:
         assert posts.status == 200
     await Keys(edge.service.store, system_clock).revoke(key["id"])
