@@ -84,7 +84,7 @@ def test_a_start_is_known_as_the_form_says_it() -> None:
     for text in ("Please explain and/or:", "About love and/or:", say("About /a/ and b:")):
         assert read_form({**form, "message": text}, say).message == text
     for text in ("/" * 100_000, "About \u201c" + "\u201d (/" * 40_000):
-        with pytest.raises(FormErrors, match="message: .* shorten it by"):
+        with pytest.raises(FormErrors, match=r"message: .* shorten it by"):
             read_form({**form, "message": text})
 
 
