@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from site_build.content.document import LARGEST_FILE
+from site_build.importers.detect import detect, read_journal
 from site_build.importers.dialects import Converter
+from site_build.importers.ghost import read_ghost
 from site_build.importers.heads import read_yaml
 from site_build.importers.html_to_markdown import convert
 from site_build.importers.hugo import read_hugo
-from site_build.importers.imported import Imported, Text
+from site_build.importers.imported import Imported, Text, UnreadableJournal
 from site_build.importers.liquid import convert_liquid
+from site_build.importers.pelican_settings import read_settings
 from site_build.importers.plan import compare, plan_journal
 
 
@@ -49,9 +52,8 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 
 def test_a_declaration_that_is_none_is_text() -> None:
-    """The parser refuses it; what Word writes is left out as before."""
+    """The parser refuses it, and the whole text with it."""
     assert convert("<p>a</p><![x b") == "a\n\n\\<!\\[x b\n"
-    assert convert("<p>a<![if !x]>b<![endif]></p>") == "ab\n"
 
 
 @pytest.mark.parametrize("sign", ["\x85", "\u2028", "\u2029"])
@@ -116,3 +118,24 @@ def test_a_text_that_the_build_would_refuse_is_left_out() -> None:
     plan = plan_journal(journal, "journal")
     assert compare(journal, plan)[:2] == (1, 2)
     assert sum(name.startswith("content/posts/") for name in plan.files) == 1
+
+
+def test_redirects_of_ghost_are_json_with_tabs(tmp_path: Path) -> None:
+    """YAML refuses a tab."""
+    data = '{"data": {"posts": [{"id": "1", "title": "A", "slug": "a"}]}}'
+    write(tmp_path, {"a.json": data, "redirects.json": '[\n\t{"from": "/b", "to": "/c"}\n]'})
+    assert read_ghost(tmp_path).redirects["/b"] == "/c"
+
+
+@pytest.mark.parametrize("value", [".*" * 7 + "x", "a{0,99}" * 20 + "x"])
+def test_patterns_that_take_years_are_not_followed(tmp_path: Path, value: str) -> None:
+    """However their repetitions are written."""
+    write(tmp_path, {"pelicanconf.py": f"SITENAME = 'A'\nPATH_METADATA = {value!r}\n"})
+    assert "cannot be followed safely" in str(read_settings(tmp_path, trust=False)[3])
+
+
+def test_a_note_about_hugo_makes_no_journal_of_it(tmp_path: Path) -> None:
+    """Its settings do; and a path that is not there is named."""
+    assert detect(write(tmp_path, {"hugo.md": "A"}))[0] == "markdown"
+    with pytest.raises(UnreadableJournal, match=r"there is no .*nope; check the path"):
+        read_journal(tmp_path / "nope")
