@@ -21,7 +21,17 @@ _MARKS: Final = (
         ("pelican", name, r"(?m)^(SITENAME|ARTICLE_URL|ARTICLE_PATHS|PAGE_PATHS)\b[^=\n]*=")
         for name in ("*.py", "*/*.py")
     ),
-    *(("hugo", name, "") for name in ("hugo.*", "config/_default", "config.toml", "archetypes")),
+    *(
+        ("hugo", name, "")
+        for name in (
+            "hugo.toml",
+            "hugo.y*ml",
+            "hugo.json",
+            "config/_default",
+            "config.toml",
+            "archetypes",
+        )
+    ),
     *(("hugo", f"config.{kind}", "(?i)baseurl") for kind in ("yaml", "yml", "json")),
     *(("jekyll", name, "") for name in ("_config.y*ml", "_config.toml", "_posts", "source/_posts")),
     ("substack", "posts.csv", "post_id"),
@@ -61,6 +71,8 @@ def read_journal(path: Path, system: str | None = None, *, trust: bool = False) 
 
     With `trust`, the settings of a Pelican site are run. Raises UnreadableJournal.
     """
+    if not path.exists():
+        raise UnreadableJournal(f"there is no {path}; check the path")
     name, root = (system, path) if system else detect(path)
     module = {"markdown": "markdown_folder"}.get(name, name)
     read = getattr(import_module(f"site_build.importers.{module}"), f"read_{module}")

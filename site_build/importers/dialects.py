@@ -24,6 +24,10 @@ _PIECES = {
     "span": r"(?<![\w:]):[a-z]+\[(?P<spanned>[^]\n]*)\](?!\()(?:\{[^}\n]*\})?",
     "escaped": r"(?P<left>\{[{%])/\*(?P<escaped>(?s:.*?))\*/(?P<right>[%}]\})",
     "comment": r"%%(?s:.*?)%%",
+    # Where `100 %%` may be a number.
+    "remarked": r"(?<!\d)(?<!\d[ ])%%(?s:.*?)%%",
+    # `{#id}` is that of a heading.
+    "aside": r"\{#(?![\w-]+\})(?:(?!\{#|#\})(?s:.))*+#\}",
     "label": r"[ \t]+\^[\w-]+[ \t]*$",
     "mark": r"==(?=[^\s=])(?P<marked>[^=\n]*[^\s=])==",
     "callout": r"^(?P<quote>[ \t]*(?:>[ \t]?)+)\[!(?P<kind>[\w-]+)(?:\|[^]\n]*)?\][+-]?[ \t]*"
@@ -57,13 +61,13 @@ _CHANGED = {
     "mark": r"<mark>\g<marked></mark>",
     "filter": r"\g<literal>",
     "string": r"\g<string>",
-} | dict.fromkeys(("box", "comment", "label", "end", "module", "remark"), "")
+} | dict.fromkeys(("box", "comment", "remarked", "aside", "label", "end", "module", "remark"), "")
 """What becomes of the simple ones; each other has a method."""
 _USED = {
     "Obsidian": "comment callout label mark wiki loose pair tag",
     "Quartz": "comment callout label mark wiki loose pair tag",
-    "Zola": "escaped callout wiki section rooted pair tag filter block end template",
-    "Eleventy": "callout wiki pair tag filter block end template",
+    "Zola": "aside escaped callout wiki section rooted pair tag filter block end template",
+    "Eleventy": "aside callout wiki pair tag filter block end template",
 }
 """What a system writes beside code."""
 _PICTURE = re.compile(r".+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", re.IGNORECASE)
@@ -84,7 +88,7 @@ class Converter:
     def __init__(self, system: str, known: Mapping[str, str], body: str, *, is_mdx: bool) -> None:
         """`known` has the paths of texts and files by the names that notes have for them."""
         names = "fence kept " + _USED.get(
-            system, "leaf directive box span callout wiki rooted pair tag"
+            system, "remarked leaf directive box span callout wiki rooted pair tag"
         )
         names += " module remark string braces" * is_mdx
         self._pieces = re.compile(

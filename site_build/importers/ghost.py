@@ -90,7 +90,8 @@ class _Reader:
         for each in sorted([*folder.glob("redirects.*"), *folder.glob("routes.yaml")]):
             with self.journal.going_on(each.name, each.name):
                 read = self.read_routes if each.stem == "routes" else self.read_redirects
-                read(each.name, yaml.safe_load(read_text(each)))  # it reads JSON too
+                load = json.loads if each.suffix == ".json" else yaml.safe_load
+                read(each.name, load(read_text(each)))
 
     def read(self, row: _Row) -> None:
         """Read a post or a page."""
@@ -156,11 +157,12 @@ class _Reader:
         rows = data.values() if isinstance(data, dict) else [{e["from"]: e["to"]} for e in data]
         for old, new in [pair for row in rows for pair in row.items()]:
             plain = re.sub(r"^\^|/?\??\$?$", "", str(old).replace("\\/", "/"))
-            if re.search(r"[\\()\[\]*+?|^$]", plain):
+            # To write more than a text can fill the memory, as YAML has aliases.
+            if not isinstance(new, str) or re.search(r"[\\()\[\]*+?|^$]", plain):
                 fix = "write its addresses into `content/redirects.txt`"
                 self.journal.find(name, 0, f"the redirect of {old} is a pattern", fix)
             else:
-                self.journal.redirects |= {plain: str(new), f"{plain}/": str(new)}
+                self.journal.redirects |= {plain: new, f"{plain}/": new}
 
     def read_routes(self, name: str, data: Any) -> None:
         """Read the addresses that an owner gave to posts and lists; other pages are named."""

@@ -24,13 +24,15 @@ _UNPRINTABLE = re.compile(
     "[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 _ENTRY = re.compile(r"""(\s*(?:- )?[\w-]+:[ ]+)(["'](?![^"']*\S["']\s)|)(.*?)\2\s*$""")
-_LONGEST, _MENDED = 200_000, 30
+_BREAK = re.compile("[\x85\u2028\u2029]")
+"""Ends a line in YAML alone."""
+_LONGEST, _MOST_FIXES = 200_000, 30
 _HEAVIEST, _ALIAS = 40, 3
 """Levels of a YAML text, and how many an alias counts for."""
 _YAML = "tag:yaml.org,2002:"
 
 
-class HeadError(Exception):
+class HeadError(ValueError):
     """A head that cannot be read; the message is a sentence with the line."""
 
     def __init__(self, line: int, why: str) -> None:
@@ -79,15 +81,15 @@ def split_head(text: str) -> tuple[dict[str, Any], str, int]:
     return {str(key): head[key] for key in head}, text[end:], text.count("\n", 0, end) + 1
 
 
-def read_yaml(text: str, first_line: int = 1, mended: int = 0) -> Any:
+def read_yaml(text: str, first_line: int = 1, fixed: int = 0) -> Any:
     """Return what a text in YAML holds, with numbers and dates as text. Raises HeadError.
 
     A value that YAML misreads, such as a title with a colon, is read as if it were in quotes.
-    `mended` counts those.
+    `fixed` counts those.
     """
     if len(text) > _LONGEST:
         raise HeadError(first_line, f"it has more than {_LONGEST} characters; shorten it")
-    text = _UNPRINTABLE.sub("", text.expandtabs(4))
+    text = _UNPRINTABLE.sub("", _BREAK.sub(" ", text.expandtabs(4)))
     try:
         # What fills the memory or the stack is refused before anything is composed.
         burden = accumulate(
@@ -105,10 +107,10 @@ def read_yaml(text: str, first_line: int = 1, mended: int = 0) -> Any:
         mark = fault.context_mark if opened else fault.problem_mark
         lines, at = text.split("\n"), mark.line if mark else 0
         entry = _ENTRY.match(lines[at])
-        if not entry or mended == _MENDED:
+        if not entry or fixed == _MOST_FIXES:
             raise HeadError(first_line + at, f"{fault.problem}; quote the value") from fault
         lines[at] = entry[1] + json.dumps(entry[3], ensure_ascii=False)
-        return read_yaml("\n".join(lines), first_line, mended + 1)
+        return read_yaml("\n".join(lines), first_line, fixed + 1)
 
 
 def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from functools import partial
 from html import escape, unescape
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from bs4 import BeautifulSoup, Tag
@@ -76,6 +76,10 @@ _PLAYED: Final = (
 )
 """What becomes a link to what it plays or shows."""
 _INNER_LINK: Final = re.compile("^#")
+_REFUSED: Final = re.compile(
+    r"(?i)<(?=!\[(?!(?:temp|cdata|ignore|include|rcdata|if|else|endif)(?=[\s\[\]>])))"
+)
+"""Begins what the parser takes for a broken declaration, and refuses with all of the text."""
 _NEW_LINES: Final = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}
 """What stands for a line break in the text of an element, where that is not one."""
 _SPECIAL: Final = re.compile(
@@ -102,14 +106,19 @@ _EMBEDDED: Final = {
 """Addresses made for frames, and where people see the same."""
 
 
-def convert(html: str, **options: Any) -> str:
+def parse(html: str) -> BeautifulSoup:
+    """Return the elements of HTML."""
+    return BeautifulSoup(_REFUSED.sub("&lt;", html), "html.parser", multi_valued_attributes=None)
+
+
+def convert(html: str) -> str:
     """Return Markdown for the HTML of a text.
 
-    `options` are those of markdownify's `MarkdownConverter`. Tables that pipes cannot show,
-    `<details>` and some formatting stay HTML; frames, films and sounds become links.
+    Tables that pipes cannot show, `<details>` and some formatting stay HTML; frames, films and
+    sounds become links.
     """
-    html = re.sub(r"<!--.*?-->", "", html, flags=re.DOTALL)
-    soup = BeautifulSoup(html, "html.parser", multi_valued_attributes=None)
+    html = re.sub(r"<!--.*?(?:-->|\Z)", "", html, flags=re.DOTALL)
+    soup = parse(html)
     for element in _select(soup, html, *_DROPPED):
         element.decompose()
     _take_footnotes(soup)
@@ -121,7 +130,7 @@ def convert(html: str, **options: Any) -> str:
         name = link if element.name == "iframe" else link.rpartition("/")[2]
         element.string = str(element.get("title") or name or link)
         element.name, element["href"] = "a", link
-    converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None, **options)
+    converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None)
     converter.linked = frozenset(str(e["href"]) for e in soup.find_all("a", href=_INNER_LINK))
     return str(converter.convert_soup(soup)).strip() + "\n"
 

@@ -120,7 +120,7 @@ class _Reader:
                 for table in (self.contents, self.places)
             )
             suffix = posixpath.splitext(source)[1].lower()
-            try:
+            with self.journal.going_on(source, source):
                 if root and suffix in {".org", ".adoc", ".rst", ".pandoc"}:
                     self.journal.find(
                         source,
@@ -150,14 +150,6 @@ class _Reader:
                     self.journal.file_sources[source] = (
                         self.places[owner] + source.removeprefix(f"{owner}/")
                     ).lstrip("/")
-            except heads.HeadError as fault:
-                self.journal.find(
-                    source,
-                    fault.line,
-                    str(fault),
-                    "fix its head, then run the command again",
-                    "left out",
-                )
         # Of two texts with one name, that in the language of the journal has it.
         texts = self.journal.texts = sorted(self.journal.texts, key=lambda text: text.lang)
         has_posts = any(text.kind == "post" for text in texts)
@@ -190,7 +182,7 @@ class _Reader:
         """Read a text's head, and find the addresses that it had."""
         head, body, line = heads.split_head(read_text(self.sources[source]))
         place, name, code = re.findall(
-            rf"(?i)(?:(.*)/)?(.*?)(?:\.({'|'.join(self.sites)}))?\.\w+$",
+            rf"(?i)(?:(.*)/)?(.*?)(?:\.({'|'.join(map(re.escape, self.sites))}))?\.\w+$",
             source.removeprefix(f"{root}/"),
         )[0]
         lang = code.lower() or self.contents[root]

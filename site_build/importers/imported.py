@@ -26,9 +26,10 @@ SOURCE = "source:"
 """Begins a link to a text or a file of the old journal by its path below the root."""
 FAULTS: Final = (
     *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
+    *(ArithmeticError, AssertionError, re.error),
     *(zipfile.BadZipFile, zlib.error, csv.Error, yaml.YAMLError, SyntaxError),
 )
-"""What a broken archive, table or text raises; a tree that is too deep is a RuntimeError."""
+"""What a broken archive, table, text or setting raises; a tree too deep is a RuntimeError."""
 
 
 _REDIRECT = re.compile(
@@ -158,9 +159,10 @@ class Imported:
         try:
             yield
         except FAULTS as error:
-            self.find(
-                source, 0, f"{name!r} cannot be read ({error!r})", "copy it by hand", "left out"
-            )
+            line = getattr(error, "line", 0)  # of a head
+            what = str(error) if line else f"{name!r} cannot be read ({error!r})"
+            fix = "fix its head, then run the command again" if line else "copy it by hand"
+            self.find(source, line, what, fix, "left out")
 
 
 def walk(root: Path, below: str = "") -> Iterator[tuple[str, Path]]:

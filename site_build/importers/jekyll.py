@@ -78,16 +78,8 @@ def read_jekyll(root: Path) -> Imported:
         ) from error
     config = site.config
     for name, path in site.paths.items():
-        try:
+        with site.imported.going_on(site.prefix + name, name):
             site.add(name, path)
-        except (heads.HeadError, OSError, ValueError, OverflowError) as error:
-            site.imported.find(
-                site.prefix + name,
-                getattr(error, "line", 0),
-                str(error),
-                "correct it and try again",
-                "left out",
-            )
     archives = {
         kind: f"/{_name(config, f'{kind}_dir') or name}/:name/"
         for kind, name in (("tag", "tags"), ("category", "categories"))

@@ -16,13 +16,16 @@ _LIQUID = (
     r"\{%-?\s*raw\s*-?%\}(?P<raw>.{0,20000}?)\{%-?\s*endraw\s*-?%\}"
     r"|(?P<indent>^[ \t]*)?\{%-?\s*(?P<block>highlight|code(?:block)?)\b(?P<options>[^%\n]*)%\}\n?"
     r"(?P<inner>.{0,20000}?)\{%-?\s*end(?P=block)\s*-?%\}"
-    r"|(?P<silent>\{%-?\s*comment\b.{0,20000}?\{%-?\s*endcomment\s*-?%\}"
+    r"|(?P<silent>\{%-?\s*comment\b.*?(?:\{%-?\s*endcomment\s*-?%\}|\Z)"
     # What stands before the address of a text that is known.
     r"|(?:\{\{-?\s*site\.(?:base)?url\s*-?\}\}/?){1,3}(?=\{%-?\s*(?:post_url|post_path|link)\b))"
     r"|\{%-?\s*(?P<loop>for|tablerow)\b.{0,20000}?\{%-?\s*end(?P=loop)\s*-?%\}"
     r"|\{%-?\s*(?P<tag>\w.{0,2000}?)\s*-?%\}|\{\{-?\s*(?P<value>.{0,300}?)\s*-?\}\}"
 )
-"""Bounds keep what is never closed from being looked for to the end of the text each time."""
+"""Bounds keep what is never closed from being looked for to the end of the text each time.
+
+A comment has none: one that is never closed hides the rest, and nothing of it is looked at again.
+"""
 _VALUE = re.compile(
     r"""(?:(?P<quote>["'])(?P<text>(?:(?!(?P=quote)).)*)(?P=quote)|(?P<name>[\w.-]+))"""
     r"""(?P<filters>(?:\s*\|\s*(?:relative_url|absolute_url|escape|xml_escape|strip|uri_escape"""

@@ -15,7 +15,6 @@ from urllib.parse import quote, unquote
 
 from site_build.importers.dialects import Converter, slugify
 from site_build.importers.heads import (
-    HeadError,
     pick,
     read_date,
     read_flag,
@@ -141,9 +140,11 @@ def read_markdown_folder(root: Path) -> Imported:
         if re.search(r"\.11tydata\.\w+$|(?:^|/)([^/]+)/\1\.json$", source)
         if (found := _PERMALINK.search(read_text(path)))
     } | SYSTEMS[journal.system][1]
-    raws = {source: read_text(files[source]) for source in filter(_SUFFIX.search, files)}
-    for source, raw in raws.items():
-        _add_text(journal, source, raw, known, rules)
+    raws = dict[str, str]()
+    for source in filter(_SUFFIX.search, files):
+        with journal.going_on(source, source):
+            raws[source] = read_text(files[source])
+            _add_text(journal, source, raws[source], known, rules)
     opted = {source for source, raw in raws.items() if _OPTED.match(raw)} if not rules else set()
     if opted:
         journal.find(
@@ -197,11 +198,7 @@ def _add_text(
 ) -> None:
     """Add a text, or a finding; a date is what its head or its name says."""
     stem, is_site = _SUFFIX.sub("", source), bool(rules)
-    try:
-        head, body, line = split_head(raw)
-    except HeadError as fault:
-        journal.find(source, fault.line, str(fault), "fix the head", "left out")
-        return
+    head, body, line = split_head(raw)
     is_of_project = (
         _NO_TEXT.fullmatch(stem)
         or (journal.system == "Quartz" and not stem.startswith("content/"))

@@ -11,15 +11,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
-from bs4 import BeautifulSoup
 from markdown import Markdown
 from markdown.extensions.meta import MetaPreprocessor
 from pelican import contents, readers  # type: ignore[import-untyped]
 from pelican.paginator import Paginator  # type: ignore[import-untyped]
 
 from site_build.importers.heads import HeadError, read_tags, split_head
-from site_build.importers.html_to_markdown import convert
-from site_build.importers.imported import SOURCE, Imported, Text, read_text, walk
+from site_build.importers.html_to_markdown import convert, parse
+from site_build.importers.imported import FAULTS, SOURCE, Imported, Text, read_text, walk
 from site_build.importers.pelican_settings import read_settings
 from site_build.importers.restructured_text import find_media, read_restructured_text
 
@@ -62,11 +61,6 @@ _SYNTAX = re.compile(
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
 """What stock Markdown does not know, and code, in which it means nothing."""
-_FAULTS = (
-    *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError),
-    *(OSError, RuntimeError, re.error),
-)
-"""What Pelican, docutils or a setting may raise at a text."""
 
 
 def read_pelican(root: Path, *, trust: bool = False) -> Imported:
@@ -95,13 +89,10 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     others = {str(said["OUTPUT_PATH"]).strip("./"), "output", "theme", "themes", "plugins"}
     for path, file in walk(content):
         if content != site.root or path.partition("/")[0] not in others:
-            try:
+            with imported.going_on(site.name(path), path):
                 site.read(path, file)
-            except _FAULTS as error:
-                what = f"it cannot be read ({type(error).__name__}: {error})"
-                imported.find(site.name(path), 0, what, "copy it by hand", "left out")
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
-    with suppress(*_FAULTS):  # Pelican makes no page of a form that cannot be filled in.
+    with suppress(*FAULTS):  # Pelican makes no page of a form that cannot be filled in.
         imported.redirects |= {
             old: to for old, to in _find_lists(said, site.posts) if old not in taken
         }
@@ -326,7 +317,7 @@ def _read_markdown(text: str, _find: object) -> tuple[dict[str, str], str, int]:
 
 def _read_html(text: str, _find: object) -> tuple[dict[str, str], str, int]:
     """Return head and body of a page whose `meta` elements say what it is, and no line: 0."""
-    soup = BeautifulSoup(text, "html.parser")
+    soup = parse(text)
     names = [("title", each.get_text()) for each in soup.select("title")[:1]]
     names += [
         (str(each["name"]).lower().replace("keywords", "tags"), str(each["content"]))

@@ -29,7 +29,7 @@ _PUBLISHED = re.compile("publish|prod|deploy|live")
 _LONGEST = 100_000
 """Characters of a value as Python writes it: a list of lists of lists must not fill the memory."""
 _UNSAFE = {
-    r"(?:FILENAME|PATH)_METADATA|\w+_SUBSTITUTIONS": r"\)[*+{]|(?:[*+][^*+']*){8}",
+    r"(?:FILENAME|PATH)_METADATA|\w+_SUBSTITUTIONS": r"\)[*+{]|(?:(?:[*+]|\{\d*,)[^*+{']*){5}",
     r"\w+_(?:URL|SAVE_AS)|\w*FEED_\w+|PAGINATION_PATTERNS": r"\{[^}]*[:!](?!%)",
 }
 """Settings, and what in them can take years or fill the memory.

@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -27,20 +28,30 @@ async def fetch_pictures(
 
     `agrees` is asked before the first is fetched, in a question that has their number and size.
     """
-    origin, sources, slots = URL(imported.origin), dict[str, str](), asyncio.Semaphore(6)
-    for text in imported.texts if origin.host else ():
+    origin, sources, slots = URL(), dict[str, str](), asyncio.Semaphore(6)
+    with suppress(ValueError):
+        origin = URL(imported.origin)
+    if not origin.host:
+        what = "no picture was fetched, since nothing says at which host the journal was"
+        imported.find("", 0, what, "put them below content/, at the paths that texts name")
+        return
+    for text in imported.texts:
         for link in _LINK.findall(f"{text.body}\n{text.image}\n"):
-            url = urlsplit(urljoin(f"{imported.origin}{text.address or '/'}", link))
-            path = unquote(url.path).removeprefix("/")
-            if _name(url.hostname) == _name(origin.host) and path not in imported.files:
-                sources.setdefault(path, text.source)
+            with suppress(ValueError):
+                url = urlsplit(urljoin(f"{imported.origin}{text.address or '/'}", link))
+                path = unquote(url.path).lstrip("/")
+                if _name(url.hostname) == _name(origin.host) and path not in imported.files:
+                    sources.setdefault(path, text.source)
     files = {path: folder / str(number) for number, path in enumerate(sources)}
 
-    async def ask(method: str, paths: Iterable[str]) -> dict[str, int | str]:
-        asked = {path: _request(guard, slots, method, origin / path, files[path]) for path in paths}
+    async def ask(sizes: Mapping[str, int]) -> dict[str, int | str]:
+        asked = {
+            path: _request(guard, slots, origin / path, files[path], size)
+            for path, size in sizes.items()
+        }
         return dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
 
-    found = await ask("HEAD", files)
+    found = await ask(dict.fromkeys(files, 0))
     wanted = {path: e for path, e in found.items() if isinstance(e, int) and e <= LARGEST}
     size, number = sum(wanted.values()), f"{len(wanted):,} pictures of {origin}"
     if (
@@ -48,7 +59,7 @@ async def fetch_pictures(
         and size <= MOST
         and agrees(f"{number}, {size / 1e6:.1f} MB, are missing; fetch them?")
     ):
-        found |= await ask("GET", wanted)
+        found |= await ask(wanted)
     imported.files |= {path: file for path, file in files.items() if file.exists()}
     for path, result in found.items():
         if path not in imported.files:
@@ -62,18 +73,22 @@ async def fetch_pictures(
 
 
 async def _request(
-    guard: SsrfGuard, slots: asyncio.Semaphore, method: str, url: URL, file: Path
+    guard: SsrfGuard, slots: asyncio.Semaphore, url: URL, file: Path, most: int
 ) -> int | str:
     """Return the bytes of what is at `url`, which GET puts into a file, or why there is nothing.
 
-    A redirect is followed within the host alone.
+    A redirect is followed within the host alone. Of more than `most` bytes, which HEAD said there
+    are, nothing is kept; of 0, HEAD asks.
     """
+    method = "GET" if most else "HEAD"
     try:
         async with slots, asyncio.timeout(10 if method == "HEAD" else 60):
             for _ in range(4):
                 async with guard.request(method, url, {}) as answer:
                     if answer.status == 200:  # noqa: PLR2004
-                        data = b"".join([each async for each in read_chunks(answer, LARGEST)])
+                        data = b"".join([each async for each in read_chunks(answer, most)])
+                        if len(data) > most:
+                            return "it is larger than its server said"
                         size = answer.content_length or "its server does not say its size"
                         return await asyncio.to_thread(file.write_bytes, data) if data else size
                     to = url.join(URL(answer.headers.get("Location", "")))

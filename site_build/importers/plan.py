@@ -18,7 +18,6 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from edge_api.schema.environment import read_origin
@@ -32,9 +31,10 @@ from site_build.images.responsive import is_picture, measure
 from site_build.importers.imported import SOURCE, Imported, Text
 from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
 from site_build.importers.settings import choose_settings, localize
+from site_build.importers.text_files import clean, write_head
 from site_build.importers.writer import Summary, fill_starter
 from site_build.site import Document
-from site_build.text import fold, make_slug, shorten, strip_control_characters
+from site_build.text import fold, make_slug, shorten
 
 _MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.PageFrontMatter}
 _MOST_TRIES: Final = 10_000
@@ -43,6 +43,8 @@ _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
     TypeAdapter[str](kind).validator.isinstance_python
     for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
 )
+_LONGEST: Final = LARGEST_FILE - 50_000
+"""Bytes of a body; the rest of a file is its head, and what links become longer."""
 _QUICK: Final = 500_000
 _ENDS: Final = {b"\xff\xd8": b"\xff\xd9", b"\x89P": b"IEND"}
 """Ends of a JPEG and a PNG. To unpack those of more than `_QUICK` bytes that have it takes long."""
@@ -115,6 +117,10 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     others = map_urls((), (), plan.rules).others | EDGE
     taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
     for text in sorted(imported.texts, key=lambda text: _RANKS.index(text.status)):
+        if len(text.body.encode(errors="replace")) > _LONGEST:
+            what, fix = f"it is longer than {_LONGEST:,} bytes", "put its pictures into files"
+            imported.find(text.source, 0, what, fix, "left out")
+            continue
         head = _make_head(imported, plan.rules, text, newest)
         folder = f"{text.kind}s"
         if imported.system == "Pelican" or not text.address:
@@ -132,9 +138,7 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             # A slug may have 200 bytes.
             head["slug"] = slug.encode()[:180].decode(errors="ignore") + ending
-            document, _ = read_document(
-                f"{folder}/{head['slug']}.md", _write_head(head), plan.rules
-            )
+            document, _ = read_document(f"{folder}/{head['slug']}.md", write_head(head), plan.rules)
             address = document.address if document else ""
             own = {(text.kind, fold(head["slug"])), ("", fold(address).rstrip("/"))}
             if document and not (own & taken or is_of_edge(address)):
@@ -159,8 +163,8 @@ def _make_head(
     """Return the values of a head, without those that the build would refuse."""
     zone = ZoneInfo(rules.timezone)
     date, updated = localize(text.date, zone), localize(text.updated, zone)
-    title = " ".join(_clean(text.title).split())
-    description = _clean(text.description or "").strip()[:2_000]
+    title = " ".join(clean(text.title).split())
+    description = clean(text.description or "").strip()[:2_000]
     is_long = len(description) > front_matter.LONGEST_DESCRIPTION
     if not title:
         words = re.sub(r"<[^>]*>|[#*_`>\[\]!|\s]+", " ", text.body[:500])
@@ -208,27 +212,6 @@ def _make_head(
     return head
 
 
-def _clean(text: str) -> str:
-    """Return a text without what no file of a journal may hold: controls, halves of characters."""
-    return strip_control_characters(text.encode(errors="replace").decode())
-
-
-def _write_head(head: dict[str, Any]) -> bytes:
-    """Return the head of a file: each list on one line, a day without its midnight."""
-    lines = (
-        yaml.dump(
-            {name: value.date() if str(value).endswith(" 00:00:00") else value},
-            Dumper=yaml.CSafeDumper,
-            allow_unicode=True,
-            width=LARGEST_FILE,
-            default_flow_style=None if isinstance(value, list) else False,
-        )
-        for name, value in head.items()
-        if value
-    )
-    return f"---\n{''.join(lines)}---\n".encode(errors="replace")
-
-
 def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at the paths that they had, and note what answers in the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
@@ -236,6 +219,8 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     # There always is a page with the form for messages.
     plan.known.update({CONTACT}, EDGE, *pages, map_urls(public, (), plan.rules).others)
     sources = {path: source for source, path in imported.file_sources.items()}
+    places = [*imported.files, "pages/contact.md", *(each.path for _, each, _ in plan.texts)]
+    folders = {str(each) for path in places for each in PurePosixPath(path).parents}
     for path, content in imported.files.items():
         parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)
         faults = {
@@ -247,6 +232,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             ),
             "it is Markdown, and no text of the journal": path.lower().endswith(SUFFIXES),
             "the journal has a page of its own there": path in plan.known or is_of_edge(path),
+            "a folder has its name": path in folders,
             "it cannot be read": not is_read,
         }
         why = next((why for why, holds in faults.items() if holds), "")
@@ -345,7 +331,7 @@ def _write_text(
     imported: Imported, text: Text, path: str, head: dict[str, Any], links: Links
 ) -> bytes:
     """Return the file of a text, with its links led to the new places."""
-    body = _clean(text.body)
+    body = clean(text.body)
 
     def replace(link: str, at: int) -> str:
         if found := links.find(link, text.source, f"/{text.address.removeprefix('/')}"):
@@ -360,9 +346,7 @@ def _write_text(
 
     if text.image and _IS_PICTURE(image := replace(text.image, 0)):
         head["image"] = image
-    return _write_head(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode(
-        errors="replace"
-    )
+    return write_head(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode(errors="replace")
 
 
 def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:

@@ -14,7 +14,7 @@ from site_build.importers.pictures import LARGEST, fetch_pictures
 BODY = """![one](/uploads/one.png) and [![two](two.jpg?w=300)](http://www.old.test:{port}/b%20c.gif)
 <img src="http://old.test:{port}/moved.webp" alt=""> ![held](/held.png) ![far](/far.png)
 ![other](http://other.test:{port}/x.png) ![gone](/gone.png) ![large](/large.png) ![](source:x.png)
-![loop](/loop.png) ![](/chunked.png)
+![loop](/loop.png) ![](/chunked.png) ![](/liar.png)
 """
 PNG = b"\x89PNG picture"
 
@@ -41,6 +41,10 @@ class OldHost:
             return web.Response(status=404)
         if request.path == "/chunked.png":
             return web.Response(headers={"Transfer-Encoding": "chunked"})
+        if request.path == "/liar.png":
+            size = 3 if request.method == "HEAD" else len(PNG)
+            body = PNG * (request.method == "GET")
+            return web.Response(body=body or None, headers={"Content-Length": str(size)})
         size = LARGEST + 1 if request.path == "/large.png" else len(PNG)
         body = PNG if request.method == "GET" else None
         return web.Response(body=body, headers={"Content-Length": str(size)})
@@ -88,7 +92,7 @@ async def test_missing_pictures_of_the_host_become_files(fetch: Fetch) -> None:
     imported, host = await fetch(lambda question: not asked.append(question))  # type: ignore[func-returns-value]
 
     origin = f"http://old.test:{host.port}"
-    assert asked == [f"4 pictures of {origin}, 0.0 MB, are missing; fetch them?"]
+    assert asked == [f"5 pictures of {origin}, 0.0 MB, are missing; fetch them?"]
     fetched = {"uploads/one.png", "2020/post/two.jpg", "b c.gif", "moved.webp"}
     assert imported.files.keys() == {"held.png"} | fetched
     assert {read(imported.files[path]) for path in fetched} == {PNG}
@@ -97,6 +101,7 @@ async def test_missing_pictures_of_the_host_become_files(fetch: Fetch) -> None:
         "the picture /gone.png was not fetched: its server answers 404": "a.md",
         "the picture /loop.png was not fetched: its server answers 301": "a.md",
         "the picture /chunked.png was not fetched: its server does not say its size": "a.md",
+        "the picture /liar.png was not fetched: it is larger than its server said": "a.md",
         "the picture /large.png was not fetched: its 25,000,001 bytes were not wanted": ("a.md"),
     }
     assert not [each for each in host.asked if "x.png" in each or "held" in each]
@@ -108,7 +113,7 @@ async def test_nothing_is_fetched_without_consent(fetch: Fetch, tmp_path: Path) 
     imported, host = await fetch(lambda _: False)
 
     assert imported.files.keys() == {"held.png"}
-    assert len(imported.findings) == 9
+    assert len(imported.findings) == 10
     assert all(each.startswith("HEAD ") for each in host.asked)
     assert list_names(tmp_path) == []
 
@@ -123,21 +128,27 @@ async def test_addresses_that_are_not_public_are_not_asked(fetch: Fetch) -> None
     }
 
 
-@pytest.mark.parametrize("origin", ["", "nonsense"])
+@pytest.mark.parametrize("origin", ["", "nonsense", "https://a:port"])
 async def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, origin: str) -> None:
-    """Its links name no host of its own."""
+    """Its links name no host of its own, and its owner is told."""
     imported = Imported("Test", texts=[Text("a.md", "![](/x.png)", "A")], origin=origin)
 
     await fetch_pictures(imported, tmp_path, lambda _: True)
 
-    assert (imported.files, imported.findings) == ({}, [])
+    assert imported.files == {}
+    assert [each.what.partition(",")[0] for each in imported.findings] == ["no picture was fetched"]
 
 
 async def test_a_host_without_a_port_is_asked(tmp_path: Path) -> None:
     """As almost all have none; what only looks like a link in code is passed over."""
-    body = "![](/one.png) ![](//www.old.test/two.png) `(http://[your-site]/logo.png)`"
+    body = "![](/one.png) ![](//www.old.test/two.png) `(http://[your-site]/logo.png)` "
+    body += "![](https://old.test//i/three.png) ![](https://a\u2100b/four.png)"
     imported = Imported("Test", texts=[Text("a.md", body, "A")], origin="https://old.test")
 
     await fetch_pictures(imported, tmp_path, lambda _: True, SsrfGuard(is_public, None, find_here))
 
-    assert [each.what.split()[2] for each in imported.findings] == ["/one.png", "/two.png"]
+    assert [each.what.split()[2] for each in imported.findings] == [
+        "/one.png",
+        "/two.png",
+        "/i/three.png",
+    ]
