@@ -44,7 +44,9 @@ def run(arguments: Arguments) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())
     with TemporaryDirectory(prefix="fore-edge-try-") as place:
-        folder = (arguments.keep or Path(place, arguments.source.stem or "journal")).absolute()
+        folder = (
+            arguments.keep or Path(place, arguments.source.resolve().stem or "journal")
+        ).absolute()
         if os.path.lexists(folder):
             raise BuildError(f"{folder} is there already; choose a new folder")
         # Before they are there, since modules of the import ask which settings are the journal's.

@@ -90,7 +90,9 @@ def _find_system_font(scripts: str, letters: str) -> Font | None:
             command = ["fc-match", "--format=%{file}", wanted]
             file = subprocess.check_output(command, text=True, timeout=10)  # noqa: S603  no shell
             data = Path(file).read_bytes()
-            _system_fonts[scripts] = Font(data, hashlib.sha256(data).hexdigest())
+            found = Font(data, hashlib.sha256(data).hexdigest())
+            open_font(found, 34)  # what fontconfig names may be a font that Pillow cannot draw
+            _system_fonts[scripts] = found
     return _system_fonts[scripts]
 
 

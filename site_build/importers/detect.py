@@ -80,7 +80,8 @@ def read_journal(path: Path, system: str | None = None, *, trust: bool = False) 
         imported: Imported = read(root, **({"trust": True} if trust and name == "pelican" else {}))
     except FAULTS as error:
         raise UnreadableJournal(
-            f"{root.name} is no journal of {name}, or it is cut ({error!r}); export it again"
+            f"{root.name} is no journal of {name}, or it is cut ({error!r}); export "
+            "it again, or unpack it and name the folder"
         ) from None
     if not imported.texts:
         raise UnreadableJournal(f"{path} has no post and no page of {imported.system}")

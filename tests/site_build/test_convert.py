@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from site_build.checks.analyse import analyse
 from site_build.content.document import read_document
-from site_build.markup.convert import Conversion, Converter, Dialect
+from site_build.markup.convert import Conversion, Converter, Dialect, say_words
 from site_build.markup.sanitize import sanitize
 from site_build.site import Document
 from tests.shared_material import find_posts
@@ -270,3 +270,16 @@ def test_marks_of_headings_stay_on_the_page() -> None:
     html = convert("## Heading").html
 
     assert sanitize(html, URL) == "<h2>Heading</h2>"
+
+
+def test_words_of_authors_are_not_said_otherwise() -> None:
+    """Only what the build adds is; a title that begins with the same word is its author's."""
+    words = (("Note", "Remarque"), ("Link to this section", "Lien"))
+    for theirs in (
+        '<a href="/" title="Note of the author">x</a>',
+        '<p class="admonition-title">Note on style</p>',
+    ):
+        assert say_words(theirs, words) == theirs
+    ours = '<p class="admonition-title">Note</p><a class="heading-anchor" title="{}">'
+    said = ours.replace(">Note", ">Remarque").format("Lien")
+    assert say_words(ours.format("Link to this section"), words) == said

@@ -444,6 +444,8 @@ def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, word
         ("art smart", ('"art"', '"smart"*')),
         ("smart art", ('"smart"', '"art"*')),
         ('"art"', ('"art"',)),
+        ("\u201eart\u201c", ('"art"',)),
+        ("\u201cart\u201d", ('"art"',)),
     ],
 )
 def test_only_the_last_word_may_be_unfinished(words: str, each: tuple[str, ...]) -> None:

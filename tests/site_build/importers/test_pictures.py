@@ -46,8 +46,8 @@ class OldHost:
             body = PNG * (request.method == "GET")
             return web.Response(body=body or None, headers={"Content-Length": str(size)})
         size = LARGEST + 1 if request.path == "/large.png" else len(PNG)
-        body = PNG if request.method == "GET" else None
-        return web.Response(body=body, headers={"Content-Length": str(size)})
+        body = PNG if request.method == "GET" else b""
+        return web.Response(body=body or None, headers={"Content-Length": str(size)})
 
 
 async def find_here(_host: str, _port: int) -> list[str]:
