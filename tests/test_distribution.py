@@ -395,7 +395,7 @@ def test_a_pelican_site_is_taken_over(installed: Installation, tmp_path: Path) -
     [
         (["mysite"], "mysite already has pelicanconf.py, .env; choose another folder"),
         (["file"], "file cannot be used: "),
-        (["new", "--from", "nowhere"], "nowhere is no journal that can be read: it should be"),
+        (["new", "--from", "nowhere"], "there is no nowhere; check the path"),
         (["new", "--from", "empty"], "empty is no journal that can be read: it should be"),
         (["site/content/new", "--from-pelican", "site"], "is within site, which stays as it is"),
         (["site", "--from-pelican", "site"], "site is within site, which stays as it is"),

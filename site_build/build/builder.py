@@ -76,7 +76,7 @@ from site_build.related import Related, relating
 from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
-_FEW = 100  # files that one process makes
+_FEW = 100  # files that one process writes sooner than others are started
 
 
 def free_memory() -> None:
@@ -344,7 +344,6 @@ class SiteBuild:
     def _run(self, targets: Sequence[Target]) -> None:
         groups = group_targets(targets)
         self.request.observer.begin("writing", len(groups))
-        # The few texts of an edit are written sooner than processes are started.
         are_few = len(targets) < _FEW and not any(isinstance(each, ImageTarget) for each in targets)
         jobs = 1 if are_few else self.request.jobs
         for _, results in map_unordered(self._run_group, groups, jobs):
