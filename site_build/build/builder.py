@@ -95,7 +95,7 @@ class KnownContent:
     check: Callable[[], tuple[Diagnostic, ...]] = tuple
     """Finds what is wrong in the content; a preview does that apart."""
     manifest: Manifest = EMPTY
-    """What the build before wrote."""
+    """Manifest of the build before."""
     is_output_checked: bool = False
     """Whether its files are known to be as that says."""
 
@@ -105,7 +105,7 @@ class SiteBuild:
 
     report: Report
     manifest: Manifest
-    """What the build came to, and what it wrote; both are there once it is finished."""
+    """Result and files of the build; both are there once it is finished."""
     edge_templates: EdgeTemplates
     """What the edge renders with."""
 

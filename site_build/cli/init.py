@@ -23,7 +23,7 @@ _CONTENT = {
     "content/pages/contact.md": "contact.md",
     "content/posts/the-first-post.md": "post.md",
 }
-"""What a journal of one's own begins with, and of which files of `starter/`."""
+"""The first files of a new journal, each with its file in `starter/`."""
 
 IMPORT: Final = (
     Option(

@@ -51,7 +51,7 @@ _PIECES = {
     "string": r"\{\s*(?P<mark>[\"'`])(?P<string>[^\"'`{}\n]*)(?P=mark)\s*\}",
     "braces": rf"(?<!\\){_BRACES}",
 }
-"""What systems write, by name."""
+"""Patterns of the syntax of each system, by name."""
 _CHANGED = {
     "fence": r"\g<opening>\g<content>",
     "kept": r"\g<0>",
@@ -62,14 +62,14 @@ _CHANGED = {
     "filter": r"\g<literal>",
     "string": r"\g<string>",
 } | dict.fromkeys(("box", "comment", "remarked", "aside", "label", "end", "module", "remark"), "")
-"""What becomes of the simple ones; each other has a method."""
+"""Replacements of the simple ones; each other has a method."""
 _USED = {
     "Obsidian": "comment callout label mark wiki loose pair tag",
     "Quartz": "comment callout label mark wiki loose pair tag",
     "Zola": "aside escaped callout wiki section rooted pair tag filter block end template",
     "Eleventy": "aside callout wiki pair tag filter block end template",
 }
-"""What a system writes beside code."""
+"""Names of the patterns of each system."""
 _PICTURE = re.compile(r".+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", re.IGNORECASE)
 _VALUE = re.compile(
     r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']|\w+\s*$))"

@@ -106,8 +106,10 @@ class _Reader:
         ) or _DRAFTS.get("sent" if row["email_only"] else row["status"])
         is_public = row["status"] == "published" and not reason
         is_page = row["type"] == "page" or bool(row["page"])
-        told = row["published_at"] or row["updated_at"]
-        date = datetime.fromisoformat(f"{told[:19]}+00:00").astimezone(self.zone) if told else None
+        stamp = row["published_at"] or row["updated_at"]
+        date = (
+            datetime.fromisoformat(f"{stamp[:19]}+00:00").astimezone(self.zone) if stamp else None
+        )
         tags, authors = ([e for e in linked if e["is_tag"] == is_tag] for is_tag in (True, False))
         values = {
             "slug": row["slug"],

@@ -12,19 +12,39 @@ from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
 
 _DROPPED: Final = (
-    *("head", "script", "style", "template", "noscript", "svg", "button"),
-    *(".linenos", ".gutter", ".footnotes hr", ".wp-block-file__button"),
+    "head",
+    "script",
+    "style",
+    "template",
+    "noscript",
+    "svg",
+    "button",
+    ".linenos",
+    ".gutter",
+    ".footnotes hr",
+    ".wp-block-file__button",
     # Ghost
-    *(".kg-bookmark-description", ".kg-bookmark-metadata", ".kg-bookmark-thumbnail"),
-    *(".kg-video-overlay", ".kg-video-player-container", ".kg-audio-thumbnail"),
-    *(".kg-audio-player", ".kg-signup-card", ".kg-file-card-metadata"),
+    ".kg-bookmark-description",
+    ".kg-bookmark-metadata",
+    ".kg-bookmark-thumbnail",
+    ".kg-video-overlay",
+    ".kg-video-player-container",
+    ".kg-audio-thumbnail",
+    ".kg-audio-player",
+    ".kg-signup-card",
+    ".kg-file-card-metadata",
     # Substack
-    *(".subscription-widget-wrap", ".subscription-widget-wrap-editor", ".subscribe-widget"),
-    *(".image-link-expand", ".hide-text", ".captioned-button-wrap", ".file-embed-button.narrow"),
+    ".subscription-widget-wrap",
+    ".subscription-widget-wrap-editor",
+    ".subscribe-widget",
+    ".image-link-expand",
+    ".hide-text",
+    ".captioned-button-wrap",
+    ".file-embed-button.narrow",
     ".button-wrapper:has(a:is([href*='%%'], [href*='/subscribe?'], [href*='action=share']))",
     ".button-wrapper:has(a[href$='/comments'])",
 )
-"""What has no text of the author: code for browsers, players, and the numbers of lines of code."""
+"""Elements without a text of the author: code for browsers, players, line numbers of code."""
 _ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
 _RENAMED: Final = {
     # Emphasis within emphasis, as a caption is, and boxes around pictures.
@@ -66,22 +86,25 @@ _AROUND: Final = {
     "footnote-mark": ("[^", "]"),
     "footnote-text": ("\n\n[^{number}]: ", "\n\n"),
 }
-"""What stands around the text of an element; names of attributes in braces."""
+"""Markdown before and after the text of an element; names of attributes in braces."""
 _OF_TABLES: Final = frozenset(
     {"colspan", "rowspan", "scope", "href", "src", "alt", "title", "start"}
 )
 _PLAYED: Final = (
-    *("iframe[src]", "video[src]", "audio[src]", "embed[src]"),
+    "iframe[src]",
+    "video[src]",
+    "audio[src]",
+    "embed[src]",
     "source[src]:first-of-type:is(video > *, audio > *)",
 )
-"""What becomes a link to what it plays or shows."""
+"""Elements that become a link to the media in them."""
 _INNER_LINK: Final = re.compile("^#")
 _REFUSED: Final = re.compile(
     r"(?i)<(?=!\[(?!(?:temp|cdata|ignore|include|rcdata|if|else|endif)(?=[\s\[\]>])))"
 )
 """Begins what the parser takes for a broken declaration, and refuses with all of the text."""
 _NEW_LINES: Final = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}
-"""What stands for a line break in the text of an element, where that is not one."""
+"""Placeholder of a line break in the text of an element."""
 _SPECIAL: Final = re.compile(
     # TeX as WordPress.com and MathJax read it; between single signs there are prices more often.
     r"(?:\$latex\s|\\\()(?P<line>.+?)(?:\$|\\\))|(?:\$\$|\\\[)(?P<block>.+?)(?:\$\$|\\\])"
@@ -202,7 +225,7 @@ class _Converter(MarkdownConverter):
     """The rules of markdownify, and where this journal's Markdown says more."""
 
     linked: frozenset[str] = frozenset()
-    """Where links within the text lead."""
+    """Targets of links within the text."""
 
     def escape(self, text: str, _parent_tags: object = None) -> str:
         """Return a text in which no sign means anything in Markdown, but TeX is a formula."""
@@ -257,7 +280,7 @@ class _Converter(MarkdownConverter):
         )
         language = next(filter(None, map(_LANGUAGE.search, said)), None)
         code = text.replace("\xa0", " ").strip("\n").rstrip()
-        fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", code)), 3)
+        fence = "`" * max((len(run) + 1 for run in re.findall("`{3,}", code)), default=3)
         return f"\n\n{fence}{language[1] if language else ''}\n{code}\n{fence}\n\n"
 
     def convert_input(self, el: Tag, _text: str, parent_tags: set[str]) -> str:

@@ -35,8 +35,21 @@ _PAGES = {"", "page", "pages", "about"}
 """Sections whose texts are pages, although they have dates."""
 _NO_TAGS = {"series", "authors", "author"}
 _IMAGES = (
-    *("cover", "image", "images", "featured_image", "featuredimage", "featureimage", "feature"),
-    *("thumbnail", "coverimage", "thumbnailimage", "banner", "hero", "src", "url", "filename"),
+    "cover",
+    "image",
+    "images",
+    "featured_image",
+    "featuredimage",
+    "featureimage",
+    "feature",
+    "thumbnail",
+    "coverimage",
+    "thumbnailimage",
+    "banner",
+    "hero",
+    "src",
+    "url",
+    "filename",
 )
 """Names under which heads have a picture, and tables of a head its address."""
 
@@ -108,7 +121,7 @@ class _Reader:
         self.lists: Counter[tuple[str, str, str]] = Counter()
         """Numbers of texts in lists, by address, and what takes the place of list and feed."""
         self.cascades = {".": as_tables(site.get("cascade"))}
-        """What heads hand down, by folder."""
+        """Values of `cascade`, by folder."""
 
     def read(self) -> Imported:
         """Read texts and files, then what texts show."""

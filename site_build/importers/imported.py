@@ -1,4 +1,4 @@
-"""What an importer reads out of another system's journal, before anything is written.
+"""The journal of another system as an importer reads it, before anything is written.
 
 An importer is a function `read_NAME(root: Path) -> Imported`: it opens files below `root`, runs
 nothing of it, reaches no network and writes nothing. `writer.py` makes the journal of the result.
@@ -25,11 +25,22 @@ from site_build.errors import BuildError
 SOURCE = "source:"
 """Begins a link to a text or a file of the old journal by its path below the root."""
 FAULTS: Final = (
-    *(OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError),
-    *(ArithmeticError, AssertionError, re.error),
-    *(zipfile.BadZipFile, zlib.error, csv.Error, yaml.YAMLError, SyntaxError),
+    OSError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    re.error,
+    zipfile.BadZipFile,
+    zlib.error,
+    csv.Error,
+    yaml.YAMLError,
+    SyntaxError,
 )
-"""What a broken archive, table, text or setting raises; a tree too deep is a RuntimeError."""
+"""Exceptions of a broken archive, table, text or setting; a tree too deep is a RuntimeError."""
 
 
 _REDIRECT = re.compile(

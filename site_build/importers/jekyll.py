@@ -48,7 +48,7 @@ _NO_READERS = re.compile(
 )
 """Files of a theme, a tool or a host."""
 _LIST = re.compile(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b")
-"""What a page of HTML has that is made anew for each post."""
+"""Patterns of a page of HTML that lists posts."""
 _FEW = 25
 """Words that such a page may have around its list, and be no more than that."""
 _LEADS = {
@@ -57,10 +57,22 @@ _LEADS = {
     r"archive|post|blog|news|year": "archive:",
     r"": "home:",
 }
-"""Where a page without words of its own leads, by a word of its path or layout."""
+"""Targets of pages without words of their own, by a word of their path or layout."""
 _PICTURES = (
-    *("image", "header", "cover", "cover-img", "thumbnail", "thumbnail-img", "img", "banner"),
-    *("feature-img", "featured_image", "featured-image", "background", "index_img", "teaser"),
+    "image",
+    "header",
+    "cover",
+    "cover-img",
+    "thumbnail",
+    "thumbnail-img",
+    "img",
+    "banner",
+    "feature-img",
+    "featured_image",
+    "featured-image",
+    "background",
+    "index_img",
+    "teaser",
 )
 _PARTS = ("path", "teaser", "feature", "image", "og_image", "overlay_image", "url")
 """Keys of a post's picture in heads of many themes, and those within one."""
@@ -352,9 +364,7 @@ def _mapping(value: object) -> dict[str, Any]:
 
 def _name(values: dict[str, Any], *keys: str) -> str:
     """Return the first text that one of the keys has, in a list or as a name in a mapping, too."""
-    value = next((values[key] for key in keys if values.get(key)), "")
-    first = value[0] if isinstance(value, list) else value
-    return str((first.get("name") if isinstance(first, dict) else first) or "")
+    return heads.pick(next((values[key] for key in keys if values.get(key)), ""), ("name",))
 
 
 def _slug(words: str) -> str:

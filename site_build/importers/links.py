@@ -19,7 +19,7 @@ _PLACES: Final = re.compile(
     r"|(?<=\s)(?:href|src|poster)\s*=\s*(?:\"(?P<double>[^\"<>]*)\"|'(?P<single>[^'<>]*)')",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-"""Where links stand, in groups with names; what has no such group is left alone."""
+"""Places of links, in named groups; a match without such a group is left alone."""
 
 
 def name_address(path: str) -> str:
@@ -52,7 +52,7 @@ def rewrite_links(text: str, resolve: Callable[[str, int], str]) -> str:
 
 
 class Links(NamedTuple):
-    """What links of the old journal lead to: a path in the content folder, or `/` and an address.
+    """Targets of links of the old journal: a path in the content folder, or `/` and an address.
 
     Both tables have names that `name_address` gives.
     """

@@ -31,7 +31,7 @@ _VALUE = re.compile(
     r"""(?P<filters>(?:\s*\|\s*(?:relative_url|absolute_url|escape|xml_escape|strip|uri_escape"""
     r"""|url_encode|strip_html|smartify|prepend:\s*site\.(?:baseurl|url)))*)"""
 )
-"""What is written out, with filters that matter little or make an address."""
+"""Outputs of Liquid, with filters that matter little or make an address."""
 _RAW = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}")
 _QUOTED = r"""=\s*["']?"""
 _PICTURE = r"""(?P<src>[^"'\s]+\.(?:png|jpe?g|gif|webp|avif|svg))"""
@@ -115,7 +115,7 @@ _KRAMDOWN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<=[^\s$])(?P<gap>[ ]?)\$\$[ ]*(?P<tex>[^$\n]+?)[ ]*\$\$", r"\g<gap>$\g<tex>$"),
     (r"\$\$[ ]*(?P<tex>[^$\n]+?)[ ]*\$\$(?=[ ]*[^\s$])", r"$\g<tex>$"),
 )
-"""What kramdown has and GitHub has not, and what comes in its place."""
+"""Syntax of kramdown that GitHub lacks, with its replacements."""
 
 
 def convert_liquid(

@@ -73,7 +73,7 @@ _HELD_BACK = re.compile(r"(?:^|/)_?(?:drafts?|private)/", re.IGNORECASE)
 _PERMALINK = re.compile(
     r"permalink\b(?:[\"']?\s*:\s*false\b|.*?[\"'`]([^\"'`]*/[^\"'`]*))", re.DOTALL
 )
-"""What a file of Eleventy's says of the texts beside it: their address, or that they have none."""
+"""The address of the texts beside a data file of Eleventy's, or that they have none."""
 _KEYS = {
     "date": "date pubdate pubdatetime publishdate publisheddate publishedat published_at "
     "date_published created created_at createdat date_created published",
@@ -99,7 +99,7 @@ _SETTINGS = {
     "timezone": r"time_?zone=([A-Za-z_]+/[\w/+-]+)[\"'`]",
     "origin": r"(?:site|website|site_?url|base_?url|url)=(https?://[^/\"'`]+)",
 }
-"""What a journal says of itself in its settings."""
+"""The name and address of a journal in its settings."""
 _SETTING_FILES = re.compile(
     r"(?:eleventy\.config|(?:astro|next|gatsby|docusaurus|quartz)[.-]config|zola|config"
     r"|vercel|netlify|(?:src/)?_data/\w+|src/(?:config|consts|site\.config)|data/siteMetadata"

@@ -60,7 +60,7 @@ _SYNTAX = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-"""What stock Markdown does not know, and code, in which it means nothing."""
+"""Syntax that stock Markdown does not know, and code, in which it means nothing."""
 
 
 def read_pelican(root: Path, *, trust: bool = False) -> Imported:
@@ -109,7 +109,7 @@ class _Site(NamedTuple):
     base: str
     """The path at which the site was, without a slash at its end."""
     posts: list[Any]
-    """What Pelican makes of the public posts that were read."""
+    """Pelican's own lists of the public posts that were read."""
 
     def name(self, path: str) -> str:
         """Return a path of the content as one below the root."""

@@ -58,7 +58,7 @@ _FOLLOWED = re.compile(
     "|LOG_FILTER|(?:ARTICLE|DRAFT|PAGE|TAGS?|CATEGOR(?:Y|IES)|AUTHORS?|.*ARCHIVES?|INDEX|STATIC)"
     "(?:_PAGE|_LANG)*_URL"
 )
-"""What the importer has followed, and what says how Pelican runs."""
+"""Settings that the importer has followed, and those that say how Pelican runs."""
 
 
 def read_settings(

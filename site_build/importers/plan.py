@@ -31,8 +31,7 @@ from site_build.images.responsive import is_picture, measure
 from site_build.importers.imported import SOURCE, Imported, Text
 from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
 from site_build.importers.settings import choose_settings, localize
-from site_build.importers.text_files import clean, write_head
-from site_build.importers.writer import Summary, fill_starter
+from site_build.importers.writer import Summary, clean, fill_starter, write_head
 from site_build.site import Document
 from site_build.text import fold, make_slug, shorten
 
@@ -61,7 +60,7 @@ class Plan:
     files: dict[str, bytes | Path] = field(default_factory=dict)
     """All files of the new journal, by path."""
     known: set[str] = field(default_factory=set)
-    """What answers in the new journal, aliases of texts among it, without a leading slash."""
+    """Addresses of the new journal, aliases of texts among them, without a leading slash."""
     former: dict[str, str] = field(default_factory=dict)
     """Old paths that `redirects.txt` leads on, to present addresses; no leading slash."""
 

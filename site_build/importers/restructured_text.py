@@ -33,7 +33,7 @@ _SETTINGS: dict[str, Any] = {
     "toc_backlinks": False,
 }
 _UNKNOWN = re.compile(r'(?:Unknown|No) .*?"(.*?)"|[^"]*"([^"]*)" directive|(.+)')
-"""What a message of docutils is about; else its first line."""
+"""Patterns of docutils' messages; another is shown by its first line."""
 _ROLE = re.compile(r":([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", re.DOTALL)
 _DIRECTIVE = re.compile(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)")
 _MEDIA = {
@@ -41,7 +41,7 @@ _MEDIA = {
     "vimeo": "https://vimeo.com/{}",
     "gist": "https://gist.github.com/{}",
 }
-"""What plugins show from elsewhere, and where that is."""
+"""Addresses of the media that plugins show from elsewhere."""
 _CODE = type("AnyCode", (CodeBlock,), {"option_spec": defaultdict(lambda: str, {"linenos": str})})
 """A block of code with whatever options highlighters take."""
 
@@ -166,4 +166,4 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
         f'<abbr title="{escape(node.get("explanation", ""))}">{escape(node.astext())}</abbr>'
     ),
 }
-"""What docutils' HTML has not as this journal needs it."""
+"""Replacements in docutils' HTML."""

@@ -69,7 +69,7 @@ FORMS = {
     }.items()
     for name in names.split()
 }
-"""What shortcodes become, by name."""
+"""Markdown of shortcodes, by name."""
 CODE = {"highlight", "code", "mermaid"}
 _BY_TYPE = {"alert", "aside", "notice", "admonition", "callout", "adm", "notification", "box"}
 """Shortcodes that say in a parameter which kind of alert they are."""

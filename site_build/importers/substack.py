@@ -26,7 +26,7 @@ _EMBEDDED: Final = re.compile(
     r'<div[^>]* class="(?:tweet|twitter|instagram|embedded-|digest-post|spotify|soundcloud|latex'
     r'|image-gallery)[^>]*? data-attrs="([^"]*)"[^>]*>'
 )
-"""What the export has only the data of: posts of other sites, formulas and galleries."""
+"""Elements that the export has as data alone: posts of other sites, formulas and galleries."""
 
 
 def read_substack(root: Path) -> Imported:

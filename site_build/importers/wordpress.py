@@ -14,10 +14,10 @@ from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 from site_build.importers.html_to_markdown import convert, show_plain
 from site_build.importers.imported import Imported, Text, UnreadableJournal, walk
 
-_UNSORTED: Final = {
-    *("uncategorized", "uncategorised", "allgemein", "non-classe", "sin-categoria"),
-    *("senza-categoria", "sem-categoria", "geen-categorie", "okategoriserade", "bez-kategorii"),
-}
+_UNSORTED: Final = re.compile(
+    "uncategori[sz]ed|allgemein|non-classe|sin-categoria|senza-categoria|sem-categoria"
+    "|geen-categorie|okategoriserade|bez-kategorii"
+)
 """Slugs of the category of texts that have none."""
 _STATES: Final = {
     "publish": "",
@@ -56,7 +56,7 @@ _SHORTCODES: Final = {
     r"\.(?:jpe?g|png|gif|webp))[\"']": r'<p><img src="\1"></p>\g<0>',
     r"\[latex[^\]]{0,999}\](.+?)\[/latex\]": r"\\(\1\\)",
 }
-"""What stands for shortcodes, and for an address that has a line to itself.
+"""Replacements of shortcodes, and of an address that has a line to itself.
 
 Their lengths are bounded, so that one without its end takes no time.
 """
@@ -82,7 +82,7 @@ _GATED: Final = re.compile(
     r"|\[(?:membership|members_only|restrict|private|s2If|um_loggedin)[\s\]]",
     re.IGNORECASE,
 )
-"""What plugins write around words that are for members alone."""
+"""Marks that plugins write around words for members alone."""
 _UNSHARED: Final = re.compile(
     r"(?:.*/)?(?:woocommerce_uploads|edd|wc-logs|download-manager-files|[^/]*backups?)/.*"
     r"|.*\.(?:php\d?|phtml|phar|sql|log|bak|ini)(?:\.\w+)?",
@@ -283,7 +283,7 @@ class _Reader:
             (kind, each.get("nicename", ""), each.text or "")
             for kind, domains in (("tag", ("post_tag", "tag")), ("category", ("category",)))
             for each in item.iter("category")
-            if each.get("domain") in domains and each.get("nicename") not in _UNSORTED
+            if each.get("domain") in domains and not _UNSORTED.fullmatch(each.get("nicename", ""))
         ]
         is_open = noted["_jetpack_newsletter_access"] in {"", "everybody"}
         is_gated = not is_open or bool(_GATED.search(row["encoded"]))

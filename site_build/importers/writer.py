@@ -11,10 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import yaml
+
+from site_build.content.document import LARGEST_FILE
 from site_build.errors import BuildError
 from site_build.importers.imported import Imported
+from site_build.text import strip_control_characters
 
 REPORT: Final = "import-report.json"
 """Says, among others, which bytes an import wrote: it is how the next one knows its own files."""
@@ -26,7 +30,7 @@ _PRIVATE: Final = {".env", "members.csv", "comments.json"}
 
 
 class Summary(NamedTuple):
-    """What came over, of how much."""
+    """Counts of an import: found, brought over, left out."""
 
     posts: int
     found: int
@@ -52,6 +56,27 @@ def fill_starter(name: str, **values: str) -> bytes:
     """Return a file of `starter/` with its values filled in."""
     file = Path(__file__).resolve().parents[1] / "starter" / name
     return Template(file.read_text(encoding="utf-8")).substitute(values).encode()
+
+
+def clean(text: str) -> str:
+    """Return a text without what no file of a journal may hold: controls, halves of characters."""
+    return strip_control_characters(text.encode(errors="replace").decode())
+
+
+def write_head(head: dict[str, Any]) -> bytes:
+    """Return the head of a file: each list on one line, a day without its midnight."""
+    lines = (
+        yaml.dump(
+            {name: value.date() if str(value).endswith(" 00:00:00") else value},
+            Dumper=yaml.CSafeDumper,
+            allow_unicode=True,
+            width=LARGEST_FILE,
+            default_flow_style=None if isinstance(value, list) else False,
+        )
+        for name, value in head.items()
+        if value
+    )
+    return f"---\n{''.join(lines)}---\n".encode(errors="replace")
 
 
 def write_journal(

@@ -76,7 +76,7 @@ WORDS = (
     sentence("Warning"),
     sentence("Caution"),
 )
-"""What is said in texts beyond what their authors wrote."""
+"""Words that the build adds to texts."""
 _WORD = re.compile(
     r"""(<[^<>]*\saria-label="|<a class="heading-anchor"[^<>]*\stitle="|"""
     r"""<p class="admonition-title">)"""

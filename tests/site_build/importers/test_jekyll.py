@@ -172,7 +172,10 @@ def test_lists(read: Read) -> None:
     assert found.redirects["/all-tags/"] == "tags:"
     assert "/" not in found.redirects
     assert {each.source for each in found.findings} == {
-        *("index.html", "blog/archive.html", "tags.md", "404.md")
+        "index.html",
+        "blog/archive.html",
+        "tags.md",
+        "404.md",
     }
     assert list(found.files) == ["demo/index.html"]
 

@@ -428,8 +428,14 @@ def test_what_was_for_members_is_a_draft(export: Export, content: str, extra: st
 def test_uploads_that_were_not_for_readers(export: Export, tmp_path: Path) -> None:
     """Files that are sold, programs, copies of the site, and what a link leads to stay out."""
     names = {
-        *("2020/01/a.pdf", "tool/b.pdf", "woocommerce_uploads/c.pdf", "tool/d.pdf"),
-        *("wc-logs/fatal.log", "backup.sql", "site.zip", "x.php"),
+        "2020/01/a.pdf",
+        "tool/b.pdf",
+        "woocommerce_uploads/c.pdf",
+        "tool/d.pdf",
+        "wc-logs/fatal.log",
+        "backup.sql",
+        "site.zip",
+        "x.php",
     }
     for name in names:
         path = tmp_path / "uploads" / name

@@ -404,8 +404,13 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     (tmp_path / "new" / "notes.txt").write_text("own")
     bring(tmp_path / "new", make_post("oak"))
     assert {each.name for each in (tmp_path / "new").iterdir()} == {
-        *(".env", ".gitignore", "content", "import-report.json", "import-report.md"),
-        *("notes.txt", "pelicanconf.py"),
+        ".env",
+        ".gitignore",
+        "content",
+        "import-report.json",
+        "import-report.md",
+        "notes.txt",
+        "pelicanconf.py",
     }
 
 
