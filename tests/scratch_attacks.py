@@ -120,11 +120,15 @@ def lay_programs(deploy: str, folder: Path) -> None:
     commands = ("check", "build", "keys list", "backup", "settings", "doctor || true")
     run_block(here + "\n".join(f"{program}/bin/fore-edge {each}" for each in commands), folder)
     site = Path("/srv/site")
-    site.mkdir()
-    (site / "pelicanconf.py").write_text(TRAP, "utf-8")
+    (site / "content").mkdir(parents=True)
+    (site / "pelicanconf.py").write_text(f"{TRAP}SITENAME = 'Site'\n", "utf-8")
+    (site / "content/a.md").write_text("Title: A\nDate: 2026-01-02\n\nA text.\n", "utf-8")
     os.chown(site / "pelicanconf.py", 65534, 65534)
-    take_over = f"{program}/bin/fore-edge init /srv/new --from-pelican {site}"
-    run_block(take_over, folder, refused="is a program of another user: run this as that user")
+    take_over = f"{program}/bin/fore-edge init /srv/new --from {site}"
+    trusted = f"{take_over} --trust"
+    run_block(trusted, folder, refused="is a program of another user: run this as that user")
+    # Without --trust the settings are read and not run.
+    run_block(take_over, folder)
     at_terminal = "python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))'"
     run_block(f"{here}{at_terminal} {program}/bin/fore-edge check", folder)
     foreign = Path("/srv/foreign")
