@@ -66,6 +66,9 @@ class LeadRow(SentLead, KeyedRow):
     other_part: Uuid | None = Field(
         default=None, description="The lead that has the other part of a long message."
     )
+    remind_at: Timestamp | None = Field(
+        default=None, description="When the owner wants to see it again, as if it were new."
+    )
 
 
 class EmailSendLogRow(RowModel):
@@ -176,8 +179,9 @@ LEADS = Table(
         Index("leads_status", ("status", "-created_at", "-id")),
         Index("leads_budget_tier", ("budget_tier", "-created_at", "-id")),
         Index("leads_dedupe", ("dedupe_hash", "created_at")),
+        Index("leads_remind", ("remind_at",)),
     ),
-    hidden=frozenset({"dedupe_hash", "other_part"}),
+    hidden=frozenset({"dedupe_hash", "other_part", "remind_at"}),
     searched=("name", "email", "message"),
     administrative=True,
     personal=PersonalData(("email",), mailed_column="email"),

@@ -56,6 +56,7 @@ from edge_api.schema.paths import DESK
 
 SIGN_IN: Final = "/desk/sign-in/"
 SHEET: Final = "/desk/desk.css"
+SCRIPT: Final = "/desk/desk.js"
 Values = Mapping[str, Any]
 Request = OperationRequest[Any, Any]
 
@@ -347,7 +348,7 @@ async def render(
         frame = _read_frame(site.folder / TEMPLATES_FOLDER / BASE_TEMPLATE)
     head, _, rest = frame.replace(SHELL_TITLE, escape(title)).partition("</head>")
     before, _, after = rest.partition(SHELL_CONTENT)
-    link = f'<link rel="stylesheet" href="{SHEET}">'
+    link = f'<link rel="stylesheet" href="{SHEET}"><script src="{SCRIPT}" type="module"></script>'
     body = f"{head}{link}</head>{before}{content}{after}".encode()
     return HtmlResult(body, status, is_private=True)
 

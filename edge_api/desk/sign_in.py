@@ -11,6 +11,7 @@ from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.problems import Problem
 from edge_api.desk.screens import (
+    SCRIPT,
     SHEET,
     SIGN_IN,
     Request,
@@ -123,8 +124,14 @@ async def sign_out(service: Service, request: Request) -> OperationResult:
     )
 
 
+_PARTS: Final = ("desk", "inbox", "message", "settings")
+"""The style sheets that are sent as one: of the frame, and of the screens."""
 _SHEET: Final = Document(
-    files(__package__).joinpath("templates/desk.css").read_bytes(), "text/css; charset=utf-8"
+    b"".join(files(__package__).joinpath(f"templates/{each}.css").read_bytes() for each in _PARTS),
+    "text/css; charset=utf-8",
+)
+_SCRIPT: Final = Document(
+    files(__package__).joinpath("templates/desk.js").read_bytes(), "text/javascript; charset=utf-8"
 )
 
 
@@ -133,8 +140,14 @@ async def show_sheet(_service: Service, _request: Request) -> OperationResult:
     return OperationResult(_SHEET)
 
 
+async def show_script(_service: Service, _request: Request) -> OperationResult:
+    """Return the script of the desk, without which everything works."""
+    return OperationResult(_SCRIPT)
+
+
 OPERATIONS: tuple[AnyOperation, ...] = (
     declare(SHEET, "GET", show_sheet),
+    declare(SCRIPT, "GET", show_script),
     declare(SIGN_IN, "GET", show_sign_in),
     declare(SIGN_IN, "POST", sign_in),
     declare("/desk/mail-link/", "POST", mail_link),

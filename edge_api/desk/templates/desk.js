@@ -1,0 +1,1 @@
+// Comfort at the desk: everything works without it.
