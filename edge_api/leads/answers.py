@@ -87,6 +87,7 @@ class Answers:
             await self.store.run(Procedure(partial(_send, message, lead, ids, actor)))
         except Problem as problem:
             if twin := await self.find(problem.details or ""):
+                await self.save_draft(lead, "", "")  # the same text, typed once more
                 return twin
             raise
         return message

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.db.internal_tables import EMAIL_OUTBOX, LEAD_MESSAGES
+from edge_api.db.query import Update, where_id
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.desk.replies import MAX_REPLIES, MAX_TEXT, PATH, list_replies
-from tests.edge.conftest import RunningEdge
+from edge_api.desk.sessions import OWNER
+from edge_api.leads.answers import Answers
+from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser, Response
 
 pytestmark = pytest.mark.one_engine
@@ -219,3 +223,28 @@ async def test_a_key_that_only_reads_changes_nothing(edge: RunningEdge, kept: Ke
     other = await Browser(edge).sign_in(await edge.key(tables=("email_send_log",)))
     assert (await other.get(PATH)).status == 403
     assert kept() == {"Thanks": "<b>One</b>"}
+
+
+async def test_an_answer_is_taken_back_at_the_desk(make_edge: EdgeMaker) -> None:
+    """One press leads to its draft; once it is on its way the same press says so."""
+    async with make_edge(
+        SMTP_URL="smtp://127.0.0.1:9", OWNER_EMAIL="g@journal-keepers.net"
+    ) as edge:
+        owner = await Browser(edge).sign_in(await edge.key())
+        lead = await owner.lead(email="ann@readers-club.net")
+        answers = edge.service[Answers]
+        sent = await answers.send(lead, "Yes", "", OWNER)
+        other = await Browser(edge).sign_in(await edge.key("admin:read"))
+        path = f"/desk/leads/answers/{sent['id']}/undo/"
+        assert (await other.post(path)).status == 403
+
+        done = await owner.post(path)
+        assert (done.status, done.to.partition("?")[0]) == (303, f"/desk/leads/{lead['id']}/")
+        assert [row["kind"] for row in await owner.rows(LEAD_MESSAGES)] == ["draft"]
+        assert (await owner.post(path)).status == 404
+
+        sent = await answers.send(lead, "Yes", "", OWNER)
+        claimed = Update(EMAIL_OUTBOX, {"lease": "other"}, where_id(sent["id"]))
+        await edge.service.store.run(claimed)
+        late = await owner.post(f"/desk/leads/answers/{sent['id']}/undo/")
+        assert (late.status, "It is sent already" in late.said) == (409, True)
