@@ -1,0 +1,120 @@
+"""Saved replies, kept as Markdown files beside the store, and an answer that is taken back.
+
+A file is written beside its place and renamed, so that a full disk leaves the former text. Links
+are not followed, neither to read nor to write.
+"""
+
+import os
+import re
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+from edge_api.auth.actor import audit_entry
+from edge_api.backup.files import write_private
+from edge_api.db.internal_tables import LEAD_MESSAGES
+from edge_api.db.tables import LEADS
+from edge_api.desk.leads import INBOX, INBOX_PATH
+from edge_api.desk.screens import Action, Screen, Values, Visit
+from edge_api.leads.answers import Answers
+from edge_api.operation.input import FormErrors, TextRule
+from edge_api.settings import Settings
+
+MAX_REPLIES: Final = 100
+MAX_TEXT: Final = 20_000  # characters of one
+_NAME: Final = re.compile(r"\w[\w '\u2019,!?()&+-]{0,59}")
+"""Letters, digits and some signs: no dot, and nothing that a path has a meaning for."""
+_RULE: Final = TextRule(MAX_TEXT, "lines")
+PATH: Final = "/desk/replies/"
+
+
+def list_replies(settings: Settings) -> dict[str, str]:
+    """Return the text of each saved reply by its name; a file that cannot be one is left out."""
+    found: dict[str, str] = {}
+    with suppress(OSError):  # no folder yet, or not ours
+        for file in sorted(_folder(settings).glob("*.md")):
+            if _NAME.fullmatch(file.stem) and file.is_file() and not file.is_symlink():
+                with suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as stream:
+                    text = stream.read(MAX_TEXT + 1)
+                    found |= {file.stem: text} if len(text) <= MAX_TEXT else {}
+    return found
+
+
+def _folder(settings: Settings) -> Path:
+    """Return the folder beside the store; with PostgreSQL, in `var` beside the builds."""
+    store = settings.database_path
+    return (store.parent if store else settings.build_dir.parent / "var") / "replies"
+
+
+def digest(text: str) -> str:
+    """Return what a form remembers of the text that it was made from; nothing of no text."""
+    return sha256(text.encode()).hexdigest() if text else ""
+
+
+async def show_replies(visit: Visit) -> Values:
+    """Return all replies."""
+    return {"replies": list_replies(visit.service.settings), "most": MAX_TEXT, "digest": digest}
+
+
+async def save(visit: Visit) -> str:
+    """Store a reply, or delete it, unless it is another by now than the form was made from."""
+    name, text = " ".join(visit.typed.get("name", "").split()), ""
+    if not _NAME.fullmatch(name):
+        raise FormErrors({"name": "Use 1 to 60 letters, digits, spaces and , ! ? ( ) & + -"})
+    if "delete" not in visit.typed:
+        try:
+            text = _RULE.clean(visit.typed.get("text", ""))
+        except ValueError as error:
+            raise FormErrors({"text": f"The text {error}."}) from None
+    service, was = visit.service, visit.typed.get("was", "")
+    # Nothing is awaited from here on, so that no other request comes in between.
+    replies, folder = list_replies(service.settings), _folder(service.settings)
+    file, current = folder / f"{name}.md", replies.get(name, "")
+    if current == text:  # a second press
+        return PATH
+    if digest(current) != was:
+        said = f"changed to: {current}" if current else "deleted."
+        kept = "What you typed is kept here; save again to replace it."
+        raise FormErrors({"text": f"Meanwhile {name} was {said}\n{kept}"})
+    if not current and len(replies) >= MAX_REPLIES:
+        raise FormErrors({"name": f"{MAX_REPLIES} replies are the most: delete one first."})
+    _write(file, text, is_new=not current)
+    verb = "save reply" if text else "delete reply"
+    await service.store.run(audit_entry(visit.actor, verb, LEAD_MESSAGES, 1, service.clock()))
+    return PATH
+
+
+def _write(file: Path, text: str, *, is_new: bool) -> None:
+    """Replace a file, or delete it if there is no text. Raises FormErrors.
+
+    A new one replaces nothing, neither a link nor a file that is no reply.
+    """
+    draft = file.with_name(f".{token_hex(8)}")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not text:
+            file.unlink(missing_ok=True)
+        else:
+            write_private(draft, text.encode())
+            (os.link if is_new else os.replace)(draft, file)
+    except OSError as error:
+        raise FormErrors({"form": f"Nothing was changed: {file}: {error.strerror}."}) from None
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+async def take_back(visit: Visit) -> str:
+    """Take back an answer that waits; its text is in the box of its lead again."""
+    draft = await visit.service[Answers].take_back(visit.path["key"], visit.actor)
+    return f"{INBOX_PATH}{draft['lead_id']}/"
+
+
+REPLIES: Final = Screen(PATH, "Saved replies", "replies", show_replies, LEADS.name)
+SCREENS: Final = (REPLIES,)
+ACTIONS: Final = (
+    Action(PATH, REPLIES, save),
+    Action(f"{INBOX_PATH}answers/{{key}}/undo/", INBOX, take_back),
+)
