@@ -268,4 +268,4 @@ async def suppress_by_hand(
         raise Problem("invalid", "email: is not an e-mail address") from None
     change = audited(actor, "insert", insert, now)
     if await is_suppressed(store, address) or not await run_unless_conflict(store, *change):
-        raise Problem("conflict", f"email: {address} gets no mail already")
+        raise Problem("conflict", "email: gets no mail already")
