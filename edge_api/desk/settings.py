@@ -51,9 +51,12 @@ async def show_suppressed(visit: Visit) -> Values:
 
 async def suppress(visit: Visit) -> str:
     """Suppress the address that was typed."""
-    email, service = visit.typed.get("email", "").strip(), visit.service
     await suppress_by_hand(
-        service.store, email, visit.typed.get("reason", ""), visit.actor, service.clock()
+        visit.service.store,
+        visit.typed.get("email", "").strip(),
+        visit.typed.get("reason", ""),
+        visit.actor,
+        visit.service.clock(),
     )
     return SUPPRESSED.path
 
