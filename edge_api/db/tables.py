@@ -16,6 +16,7 @@ from edge_api.db.internal_tables import (
     OAUTH_TABLES,
     OUTBOX_TABLES,
 )
+from edge_api.db.message_tables import MESSAGE_TABLES
 from edge_api.db.sent import KeyedRow, SentLead
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
@@ -300,6 +301,7 @@ TABLES: Final = by_name(
     LEADS,
     EMAIL_SEND_LOG,
     ACCESS_REQUESTS,
+    *MESSAGE_TABLES,
     *OUTBOX_TABLES,
     EMAIL_SEND_STATE,
     EMAIL_UNSUBSCRIBE_TOKENS,

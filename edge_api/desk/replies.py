@@ -14,7 +14,7 @@ from typing import Final
 
 from edge_api.auth.actor import audit_entry
 from edge_api.backup.files import write_private
-from edge_api.db.internal_tables import LEAD_MESSAGES
+from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.tables import LEADS
 from edge_api.desk.leads import INBOX, INBOX_PATH
 from edge_api.desk.screens import Action, Screen, Values, Visit

@@ -13,7 +13,8 @@ from typing import Final
 
 from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
 from edge_api.auth.undo import audited
-from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS, LEAD_MESSAGES
+from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS
+from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,

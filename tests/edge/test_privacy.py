@@ -29,10 +29,10 @@ from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
     EMAIL_OUTBOX,
     FORMER_ROWS,
-    LEAD_MESSAGES,
     WEBHOOK_DELIVERIES,
     WEBHOOK_ENDPOINTS,
 )
+from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Filter, Insert, Read, Update
 from edge_api.db.sqlite.engine import open_store
 from edge_api.db.table import Row, Table

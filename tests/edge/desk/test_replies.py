@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.db.internal_tables import EMAIL_OUTBOX, LEAD_MESSAGES
+from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Update, where_id
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.desk.replies import MAX_REPLIES, MAX_TEXT, PATH, list_replies

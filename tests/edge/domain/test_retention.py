@@ -8,12 +8,8 @@ import pytest
 from edge_api.admin import privacy
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import OPERATOR
-from edge_api.db.internal_tables import (
-    EMAIL_OUTBOX,
-    LEAD_MESSAGES,
-    WEBHOOK_DELIVERIES,
-    WEBHOOK_ENDPOINTS,
-)
+from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Insert, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS

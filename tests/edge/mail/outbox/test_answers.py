@@ -11,7 +11,8 @@ from edge_api.auth.actor import Actor, new_id
 from edge_api.auth.erasure import Privacy
 from edge_api.auth.undo import undo
 from edge_api.backup.restoration import carry_over
-from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS, LEAD_MESSAGES
+from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS
+from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Update, where_id
 from edge_api.db.table import Row
