@@ -7,11 +7,7 @@ from edge_api import utility
 from edge_api.access import operations as access_requests
 from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
-<<<<<<< HEAD
-from edge_api.desk import access, replies, sign_in, tables
-=======
-from edge_api.desk import access, sign_in, tables, webhooks
->>>>>>> w-settings
+from edge_api.desk import access, replies, sign_in, tables, webhooks
 from edge_api.desk import leads as desk_leads
 from edge_api.desk import settings as desk_settings
 from edge_api.desk.screens import operations
@@ -77,11 +73,7 @@ ROUTED: tuple[AnyOperation, ...] = (
 """The operations with routes: all, the contact page's forms, and refusals of other tables."""
 
 
-<<<<<<< HEAD
-_DESK: Final = (desk_leads, tables, access, replies)
-=======
-_DESK: Final = (desk_leads, desk_settings, tables, webhooks, access)
->>>>>>> w-settings
+_DESK: Final = (desk_leads, desk_settings, tables, webhooks, access, replies)
 DESK: tuple[AnyOperation, ...] = (
     *sign_in.OPERATIONS,
     *operations(
