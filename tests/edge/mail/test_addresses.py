@@ -5,7 +5,7 @@ import pytest
 from edge_api.db.email_address import (
     Mailbox,
     MailFolder,
-    SmtpRelay,
+    MailServer,
     check_mailbox,
     check_relay,
     parse_mailbox,
@@ -14,14 +14,14 @@ from edge_api.db.email_address import (
 from edge_api.mail.transports import open_transport
 
 RELAYS = [
-    ("smtp://relay.example", SmtpRelay("offered", "relay.example", 25)),
-    ("smtp://localhost:2525", SmtpRelay("offered", "localhost", 2525)),
-    ("smtp+starttls://relay.example", SmtpRelay("starttls", "relay.example", 587)),
-    ("smtps://relay.example", SmtpRelay("tls", "relay.example", 465)),
-    ("smtps://[::1]:2465", SmtpRelay("tls", "::1", 2465)),
+    ("smtp://relay.example", MailServer("offered", "relay.example", 25)),
+    ("smtp://localhost:2525", MailServer("offered", "localhost", 2525)),
+    ("smtp+starttls://relay.example", MailServer("starttls", "relay.example", 587)),
+    ("smtps://relay.example", MailServer("tls", "relay.example", 465)),
+    ("smtps://[::1]:2465", MailServer("tls", "::1", 2465)),
     (
         "smtp+starttls://us%40er.example:p%3A%2F%25%C3%A9+@relay.example:25",
-        SmtpRelay("starttls", "relay.example", 25, "us@er.example", "p:/%\u00e9+"),
+        MailServer("starttls", "relay.example", 25, "us@er.example", "p:/%\u00e9+"),
     ),
     ("maildir:var/mail", MailFolder(Path("var/mail"))),
     ("maildir:/var/spool/journal mail", MailFolder(Path("/var/spool/journal mail"))),
@@ -29,7 +29,7 @@ RELAYS = [
 
 
 @pytest.mark.parametrize(("text", "place"), RELAYS)
-def test_an_address_of_a_relay_is_read(text: str, place: SmtpRelay | MailFolder) -> None:
+def test_an_address_of_a_relay_is_read(text: str, place: MailServer | MailFolder) -> None:
     """Each form of SMTP_URL says one place, and a setting keeps its text."""
     assert parse_relay(text) == place
     assert check_relay(text) == text
