@@ -6,7 +6,8 @@ that came since the last one, and no more of a message that does not refer to on
 
 import asyncio
 import re
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from hmac import digest
 from imaplib import IMAP4, IMAP4_SSL
@@ -45,18 +46,32 @@ _FAULTS: Final = {
 
 
 def _connect(server: MailServer) -> IMAP4:
-    """Log in and select the folder, without TLS on this machine alone."""
-    host, port, context = server.host, server.port, create_default_context()
+    host, port, seconds = server.host, server.port, SILENCE_SECONDS
     if server.security == "tls":
-        client: IMAP4 = IMAP4_SSL(host, port, ssl_context=context, timeout=SILENCE_SECONDS)
-    else:
-        client = IMAP4(host, port, SILENCE_SECONDS)
+        return IMAP4_SSL(host, port, ssl_context=create_default_context(), timeout=seconds)
+    return IMAP4(host, port, seconds)
+
+
+def _log_in(client: IMAP4, server: MailServer) -> None:
+    """Log in and select the folder, without TLS on this machine alone."""
     if server.security == "starttls":
-        client.starttls(context)
+        client.starttls(create_default_context())
     client.authenticate("PLAIN", lambda _: f"\0{server.user}\0{server.password}".encode())
     if client.select(f'"{server.folder}"')[0] != "OK":
         raise IMAP4.error("SELECT")
-    return client
+
+
+@asynccontextmanager
+async def _open(server: MailServer) -> AsyncIterator[IMAP4]:
+    client = await asyncio.to_thread(_connect, server)
+    try:
+        await asyncio.to_thread(_log_in, client, server)
+        yield client
+        await asyncio.to_thread(client.logout)
+    finally:
+        with suppress(OSError):  # where it is closed already
+            client.socket().shutdown(SHUT_RDWR)  # a thread that waits for an answer ends now
+            client.shutdown()
 
 
 class Mailbox:
@@ -83,8 +98,8 @@ class Mailbox:
             return
         fault = None
         try:
-            async with asyncio.timeout(TURN.total_seconds()):
-                await self._read_new(await asyncio.to_thread(_connect, self._server), state)
+            async with asyncio.timeout(TURN.total_seconds()), _open(self._server) as client:
+                await self._read_new(client, state)
         except tuple(_FAULTS) as error:
             fault = next(text for kind, text in _FAULTS.items() if isinstance(error, kind))
         finally:
@@ -120,19 +135,14 @@ class Mailbox:
         )
         is_same = (state["mailbox_digest"], state["uid_validity"]) == (self._place, validity)
         last = state["last_uid"] if is_same else 0
-        try:
-            while True:
-                await self._save(mailbox_digest=self._place, uid_validity=validity, last_uid=last)
-                if last + 1 >= following:
-                    await asyncio.to_thread(client.logout)
-                    return
-                first, last = last + 1, min(last + BATCH, following - 1)
-                for uid, header in await _fetch(client, f"{first}:{last}", _HEADERS):
-                    if self._incoming.may_be_ours(header):
-                        await self._read_one(client, uid)
-        finally:
-            with suppress(OSError):  # a thread that waits for an answer ends now
-                client.socket().shutdown(SHUT_RDWR)
+        while True:
+            await self._save(mailbox_digest=self._place, uid_validity=validity, last_uid=last)
+            if last + 1 >= following:
+                return
+            first, last = last + 1, min(last + BATCH, following - 1)
+            for uid, header in await _fetch(client, f"{first}:{last}", _HEADERS):
+                if self._incoming.may_be_ours(header):
+                    await self._read_one(client, uid)
 
     async def _read_one(self, client: IMAP4, uid: str) -> None:
         for _, raw in await _fetch(client, uid, f"(UID BODY.PEEK[]<0.{MAX_OCTETS}>)"):
