@@ -41,7 +41,7 @@ _PLACE: Final = (
 _SMTP: Final = re.compile(rf"(?P<scheme>smtp|smtp\+starttls|smtps)://{_PLACE}")
 _IMAP: Final = re.compile(
     r"(?P<scheme>imap(?=://[^@]*@(?:localhost|127[0-9.]*|\[::1\])(?:[:/]|$))|imap\+starttls|imaps)"
-    rf"://(?=[^@]+@){_PLACE}(?:/(?P<folder>[!#-\[\]-~ ]+))?"
+    rf"://(?=[^@]+@){_PLACE}(?:/(?P<folder>(?:(?!%(?:22|5[Cc]|[89A-Fa-f]))(?:{_PART}|[/ ]))+))?"
 )
 _MAILDIR: Final = re.compile(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)")
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")

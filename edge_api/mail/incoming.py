@@ -49,10 +49,12 @@ MAX_RECEIVED: Final = 20
 """Messages that are stored for one lead in a day: two programs may answer each other for ever."""
 _MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
 _CUT: Final = "\n[cut here: the rest is in the mailbox]"
-_MAX_HEADER: Final = 4000  # characters; the parser may take the square of that
+_MAX_HEAD: Final = 1 << 16  # octets of all headers, and characters of each one that is parsed
+_MAX_HEADER: Final = 2000
+_REFERENCES: Final = re.compile(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)")
 _READ: Final = re.compile(
-    rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,40000}+[^\r\n]*+))"
-    rb"(?:(?:(?!multipart/|message/).)*+(?:multipart/|message/)?+){0,30}+"
+    rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
+    rb"(?:(?:(?!multipart/|message/|content-type).)*+(?:multipart/|message/|content-type)?+){0,40}+"
 )
 """What is parsed: so many lines, each of which is compared with so many containers of parts."""
 _SLOW_CHARSETS: Final = re.compile("(?i)idna|puny|.*escape|undef")
@@ -100,8 +102,8 @@ def _is_verified(message: EmailMessage, sender: str, authority: str | None) -> b
 
 def _read_part(part: Any) -> str:
     """Return the text of a part; empty without one."""
-    octets = part.get_payload(decode=True) if part else b""
-    charset = str(part.get_content_charset("utf-8")) if part else "utf-8"
+    octets = b"" if part is None else part.get_payload(decode=True)
+    charset = "utf-8" if part is None else str(part.get_content_charset("utf-8"))
     try:
         return str(octets.decode("utf-8" if _SLOW_CHARSETS.match(charset) else charset, "replace"))
     except (LookupError, ValueError):
@@ -115,14 +117,17 @@ def _strip_markup(html: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
 
 
-def _read_reply(message: EmailMessage, raw: bytes, authority: str | None) -> Row:
+def _read_reply(raw: bytes, authority: str | None) -> Row:
     """Return what is stored of a reply."""
+    found = _READ.match(raw)
+    kept = min(found[0], found[1], key=len) if found else b""
+    message: Any = message_from_bytes(kept, policy=_BoundedPolicy())
     plain, html = (_read_part(message.get_body((kind,))) for kind in ("plain", "html"))
     text = plain if plain.strip() else _strip_markup(html)
     lines = re.split("\r\n|\r|\n", text[:_MAX_BODY])
     body = "\n".join(one_line(line).rstrip() for line in lines).strip("\n")
-    found = getaddresses(map(str, message.get_all("From", [])))
-    sender = one_line(found[0][1]) if len(found) == 1 else ""
+    senders = getaddresses(map(str, message.get_all("From", [])))
+    sender = one_line(senders[0][1]) if len(senders) == 1 else ""
     names = [name for part in message.walk() if (name := part.get_filename())]
     known_by = str(message.get("Message-ID", "")).strip().encode("utf-8", "replace") or raw
     return {
@@ -140,6 +145,11 @@ def _read_reply(message: EmailMessage, raw: bytes, authority: str | None) -> Row
     }
 
 
+def is_report(raw: bytes) -> bool:
+    """Return whether the headers say that it reports what became of other mail (RFC 3464)."""
+    return b"delivery-status" in re.split(rb"\r?\n\r?\n", raw[:_MAX_HEAD], maxsplit=1)[0].lower()
+
+
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """Stores what answers the mail of one installation."""
@@ -149,33 +159,36 @@ class Incoming:
     clock: Clock
     feedback: Feedback
 
-    def find_ids(self, text: str) -> tuple[str, ...]:
-        """Return the UUIDs of Message-IDs on our host in a text."""
+    def _find_ids(self, text: str) -> tuple[str, ...]:
         host = re.escape(urlsplit(self.settings.site_url).hostname or "localhost")
         found = re.findall(
             rf"(?i)<([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})@{host}>", text
         )
         return tuple(each.lower() for each in found)
 
-    def may_be_ours(self, header: bytes) -> bool:
-        """Return whether a message with these headers may refer to one of ours."""
-        return b"delivery-status" in header.lower() or any(self.find_ids(header.decode("latin-1")))
+    def read_references(self, raw: bytes) -> tuple[str, ...]:
+        """Return the UUIDs of our Message-IDs that the headers of a message refer to."""
+        text = raw[:_MAX_HEAD].decode("latin-1").replace("\r\n", "\n").partition("\n\n")[0]
+        return self._find_ids(" ".join(_REFERENCES.findall(text)))
 
     async def receive(self, raw: bytes) -> bool:
         """Store a reply, or what a report says; return whether it is stored, now or before.
 
         Raises Problem, also where its lead has changed at this moment: then try again.
         """
-        try:
-            reply, named, status = await asyncio.to_thread(self._read, raw)
-        except Exception as error:  # noqa: BLE001  the parser raises many for what is no mail
-            _log.warning("a message cannot be read: %s", type(error).__name__)
+        if is_report(raw):
+            failed = _FAILED.search(raw)
+            ids = self._find_ids("".join(_NAMED.findall(raw.decode("latin-1"))))
+            status = failed[1].decode() if failed else ""
+            is_told = ids and status.startswith("5.")
+            return bool(is_told) and await self.feedback.fail(ids, status, is_gone=status in _GONE)
+        lead = await self._find_lead(self.read_references(raw))
+        if lead is None:
             return False
-        ids = self.find_ids(named)
-        if ids and status:
-            return await self.feedback.fail(ids, status, is_gone=status in _GONE)
-        lead = await self._find_lead(ids) if ids and reply else None
-        if lead is None or reply is None:
+        try:
+            reply = await asyncio.to_thread(_read_reply, raw, self.settings.mail_authserv_id)
+        except Exception as error:  # noqa: BLE001  the parser raises many for what is no mail
+            _log.warning("a reply cannot be read: %s", type(error).__name__)
             return False
         now, same = self.clock(), Filter("message_digest", "eq", reply["message_digest"])
         day_ago = Filter("created_at", "gt", format_instant(now - timedelta(days=1)))
@@ -199,18 +212,6 @@ class Incoming:
         insert = Insert(LEAD_MESSAGES, [row])
         await self.store.run(*audited(SERVICE, "receive", change, now), insert)
         return True
-
-    def _read(self, raw: bytes) -> tuple[Row | None, str, str]:
-        """Return a reply, Message-IDs that it names, and no status; or those of a report."""
-        found = _READ.match(raw)
-        kept = min(found[0], found[1], key=len) if found else b""
-        message: Any = message_from_bytes(kept, policy=_BoundedPolicy())
-        if "delivery-status" in str(message.get_param("report-type")).lower():
-            failed = _FAILED.search(raw)
-            named = "".join(_NAMED.findall(raw.decode("latin-1")))
-            return None, named, failed[1].decode() if failed else ""
-        named = f"{message.get('References', '')} {message.get('In-Reply-To', '')}"
-        return _read_reply(message, raw, self.settings.mail_authserv_id), named, ""
 
     async def _find_lead(self, ids: tuple[str, ...]) -> Row | None:
         """Return the lead that was sent one of these messages: an answer, or an acknowledgement."""

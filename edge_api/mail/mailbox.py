@@ -22,7 +22,7 @@ from edge_api.db.query import Filter, Insert, Read, Update, read_first
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.health import Check
-from edge_api.mail.incoming import MAX_OCTETS, Incoming
+from edge_api.mail.incoming import MAX_OCTETS, Incoming, is_report
 from edge_api.outbox import run_unless_conflict
 
 POLL_SECONDS: Final = 20.0  # how often an edge looks whether it is time to read
@@ -141,7 +141,7 @@ class Mailbox:
                 return
             first, last = last + 1, min(last + BATCH, following - 1)
             for uid, header in await _fetch(client, f"{first}:{last}", _HEADERS):
-                if self._incoming.may_be_ours(header):
+                if is_report(header) or self._incoming.read_references(header):
                     await self._read_one(client, uid)
 
     async def _read_one(self, client: IMAP4, uid: str) -> None:

@@ -1,7 +1,6 @@
 """Replies as strangers write them: each is read without harm, or left alone, within bounds."""
 
 import base64
-import time
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ HTML = (
     '<img src=x onerror="alert(1)"><a href="javascript:alert(1)">link</a></body></html>'
 )
 FILES = "".join(
-    f'--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename="{name}"\r\n\r\nx\r\n'
+    f'--b\r\nContent-Disposition: attachment; filename="{name}"\r\n\r\nx\r\n'
     for name in ("../../etc/passwd", "C:\\\\boot.ini", "a\u202egnp.exe", *map(str, range(30)))
 )
 MIXED = {"Content_Type": "multipart/mixed; boundary=b", "MIME_Version": "1.0"}
@@ -68,7 +67,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "a codec that takes the square": (
         {"text": "a" * 100_000 + "-", "Content_Type": "text/plain; charset=punycode"},
-        {"body": ("a" * 100_000 + "-")[: 100_000 - 39] + "\n[cut here: the rest is in the mailbox]"},
+        {
+            "body": ("a" * 100_000 + "-")[: 100_000 - 39]
+            + "\n[cut here: the rest is in the mailbox]"
+        },
     ),
     "a transfer encoding that does not exist": (
         {"text": "abc", "Content_Transfer_Encoding": "x-none"},
@@ -158,9 +160,7 @@ async def test_each_reply_is_read_within_bounds(reading: Reader, folder: Folder)
             lead, answer = await answer_lead(store, email=f"a{number}@readers-club.net")
             leads[lead["id"]] = name
             folder.put(write(answer, **given))
-        began = time.process_time()
         await until_read(store, len(CASES))
-        print(f"read in {time.process_time() - began:.1f} s of the processor")
         rows = {leads[row["lead_id"]]: row for row in await received(store)}
 
     assert len(folder.flags()) == len(CASES)
@@ -176,7 +176,7 @@ async def test_each_reply_is_read_within_bounds(reading: Reader, folder: Folder)
 VERIFIED = {
     "mx.test; dmarc=pass header.from=readers-club.net": 1,
     "MX.test 1; spf=fail smtp.mailfrom=x.net; dmarc=pass (p=none) header.from=Readers-Club.net": 1,
-    "mx.test; dkim=pass header.d=x.net; dmarc=pass policy.p=none header.from=readers-club.net; x=y": 1,
+    "mx.test; dkim=pass; dmarc=pass policy.p=none header.from=readers-club.net; x=y": 1,
     "mx.test; dmarc=fail header.from=readers-club.net": 0,
     "mx.test; spf=pass smtp.mailfrom=readers-club.net": 0,
     "mx.test; dmarc=pass header.from=evil.net": 0,

@@ -8,7 +8,6 @@ import pytest
 
 from edge_api.db.query import Store
 from tests.edge.edge_process import Installation, free_port
-from tests.edge.engines import Opener
 from tests.edge.mail.incoming.correspondence import answer_lead, received, report, write
 from tests.patience import patience
 
@@ -39,17 +38,13 @@ async def receive(installation: Installation, message: bytes) -> tuple[int, str,
     def run() -> tuple[int, str, str]:
         words = ["mail", "receive"]
         with installation.start(*words, stdin=subprocess.PIPE) as process:
-            said, complained = process.communicate(
-                message.decode("latin-1"), timeout=patience()
-            )
+            said, complained = process.communicate(message.decode("latin-1"), timeout=patience())
         return process.returncode, said, complained
 
     return await asyncio.to_thread(run)
 
 
-async def test_a_reply_is_stored_without_an_edge(
-    store: Store, installation: Installation
-) -> None:
+async def test_a_reply_is_stored_without_an_edge(store: Store, installation: Installation) -> None:
     """With the line that some relays put before it; a second time it is known."""
     _, answer = await answer_lead(store)
     message = b"From ann@readers-club.net Sun Nov 29 10:00:00 2026\r\n" + write(answer, "Nine.")
@@ -92,7 +87,7 @@ async def test_a_report_is_taken_too(store: Store, installation: Installation) -
 
 
 async def test_a_relay_tries_again_where_it_cannot_be_stored(
-    store: Store, installation: Installation, open_another: Opener
+    store: Store, installation: Installation
 ) -> None:
     """A wrong setting, a store that is not there: the message waits at the relay."""
     _, answer = await answer_lead(store)
