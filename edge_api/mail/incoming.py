@@ -51,6 +51,7 @@ _MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
 _CUT: Final = "\n[cut here: the rest is in the mailbox]"
 _MAX_HEAD: Final = 1 << 16  # octets of all headers, and characters of each one that is parsed
 _MAX_HEADER: Final = 2000
+_MAX_REFERENCES: Final = 50
 _REFERENCES: Final = re.compile(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)")
 _READ: Final = re.compile(
     rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
@@ -61,9 +62,8 @@ _SLOW_CHARSETS: Final = re.compile("(?i)idna|puny|.*escape|undef")
 """Codecs of Python that are none of mail, some of which take the square of a text's length."""
 _BREAK: Final = re.compile(r"(?i)<(?=(?:br|div|li|tr|/?(?:p|h[1-6]|table|blockquote|pre))\b)")
 _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|\((?:[^()\\]|\\.)*+\)')
-_FAILED: Final = re.compile(
-    rb"(?ims)message/(?:global-)?delivery-status(?=.*?^Action: *failed\b).*?^Status: *([0-9.]+)"
-)
+_FAILED: Final = re.compile(rb"(?im)^Action: *failed\b")
+_STATUS: Final = re.compile(rb"(?im)^Status: *(5\.\d{1,3}\.\d{1,3})\b")
 _NAMED: Final = re.compile(r"(?im)^Message-ID:\s*(<[^<>\s]{1,998}>)")
 _GONE: Final = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
 """What is wrong with an address itself (RFC 3463, section 3.2); the rest may be our fault."""
@@ -93,11 +93,11 @@ def _is_verified(message: EmailMessage, sender: str, authority: str | None) -> b
     Only its topmost header counts, and one that is understood to the last character.
     """
     said = _COMMENT.sub(" ", str(message.get("Authentication-Results", "")))
-    server, domain = re.escape(authority or "\n"), re.escape(sender.rpartition("@")[2])
+    server, domain = re.escape(authority or ""), re.escape(sender.rpartition("@")[2])
     other = r'\s*+(?!dmarc\b)[^;"()\\]*+'
     passed = rf'\s*+dmarc\s*=\s*pass\s(?:[^;"()\\]*\s)?header\.from\s*=\s*{domain}\s*'
     pattern = rf"(?i)\s*{server}(?:\s+1)?\s*(?:;{other})*;{passed}(?:;{other})*"
-    return re.fullmatch(pattern, said) is not None
+    return bool(authority and domain and re.fullmatch(pattern, said))
 
 
 def _read_part(part: Any) -> str:
@@ -164,7 +164,7 @@ class Incoming:
         found = re.findall(
             rf"(?i)<([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})@{host}>", text
         )
-        return tuple(each.lower() for each in found)
+        return tuple(each.lower() for each in found[-_MAX_REFERENCES:])
 
     def read_references(self, raw: bytes) -> tuple[str, ...]:
         """Return the UUIDs of our Message-IDs that the headers of a message refer to."""
@@ -177,11 +177,12 @@ class Incoming:
         Raises Problem, also where its lead has changed at this moment: then try again.
         """
         if is_report(raw):
-            failed = _FAILED.search(raw)
+            failed, status = _FAILED.search(raw), _STATUS.search(raw)
             ids = self._find_ids("".join(_NAMED.findall(raw.decode("latin-1"))))
-            status = failed[1].decode() if failed else ""
-            is_told = ids and status.startswith("5.")
-            return bool(is_told) and await self.feedback.fail(ids, status, is_gone=status in _GONE)
+            if not (ids and failed and status):
+                return False
+            code = status[1].decode()
+            return await self.feedback.fail(ids, code, is_gone=code in _GONE)
         lead = await self._find_lead(self.read_references(raw))
         if lead is None:
             return False

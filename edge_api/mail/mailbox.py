@@ -63,14 +63,20 @@ def _log_in(client: IMAP4, server: MailServer) -> None:
 
 @asynccontextmanager
 async def _open(server: MailServer) -> AsyncIterator[IMAP4]:
-    client = await asyncio.to_thread(_connect, server)
+    connecting = asyncio.get_running_loop().run_in_executor(None, _connect, server)
+    try:
+        client = await asyncio.shield(connecting)
+    except asyncio.CancelledError:  # the thread goes on, and nobody else closes what it opens
+        connecting.add_done_callback(lambda done: done.exception() or done.result().shutdown())
+        raise
     try:
         await asyncio.to_thread(_log_in, client, server)
         yield client
         await asyncio.to_thread(client.logout)
     finally:
-        with suppress(OSError):  # where it is closed already
+        with suppress(OSError):  # it may be closed already
             client.socket().shutdown(SHUT_RDWR)  # a thread that waits for an answer ends now
+        with suppress(OSError):
             client.shutdown()
 
 
@@ -115,13 +121,12 @@ class Mailbox:
             Filter("turn_until", "lte", format_instant(now)),
             Filter("mailbox_digest", "neq", self._place),
         )
-        first = Insert(MAILBOX_STATE, [MAILBOX_STATE.trusted_row({}, "", str)])
         if await read_first(store, Read(MAILBOX_STATE)) is None:
-            await run_unless_conflict(store, first)
+            first = MAILBOX_STATE.trusted_row({}, "", str)
+            await run_unless_conflict(store, Insert(MAILBOX_STATE, [first]))
         self._turn = format_instant(now + TURN)
-        take = {"turn_until": self._turn}
         where = Filter("id", "eq", 1), Filter("id", "any", is_due)
-        (taken,) = await store.run(Update(MAILBOX_STATE, take, where))
+        (taken,) = await store.run(Update(MAILBOX_STATE, {"turn_until": self._turn}, where))
         return next(iter(taken.rows), None)
 
     async def _save(self, **values: Any) -> None:

@@ -127,7 +127,7 @@ class ImapServer:
         """Add messages to a folder, as a delivery does."""
         with self.opened() as client:
             for message in messages:
-                said, _ = client.append(f'"{folder}"', "", None, message)  # type: ignore[arg-type]
+                said, _ = client.append(f'"{folder}"', "", None, message)
                 assert said == "OK"
 
     def flags(self, folder: str = "INBOX") -> Sequence[str]:
