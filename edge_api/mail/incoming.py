@@ -49,8 +49,7 @@ MAX_RECEIVED: Final = 20
 """Messages that are stored for one lead in a day: two programs may answer each other for ever."""
 _MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
 _CUT: Final = "\n[cut here: the rest is in the mailbox]"
-_MAX_HEAD: Final = 1 << 16  # octets of all headers, and characters of each one that is parsed
-_MAX_HEADER: Final = 2000
+_MAX_HEADER: Final = 2000  # characters; the parser may take the square of that
 _MAX_REFERENCES: Final = 50
 _REFERENCES: Final = re.compile(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)")
 _READ: Final = re.compile(
@@ -147,7 +146,7 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
 
 def is_report(raw: bytes) -> bool:
     """Return whether the headers say that it reports what became of other mail (RFC 3464)."""
-    return b"delivery-status" in re.split(rb"\r?\n\r?\n", raw[:_MAX_HEAD], maxsplit=1)[0].lower()
+    return b"delivery-status" in re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0].lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ class Incoming:
 
     def read_references(self, raw: bytes) -> tuple[str, ...]:
         """Return the UUIDs of our Message-IDs that the headers of a message refer to."""
-        text = raw[:_MAX_HEAD].decode("latin-1").replace("\r\n", "\n").partition("\n\n")[0]
+        text = raw.decode("latin-1").replace("\r\n", "\n").partition("\n\n")[0]
         return self._find_ids(" ".join(_REFERENCES.findall(text)))
 
     async def receive(self, raw: bytes) -> bool:
