@@ -59,7 +59,7 @@ ACTIONS: Actions = {
         "--all",
         (_UNDELIVERABLE, Option(["--all"], is_flag=True, help=_ALL)),
     ),
-    "receive": ("store a message from standard input, if it answers one of ours", "<message", ()),
+    "receive": ("store a message from standard input, if it answers one of ours", "", ()),
     "preview": (
         "print a message with sample values",
         "lead_notification --html",
