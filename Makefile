@@ -43,6 +43,7 @@ quick: setup ## the tests that need no browser, no PostgreSQL and nothing from n
 test: check ## check, then everything that shows that the product works
 	@tools/provide chromium >/dev/null
 	@tools/provide curl >/dev/null
+	@tools/provide dovecot >/dev/null
 	@$(PYTHON_IN_VENV) -m tools.judges
 	@tools/prove --size=test
 

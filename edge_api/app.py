@@ -52,6 +52,8 @@ from edge_api.journal.search_index_files import SearchOpener
 from edge_api.leads.answers import Answers
 from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
+from edge_api.mail.incoming import Incoming
+from edge_api.mail.mailbox import POLL_SECONDS, Mailbox
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import Identity, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler
@@ -120,12 +122,16 @@ async def assemble(
         box = SecretBox(secret, KEY_PURPOSE)
         webhooks = Dispatcher(store, clock, box, make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
+        feedback = Feedback(store, clock, secret)
+        server = settings.mailbox_url
+        mailbox = server and Mailbox(server, Incoming(settings, store, clock, feedback), secret)
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
         is_file = exclusive and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.check,
+            **({"mailbox": mailbox.check} if mailbox else {}),
             "webhooks": partial(check_webhooks, store),
             "content": publishing.content,
             "watcher": publishing.watcher,
@@ -142,7 +148,7 @@ async def assemble(
             AccessRequests(store, clock, limiter, secret, mailing.outbox),
             Rows(store, clock),
             Sessions(store, clock),
-            Feedback(store, clock, secret),
+            feedback,
             Answers(settings, store, clock),
             Endpoints(store, clock, box, partial(make_sender, settings)),
         )
@@ -202,6 +208,8 @@ async def assemble(
             )
         if exclusive and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
+        if exclusive and mailbox:
+            loops.append(partial(every, POLL_SECONDS, "reading the mailbox", mailbox.read))
         await stack.enter_async_context(background_jobs(service, loops, freeze))
         app = App(
             service,

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 
-from edge_api.db.email_address import check_mailbox, check_relay
+from edge_api.db.email_address import MailServer, check_mailbox, check_relay, parse_imap
 from edge_api.schema.environment import (
     BUILD,
     LITESTREAM_PREFIXES,
@@ -261,6 +261,12 @@ class Settings:
     )
     mail_dispatcher: str = _setting(
         _choice("on", "off"), "on", "whether serve sends mail; off: python -m edge_api mail does"
+    )
+    mailbox_url: MailServer | None = _setting(
+        parse_imap, None, "the mailbox that is read each minute for replies to leads", secret=True
+    )
+    mail_authserv_id: str | None = _setting(
+        str.strip, None, "the mail server whose Authentication-Results say who wrote a reply"
     )
     log_format: str = _setting(_choice("text", "json"), "text", "how log lines look")
     access_log: str = _setting(

@@ -192,7 +192,7 @@ NOBODY = 65534
 COMPLETED = {
     "fore-edge che": {"check"},
     "fore-edge leads list --status c": {"contacted"},
-    "fore-edge mail r": {"retry", "run"},
+    "fore-edge mail r": {"receive", "retry", "run"},
     "fore-edge check --s": {"--settings", "--strict"},
     "fore-edge restore --fr": {"--from-replica"},
 }

@@ -50,7 +50,7 @@ def execute(command: ModuleType, arguments: Arguments) -> int:
     if hasattr(command, "print_report"):  # it is what `doctor` is asked for
         return int(command.print_report(errors, as_json=arguments.json))
     sys.stderr.writelines(f"{message}\n" for message in errors)
-    return code
+    return int(getattr(command, "FAILURES", {}).get(arguments.action, code))
 
 
 def print_list(

@@ -1,9 +1,10 @@
 """`mail`: send queued mail in a process of its own; list, retry, discard and preview it."""
 
 import asyncio
+import os
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from click import Argument, Choice, Option
 
@@ -12,9 +13,11 @@ from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, minute_column, print_list
 from edge_api.db.table import Row
 from edge_api.mail.dispatcher import make_mailing
+from edge_api.mail.incoming import MAX_OCTETS, Incoming
 from edge_api.mail.messages import MESSAGE_TYPES
 from edge_api.mail.preparation import open_templates, sample_message, site_title
 from edge_api.mail.queue import NO_RELAY, OutboxAdmin
+from edge_api.mail.suppressions import Feedback
 from edge_api.open_store import command_store
 from edge_api.schema.commands import JSON, Actions, Arguments, require_one
 from edge_api.settings import Settings
@@ -56,6 +59,7 @@ ACTIONS: Actions = {
         "--all",
         (_UNDELIVERABLE, Option(["--all"], is_flag=True, help=_ALL)),
     ),
+    "receive": ("store a message from standard input, if it answers one of ours", "", ()),
     "preview": (
         "print a message with sample values",
         "lead_notification --html",
@@ -74,10 +78,16 @@ ACTIONS: Actions = {
 }
 
 
+FAILURES: Final = {"receive": os.EX_TEMPFAIL}
+"""The status of an action that failed: the relay keeps the message, and tries again."""
+
+
 async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0, or 2 if there is no relay."""
     if arguments.action == "run":
         return await _run(settings)
+    if arguments.action == "receive":
+        return await _receive(settings)
     if arguments.action == "preview":
         return _preview(arguments, settings)
     if arguments.action != "list":
@@ -117,6 +127,18 @@ async def _run(settings: Settings) -> int:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
+    return 0
+
+
+async def _receive(settings: Settings) -> int:
+    """Store a message that a relay pipes; one that is none of ours is no failure."""
+    raw = sys.stdin.buffer.read(MAX_OCTETS)
+    while sys.stdin.buffer.read(MAX_OCTETS):  # a relay takes a closed pipe for a failure
+        pass
+    async with command_store(settings) as store:
+        feedback = Feedback(store, system_clock, secret_key(settings))
+        is_ours = await Incoming(settings, store, system_clock, feedback).receive(raw)
+    print("stored" if is_ours else "left alone: it answers no message of this journal")
     return 0
 
 

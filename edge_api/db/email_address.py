@@ -1,7 +1,7 @@
 """Mailbox and mail relay addresses; what two readers could take for two addresses is refused."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -20,31 +20,43 @@ Security = Literal["offered", "starttls", "tls"]
 """TLS where the relay offers it; by STARTTLS or not at all; from the first octet on."""
 
 _SCHEMES: Final = MappingProxyType[str, tuple[Security, int]](
-    {"smtp": ("offered", 25), "smtp+starttls": ("starttls", 587), "smtps": ("tls", 465)}
+    {
+        "smtp": ("offered", 25),
+        "smtp+starttls": ("starttls", 587),
+        "smtps": ("tls", 465),
+        "imap": ("offered", 143),
+        "imap+starttls": ("starttls", 143),
+        "imaps": ("tls", 993),
+    }
 )
-"""The security and the default port of each scheme (RFC 5321, 6409, 8314)."""
+"""The security and the default port of each scheme (RFC 5321, 6409, 8314, 9051)."""
 _LABEL: Final = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _PART: Final = "(?:[!$&'()*+,;=A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})"
 """A character of a user or password (RFC 3986, section 3.2.1)."""
-_SMTP: Final = re.compile(
-    rf"(?P<scheme>smtp|smtp\+starttls|smtps)://"
+_PLACE: Final = (
     rf"(?:(?P<user>{_PART}+):(?P<password>{_PART}+)@)?"
     rf"(?:(?P<host>{_LABEL}(?:\.{_LABEL})*)|\[(?P<six>[0-9A-Fa-f:.]+)\])"
     r"(?::(?P<port>[0-9]{1,5}))?"
+)
+_SMTP: Final = re.compile(rf"(?P<scheme>smtp|smtp\+starttls|smtps)://{_PLACE}")
+_IMAP: Final = re.compile(
+    r"(?P<scheme>imap(?=://[^@]*@(?:localhost|127[0-9.]*|\[::1\])(?:[:/]|$))|imap\+starttls|imaps)"
+    rf"://(?=[^@]+@){_PLACE}(?:/(?P<folder>(?:(?!%(?:22|5[Cc]|[89A-Fa-f]))(?:{_PART}|[/ ]))+))?"
 )
 _MAILDIR: Final = re.compile(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)")
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class SmtpRelay:
-    """A relay that speaks SMTP."""
+class MailServer:
+    """A relay that speaks SMTP, or the server of a mailbox that speaks IMAP."""
 
     security: Security
     host: str
     port: int
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    folder: str = ""  # of a mailbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +66,7 @@ class MailFolder:
     path: Path
 
 
-def parse_relay(text: str) -> SmtpRelay | MailFolder:
+def parse_relay(text: str) -> MailServer | MailFolder:
     """Return the relay or folder that mail is sent to. Raises ValueError with what to fix."""
     folder = _MAILDIR.fullmatch(text)
     if folder:
@@ -66,12 +78,28 @@ def parse_relay(text: str) -> SmtpRelay | MailFolder:
             "maildir: and a folder; in user and password write what is no letter or digit as %40 "
             "for @ and so on"
         )
+    return _read_server(found)
+
+
+def parse_imap(text: str) -> MailServer:
+    """Return the mailbox that is read. Raises ValueError with what to fix."""
+    found = _IMAP.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            "must be imaps:// or imap+starttls:// with user:password@host:port/folder, where port "
+            "and folder may be left out; in user and password write what is no letter or digit as "
+            "%40 for @ and so on. imap:// is for this machine alone"
+        )
+    return replace(_read_server(found), folder=_decode(found["folder"]) or "INBOX")
+
+
+def _read_server(found: re.Match[str]) -> MailServer:
     security, usual_port = _SCHEMES[found["scheme"]]
     port = int(found["port"] or usual_port)
     if not 1 <= port <= MAX_PORT:
         raise ValueError(f"must have a port from 1 to {MAX_PORT}")
     host = found["host"] or _read_ipv6(found["six"])
-    return SmtpRelay(security, host, port, _decode(found["user"]), _decode(found["password"]))
+    return MailServer(security, host, port, _decode(found["user"]), _decode(found["password"]))
 
 
 def check_relay(text: str) -> str:

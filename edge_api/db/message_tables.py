@@ -43,7 +43,9 @@ class MailboxStateRow(RowModel):
     """How far the mailbox of `MAILBOX_URL` has been read: one row."""
 
     id: Annotated[Integer, Field(ge=1, le=1)] = 1
-    mailbox_digest: Text = Field(default="", description="Of the address without its password.")
+    mailbox_digest: Text = Field(
+        default="", description="Keyed, of the address: another one is read anew."
+    )
     uid_validity: Integer = Field(default=0, description="As the server says (RFC 9051, 2.3.1.1).")
     last_uid: Integer = 0
     turn_until: Timestamp | None = Field(

@@ -217,6 +217,24 @@ class Feedback:
         answer, replayed = await self._idempotency.once(claim, record)
         return answer.encode(), replayed
 
+    async def fail(self, message_ids: tuple[str, ...], code: str, *, is_gone: bool) -> bool:
+        """Record that one of these messages came back; return whether we sent one of them.
+
+        Its address is the one in our log, and is suppressed where it `is_gone`. Raises Problem.
+        """
+        where = Filter("message_id", "in", message_ids), Filter("status", "eq", "sent")
+        sent = await read_first(self._store, Read(EMAIL_SEND_LOG, where=where))
+        if sent is None:
+            return False
+        data = EmailEventData.model_construct(
+            email=sent["recipient_email"],
+            message_id=sent["message_id"],
+            bounce_type="permanent" if is_gone else "transient",
+        )
+        event = EmailEvent.model_construct(type="email.bounced", data=data)
+        await self.record(event, f"report-{code}-{sent['message_id']}")
+        return True
+
     async def _record(
         self, event: EmailEvent, delivery_id: str, store_response: StoreResponse
     ) -> str:

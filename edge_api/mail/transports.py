@@ -22,7 +22,7 @@ from typing import Final, Literal, Protocol, Self
 
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
 
-from edge_api.db.email_address import Mailbox, MailFolder, SmtpRelay, parse_mailbox, parse_relay
+from edge_api.db.email_address import Mailbox, MailFolder, MailServer, parse_mailbox, parse_relay
 from edge_api.mail.queue import NO_RELAY
 from edge_api.settings import is_loopback
 
@@ -86,7 +86,7 @@ class SmtpSession:
     """
 
     def __init__(
-        self, relay: SmtpRelay, ssl: SSLContext, timeouts: tuple[float, float] = TIMEOUTS
+        self, relay: MailServer, ssl: SSLContext, timeouts: tuple[float, float] = TIMEOUTS
     ) -> None:
         self._relay = relay
         self._envelope_seconds, self._data_seconds = timeouts

@@ -59,13 +59,18 @@ class Installation:
         return Installation(self.folder, {**self.settings, **settings})
 
     def start(
-        self, *words: str, module: str = "edge_api", stderr: IO[str] | int = subprocess.PIPE
+        self,
+        *words: str,
+        module: str = "edge_api",
+        stderr: IO[str] | int = subprocess.PIPE,
+        stdin: int | None = None,
     ) -> subprocess.Popen[str]:
         """Start a command of the edge; its complaints are kept for whoever reads them."""
         return subprocess.Popen(
             [sys.executable, "-m", module, *words],
             cwd=self.folder,
             env=self.environment,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

@@ -5,23 +5,24 @@ import pytest
 from edge_api.db.email_address import (
     Mailbox,
     MailFolder,
-    SmtpRelay,
+    MailServer,
     check_mailbox,
     check_relay,
+    parse_imap,
     parse_mailbox,
     parse_relay,
 )
 from edge_api.mail.transports import open_transport
 
 RELAYS = [
-    ("smtp://relay.example", SmtpRelay("offered", "relay.example", 25)),
-    ("smtp://localhost:2525", SmtpRelay("offered", "localhost", 2525)),
-    ("smtp+starttls://relay.example", SmtpRelay("starttls", "relay.example", 587)),
-    ("smtps://relay.example", SmtpRelay("tls", "relay.example", 465)),
-    ("smtps://[::1]:2465", SmtpRelay("tls", "::1", 2465)),
+    ("smtp://relay.example", MailServer("offered", "relay.example", 25)),
+    ("smtp://localhost:2525", MailServer("offered", "localhost", 2525)),
+    ("smtp+starttls://relay.example", MailServer("starttls", "relay.example", 587)),
+    ("smtps://relay.example", MailServer("tls", "relay.example", 465)),
+    ("smtps://[::1]:2465", MailServer("tls", "::1", 2465)),
     (
         "smtp+starttls://us%40er.example:p%3A%2F%25%C3%A9+@relay.example:25",
-        SmtpRelay("starttls", "relay.example", 25, "us@er.example", "p:/%\u00e9+"),
+        MailServer("starttls", "relay.example", 25, "us@er.example", "p:/%\u00e9+"),
     ),
     ("maildir:var/mail", MailFolder(Path("var/mail"))),
     ("maildir:/var/spool/journal mail", MailFolder(Path("/var/spool/journal mail"))),
@@ -29,7 +30,7 @@ RELAYS = [
 
 
 @pytest.mark.parametrize(("text", "place"), RELAYS)
-def test_an_address_of_a_relay_is_read(text: str, place: SmtpRelay | MailFolder) -> None:
+def test_an_address_of_a_relay_is_read(text: str, place: MailServer | MailFolder) -> None:
     """Each form of SMTP_URL says one place, and a setting keeps its text."""
     assert parse_relay(text) == place
     assert check_relay(text) == text
@@ -66,6 +67,48 @@ def test_what_is_no_address_of_a_relay(text: str) -> None:
 def test_a_password_is_not_printed() -> None:
     """The value of a relay shows no password."""
     assert "secret" not in repr(parse_relay("smtp://user:secret@relay.example"))
+
+
+READ_MAILBOXES = [
+    (
+        "imaps://ann%40work.net:p%3A%2F%25+@imap.example",
+        MailServer("tls", "imap.example", 993, "ann@work.net", "p:/%+", "INBOX"),
+    ),
+    (
+        "imap+starttls://ann:secret@imap.example:1143/Replies/from%20people",
+        MailServer("starttls", "imap.example", 1143, "ann", "secret", "Replies/from people"),
+    ),
+    ("imap://a:b@localhost", MailServer("offered", "localhost", 143, "a", "b", "INBOX")),
+    ("imap://a:b@127.0.0.1:1/x", MailServer("offered", "127.0.0.1", 1, "a", "b", "x")),
+    ("imap://a:b@[::1]/x", MailServer("offered", "::1", 143, "a", "b", "x")),
+]
+
+
+@pytest.mark.parametrize(("text", "place"), READ_MAILBOXES)
+def test_an_address_of_a_mailbox_is_read(text: str, place: MailServer) -> None:
+    """Each form of MAILBOX_URL says one folder, and shows no password."""
+    assert parse_imap(text) == place
+    assert str(place.password) not in repr(place) or len(str(place.password)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "imap.example", "imaps://imap.example", "imaps://ann@imap.example"),
+        *("imaps://ann:p@ss@imap.example", "imaps://ann:@imap.example", "IMAPS://a:b@imap.example"),
+        *("imap://a:b@imap.example", "imap://a:b@localhost.evil.net", "imap://a:b@127.evil.net"),
+        *("imap://localhost:x@imap.example", "imap://a:b@10.0.0.1", "smtp://a:b@localhost"),
+        *("imaps://a:b@imap.example/", "imaps://a:b@imap.example/a%22b", "imaps://a:b@h.net/a%5Cb"),
+        *("imaps://a:b@h.net/a\r\nb", "imaps://a:b@h.net/a%0d%0ab", "imaps://a:b@h.net/%C3%BC"),
+        *("imaps://a:b@imap.example:0", "imaps://a:b@imap.example:65536", "imaps://a:%00@h.net"),
+    ],
+)
+def test_what_is_no_address_of_a_mailbox(text: str) -> None:
+    """Passwords go without TLS to this machine alone; no folder ends its command."""
+    with pytest.raises(ValueError, match=r"^must ") as caught:
+        parse_imap(text)
+
+    assert "p@ss" not in str(caught.value)
 
 
 MAILBOXES = [

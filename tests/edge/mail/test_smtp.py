@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.email_address import SmtpRelay, parse_relay
+from edge_api.db.email_address import MailServer, parse_relay
 from edge_api.mail.delivery import classify
 from edge_api.mail.transports import (
     MailSession,
@@ -31,7 +31,7 @@ LOGIN = "us%40er:p%3A%2Fss@"
 def transport(url: str, seconds: float = 10, trust: ssl.SSLContext | None = None) -> Transport:
     """Return a transport to a relay of the test's own."""
     relay = parse_relay(url)
-    assert isinstance(relay, SmtpRelay)
+    assert isinstance(relay, MailServer)
     timeouts = (seconds, seconds)
     return partial(SmtpSession, relay, trust or ssl.create_default_context(), timeouts)
 

@@ -7,7 +7,7 @@ from ssl import create_default_context
 from typing import Any
 
 from edge_api.auth.actor import new_id
-from edge_api.db.email_address import SmtpRelay, parse_relay
+from edge_api.db.email_address import MailServer, parse_relay
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
@@ -128,7 +128,7 @@ def open_office(
     settings = read_settings(given, dotenv=None)
     place = parse_relay(settings.smtp_url) if settings.smtp_url else None
     transport = None
-    if relay is not None and isinstance(place, SmtpRelay):
+    if relay is not None and isinstance(place, MailServer):
         timeouts = (relay.patience, relay.patience)
         transport = partial(SmtpSession, place, create_default_context(), timeouts)
     mailing = make_mailing(settings, store, clock, SECRET, transport)

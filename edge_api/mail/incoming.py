@@ -1,0 +1,245 @@
+"""Incoming mail: a reply joins the thread of the lead that we wrote to, a report marks a bounce.
+
+A message is ours if it refers to a Message-ID that we gave: a random UUID, known only to those whom
+that message reached. All of it is written by strangers, and is bounded before it is parsed.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import EmailPolicy
+from email.utils import getaddresses
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from selectolax.lexbor import LexborHTMLParser
+
+from edge_api.auth.actor import SERVICE, Clock, new_id
+from edge_api.auth.undo import audited
+from edge_api.db.message_tables import LEAD_MESSAGES
+from edge_api.db.query import (
+    NEWEST,
+    Filter,
+    Insert,
+    Order,
+    Read,
+    Store,
+    Update,
+    find_row,
+    read_first,
+    where_id,
+)
+from edge_api.db.table import Row
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.types import format_instant
+from edge_api.mail.messages import (
+    ACKNOWLEDGEMENT,
+    MAX_SUBJECT_LENGTH,
+    is_message_id,
+    one_line,
+)
+from edge_api.mail.suppressions import Feedback
+from edge_api.settings import Settings
+
+MAX_OCTETS: Final = 2 << 20
+"""Octets of a message that are read; its text comes before its attachments."""
+MAX_RECEIVED: Final = 20
+"""Messages that are stored for one lead in a day: two programs may answer each other for ever."""
+_MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
+_MAX_ID: Final = LEAD_MESSAGES.columns["message_id"].bounds[1] or 0
+_CUT: Final = "\n[cut here: the rest is in the mailbox]"
+_MAX_HEADER: Final = 2000  # characters; the parser may take the square of that
+_MAX_REFERENCES: Final = 50
+_REFERENCES: Final = re.compile(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)")
+_READ: Final = re.compile(
+    rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
+    rb"(?:(?:(?!multipart/|message/|content-type).)*+(?:multipart/|message/|content-type)?+){0,40}+"
+)
+"""What is parsed: so many lines, each of which is compared with so many containers of parts."""
+_SLOW_CHARSETS: Final = re.compile("(?i)idna|puny|.*escape|undef")
+"""Codecs of Python that are none of mail, some of which take the square of a text's length."""
+_BREAK: Final = re.compile(r"(?i)<(?=(?:br|div|li|tr|/?(?:p|h[1-6]|table|blockquote|pre))\b)")
+_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|\((?:[^()\\]|\\.)*+\)')
+_FAILED: Final = re.compile(rb"(?im)^Action: *failed\b")
+_STATUS: Final = re.compile(rb"(?im)^Status: *(5\.\d{1,3}\.\d{1,3})\b")
+_NAMED: Final = re.compile(r"(?im)^Message-ID:\s*(<[^<>\s]{1,998}>)")
+_GONE: Final = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
+"""What is wrong with an address itself (RFC 3463, section 3.2); the rest may be our fault."""
+_log: Final = logging.getLogger(__name__)
+
+
+class _BoundedPolicy(EmailPolicy):
+    def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
+        """Return name and value of a header, in Unicode, cut after `_MAX_HEADER`."""
+        name, _, value = "".join(sourcelines)[:_MAX_HEADER].partition(":")
+        octets = value.strip().encode("ascii", "surrogateescape")
+        return name, octets.decode("utf-8", "replace")
+
+
+def _is_automatic(message: EmailMessage) -> bool:
+    """Return whether a program wrote a message, or sent it to many (RFC 3834, section 2)."""
+    names = ("Auto-Submitted", "Precedence", "Return-Path")
+    submitted, mass, path = (str(message.get(name, "")).strip().lower() for name in names)
+    is_mass = mass in ("bulk", "junk", "list", "auto_reply") or "List-Id" in message
+    is_marked = "X-Autoreply" in message or "X-Autorespond" in message
+    return is_mass or is_marked or path == "<>" or submitted.partition(";")[0] not in ("", "no")
+
+
+def _is_verified(message: EmailMessage, sender: str, authority: str | None) -> bool:
+    """Return whether our mail server says that DMARC passed for the sender's domain (RFC 8601).
+
+    Only its topmost header counts, and one that is understood to the last character.
+    """
+    said = _COMMENT.sub(" ", str(message.get("Authentication-Results", "")))
+    server, domain = re.escape(authority or ""), re.escape(sender.rpartition("@")[2])
+    other = r'\s*+(?!dmarc\b)[^;"()\\]*+'
+    passed = rf'\s*+dmarc\s*=\s*pass\s(?:[^;"()\\]*\s)?header\.from\s*=\s*{domain}\s*'
+    pattern = rf"(?i)\s*{server}(?:\s+1)?\s*(?:;{other})*;{passed}(?:;{other})*"
+    return bool(authority and domain and re.fullmatch(pattern, said))
+
+
+def _read_part(part: Any) -> str:
+    """Return the text of a part; empty without one."""
+    octets = b"" if part is None else part.get_payload(decode=True)
+    charset = "utf-8" if part is None else str(part.get_content_charset("utf-8"))
+    try:
+        return str(octets.decode("utf-8" if _SLOW_CHARSETS.match(charset) else charset, "replace"))
+    except (LookupError, ValueError):
+        return str(octets.decode("utf-8", "replace"))
+
+
+def _strip_markup(html: str) -> str:
+    tree = LexborHTMLParser(_BREAK.sub("\n<", " ".join(html[: 4 * _MAX_BODY].split())))
+    tree.strip_tags(["head", "script", "style", "template", "title"])
+    lines = (tree.body.text() if tree.body else "").split("\n")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
+
+
+def _read_reply(raw: bytes, authority: str | None) -> Row:
+    """Return what is stored of a reply."""
+    found = _READ.match(raw)
+    kept = min(found[0], found[1], key=len) if found else b""
+    message: Any = message_from_bytes(kept, policy=_BoundedPolicy())
+    plain, html = (_read_part(message.get_body((kind,))) for kind in ("plain", "html"))
+    text = plain if plain.strip() else _strip_markup(html)
+    lines = re.split("\r\n|\r|\n", text[:_MAX_BODY])
+    body = "\n".join(one_line(line).rstrip() for line in lines).strip("\n")
+    senders = getaddresses(map(str, message.get_all("From", [])))
+    sender = one_line(senders[0][1]) if len(senders) == 1 else ""
+    names = [name for part in message.walk() if (name := part.get_filename())]
+    named = str(message.get("Message-ID", "")).strip()
+    known_by = named.encode("utf-8", "replace") or raw
+    return {
+        "kind": "received",
+        "email": sender
+        if re.fullmatch(r"[^\s@]{1,64}@[^\s@]{1,190}", sender)
+        else "unknown@sender.invalid",
+        "subject": " ".join(one_line(str(message.get("Subject", ""))).split())[:MAX_SUBJECT_LENGTH],
+        "body": body[: _MAX_BODY - len(_CUT)] + _CUT if len(text) > _MAX_BODY else body,
+        "message_digest": sha256(known_by).hexdigest(),
+        "message_id": named if len(named) <= _MAX_ID and is_message_id(named) else None,
+        "is_verified": int(_is_verified(message, sender, authority)),
+        "is_automatic": int(_is_automatic(message)),
+        "attachments": [one_line(re.split(r"[/\\]", name)[-1])[:100] for name in names[:20]]
+        or None,
+    }
+
+
+def is_report(raw: bytes) -> bool:
+    """Return whether the headers say that it reports what became of other mail (RFC 3464)."""
+    return b"delivery-status" in re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Stores what answers the mail of one installation."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    feedback: Feedback
+
+    def _find_ids(self, text: str) -> tuple[str, ...]:
+        host = re.escape(urlsplit(self.settings.site_url).hostname or "localhost")
+        found = re.findall(
+            rf"(?i)<([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})@{host}>", text
+        )
+        return tuple(each.lower() for each in found[-_MAX_REFERENCES:])
+
+    def read_references(self, raw: bytes) -> tuple[str, ...]:
+        """Return the UUIDs of our Message-IDs that the headers of a message refer to."""
+        text = raw.decode("latin-1").replace("\r\n", "\n").partition("\n\n")[0]
+        return self._find_ids(" ".join(_REFERENCES.findall(text)))
+
+    async def receive(self, raw: bytes) -> bool:
+        """Store a reply, or what a report says; return whether it is stored, now or before.
+
+        Raises Problem, also where its lead has changed at this moment: then try again.
+        """
+        if is_report(raw):
+            failed, status = _FAILED.search(raw), _STATUS.search(raw)
+            ids = self._find_ids("".join(_NAMED.findall(raw.decode("latin-1"))))
+            if not (ids and failed and status):
+                return False
+            code = status[1].decode()
+            return await self.feedback.fail(ids, code, is_gone=code in _GONE)
+        lead = await self._find_lead(self.read_references(raw))
+        if lead is None:
+            return False
+        try:
+            reply = await asyncio.to_thread(_read_reply, raw, self.settings.mail_authserv_id)
+        except Exception as error:  # noqa: BLE001  the parser raises many for what is no mail
+            _log.warning("a reply cannot be read: %s", type(error).__name__)
+            return False
+        now, same = self.clock(), Filter("message_digest", "eq", reply["message_digest"])
+        day_ago = Filter("created_at", "gt", format_instant(now - timedelta(days=1)))
+        recent = Filter("lead_id", "eq", lead["id"]), Filter("kind", "eq", "received"), day_ago
+        stored, others = await self.store.run(
+            Read(LEAD_MESSAGES, ("id",), (same,)),
+            Read(LEAD_MESSAGES, ("id",), recent, limit=MAX_RECEIVED),
+        )
+        if stored.rows or len(others.rows) == MAX_RECEIVED:
+            return bool(stored.rows)
+        is_quiet = reply["is_automatic"] or lead["status"] == "spam"
+        values = LEADS.new_values({"status": "new"}, format_instant(now)) | {"remind_at": None}
+        where = *where_id(lead["id"]), Filter("status", "eq", lead["status"])
+        # A quiet one changes nothing, and yet needs its lead, which may be erased meanwhile.
+        change = Update(
+            LEADS, {"status": lead["status"]} if is_quiet else values, where, at_least=1
+        )
+        row = LEAD_MESSAGES.new_row(
+            {**reply, "lead_id": lead["id"]}, format_instant(now), partial(new_id, now)
+        )
+        insert = Insert(LEAD_MESSAGES, [row])
+        await self.store.run(*audited(SERVICE, "receive", change, now), insert)
+        return True
+
+    async def _find_lead(self, ids: tuple[str, ...]) -> Row | None:
+        """Return the lead that was sent one of these messages: an answer, or an acknowledgement."""
+        answers = Filter("id", "in", ids), Filter("kind", "eq", "sent")
+        thanks = Filter("template_name", "eq", ACKNOWLEDGEMENT.template)
+        sent, log = await self.store.run(
+            Read(LEAD_MESSAGES, ("lead_id",), answers, NEWEST, 1),
+            # The first row of a message is written with its lead.
+            Read(
+                EMAIL_SEND_LOG,
+                (),
+                (Filter("message_id", "in", ids), thanks),
+                (Order("created_at"),),
+                1,
+            ),
+        )
+        for row in sent.rows:
+            return await find_row(self.store, LEADS, row["lead_id"])
+        for row in log.rows:
+            before = Filter("created_at", "lte", row["created_at"])
+            where = Filter("email", "eq", row["recipient_email"]), before
+            return await read_first(self.store, Read(LEADS, (), where, NEWEST, 1))
+        return None

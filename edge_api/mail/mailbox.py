@@ -1,0 +1,169 @@
+"""The owner's mailbox (IMAP, RFC 9051): what answers us is read, all else is left as it is.
+
+One edge reads it at a time, by a turn in the store. A turn fetches a few headers of the messages
+that came since the last one, and no more of a message that does not refer to one of ours.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from hmac import digest
+from imaplib import IMAP4, IMAP4_SSL
+from socket import SHUT_RDWR
+from ssl import SSLCertVerificationError, create_default_context
+from typing import Any, Final
+
+from edge_api.db.email_address import MailServer
+from edge_api.db.message_tables import MAILBOX_STATE
+from edge_api.db.problems import Problem
+from edge_api.db.query import Filter, Insert, Read, Update, read_first
+from edge_api.db.table import Row
+from edge_api.db.types import format_instant
+from edge_api.health import Check
+from edge_api.mail.incoming import MAX_OCTETS, Incoming, is_report
+from edge_api.outbox import run_unless_conflict
+
+POLL_SECONDS: Final = 20.0  # how often an edge looks whether it is time to read
+PAUSE: Final = timedelta(seconds=50)
+"""The time between two turns, whichever edges take them."""
+PAUSE_AFTER_FAULT: Final = timedelta(minutes=10)
+"""Longer, as servers lock out those who send a wrong password again and again."""
+TURN: Final = timedelta(minutes=5)
+"""The longest turn; if the edge that reads was killed, another one reads after that."""
+SILENCE_SECONDS: Final = 10.0  # how long the server may say nothing
+BATCH: Final = 200
+_HEADERS: Final = "(UID BODY.PEEK[HEADER.FIELDS (REFERENCES IN-REPLY-TO CONTENT-TYPE)]<0.16384>)"
+_FAULTS: Final = {
+    SSLCertVerificationError: "the mailbox's certificate is not to be trusted",
+    IMAP4.abort: "the mailbox closed the connection, or offers no TLS",
+    IMAP4.error: "the mailbox refused user, password or folder: correct MAILBOX_URL",
+    TimeoutError: "the mailbox does not answer in time",
+    OSError: "the mailbox cannot be reached",
+}
+"""What is said of an error, without a name; the first that fits."""
+
+
+def _connect(server: MailServer) -> IMAP4:
+    host, port, seconds = server.host, server.port, SILENCE_SECONDS
+    if server.security == "tls":
+        return IMAP4_SSL(host, port, ssl_context=create_default_context(), timeout=seconds)
+    return IMAP4(host, port, seconds)
+
+
+def _log_in(client: IMAP4, server: MailServer) -> None:
+    """Log in and select the folder, without TLS on this machine alone."""
+    if server.security == "starttls":
+        client.starttls(create_default_context())
+    client.authenticate("PLAIN", lambda _: f"\0{server.user}\0{server.password}".encode())
+    if client.select(f'"{server.folder}"')[0] != "OK":
+        raise IMAP4.error("SELECT")
+
+
+def _close(connected: asyncio.Future[IMAP4]) -> None:
+    if connected.exception() is None:
+        connected.result().shutdown()
+
+
+@asynccontextmanager
+async def _open(server: MailServer) -> AsyncIterator[IMAP4]:
+    connecting = asyncio.get_running_loop().run_in_executor(None, _connect, server)
+    try:
+        client = await asyncio.shield(connecting)
+    except asyncio.CancelledError:  # the thread goes on, and nobody else closes what it opens
+        connecting.add_done_callback(_close)
+        raise
+    try:
+        await asyncio.to_thread(_log_in, client, server)
+        yield client
+        await asyncio.to_thread(client.logout)
+    finally:
+        with suppress(OSError):  # it may be closed already
+            client.socket().shutdown(SHUT_RDWR)  # a thread that waits for an answer ends now
+        with suppress(OSError):
+            client.shutdown()
+
+
+class Mailbox:
+    """Reads the mailbox of one installation, in turn with other edges."""
+
+    def __init__(self, server: MailServer, incoming: Incoming, secret: bytes) -> None:
+        self._server = server
+        self._incoming = incoming
+        # Another password makes it due at once; nobody can guess it from this.
+        self._place = digest(secret, f"{server}{server.password}".encode(), "sha256").hex()
+        self._turn = ""
+
+    async def check(self) -> Check | None:
+        """Return why the mailbox could not be read, for readiness."""
+        with suppress(Problem):  # the check of the store says more
+            row = await read_first(self._incoming.store, Read(MAILBOX_STATE))
+            return Check("warn" if row and row["fault"] else "pass", (row and row["fault"]) or "")
+        return None
+
+    async def read(self) -> None:
+        """Read what is new, unless it is another edge's turn, or too early. Raises Problem."""
+        state = await self._take_turn()
+        if state is None:
+            return
+        fault = None
+        try:
+            async with asyncio.timeout(TURN.total_seconds()), _open(self._server) as client:
+                await self._read_new(client, state)
+        except tuple(_FAULTS) as error:
+            fault = next(text for kind, text in _FAULTS.items() if isinstance(error, kind))
+        finally:
+            now = self._incoming.clock()
+            due = format_instant(now + (PAUSE_AFTER_FAULT if fault else PAUSE))
+            await self._save(turn_until=due, checked_at=format_instant(now), fault=fault)
+
+    async def _take_turn(self) -> Row | None:
+        """Return how far the mailbox was read, if it is time, and nobody else reads it."""
+        now, store = self._incoming.clock(), self._incoming.store
+        is_due = (
+            Filter("turn_until", "is", None),
+            Filter("turn_until", "lte", format_instant(now)),
+            Filter("mailbox_digest", "neq", self._place),
+        )
+        if await read_first(store, Read(MAILBOX_STATE)) is None:
+            first = MAILBOX_STATE.trusted_row({}, "", str)
+            await run_unless_conflict(store, Insert(MAILBOX_STATE, [first]))
+        self._turn = format_instant(now + TURN)
+        where = Filter("id", "eq", 1), Filter("id", "any", is_due)
+        (taken,) = await store.run(Update(MAILBOX_STATE, {"turn_until": self._turn}, where))
+        return next(iter(taken.rows), None)
+
+    async def _save(self, **values: Any) -> None:
+        """Store how far it was read. Raises Problem `conflict` where the turn is over."""
+        where = Filter("id", "eq", 1), Filter("turn_until", "eq", self._turn)
+        await self._incoming.store.run(Update(MAILBOX_STATE, values, where, at_least=1))
+
+    async def _read_new(self, client: IMAP4, state: Row) -> None:
+        validity, following = (
+            int(client.response(name)[1][0] or 0) for name in ("UIDVALIDITY", "UIDNEXT")
+        )
+        is_same = (state["mailbox_digest"], state["uid_validity"]) == (self._place, validity)
+        last = state["last_uid"] if is_same else 0
+        while True:
+            await self._save(mailbox_digest=self._place, uid_validity=validity, last_uid=last)
+            if last + 1 >= following:
+                return
+            first, last = last + 1, min(last + BATCH, following - 1)
+            for uid, header in await _fetch(client, f"{first}:{last}", _HEADERS):
+                if is_report(header) or self._incoming.read_references(header):
+                    await self._read_one(client, uid)
+
+    async def _read_one(self, client: IMAP4, uid: str) -> None:
+        for _, raw in await _fetch(client, uid, f"(UID BODY.PEEK[]<0.{MAX_OCTETS}>)"):
+            if await self._incoming.receive(raw):
+                await asyncio.to_thread(client.uid, "STORE", uid, r"+FLAGS.SILENT (\Seen)")
+
+
+async def _fetch(client: IMAP4, uids: str, items: str) -> list[tuple[str, bytes]]:
+    """Return UID and octets of messages; one that is gone has none."""
+    _, data = await asyncio.to_thread(client.uid, "FETCH", uids, items)
+    # A server may name the UID behind the octets.
+    pairs = zip(data, [*data[1:], b""], strict=True)
+    found = [(f"{each[0]} {rest}", each[1]) for each, rest in pairs if isinstance(each, tuple)]
+    return [(re.findall(r"UID (\d+)", text)[0], octets) for text, octets in found]
