@@ -1,46 +1,63 @@
-"""The desk's first page, its inbox, and the page of one lead."""
+"""The desk's first page, and its inbox: people, with the messages that they sent."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
 from edge_api.access.service import count_pending
 from edge_api.admin.filters import CSV_TYPE, stream_csv
-from edge_api.admin.privacy import export_person
-from edge_api.auth.erasure import Privacy
+from edge_api.auth.erasure import fold_address
 from edge_api.auth.keys import Keys
-from edge_api.backup.copies import list_copies
-from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX, LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
     Filter,
     Read,
+    Store,
     count_of,
     count_rows,
     find_row,
-    fold_accents,
     read_all,
 )
-from edge_api.db.sent import SentLead
-from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.db.types import format_instant
-from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
-from edge_api.desk.tables import fields, read_row, save_row
+from edge_api.db.types import format_instant, parse_timestamp
+from edge_api.desk.frame import local_now
+from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
 from edge_api.health import Health, PublishingMonitor
-from edge_api.leads.service import MIN_INDEXED, LeadQuery, Leads, all_leads, find_leads
-from edge_api.mail.suppressions import normalize_recipient
+from edge_api.leads.service import LeadQuery, Leads, all_leads
+from edge_api.leads.threads import (
+    MOST_COUNTED,
+    MOST_LISTED,
+    count_people,
+    filter_of,
+    first_words,
+    list_threads,
+    name_of,
+    spelled,
+)
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import JSON, OperationResult
+from edge_api.operation.service import OperationResult
 from edge_api.outbox import GIVEN_UP
 
 STATUSES: Final = LEADS.columns["status"].choices
-PAGE_SIZE: Final = 50
-LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
+BOXES: Final = {
+    "new": "New",
+    "waiting": "Waiting",
+    "contacted": "Answered",
+    "all": "All",
+    "spam": "Spam",
+    "qualified": "Qualified",
+    "won": "Won",
+    "lost": "Lost",
+}
+RARE: Final = ("qualified", "won", "lost")
+"""Boxes that are there once one was used."""
+FAILED: Final = ("bounced", "complained", "dlq")
+IS_REPLY: Final = Filter("kind", "eq", "received")
 DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
 
@@ -78,179 +95,126 @@ async def overview(visit: Visit) -> Values:
     return {"waiting": waiting, "warning": warning, "faults": found, "days": days, "top": top}
 
 
-def read_query(visit: Visit, limit: int) -> LeadQuery:
-    """Return the inbox's query of the address. Raises Problem `invalid`."""
-    chosen = tuple(text for name, text in visit.pairs if name == "status")
-    if unknown := [each for each in chosen if each not in STATUSES]:
-        raise Problem("invalid", f"There is no status {unknown[0]}: use {', '.join(STATUSES)}")
-    page, search = visit.query.get("page", "1"), visit.query.get("q", "").strip()
-    number = int(page[:6]) if page.isascii() and page.isdecimal() else 1
-    return LeadQuery(
-        search=search,
-        statuses=chosen or tuple(each for each in STATUSES if each != "spam"),
-        oldest_first=visit.query.get("order") == "oldest",
-        limit=limit,
-        offset=(min(max(1, number), LAST_PAGE[bool(search)]) - 1) * PAGE_SIZE,
-    )
+def read_box(visit: Visit) -> str:
+    """Return the box of the address: New, or with a search All. Raises Problem `invalid`."""
+    box = visit.query.get("status") or ("all" if visit.query.get("q", "").strip() else "new")
+    if box not in BOXES:
+        raise Problem("invalid", f"There is no status {box}: use {', '.join(BOXES)}")
+    return box
+
+
+def read_query(visit: Visit) -> LeadQuery:
+    """Return the search and the order of the address."""
+    search, is_oldest = visit.query.get("q", "").strip(), visit.query.get("order") == "oldest"
+    return LeadQuery(search=search, oldest_first=is_oldest)
 
 
 async def inbox(visit: Visit) -> Values:
-    """Return a page of leads."""
-    query = read_query(visit, PAGE_SIZE)
-    found, has_more = await find_leads(visit.service.store, query)
-    page = query.offset // PAGE_SIZE + 1
-    back = (
-        _spelled("recipient_email", found),
-        Filter("status", "in", ("bounced", "complained", "dlq")),
-    )
-    failed, same = await visit.service.store.run(
-        Read(EMAIL_SEND_LOG, ("id", "recipient_email"), back, limit=1000),
-        Read(LEADS, ("id", "email"), (_spelled("email", found),), limit=1000),
-    )
+    """Return a page of a box: a row for each person."""
+    store, now, box = visit.service.store, visit.service.clock(), read_box(visit)
+    start = await find_row(store, LEADS, visit.query.get("after"))
+    threads, after = await list_threads(store, now, read_query(visit), box, start)
+    counts = dict(zip(BOXES, await count_people(store, now, *BOXES), strict=True))
+    leads = [each.lead for each in threads]
+    back = Filter("status", "in", FAILED)
+    log = Read(EMAIL_SEND_LOG, ("recipient_email",), (spelled("recipient_email", leads), back))
+    failed = await read_all(store, replace(log, limit=MOST_LISTED))
     may_see = visit.may_use(EMAIL_SEND_LOG.name)
     return {
-        "leads": found,
-        "normalize": normalize_recipient,
-        "failed": {normalize_recipient(row["recipient_email"]) for row in failed.rows if may_see},
-        "times": Counter(normalize_recipient(row["email"]) for row in same.rows),
-        "statuses": STATUSES,
-        "chosen": [text for name, text in visit.pairs if name == "status"],
-        "q": query.search,
-        "order": visit.query.get("order", "newest"),
-        "page": page,
-        "before": page - 1 if page > 1 else None,
-        "after": page + 1 if has_more and page < LAST_PAGE[bool(query.search)] else None,
-        "has_more": has_more,
-        "picked": [row["id"] for row in found if "pick" in visit.query] or visit.chosen("id"),
+        "threads": threads,
+        "boxes": [
+            (name, label, count_text(counts[name]))
+            for name, label in BOXES.items()
+            if name not in RARE or counts[name] or name == box
+        ],
+        "box": box,
+        "q": visit.query.get("q", "").strip(),
+        "order": visit.query.get("order", ""),
+        "start": start,
+        "after": after,
+        "failed": {fold_address(row["recipient_email"]) for row in failed if may_see},
+        "fold": fold_address,
+        "name_of": name_of,
+        "first_words": first_words,
+        "seen": format_instant(now),
+        "is_empty": not counts["all"] and not counts["spam"],
+        "answered": 0 if threads else await count_answered(store, local_now(visit.service)),
+        "picking": not {"select", "pick"}.isdisjoint(visit.query) or visit.chosen("id"),
+        "picked": [each["id"] for each in leads if "pick" in visit.query] or visit.chosen("id"),
     }
+
+
+def count_text(number: int) -> str:
+    """Return a number of people as the boxes show it."""
+    return f"{MOST_COUNTED - 1}+" if number >= MOST_COUNTED else str(number)
 
 
 async def export_csv(visit: Visit) -> OperationResult:
     """Return all leads that the inbox's filters find, as CSV."""
     headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
-    leads = all_leads(visit.service.store, read_query(visit, PAGE_SIZE))
+    beyond = filter_of(read_box(visit), visit.service.clock())
+    leads = all_leads(visit.service.store, replace(read_query(visit), beyond=beyond))
     rows = stream_csv(LEADS.readable, leads)
     return OperationResult(rows, headers=headers, media_type=CSV_TYPE)
 
 
 async def mark(visit: Visit) -> str:
-    """Give leads another status: those that are ticked, or the one of the pressed button."""
+    """Give the threads of leads another status: those ticked, or the one of the pressed button."""
     ids, status = visit.chosen("id"), visit.typed.get("status", "")
     if one := visit.typed.get("one"):
         lead_id, _, status = one.partition(" ")
         ids = (lead_id,)
     if not ids:
-        raise FormErrors({"form": "Tick at least one lead, then press the button again."})
+        raise FormErrors({"form": "Tick at least one message, then press the button again."})
     if status not in STATUSES:
-        raise FormErrors({"form": "Choose the status that the leads are to have."})
-    await visit.service[Leads].mark(ids, status, visit.actor)
+        raise FormErrors({"form": "Choose the status that the messages are to have."})
+    await mark_threads(visit, ids, status)
     return safe_target(visit.typed.get("back") or INBOX_PATH)
 
 
-async def show_lead(visit: Visit) -> Values:
-    """Return a lead with the mail to its address and its other leads."""
-    row = await read_row(visit, LEADS, visit.path["key"])
-    same = await _leads_of(visit, row["email"])
-    to = (_spelled("recipient_email", [row, *same]),)
-    store = visit.service.store
-    log = await read_all(store, Read(EMAIL_SEND_LOG, (), to, NEWEST, 20))
-    lines = row["message"][:1500].splitlines()
-    return {
-        "title": row["name"],
-        "lead": row,
-        "next_id": await _find_next(visit, row),
-        "part": await find_row(store, LEADS, row["other_part"]),
-        "mail": log if visit.may_use(EMAIL_SEND_LOG.name) else None,
-        "others": [each for each in same if each["id"] != row["id"]][:20],
-        "statuses": STATUSES,
-        "sent": [*SentLead.model_fields],
-        "fields": {column.name: text for column, text in fields(LEADS, row)},
-        # Quoted as RFC 3676, section 4.5, says.
-        "reply": "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)]),
-        "is_whole": visit.may_use(""),
-    }
+async def mark_threads(
+    visit: Visit, ids: Sequence[str], status: str, remind_at: str | None = None
+) -> None:
+    """Give leads and the others of their people that wait another status, and a reminder or none.
+
+    What came since the page was shown keeps its status. Raises Problem `conflict` where that is all
+    there is.
+    """
+    store, seen = visit.service.store, format_instant(visit.service.clock())
+    with suppress(ValueError):
+        seen = parse_timestamp(visit.typed.get("seen", ""))
+    leads, answered = await store.run(
+        Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
+        Read(LEAD_MESSAGES, ("lead_id",), (IS_REPLY, Filter("created_at", "gt", seen))),
+    )
+    same = await read_all(
+        store, Read(LEADS, (), (spelled("email", leads.rows),), NEWEST, MOST_LISTED)
+    )
+    former = "spam" if status == "new" and not remind_at else "new"
+    unread = {row["lead_id"] for row in answered.rows}
+    settled = RARE if status == "contacted" else ()  # a person who was won is not merely answered
+    wanted = [row["id"] for row in leads.rows if row["status"] not in settled]
+    wanted += [
+        row["id"] for row in same if row["status"] == former and row["created_at"] <= seen
+    ]
+    if wanted and unread.issuperset(wanted):
+        raise Problem("conflict", "The person wrote again meanwhile: read that first")
+    left = tuple({*wanted} - unread)
+    await visit.service[Leads].mark(left, status, visit.actor, remind_at)
 
 
-async def _leads_of(visit: Visit, email: str) -> Sequence[Row]:
-    """Return the newest leads of an address, whatever the case of its letters."""
-    by_index = Filter("id", "search", (fold_accents(email),))
-    same = by_index if len(email) >= MIN_INDEXED else Filter("email", "eq", email)
-    read, address = Read(LEADS, (), (same,), NEWEST, 100), normalize_recipient(email)
-    found = await read_all(visit.service.store, read)
-    return [row for row in found if normalize_recipient(row["email"]) == address]
-
-
-def _spelled(column: str, leads: Iterable[Row]) -> Filter:
-    """Return the filter of a column for the addresses of leads, as typed or normalized."""
-    typed = {row["email"] for row in leads}
-    return Filter(column, "in", (*typed, *map(str.lower, typed), *map(normalize_recipient, typed)))
-
-
-async def _find_next(visit: Visit, row: Row) -> str | None:
-    """Return the key of the lead that comes next in the inbox as the address filters it."""
-    query = read_query(visit, 1)
-    way, at = "gt" if query.oldest_first else "lt", row["created_at"]
-    at_once = (Filter("created_at", "eq", at), Filter("id", way, row["id"]))
-    for beyond in (at_once, (Filter("created_at", way, at),)):
-        query = replace(query, beyond=beyond, offset=0)
-        if found := (await find_leads(visit.service.store, query))[0]:
-            return str(found[0]["id"])
-    return None
-
-
-async def save_lead(visit: Visit) -> str:
-    """Save status and notes; the button of a status saves the typed notes too."""
-    if one := visit.typed.get("one"):
-        visit = replace(visit, form={**visit.form, "status": one})
-    was, status = visit.typed.get("was.status"), visit.typed.get("status", "")
-    row = await read_row(visit, LEADS, visit.path["key"])
-    is_freed = row["status"] == was == "spam" and status in {*STATUSES} - {"spam"}
-    if is_freed:  # the status comes last, so that undoing the last change hides it again
-        visit = replace(visit, form={**visit.form, "status": "spam"})
-    await save_row(visit, LEADS, visit.path["key"])
-    if is_freed:
-        await visit.service[Leads].mark((visit.path["key"],), status, visit.actor)
-    return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{visit.path['key']}/")
-
-
-async def export(visit: Visit) -> OperationResult:
-    """Return all that is kept of the person who sent a lead, as JSON."""
-    row = await read_row(visit, LEADS, visit.path["key"])
-    service = visit.service
-    found = await Privacy(service.store, service.clock).find(row["email"])
-    headers = {"Content-Disposition": 'attachment; filename="person.json"'}
-    body = export_person(row["email"], found, format_instant(service.clock()))
-    return OperationResult(body, headers=headers, media_type=JSON)
-
-
-async def erase(visit: Visit) -> OperationResult:
-    """Erase all that is kept of the person who sent a lead; return what is left elsewhere."""
-    row = await read_row(visit, LEADS, visit.path["key"])
-    if visit.typed.get("sure") != "yes":
-        raise FormErrors({"sure": "Tick this first: erasing cannot be undone."})
-    service = visit.service
-    found = await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
-    await service.store.scrub()
-    copies = await list_copies(service.store, service.settings, service.clock())
-    return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX_PATH)
+async def count_answered(store: Store, now: datetime) -> str:
+    """Return how many people were answered this month, among the newest leads."""
+    start = format_instant(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+    read = Read(LEADS, ("email", "updated_at"), filter_of("answered", now), NEWEST, MOST_COUNTED)
+    rows = await read_all(store, read)
+    return count_text(len({row["email"] for row in rows if row["updated_at"] >= start}))
 
 
 INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
-LEAD: Final = Screen("/desk/leads/{key}/", "A lead", "lead", show_lead, LEADS.name)
 SCREENS: Final = (
     Screen("/desk/", "Desk", "overview", overview, nav="Overview", is_open=True),
     INBOX,
-    LEAD,
     Screen("/desk/leads.csv", "", "", export_csv, LEADS.name),
-    Screen("/desk/leads/{key}/person.json", "", "", export, needs_fresh_sign_in=True),
 )
-ACTIONS: Final = (
-    Action("/desk/leads/mark/", INBOX, mark),
-    Action(LEAD.path, LEAD, save_lead),
-    Action(
-        "/desk/leads/{key}/erase/",
-        replace(LEAD, table=""),  # a person is in many tables: only for who reaches all
-        erase,
-        needs_fresh_sign_in=True,
-    ),
-)
+ACTIONS: Final = (Action("/desk/leads/mark/", INBOX, mark),)

@@ -1,0 +1,275 @@
+"""The page of one message: its thread, the answer, and what is known of the person."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from edge_api.admin.privacy import export_person
+from edge_api.auth.erasure import Privacy, fold_address
+from edge_api.backup.copies import list_copies
+from edge_api.db.query import NEWEST, Read, find_row, read_all, read_first
+from edge_api.db.sent import SentLead
+from edge_api.db.table import Row
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
+from edge_api.db.types import format_instant
+from edge_api.desk.frame import local_now
+from edge_api.desk.leads import (
+    BOXES,
+    FAILED,
+    INBOX_PATH,
+    RARE,
+    STATUSES,
+    count_text,
+    mark_threads,
+    read_box,
+    read_query,
+)
+from edge_api.desk.replies import list_replies
+from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
+from edge_api.desk.tables import fields, read_row, save_row
+from edge_api.leads.answers import Answers
+from edge_api.leads.threads import (
+    count_people,
+    leads_of,
+    list_threads,
+    name_of,
+    spelled,
+    text_key,
+)
+from edge_api.mail.suppressions import lift, read_suppression, suppress_by_hand
+from edge_api.operation.input import FormErrors
+from edge_api.operation.service import JSON, OperationResult
+
+MOST_OPEN: Final = 5  # messages of a thread that are not folded away
+PASSING: Final = ("done", "sent", "pick", "select")
+DONE: Final = ("contacted", "spam", "new")
+"""Statuses that a button gives, before it goes on to the next message."""
+
+
+async def show_message(visit: Visit) -> Values:
+    """Return a message with its thread, its place in the box, and the mail to its address."""
+    row, service = await read_row(visit, LEADS, visit.path["key"]), visit.service
+    store, answers = service.store, service[Answers]
+    leads = await leads_of(store, row["email"])
+    leads += [] if row["id"] in {each["id"] for each in leads} else [row]
+    messages = await answers.of_leads([each["id"] for each in leads])
+    drafts = [each for each in messages if each["kind"] == "draft" and each["lead_id"] == row["id"]]
+    to = (spelled("recipient_email", leads),)
+    log = await read_all(store, Read(EMAIL_SEND_LOG, (), to, NEWEST, 20))
+    may_suppress = visit.may_use(SUPPRESSED_EMAILS.name)
+    found = replace(read_suppression(row["email"]), columns=())
+    lines = row["message"][:1500].splitlines()
+    items = _thread(row, leads, messages)
+    place, former, following = await find_neighbours(visit, row)
+    return {
+        "title": name_of(row),
+        "lead": row,
+        "name": name_of(row),
+        "box": read_box(visit),
+        "query": _query(visit),
+        "place": place,
+        "former": former,
+        "following": following,
+        "folded": items[:-MOST_OPEN],
+        "items": items[-MOST_OPEN:],
+        "first_at": min(each["created_at"] for each in leads),
+        "number": len(items),
+        "failed": {each["message_id"]: each for each in log if each["status"] in FAILED},
+        "mail": log if visit.may_use(EMAIL_SEND_LOG.name) else None,
+        "draft": drafts[-1] if drafts else None,
+        "subject": await answers.default_subject(row),
+        "problem": await answers.problem_of(row["email"]),
+        "replies": list_replies(service.settings),
+        "reminders": {key: label for key, (label, _) in reminders(local_now(service)).items()},
+        "rare": RARE,
+        "sent_columns": [*SentLead.model_fields],
+        "notes": {column.name: text for column, text in fields(LEADS, row)}["notes"],
+        # Quoted as RFC 3676, section 4.5, says.
+        "quote": "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)]),
+        "suppression": await read_first(store, found) if may_suppress else None,
+        "may_suppress": may_suppress,
+        "is_whole": visit.may_use(""),
+        "seen": format_instant(service.clock()),
+    }
+
+
+def _thread(row: Row, leads: Sequence[Row], messages: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the messages of a thread, oldest first; equal texts once, the opened one for all."""
+    first: dict[str, Row] = {}
+    times: dict[str, list[str]] = {}
+    for lead in sorted(leads, key=lambda each: (each["created_at"], each["id"])):
+        times.setdefault(text_key(lead), []).append(lead["created_at"])
+        if text_key(lead) not in first or lead["id"] == row["id"]:
+            first[text_key(lead)] = lead
+    items = [
+        {"at": times[key][0], "lead": lead, "times": times[key], "message": None}
+        for key, lead in first.items()
+    ]
+    items += [
+        {"at": each["created_at"], "lead": None, "times": [], "message": each}
+        for each in messages
+        if each["kind"] != "draft" or each["lead_id"] != row["id"]
+    ]
+    return sorted(items, key=lambda each: str(each["at"]))
+
+
+def _query(visit: Visit) -> str:
+    """Return the box and the search that a message was opened from, as an address has them."""
+    kept = [pair for pair in visit.pairs if pair[0] not in PASSING]
+    return f"?{urlencode(kept)}" if kept else ""
+
+
+async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
+    """Return the place of a message in its box, and the addresses before and behind it.
+
+    Each is empty where there is none. The place is known on the first page alone.
+    """
+    store, now, box = visit.service.store, visit.service.clock(), read_box(visit)
+    query, person = read_query(visit), fold_address(row["email"])
+    start = await find_row(store, LEADS, visit.query.get("after"))
+    threads, after = await list_threads(store, now, query, box, start)
+    links = [f"{INBOX_PATH}{each.lead['id']}/{_query(visit)}" for each in threads]
+    people = [fold_address(each.lead["email"]) for each in threads]
+    at = people.index(person) if person in people else -1
+    if at < 0 or (at + 1 == len(links) and after):
+        start = row if at < 0 else await find_row(store, LEADS, after)
+        threads, _ = await list_threads(store, now, query, box, start)
+        kept = [pair for pair in visit.pairs if pair[0] not in (*PASSING, "after")]
+        further = urlencode([*kept, ("after", start["id"] if start else "")])
+        links += [f"{INBOX_PATH}{each.lead['id']}/?{further}" for each in threads[:1]]
+        at = len(links) - len(threads[:1]) - 1 if at < 0 else at
+        return "", links[at - 1] if person in people and at else "", "".join(links[at + 1 : at + 2])
+    total = "" if query.search else f" of {count_text((await count_people(store, now, box))[0])}"
+    place = "" if "after" in visit.query else f"{at + 1}{total}"
+    return place, links[at - 1] if at else "", "".join(links[at + 1 : at + 2])
+
+
+def reminders(now: datetime) -> Mapping[str, tuple[str, datetime]]:
+    """Return the instants of which the owner chooses one, with their labels; `now` is local."""
+
+    def at(days: int, hour: int) -> datetime:
+        return datetime.combine(now.date() + timedelta(days), time(hour), now.tzinfo)
+
+    evening, friday = at(0, 18), (4 - now.weekday()) % 7 or 7
+    is_past = evening <= now
+    return {
+        "evening": ("Tomorrow, 18:00", at(1, 18)) if is_past else ("This evening, 18:00", evening),
+        "tomorrow": ("Tomorrow, 8:00", at(1, 8)),
+        "friday": (f"Friday, {at(friday, 8):%-d %b}, 8:00", at(friday, 8)),
+        "week": (f"In a week, {at(7, 8):%-d %b}, 8:00", at(7, 8)),
+    }
+
+
+async def act(visit: Visit) -> str:
+    """Store what was typed, then do what the pressed button says, and go on to the next message."""
+    row, answers = await read_row(visit, LEADS, visit.path["key"]), visit.service[Answers]
+    here = safe_target(visit.typed.get("back") or f"{INBOX_PATH}{row['id']}/")
+    button, text = visit.typed.get("do", ""), visit.typed.get("text", "")
+    subject = visit.typed.get("subject", "")
+    if button == "insert":
+        reply = list_replies(visit.service.settings).get(visit.typed.get("reply", ""), "")
+        text = "\n\n".join(filter(None, (text.rstrip(), reply)))
+    notes = {name: visit.typed[name] for name in ("notes", "was.notes") if name in visit.typed}
+    await save_row(replace(visit, form=notes), LEADS, row["id"])
+    await _save_draft(visit, row, text, subject)
+    status = visit.typed.get("status", row["status"])
+    if status != row["status"]:
+        await _set_status(visit, row, status)
+    if button not in (*DONE, "send", "remind"):
+        return here
+    _, _, following = await find_neighbours(visit, row)
+    ahead = following or f"{INBOX_PATH}{_query(visit)}"
+    if button in DONE:
+        await mark_threads(visit, (row["id"],), button)
+    if button == "remind":
+        chosen = reminders(local_now(visit.service)).get(visit.typed.get("remind", ""))
+        if chosen is None:
+            raise FormErrors({"remind": "Choose when this is to come back."})
+        await mark_threads(visit, (row["id"],), "new", format_instant(chosen[1]))
+    if button == "send":
+        others = await find_waiting(visit, (row["id"],))
+        message = await answers.send(row, text, subject, visit.actor, others)
+        return with_parameters(ahead, sent=message["id"])
+    return ahead
+
+
+async def _save_draft(visit: Visit, row: Row, text: str, subject: str) -> None:
+    """Keep the typed answer, so that no press loses it. Raises FormErrors where another changed it.
+
+    An empty text keeps nothing, whatever the subject.
+    """
+    if "text" not in visit.typed:
+        return
+    answers = visit.service[Answers]
+    drafts = [each for each in await answers.of_leads([row["id"]]) if each["kind"] == "draft"]
+    stored, was = drafts[-1]["body"] if drafts else "", visit.typed.get("was.text", "")
+    if stored not in (was, text):
+        raise FormErrors({"text": f"Meanwhile this was changed to: {stored or 'nothing'}. "
+            "What you typed is kept here; save again to replace it."})
+    if text.strip() or drafts:
+        await answers.save_draft(row, text, subject if text.strip() else "")
+
+
+async def _set_status(visit: Visit, row: Row, status: str) -> None:
+    """Give one lead a status that was chosen. Raises FormErrors where it has changed meanwhile."""
+    if row["status"] != visit.typed.get("was.status", row["status"]):
+        raise FormErrors({"status": f"Meanwhile this was changed to: {row['status']}. "
+            "Choose again to replace it."})
+    if status not in STATUSES:
+        raise FormErrors({"status": f"Choose one of {', '.join(STATUSES)}."})
+    await visit.service[Leads].mark((row["id"],), status, visit.actor)
+
+
+async def change_suppression(visit: Visit) -> str:
+    """Mail an address no more, or again."""
+    visit.require_table(SUPPRESSED_EMAILS)
+    row, service = await read_row(visit, LEADS, visit.path["key"]), visit.service
+    if suppressed := visit.typed.get("lift"):
+        await lift(service.store, suppressed, visit.actor, service.clock())
+    else:
+        now, reason = service.clock(), "unsubscribe"
+        await suppress_by_hand(service.store, row["email"], reason, visit.actor, now)
+    return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{row['id']}/")
+
+
+async def export(visit: Visit) -> OperationResult:
+    """Return all that is kept of the person who sent a lead, as JSON."""
+    row = await read_row(visit, LEADS, visit.path["key"])
+    service = visit.service
+    found = await Privacy(service.store, service.clock).find(row["email"])
+    headers = {"Content-Disposition": 'attachment; filename="person.json"'}
+    body = export_person(row["email"], found, format_instant(service.clock()))
+    return OperationResult(body, headers=headers, media_type=JSON)
+
+
+async def erase(visit: Visit) -> OperationResult:
+    """Erase all that is kept of the person who sent a lead; return what is left elsewhere."""
+    row = await read_row(visit, LEADS, visit.path["key"])
+    if visit.typed.get("sure") != "yes":
+        raise FormErrors({"sure": "Tick this first: erasing cannot be undone."})
+    service = visit.service
+    found = await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
+    await service.store.scrub()
+    copies = await list_copies(service.store, service.settings, service.clock())
+    return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX_PATH)
+
+
+LEAD: Final = Screen(
+    "/desk/leads/{key}/", "A message", "lead", show_message, LEADS.name, section="Inbox"
+)
+SCREENS: Final = (
+    LEAD,
+    Screen("/desk/leads/{key}/person.json", "", "", export, needs_fresh_sign_in=True),
+)
+ACTIONS: Final = (
+    Action(LEAD.path, LEAD, act),
+    Action("/desk/leads/{key}/suppression/", LEAD, change_suppression),
+    Action(
+        "/desk/leads/{key}/erase/",
+        replace(LEAD, table=""),  # a person is in many tables: only for who reaches all
+        erase,
+        needs_fresh_sign_in=True,
+    ),
+)
