@@ -49,6 +49,7 @@ from edge_api.http.response import Request
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
+from edge_api.leads.answers import Answers
 from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
@@ -142,6 +143,7 @@ async def assemble(
             Rows(store, clock),
             Sessions(store, clock),
             Feedback(store, clock, secret),
+            Answers(settings, store, clock),
         )
         service = Service(
             settings,

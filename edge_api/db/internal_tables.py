@@ -84,6 +84,9 @@ class LeadMessageRow(RowModel):
     message_digest: Annotated[Text, Field(min_length=64, max_length=64)] | None = Field(
         default=None, description="Of a received one: the digest of its Message-ID."
     )
+    message_id: Annotated[Text, Field(max_length=250)] | None = Field(
+        default=None, description="Of a received one: its Message-ID, which an answer refers to."
+    )
     is_verified: Flag = Field(default=0, description="Whether DMARC passed for a received one.")
     is_automatic: Flag = Field(default=0, description="Whether a program answered (RFC 3834).")
     attachments: Json | None = Field(

@@ -21,7 +21,7 @@ from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.mail.messages import CLOSING, MailSession, Refused, Transport
 from edge_api.mail.preparation import MessageComposer, NotSent
-from edge_api.mail.queue import Claims, log_insert, pause, retry_for, time_to_live
+from edge_api.mail.queue import Claims, log_insert, must_reach_owner, pause, retry_for, time_to_live
 from edge_api.mail.suppressions import is_suppressed, suppression
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
@@ -230,7 +230,7 @@ class Delivery(Claims):
         queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
             queries.append(suppression(address, "bounce", now, {"message_id": entry["id"]}))
-        if retry_for(entry):
+        if must_reach_owner(entry):
             queries.append(log_insert(entry, "dlq", now + _TIME_STEP, f"given up: {reason}"))
             await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)
         else:

@@ -76,7 +76,7 @@ class Dispatcher(outbox.Dispatcher):
 _RETRIED_TYPES = Filter(
     "template_name",
     "in",
-    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.retry_for),
+    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.must_reach_owner),
 )
 """Messages whose failure readiness reports; anybody could cause the failure of others."""
 

@@ -77,11 +77,16 @@ class MessageType:
     """The table of the row that it is about; without that row nothing is sent."""
     retry_for: timedelta | None = None
     """The time that it is tried each hour after the usual attempts."""
-    auto_submitted: Literal["auto-generated", "auto-replied"] = "auto-generated"
-    """RFC 3834, section 5.1."""
+    auto_submitted: Literal["auto-generated", "auto-replied", "no"] = "auto-generated"
+    """RFC 3834, section 5.1; `no`: a person wrote it, and the header is left out."""
     unsubscribable: bool = False  # whether the templates get `unsubscribe_url`
     to_visitor: bool = False
     """Whether it is in the language of the site; to the owner all is in English."""
+
+    @property
+    def must_reach_owner(self) -> bool:
+        """Whether it is given up only by hand, and reported: no stranger named its recipient."""
+        return self.retry_for is not None and not self.to_visitor
 
 
 _SITE: Final = ("site_title", "site_url")
@@ -160,12 +165,32 @@ KEY: Final = MessageType(
     retry_for=timedelta(hours=72),
 )
 """To the owner, of a key that was revoked at the desk, or taken back there."""
+ANSWER: Final = MessageType(
+    "lead_answer",
+    "transactional",
+    "{{ answer.subject }}",
+    ("answer", "quoted", *_SITE),
+    retry_for=timedelta(hours=72),
+    auto_submitted="no",
+    to_visitor=True,
+)
+"""To the sender of a lead, written by the owner at the desk."""
 OWNER_NOTICES: Final = (NOTIFICATION, REQUEST, SUMMARY)
 
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
         each.template: each
-        for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION, REQUEST, SUMMARY, HIDDEN, LINK, KEY)
+        for each in (
+            NOTIFICATION,
+            ACKNOWLEDGEMENT,
+            DECISION,
+            REQUEST,
+            SUMMARY,
+            HIDDEN,
+            LINK,
+            KEY,
+            ANSWER,
+        )
     }
 )
 
@@ -311,6 +336,12 @@ _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}")
 _URL: Final = re.compile(r"https?://[!#-;=?-~]{1,900}")
 """ASCII without what ends a URL in a header, within a line's 998 octets (RFC 5322, 2.1.1)."""
 _ENCODED_WORD: Final = "=?"
+_MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]+@[!-;=?-~]+>")
+
+
+def is_message_id(text: str) -> bool:
+    """Return whether a text can stand in a header as the Message-ID of another message."""
+    return _MESSAGE_ID.fullmatch(text) is not None and _ENCODED_WORD not in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +354,9 @@ class Envelope:
     date: datetime
     host: str  # ours, behind the @ of the Message-ID
     unsubscribe_url: str | None = None  # one POST there unsubscribes (RFC 8058)
+    reply_to: str | None = None  # as `sender`
+    references: tuple[str, ...] = ()
+    """Message-IDs of the thread; the last is of the message that this one answers."""
 
 
 class _UnfoldedHeader(UnstructuredHeader, BaseHeader):
@@ -333,7 +367,8 @@ class _UnfoldedHeader(UnstructuredHeader, BaseHeader):
 
 
 _HEADERS: Final = HeaderRegistry()
-for _name in ("Message-ID", "List-Unsubscribe", "List-Unsubscribe-Post"):
+_IDS: Final = ("Message-ID", "In-Reply-To", "References")
+for _name in (*_IDS, "List-Unsubscribe", "List-Unsubscribe-Post"):
     _HEADERS.map_to_type(_name, _UnfoldedHeader)
 _POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADERS)
 
@@ -355,6 +390,8 @@ def compose(
     message = EmailMessage(policy=_POLICY)
     message["From"] = _address(parse_mailbox(envelope.sender))
     message["To"] = _address(parse_mailbox(envelope.recipient))
+    if envelope.reply_to:
+        message["Reply-To"] = _address(parse_mailbox(envelope.reply_to))
     if template == "lead_notification":
         lead = values["lead"]
         with suppress(ValueError):  # an invalid address is in the text only
@@ -365,7 +402,11 @@ def compose(
         raise ValueError("the host of a Message-ID must be a domain or an address")
     host = f"[{envelope.host}]" if ":" in envelope.host else envelope.host
     message["Message-ID"] = f"<{UUID(envelope.message_id)}@{host}>"
-    message["Auto-Submitted"] = message_type.auto_submitted
+    if envelope.references:
+        message["In-Reply-To"] = envelope.references[-1]
+        message["References"] = " ".join(envelope.references)
+    if message_type.auto_submitted != "no":
+        message["Auto-Submitted"] = message_type.auto_submitted
     if message_type.unsubscribable:  # with one click: by a POST, over https only (RFC 8058)
         url = envelope.unsubscribe_url or ""
         if _URL.fullmatch(url) is None or _ENCODED_WORD in url:

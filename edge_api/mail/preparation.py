@@ -6,7 +6,7 @@ is sent. Samples are for `mail preview`, and to check an operator's templates.
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from hashlib import sha256
@@ -18,7 +18,8 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from edge_api.auth.actor import Clock, new_id, system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import UNDO_TIME, undo_until
-from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
+from edge_api.db.email_address import parse_mailbox
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX, LEAD_MESSAGES
 from edge_api.db.query import (
     NEWEST,
     Delete,
@@ -29,6 +30,7 @@ from edge_api.db.query import (
     Update,
     count_rows,
     find_row,
+    read_all,
     read_first,
     where_id,
 )
@@ -39,6 +41,7 @@ from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.leads.input import HIDDEN_FROM, SUSPECT_FROM
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
+    ANSWER,
     DEFAULT_TEMPLATES,
     HIDDEN,
     KEY,
@@ -50,8 +53,11 @@ from edge_api.mail.messages import (
     Envelope,
     MailTemplates,
     compose,
+    is_message_id,
+    label,
+    one_line,
 )
-from edge_api.mail.queue import message_type_of, retry_for
+from edge_api.mail.queue import message_type_of, must_reach_owner
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
 from edge_api.outbox import run_unless_conflict, where_leased
 from edge_api.schema.environment import SettingsError
@@ -63,6 +69,9 @@ from edge_api.settings import Settings
 
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
 ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
+MAX_QUOTED: Final = 10_000  # characters of what an answer has below it
+MOST_REFERENCES: Final = 3
+"""Message-IDs in a header, which has to be within a line's 998 octets (RFC 5322, 2.1.1)."""
 _NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link", CREDENTIALS: "key"}
 
 
@@ -89,7 +98,7 @@ class MessageComposer:
     async def prepare(self, entry: Row) -> EmailMessage | NotSent:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
-            return NotSent("the address is suppressed", is_permanent=not retry_for(entry))
+            return NotSent("the address is suppressed", is_permanent=not must_reach_owner(entry))
         message_type = message_type_of(entry)
         if message_type in (SUMMARY, HIDDEN):
             return await (self._summarize if message_type == SUMMARY else self._list_hidden)(entry)
@@ -101,6 +110,8 @@ class MessageComposer:
             reason := await self._acknowledgement_problem(entry, subject)
         ):
             return NotSent(reason)
+        if message_type == ANSWER:
+            return await self._answer(entry, subject)
         if message_type == LINK and not self.desk_links.can_use(subject):
             return NotSent("the link was used, or has expired")
         values = self._values(entry, subject)
@@ -175,6 +186,51 @@ class MessageComposer:
             "desk_url": self._desk("leads/?status=spam"),
         }
         return compose(HIDDEN.template, await self._envelope(entry), values, self.templates)
+
+    async def _answer(self, entry: Row, lead: Row) -> EmailMessage | NotSent:
+        """Return an answer with what it answers below it, the same at each attempt."""
+        answer = await find_row(
+            self.store, LEAD_MESSAGES, entry["id"], Filter("kind", "eq", "sent")
+        )
+        if answer is None:
+            return NotSent("the answer was taken back")
+        where = (
+            Filter("lead_id", "eq", lead["id"]),
+            Filter("kind", "neq", "draft"),
+            Filter("created_at", "lt", answer["created_at"]),
+        )
+        thread = await read_all(self.store, Read(LEAD_MESSAGES, (), where, NEWEST, MOST_REFERENCES))
+        received = [number for number, row in enumerate(thread) if row["kind"] == "received"]
+        thread = thread[received[0] :] if received else thread
+        last = thread[0] if received else None
+        envelope = await self._envelope(entry)
+        ids = [row["message_id"] or f"<{row['id']}@{envelope.host}>" for row in reversed(thread)]
+        known = tuple(filter(is_message_id, ids))
+        values = {
+            **self._site(),
+            "answer": answer,
+            "quoted": {
+                "name": one_line(lead["name"]),
+                "at": (last or lead)["created_at"],
+                "text": (last["body"] if last else lead["message"])[:MAX_QUOTED],
+            },
+        }
+        envelope = replace(
+            envelope,
+            sender=self._answers_from(),
+            reply_to=self.settings.owner_email,
+            references=known,
+        )
+        language = site_language(self.settings)
+        return compose(ANSWER.template, envelope, values, self.templates, language)
+
+    def _answers_from(self) -> str:
+        """Return the owner's name and address; that of MAIL_FROM where the domains differ."""
+        sender = parse_mailbox(self.settings.mail_from or PLACEHOLDER_SENDER)
+        owner = parse_mailbox(self.settings.owner_email) if self.settings.owner_email else sender
+        is_same = owner.domain.lower() == sender.domain.lower()
+        name = label(owner.name or sender.name or site_title(self.settings))
+        return f"{name} <{(owner if is_same else sender).address}>"
 
     async def _envelope(self, entry: Row) -> Envelope:
         return Envelope(
@@ -301,6 +357,8 @@ def sample_message(
         "approved": True,
         "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
         "expires_at": format_instant(now + timedelta(days=14)),
+        "answer": {"subject": "Re: a new journal", "body": "Thursday at ten?\n\nGrace"},
+        "quoted": {"name": _LEAD["name"], "at": format_instant(now), "text": _LEAD["message"]},
         "site_title": site_title,
         "site_url": settings.site_url,
     }

@@ -115,6 +115,12 @@ def retry_for(entry: Row) -> timedelta | None:
     return message_type.retry_for if message_type else None
 
 
+def must_reach_owner(entry: Row) -> bool:
+    """Return whether an entry stays until it is discarded by hand."""
+    message_type = message_type_of(entry)
+    return message_type is not None and message_type.must_reach_owner
+
+
 def log_insert(
     entry: Row,
     status: str,

@@ -77,7 +77,14 @@ def read_limit(name: str, rate: str) -> RateLimit | None:
 
 
 Scope = Literal[
-    "posts:read", "leads:read", "leads:write", "admin:read", "admin:write", "metrics:read", "mcp"
+    "posts:read",
+    "leads:read",
+    "leads:write",
+    "admin:read",
+    "admin:write",
+    "mail:send",
+    "metrics:read",
+    "mcp",
 ]
 
 SCOPES: Mapping[Scope, str] = {
@@ -88,6 +95,7 @@ SCOPES: Mapping[Scope, str] = {
         "read all enquiries with your notes, the mail log and suppressed addresses"
     ),
     "admin:write": sentence("change and delete enquiries, the mail log and suppressed addresses"),
+    "mail:send": sentence("answer enquiries by mail, in the name of the site"),
     "metrics:read": sentence("read figures of the service, without names"),
     "mcp": sentence("call the MCP endpoint, which opens nothing by itself"),
 }

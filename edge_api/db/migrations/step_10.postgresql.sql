@@ -13,6 +13,7 @@ CREATE TABLE lead_messages (
     subject text COLLATE "C" NOT NULL DEFAULT '' CHECK (length(subject) <= 200),
     body text COLLATE "C" NOT NULL DEFAULT '' CHECK (length(body) <= 100000),
     message_digest text COLLATE "C" CHECK (length(message_digest) = 64),
+    message_id text COLLATE "C" CHECK (length(message_id) <= 250),
     is_verified bigint NOT NULL DEFAULT 0 CHECK (is_verified BETWEEN 0 AND 1),
     is_automatic bigint NOT NULL DEFAULT 0 CHECK (is_automatic BETWEEN 0 AND 1),
     attachments json,

@@ -12,6 +12,7 @@ CREATE TABLE lead_messages (
     subject TEXT NOT NULL DEFAULT '' CHECK (length(subject) <= 200),
     body TEXT NOT NULL DEFAULT '' CHECK (length(body) <= 100000),
     message_digest TEXT CHECK (length(message_digest) = 64),
+    message_id TEXT CHECK (length(message_id) <= 250),
     is_verified INTEGER NOT NULL DEFAULT 0 CHECK (is_verified BETWEEN 0 AND 1),
     is_automatic INTEGER NOT NULL DEFAULT 0 CHECK (is_automatic BETWEEN 0 AND 1),
     attachments TEXT CHECK (attachments IS NULL OR json_valid(attachments)),

@@ -1,0 +1,254 @@
+"""Answers to leads: mail that the owner writes, kept with its lead, and not sent for some seconds.
+
+An answer, its entry of the outbox and the marks of its leads are one transaction. Whether it can
+still be taken back is decided by its entry: once a dispatcher has claimed that, it cannot.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
+from edge_api.auth.undo import audited
+from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS, LEAD_MESSAGES
+from edge_api.db.problems import Problem
+from edge_api.db.query import (
+    NEWEST,
+    Delete,
+    Filter,
+    Insert,
+    Procedure,
+    Query,
+    QueryResult,
+    Read,
+    Store,
+    Update,
+    Where,
+    find_row,
+    read_all,
+    where_id,
+)
+from edge_api.db.table import Row
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.types import format_instant
+from edge_api.mail.messages import ANSWER, MAX_SUBJECT_LENGTH, one_line
+from edge_api.mail.preparation import site_language, site_title
+from edge_api.mail.queue import NO_RELAY, log_insert, new_entry, undeliverable_reason
+from edge_api.mail.suppressions import is_suppressed
+from edge_api.outbox import UNCLAIMED
+from edge_api.schema.sentences import sentence
+from edge_api.settings import Settings
+
+UNDO_TIME: Final = timedelta(seconds=20)
+"""The time that an answer waits in the outbox, so that it can be taken back."""
+MAX_PER_HOUR: Final = 60
+MAX_TEXT: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0  # characters
+MOST_SHOWN: Final = 200  # messages of a thread
+_REPLY: Final = re.compile(r"(?:re|aw|sv|tr|rif|antw)\s*:\s*", re.IGNORECASE)
+"""The beginning of a subject that is one of an answer already."""
+_SAME: Final = ("lead_id", "body", "subject")
+_SENT: Final = Filter("kind", "eq", "sent")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of one store."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+
+    async def send(
+        self, lead: Row, text: str, subject: str, actor: Actor, others: Sequence[str] = ()
+    ) -> Row:
+        """Queue an answer, mark its lead and `others` as answered; return the stored message.
+
+        The same text within `UNDO_TIME` is a second press of the button: nothing more is sent.
+        Raises Problem: `invalid` for the text, `forbidden` without the scope, `conflict` where
+        nobody can be mailed or the lead was erased, `too_many_requests`.
+        """
+        if "mail:send" not in actor.scopes:
+            raise Problem(
+                "forbidden", "Your key lacks the scope mail:send: sign in with one that has it"
+            )
+        body, title = _clean(text), _clean_subject(subject)
+        if not body:
+            raise Problem("invalid", "Write an answer first: the text is empty")
+        if reason := await self.problem_of(lead["email"]):
+            raise Problem("conflict", reason.rstrip("."))
+        now = self.clock()
+        title = title or await self.default_subject(lead)
+        message = {**self._row(lead, body, title, now), "kind": "sent"}
+        send = partial(_send, message, lead, ids=(lead["id"], *others), actor=actor)
+        try:
+            await self.store.run(Procedure(send))
+        except Problem as problem:
+            if twin := await self.find(problem.details or ""):
+                return twin
+            raise
+        return message
+
+    async def take_back(self, message_id: str, actor: Actor) -> Row:
+        """Make a draft of an answer that waits, and restore its leads; return the draft.
+
+        A lead that has changed since stays as it is. Raises Problem `not_found`, and `conflict`
+        once the answer is sent or is being sent.
+        """
+        message = await self.find(message_id)
+        if message is None:
+            raise Problem("not_found", "There is no such answer: it was taken back, or is erased")
+        now = self.clock()
+        of_change = (Filter("audit_id", "eq", message["audit_id"]),)
+        kept = await read_all(self.store, Read(FORMER_ROWS, where=of_change))
+        try:
+            await self.store.run(Procedure(partial(_take_back, message, kept, actor, now)))
+        except Problem as problem:
+            if problem.code in ("not_acceptable", "conflict"):
+                raise Problem("conflict", "It is sent already, or is being sent") from None
+            raise
+        return (await read_all(self.store, Read(LEAD_MESSAGES, where=_draft_of(message))))[0]
+
+    async def save_draft(self, lead: Row, text: str, subject: str) -> None:
+        """Keep a text for later, in place of the former draft; an empty one deletes that.
+
+        Raises Problem: `invalid` for a long text, `conflict` where the lead was erased.
+        """
+        body, title = _clean(text), _clean_subject(subject)
+        row = {**self._row(lead, body, title, self.clock()), "kind": "draft"}
+        insert = (Insert(LEAD_MESSAGES, [row]),) if body or title else ()
+        await self.store.run(_still(lead), Delete(LEAD_MESSAGES, _draft_of(row)), *insert)
+
+    async def find(self, message_id: str) -> Row | None:
+        """Return an answer that was sent or waits. Raises Problem `unavailable`."""
+        return await find_row(self.store, LEAD_MESSAGES, message_id, _SENT)
+
+    async def of_leads(self, ids: Sequence[str]) -> list[Row]:
+        """Return the newest messages of leads, drafts among them, oldest first."""
+        where = (Filter("lead_id", "in", tuple(ids)),)
+        newest = Read(LEAD_MESSAGES, (), where, NEWEST, MOST_SHOWN)
+        return (await read_all(self.store, newest))[::-1]
+
+    async def problem_of(self, email: str) -> str:
+        """Return a sentence that says why an address cannot be mailed; empty if it can."""
+        if self.settings.smtp_url is None:
+            return f"No answer can be sent: {NO_RELAY}."
+        if reason := undeliverable_reason(email):
+            return f"{reason}."
+        if await is_suppressed(self.store, email):
+            return "The address is suppressed: mail to it came back, or the person wants none."
+        return ""
+
+    async def default_subject(self, lead: Row) -> str:
+        """Return the subject of an answer that is given none, in the language of the site."""
+        former = await self.of_leads([lead["id"]])
+        if named := [row["subject"] for row in former if row["kind"] != "draft" and row["subject"]]:
+            return _shorten(f"Re: {_REPLY.sub('', named[-1], count=1)}")
+        own = sentence("Re: your message to %(site)s", site=site_title(self.settings))
+        return _shorten(site_language(self.settings).say(own))
+
+    def _row(self, lead: Row, body: str, subject: str, now: datetime) -> Row:
+        given = {"lead_id": lead["id"], "kind": "draft", "email": lead["email"]}
+        given |= {"body": body, "subject": subject}
+        return LEAD_MESSAGES.new_row(given, format_instant(now), lambda: new_id(now))
+
+
+def _clean(text: str) -> str:
+    """Return a text as mail carries it. Raises Problem `invalid` for one that is too long."""
+    if len(text) > MAX_TEXT:
+        raise Problem(
+            "invalid",
+            f"The text has {len(text):,} characters, and the most is {MAX_TEXT:,}: "
+            f"shorten it by {len(text) - MAX_TEXT:,}",
+        )
+    return "\n".join(one_line(line).rstrip() for line in text.splitlines()).strip("\n")
+
+
+def _clean_subject(text: str) -> str:
+    """Return a subject on one line. Raises Problem `invalid` for one that is too long."""
+    if len(text) > MAX_SUBJECT_LENGTH:
+        raise Problem(
+            "invalid",
+            f"The subject has {len(text):,} characters: {MAX_SUBJECT_LENGTH} are the most",
+        )
+    return _shorten(text)
+
+
+def _shorten(text: str) -> str:
+    return " ".join(one_line(text).split())[:MAX_SUBJECT_LENGTH]
+
+
+def _draft_of(message: Row) -> Where:
+    return Filter("lead_id", "eq", message["lead_id"]), Filter("kind", "eq", "draft")
+
+
+def _still(lead: Row) -> Update:
+    """Return the query that fails once a lead is gone, as by an erasure."""
+    return Update(LEADS, {"created_at": lead["created_at"]}, where_id(lead["id"]), at_least=1)
+
+
+def _send(
+    message: Row,
+    lead: Row,
+    results: list[QueryResult],
+    *,
+    ids: tuple[str, ...],
+    actor: Actor,
+) -> Iterator[Query]:
+    """Yield the queries that queue an answer, for a `Procedure`.
+
+    What was won or lost stays so, and so do leads that are qualified.
+    """
+    now = datetime.fromisoformat(message["created_at"])
+    marked = Filter("id", "in", ids), Filter("status", "in", ("new", "contacted", "spam"))
+    values = {**LEADS.new_values({"status": "contacted"}, format_instant(now)), "remind_at": None}
+    yield from audited(actor, "answer", Update(LEADS, values, marked), now, ("id",))
+    audit_id = results[-1].rows[0]["id"]
+    yield Update(LEADS, {"remind_at": None}, marked[:1])
+    yield _still(lead)
+    hour = Filter("created_at", "gt", format_instant(now - timedelta(hours=1)))
+    yield Read(LEAD_MESSAGES, (), (_SENT, hour), NEWEST, MAX_PER_HOUR)
+    last, since = results[-1].rows, format_instant(now - UNDO_TIME)
+    for row in last:
+        if row["created_at"] > since and all(row[name] == message[name] for name in _SAME):
+            raise Problem("conflict", "The same was sent this moment", details=row["id"])
+    if len(last) == MAX_PER_HOUR:
+        raise Problem(
+            "too_many_requests",
+            f"{MAX_PER_HOUR} answers were sent within an hour, which is the most: wait a while",
+        )
+    yield Delete(LEAD_MESSAGES, _draft_of(message))
+    yield Insert(LEAD_MESSAGES, [{**message, "audit_id": audit_id}])
+    entry = new_entry(ANSWER, message["email"], message["lead_id"], now)
+    entry |= {"id": message["id"], "due_at": format_instant(now + UNDO_TIME)}
+    yield Insert(EMAIL_OUTBOX, [entry])
+    yield log_insert(entry, "pending", now)
+
+
+def _take_back(
+    message: Row, kept: Sequence[Row], actor: Actor, now: datetime, results: list[QueryResult]
+) -> Iterator[Query]:
+    """Yield the queries that take an answer back, for a `Procedure`.
+
+    A draft that was begun meanwhile is kept behind its text.
+    """
+    same = where_id(message["id"])
+    # After an attempt nobody knows: a relay may have taken it, and the answer got lost.
+    yield Delete(EMAIL_OUTBOX, (*same, *UNCLAIMED, Filter("attempts", "eq", 0)), single=True)
+    yield Delete(EMAIL_SEND_LOG, (Filter("message_id", "eq", message["id"]),))
+    yield Delete(LEAD_MESSAGES, _draft_of(message))
+    bodies = message["body"], *(row["body"] for row in results[-1].rows)
+    draft = {"kind": "draft", "audit_id": None, "body": "\n\n".join(bodies)[:MAX_TEXT]}
+    yield Update(LEAD_MESSAGES, draft, (*same, _SENT), at_least=1)
+    for row in kept:
+        former, changed = row["former"], row["changed"]
+        unchanged = Filter("status", "eq", changed["status"]), Filter("remind_at", "is", None)
+        yield Update(
+            LEADS,
+            {name: former[name] for name in ("status", "remind_at")},
+            (*where_id(row["row_id"]), *unchanged),
+        )
+    yield Delete(FORMER_ROWS, (Filter("audit_id", "eq", message["audit_id"]),))
+    yield audit_entry(actor, "take back", LEADS, len(kept), now, "id")
