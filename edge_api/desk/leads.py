@@ -25,7 +25,6 @@ from edge_api.db.query import (
 )
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant, parse_timestamp
-from edge_api.desk.frame import local_now
 from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
 from edge_api.health import Health, PublishingMonitor
 from edge_api.leads.service import LeadQuery, Leads, all_leads
@@ -54,8 +53,8 @@ BOXES: Final = {
     "won": "Won",
     "lost": "Lost",
 }
-RARE: Final = ("qualified", "won", "lost")
-"""Boxes that are there once one was used."""
+SETTLED: Final = ("qualified", "won", "lost")
+"""Statuses beyond an answer, whose boxes are there once one was used."""
 FAILED: Final = ("bounced", "complained", "dlq")
 IS_REPLY: Final = Filter("kind", "eq", "received")
 DAYS: Final = 30  # days of the chart
@@ -125,7 +124,7 @@ async def inbox(visit: Visit) -> Values:
         "boxes": [
             (name, label, count_text(counts[name]))
             for name, label in BOXES.items()
-            if name not in RARE or counts[name] or name == box
+            if name not in SETTLED or counts[name] or name == box
         ],
         "box": box,
         "q": visit.query.get("q", "").strip(),
@@ -138,7 +137,7 @@ async def inbox(visit: Visit) -> Values:
         "first_words": first_words,
         "seen": format_instant(now),
         "is_empty": not counts["all"] and not counts["spam"],
-        "answered": 0 if threads else await count_answered(store, local_now(visit.service)),
+        "answered": 0 if threads else await count_answered(store, visit.now),
         "picking": not {"select", "pick"}.isdisjoint(visit.query) or visit.chosen("id"),
         "picked": [each["id"] for each in leads if "pick" in visit.query] or visit.chosen("id"),
     }
@@ -177,30 +176,38 @@ async def mark_threads(
 ) -> None:
     """Give leads and the others of their people that wait another status, and a reminder or none.
 
-    What came since the page was shown keeps its status. Raises Problem `conflict` where that is all
-    there is.
+    Raises Problem as `find_read`.
+    """
+    former = "spam" if status == "new" and not remind_at else "new"
+    read = await find_read(visit, ids, status, former)
+    await visit.service[Leads].mark(read, status, visit.actor, remind_at)
+
+
+async def find_read(
+    visit: Visit, ids: Sequence[str], status: str, former: str = "new"
+) -> Sequence[str]:
+    """Return the leads that a press is about: the given ones, and their people's of a status.
+
+    What came since the page was shown is not among them. Raises Problem `conflict` where that is
+    all there is.
     """
     store, seen = visit.service.store, format_instant(visit.service.clock())
     with suppress(ValueError):
         seen = parse_timestamp(visit.typed.get("seen", ""))
+    is_later = IS_REPLY, Filter("created_at", "gt", seen)
     leads, answered = await store.run(
         Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
-        Read(LEAD_MESSAGES, ("lead_id",), (IS_REPLY, Filter("created_at", "gt", seen))),
+        Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_LISTED),
     )
-    same = await read_all(
-        store, Read(LEADS, (), (spelled("email", leads.rows),), NEWEST, MOST_LISTED)
-    )
-    former = "spam" if status == "new" and not remind_at else "new"
+    of_people = (spelled("email", leads.rows),)
+    same = await read_all(store, Read(LEADS, (), of_people, NEWEST, MOST_LISTED))
+    settled = SETTLED if status == "contacted" else ()  # who was won is more than answered
+    found = {row["id"] for row in leads.rows if row["status"] not in settled}
+    found |= {row["id"] for row in same if row["status"] == former and row["created_at"] <= seen}
     unread = {row["lead_id"] for row in answered.rows}
-    settled = RARE if status == "contacted" else ()  # a person who was won is not merely answered
-    wanted = [row["id"] for row in leads.rows if row["status"] not in settled]
-    wanted += [
-        row["id"] for row in same if row["status"] == former and row["created_at"] <= seen
-    ]
-    if wanted and unread.issuperset(wanted):
+    if found and found <= unread:
         raise Problem("conflict", "The person wrote again meanwhile: read that first")
-    left = tuple({*wanted} - unread)
-    await visit.service[Leads].mark(left, status, visit.actor, remind_at)
+    return tuple(found - unread)
 
 
 async def count_answered(store: Store, now: datetime) -> str:

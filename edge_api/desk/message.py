@@ -4,24 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from edge_api.admin.privacy import export_person
 from edge_api.auth.erasure import Privacy, fold_address
 from edge_api.backup.copies import list_copies
+from edge_api.db.problems import Problem
 from edge_api.db.query import NEWEST, Read, find_row, read_all, read_first
 from edge_api.db.sent import SentLead
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant
-from edge_api.desk.frame import local_now
+from edge_api.desk.frame import with_parameters
 from edge_api.desk.leads import (
     BOXES,
     FAILED,
     INBOX_PATH,
-    RARE,
+    SETTLED,
     STATUSES,
     count_text,
+    find_read,
     mark_threads,
     read_box,
     read_query,
@@ -30,6 +31,7 @@ from edge_api.desk.replies import list_replies
 from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.leads.answers import Answers
+from edge_api.leads.service import Leads
 from edge_api.leads.threads import (
     count_people,
     leads_of,
@@ -43,7 +45,11 @@ from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
 
 MOST_OPEN: Final = 5  # messages of a thread that are not folded away
-PASSING: Final = ("done", "sent", "pick", "select")
+REASONS: Final = {
+    "unsubscribe": "the person wants none",
+    "bounce": "it came back",
+    "complaint": "the person called it spam",
+}
 DONE: Final = ("contacted", "spam", "new")
 """Statuses that a button gives, before it goes on to the next message."""
 
@@ -67,13 +73,15 @@ async def show_message(visit: Visit) -> Values:
         "title": name_of(row),
         "lead": row,
         "name": name_of(row),
-        "box": read_box(visit),
-        "query": _query(visit),
+        "name_of": name_of,
+        "box_label": BOXES[read_box(visit)],
+        "query": split_query(with_parameters(visit.here)),
         "place": place,
         "former": former,
         "following": following,
         "folded": items[:-MOST_OPEN],
         "items": items[-MOST_OPEN:],
+        "there": {each["id"]: each["created_at"] for each in leads},
         "first_at": min(each["created_at"] for each in leads),
         "number": len(items),
         "failed": {each["message_id"]: each for each in log if each["status"] in FAILED},
@@ -82,8 +90,9 @@ async def show_message(visit: Visit) -> Values:
         "subject": await answers.default_subject(row),
         "problem": await answers.problem_of(row["email"]),
         "replies": list_replies(service.settings),
-        "reminders": {key: label for key, (label, _) in reminders(local_now(service)).items()},
-        "rare": RARE,
+        "reminders": {key: label for key, (label, _) in reminders(visit.now).items()},
+        "statuses": [each for each in STATUSES if each in ("new", row["status"], *SETTLED)],
+        "reasons": REASONS,
         "sent_columns": [*SentLead.model_fields],
         "notes": {column.name: text for column, text in fields(LEADS, row)}["notes"],
         # Quoted as RFC 3676, section 4.5, says.
@@ -115,12 +124,6 @@ def _thread(row: Row, leads: Sequence[Row], messages: Sequence[Row]) -> list[dic
     return sorted(items, key=lambda each: str(each["at"]))
 
 
-def _query(visit: Visit) -> str:
-    """Return the box and the search that a message was opened from, as an address has them."""
-    kept = [pair for pair in visit.pairs if pair[0] not in PASSING]
-    return f"?{urlencode(kept)}" if kept else ""
-
-
 async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
     """Return the place of a message in its box, and the addresses before and behind it.
 
@@ -128,22 +131,30 @@ async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
     """
     store, now, box = visit.service.store, visit.service.clock(), read_box(visit)
     query, person = read_query(visit), fold_address(row["email"])
+
+    async def read(start: Row | None) -> tuple[list[str], list[str], str]:
+        threads, after = await list_threads(store, now, query, box, start)
+        here = with_parameters(visit.here, after=start["id"] if start else "")
+        links = [f"{INBOX_PATH}{each.lead['id']}/{split_query(here)}" for each in threads]
+        return links, [fold_address(each.lead["email"]) for each in threads], after
+
     start = await find_row(store, LEADS, visit.query.get("after"))
-    threads, after = await list_threads(store, now, query, box, start)
-    links = [f"{INBOX_PATH}{each.lead['id']}/{_query(visit)}" for each in threads]
-    people = [fold_address(each.lead["email"]) for each in threads]
-    at = people.index(person) if person in people else -1
-    if at < 0 or (at + 1 == len(links) and after):
-        start = row if at < 0 else await find_row(store, LEADS, after)
-        threads, _ = await list_threads(store, now, query, box, start)
-        kept = [pair for pair in visit.pairs if pair[0] not in (*PASSING, "after")]
-        further = urlencode([*kept, ("after", start["id"] if start else "")])
-        links += [f"{INBOX_PATH}{each.lead['id']}/?{further}" for each in threads[:1]]
-        at = len(links) - len(threads[:1]) - 1 if at < 0 else at
-        return "", links[at - 1] if person in people and at else "", "".join(links[at + 1 : at + 2])
-    total = "" if query.search else f" of {count_text((await count_people(store, now, box))[0])}"
-    place = "" if "after" in visit.query else f"{at + 1}{total}"
+    links, people, after = await read(start)
+    if person not in people:  # it left the box: what follows it there
+        following, _, _ = await read(row)
+        return "", "", "".join(following[:1])
+    at = people.index(person)
+    if at + 1 == len(links) and after:
+        links += (await read(await find_row(store, LEADS, after)))[0][:1]
+    place = "" if start else f"{at + 1}"
+    if place and not query.search:
+        place += f" of {count_text((await count_people(store, now, box))[0])}"
     return place, links[at - 1] if at else "", "".join(links[at + 1 : at + 2])
+
+
+def split_query(address: str) -> str:
+    """Return the query of an address with its question mark, or nothing."""
+    return "".join(address.partition("?")[1:])
 
 
 def reminders(now: datetime) -> Mapping[str, tuple[str, datetime]]:
@@ -180,16 +191,16 @@ async def act(visit: Visit) -> str:
     if button not in (*DONE, "send", "remind"):
         return here
     _, _, following = await find_neighbours(visit, row)
-    ahead = following or f"{INBOX_PATH}{_query(visit)}"
+    ahead = following or f"{INBOX_PATH}{split_query(with_parameters(here))}"
     if button in DONE:
         await mark_threads(visit, (row["id"],), button)
     if button == "remind":
-        chosen = reminders(local_now(visit.service)).get(visit.typed.get("remind", ""))
+        chosen = reminders(visit.now).get(visit.typed.get("remind", ""))
         if chosen is None:
             raise FormErrors({"remind": "Choose when this is to come back."})
         await mark_threads(visit, (row["id"],), "new", format_instant(chosen[1]))
     if button == "send":
-        others = await find_waiting(visit, (row["id"],))
+        others = await find_read(visit, (row["id"],), "contacted")
         message = await answers.send(row, text, subject, visit.actor, others)
         return with_parameters(ahead, sent=message["id"])
     return ahead
@@ -224,7 +235,8 @@ async def _set_status(visit: Visit, row: Row, status: str) -> None:
 
 async def change_suppression(visit: Visit) -> str:
     """Mail an address no more, or again."""
-    visit.require_table(SUPPRESSED_EMAILS)
+    if not visit.may_use(SUPPRESSED_EMAILS.name):
+        raise Problem("forbidden", "Your key is not for the table suppressed_emails")
     row, service = await read_row(visit, LEADS, visit.path["key"]), visit.service
     if suppressed := visit.typed.get("lift"):
         await lift(service.store, suppressed, visit.actor, service.clock())
