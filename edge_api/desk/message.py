@@ -74,7 +74,7 @@ async def show_message(visit: Visit) -> Values:
         "lead": row,
         "name": name_of(row),
         "name_of": name_of,
-        "box_label": BOXES[read_box(visit)],
+        "box_label": "Inbox" if read_box(visit) == "new" else BOXES[read_box(visit)],
         "query": split_query(with_parameters(visit.here)),
         "place": place,
         "former": former,
@@ -180,8 +180,7 @@ async def act(visit: Visit) -> str:
     button, text = visit.typed.get("do", ""), visit.typed.get("text", "")
     subject = visit.typed.get("subject", "")
     if button == "insert":
-        reply = list_replies(visit.service.settings).get(visit.typed.get("reply", ""), "")
-        text = "\n\n".join(filter(None, (text.rstrip(), reply)))
+        text = "\n\n".join(filter(None, (text.rstrip(), visit.typed.get("reply", ""))))
     notes = {name: visit.typed[name] for name in ("notes", "was.notes") if name in visit.typed}
     await save_row(replace(visit, form=notes), LEADS, row["id"])
     await _save_draft(visit, row, text, subject)
@@ -217,8 +216,12 @@ async def _save_draft(visit: Visit, row: Row, text: str, subject: str) -> None:
     drafts = [each for each in await answers.of_leads([row["id"]]) if each["kind"] == "draft"]
     stored, was = drafts[-1]["body"] if drafts else "", visit.typed.get("was.text", "")
     if stored not in (was, text):
-        raise FormErrors({"text": f"Meanwhile this was changed to: {stored or 'nothing'}. "
-            "What you typed is kept here; save again to replace it."})
+        raise FormErrors(
+            {
+                "text": f"Meanwhile this was changed to: {stored or 'nothing'}. "
+                "What you typed is kept here; save again to replace it."
+            }
+        )
     if text.strip() or drafts:
         await answers.save_draft(row, text, subject if text.strip() else "")
 
@@ -226,8 +229,12 @@ async def _save_draft(visit: Visit, row: Row, text: str, subject: str) -> None:
 async def _set_status(visit: Visit, row: Row, status: str) -> None:
     """Give one lead a status that was chosen. Raises FormErrors where it has changed meanwhile."""
     if row["status"] != visit.typed.get("was.status", row["status"]):
-        raise FormErrors({"status": f"Meanwhile this was changed to: {row['status']}. "
-            "Choose again to replace it."})
+        raise FormErrors(
+            {
+                "status": f"Meanwhile this was changed to: {row['status']}. "
+                "Choose again to replace it."
+            }
+        )
     if status not in STATUSES:
         raise FormErrors({"status": f"Choose one of {', '.join(STATUSES)}."})
     await visit.service[Leads].mark((row["id"],), status, visit.actor)

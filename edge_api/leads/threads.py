@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Final
 from unicodedata import category
 
+from edge_api.auth.erasure import fold_address
 from edge_api.db.internal_tables import LEAD_MESSAGES
 from edge_api.db.query import NEWEST, Filter, Order, Read, Store, Where, fold_accents, read_all
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.leads.service import MIN_INDEXED, LeadQuery, find_leads
-from edge_api.auth.erasure import fold_address
 
 MOST_COUNTED: Final = 1000
 """Leads that are read for a count, so that it costs the same at a million."""
@@ -71,7 +71,7 @@ class Thread:
     @property
     def is_new(self) -> bool:
         """Whether it waits for an answer."""
-        return self.lead["status"] == "new"
+        return bool(self.lead["status"] == "new")
 
 
 async def list_threads(
