@@ -8,7 +8,7 @@ in. Who has no session is asked to sign in, and nothing that was typed is lost.
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from html import escape
@@ -43,7 +43,15 @@ from edge_api.desk.sessions import (
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.input import FormErrors
-from edge_api.operation.model import AnyOperation, Body, Method, Operation, OperationRequest, page
+from edge_api.operation.model import (
+    MAX_BODY_BYTES,
+    AnyOperation,
+    Body,
+    Method,
+    Operation,
+    OperationRequest,
+    page,
+)
 from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.page_templates import (
@@ -139,7 +147,10 @@ def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[Any
     menu = tuple((each.nav, each.path, each) for each in screens if each.nav)
     return [
         *(declare(each.path, "GET", partial(_show, each, menu)) for each in screens),
-        *(declare(each.path, "POST", partial(_act, each, menu)) for each in actions),
+        *(
+            declare(each.path, "POST", partial(_act, each, menu), MAX_FORM_BYTES)
+            for each in actions
+        ),
     ]
 
 
@@ -147,7 +158,12 @@ Handler = Callable[[Service, Request], Awaitable[OperationResult]]
 BODY: Final = Body(TypeAdapter(dict[str, str | list[str]]), {"type": "object"}, media_type=FORM)
 
 
-def declare(path: str, method: Method, handler: Handler) -> AnyOperation:
+MAX_FORM_BYTES: Final = 2**20  # as of administrative writes: an answer may be long
+
+
+def declare(
+    path: str, method: Method, handler: Handler, max_bytes: int = MAX_BODY_BYTES
+) -> AnyOperation:
     """Return a page of the desk as an operation; a POST must come from a form of the desk."""
     return Operation(
         name=re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_"),
@@ -158,7 +174,7 @@ def declare(path: str, method: Method, handler: Handler) -> AnyOperation:
         responses=(page(200, "The page"),),
         error_format="page",
         counts_by_address=True,
-        body=BODY if method == "POST" else None,
+        body=replace(BODY, max_bytes=max_bytes) if method == "POST" else None,
     )
 
 
