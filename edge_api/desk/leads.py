@@ -1,26 +1,19 @@
-"""The desk's first page, its inbox, and the page of one lead."""
+"""The desk's inbox, and the page of one lead."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from itertools import pairwise
 from typing import Final
 
-from edge_api.access.service import count_pending
 from edge_api.admin.filters import CSV_TYPE, stream_csv
 from edge_api.admin.privacy import export_person
 from edge_api.auth.erasure import Privacy
-from edge_api.auth.keys import Keys
 from edge_api.backup.copies import list_copies
-from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
     Filter,
     Read,
-    count_of,
-    count_rows,
     find_row,
     fold_accents,
     read_all,
@@ -31,51 +24,15 @@ from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
-from edge_api.health import Health, PublishingMonitor
 from edge_api.leads.service import MIN_INDEXED, LeadQuery, Leads, all_leads, find_leads
 from edge_api.mail.suppressions import normalize_recipient
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
-from edge_api.outbox import GIVEN_UP
 
 STATUSES: Final = LEADS.columns["status"].choices
 PAGE_SIZE: Final = 50
 LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
-DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
-
-
-async def overview(visit: Visit) -> Values:
-    """Return what waits for the owner, how the service is, and the leads of each day."""
-    store, clock = visit.service.store, visit.service.clock
-    waiting: list[tuple[int, str, str]] = []
-    days: list[tuple[str, int]] = []
-    warning = ""
-    if visit.may_use(LEADS.name):
-        today = clock().replace(hour=0, minute=0, second=0, microsecond=0)
-        starts = [today - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
-        reads = [
-            count_of(LEADS, Filter("created_at", "gte", start), Filter("created_at", "lt", end))
-            for start, end in pairwise(map(format_instant, starts))
-        ]
-        by_status = (count_of(LEADS, Filter("status", "eq", each)) for each in ("new", "spam"))
-        fresh, spam, *results = await store.run(*by_status, *reads)
-        totals = [result.total or 0 for result in results]
-        days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
-        waiting.append((fresh.total or 0, "new lead{}", f"{INBOX_PATH}?status=new"))
-        waiting.append((spam.total or 0, "in spam", f"{INBOX_PATH}?status=spam"))
-    if visit.may_use(""):
-        pending = await count_pending(store, clock())
-        waiting.append((pending, "request{} for access", "/desk/access/"))
-        _, _, warning = await Keys(store, clock).find_open()
-    if visit.may_use(EMAIL_SEND_LOG.name):
-        dead = await count_rows(store, EMAIL_OUTBOX, GIVEN_UP)
-        waiting.append((dead, "message{} given up", "/desk/mail/"))
-    report = await visit.service[Health].report()
-    found = [each["error"] for each in report["checks"].values() if "error" in each]
-    found += visit.service[PublishingMonitor].held if visit.may_use("") else []
-    top = max((count for _, count in days), default=0)
-    return {"waiting": waiting, "warning": warning, "faults": found, "days": days, "top": top}
 
 
 def read_query(visit: Visit, limit: int) -> LeadQuery:
@@ -238,7 +195,6 @@ async def erase(visit: Visit) -> OperationResult:
 INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
 LEAD: Final = Screen("/desk/leads/{key}/", "A lead", "lead", show_lead, LEADS.name)
 SCREENS: Final = (
-    Screen("/desk/", "Desk", "overview", overview, nav="Overview", is_open=True),
     INBOX,
     LEAD,
     Screen("/desk/leads.csv", "", "", export_csv, LEADS.name),
