@@ -7,7 +7,7 @@ from edge_api import utility
 from edge_api.access import operations as access_requests
 from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
-from edge_api.desk import access, replies, sign_in, tables
+from edge_api.desk import access, message, replies, sign_in, tables, today
 from edge_api.desk import leads as desk_leads
 from edge_api.desk.screens import operations
 from edge_api.journal import operations as posts
@@ -72,7 +72,7 @@ ROUTED: tuple[AnyOperation, ...] = (
 """The operations with routes: all, the contact page's forms, and refusals of other tables."""
 
 
-_DESK: Final = (desk_leads, tables, access, replies)
+_DESK: Final = (today, desk_leads, message, tables, access, replies)
 DESK: tuple[AnyOperation, ...] = (
     *sign_in.OPERATIONS,
     *operations(

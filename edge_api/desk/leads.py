@@ -1,32 +1,26 @@
-"""The desk's first page, and its inbox: people, with the messages that they sent."""
+"""The desk's inbox: people, with the messages that they sent."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import datetime
 from typing import Final
 
-from edge_api.access.service import count_pending
 from edge_api.admin.filters import CSV_TYPE, stream_csv
 from edge_api.auth.erasure import fold_address
-from edge_api.auth.keys import Keys
-from edge_api.db.internal_tables import EMAIL_OUTBOX, LEAD_MESSAGES
+from edge_api.db.internal_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
     Filter,
     Read,
     Store,
-    count_of,
-    count_rows,
     find_row,
     read_all,
 )
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant, parse_timestamp
 from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
-from edge_api.health import Health, PublishingMonitor
 from edge_api.leads.service import LeadQuery, Leads, all_leads
 from edge_api.leads.threads import (
     MOST_COUNTED,
@@ -40,7 +34,6 @@ from edge_api.leads.threads import (
 )
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import OperationResult
-from edge_api.outbox import GIVEN_UP
 
 STATUSES: Final = LEADS.columns["status"].choices
 BOXES: Final = {
@@ -57,41 +50,7 @@ SETTLED: Final = ("qualified", "won", "lost")
 """Statuses beyond an answer, whose boxes are there once one was used."""
 FAILED: Final = ("bounced", "complained", "dlq")
 IS_REPLY: Final = Filter("kind", "eq", "received")
-DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
-
-
-async def overview(visit: Visit) -> Values:
-    """Return what waits for the owner, how the service is, and the leads of each day."""
-    store, clock = visit.service.store, visit.service.clock
-    waiting: list[tuple[int, str, str]] = []
-    days: list[tuple[str, int]] = []
-    warning = ""
-    if visit.may_use(LEADS.name):
-        today = clock().replace(hour=0, minute=0, second=0, microsecond=0)
-        starts = [today - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
-        reads = [
-            count_of(LEADS, Filter("created_at", "gte", start), Filter("created_at", "lt", end))
-            for start, end in pairwise(map(format_instant, starts))
-        ]
-        by_status = (count_of(LEADS, Filter("status", "eq", each)) for each in ("new", "spam"))
-        fresh, spam, *results = await store.run(*by_status, *reads)
-        totals = [result.total or 0 for result in results]
-        days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
-        waiting.append((fresh.total or 0, "new lead{}", f"{INBOX_PATH}?status=new"))
-        waiting.append((spam.total or 0, "in spam", f"{INBOX_PATH}?status=spam"))
-    if visit.may_use(""):
-        pending = await count_pending(store, clock())
-        waiting.append((pending, "request{} for access", "/desk/access/"))
-        _, _, warning = await Keys(store, clock).find_open()
-    if visit.may_use(EMAIL_SEND_LOG.name):
-        dead = await count_rows(store, EMAIL_OUTBOX, GIVEN_UP)
-        waiting.append((dead, "message{} given up", "/desk/mail/"))
-    report = await visit.service[Health].report()
-    found = [each["error"] for each in report["checks"].values() if "error" in each]
-    found += visit.service[PublishingMonitor].held if visit.may_use("") else []
-    top = max((count for _, count in days), default=0)
-    return {"waiting": waiting, "warning": warning, "faults": found, "days": days, "top": top}
 
 
 def read_box(visit: Visit) -> str:
@@ -220,7 +179,6 @@ async def count_answered(store: Store, now: datetime) -> str:
 
 INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
 SCREENS: Final = (
-    Screen("/desk/", "Desk", "overview", overview, nav="Overview", is_open=True),
     INBOX,
     Screen("/desk/leads.csv", "", "", export_csv, LEADS.name),
 )
