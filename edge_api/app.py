@@ -76,7 +76,7 @@ from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import Dispatcher, make_sender
-from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
+from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints, check_webhooks
 
 if TYPE_CHECKING:
     from edge_api.operation.reference.pages import ReferencePage
@@ -144,6 +144,7 @@ async def assemble(
             Sessions(store, clock),
             Feedback(store, clock, secret),
             Answers(settings, store, clock),
+            Endpoints(store, clock, box, partial(make_sender, settings)),
         )
         service = Service(
             settings,
