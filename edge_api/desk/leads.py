@@ -28,6 +28,7 @@ from edge_api.leads.threads import (
     count_people,
     filter_of,
     first_words,
+    leads_of,
     list_threads,
     name_of,
     spelled,
@@ -41,10 +42,10 @@ BOXES: Final = {
     "waiting": "Waiting",
     "contacted": "Answered",
     "all": "All",
-    "spam": "Spam",
     "qualified": "Qualified",
     "won": "Won",
     "lost": "Lost",
+    "spam": "Spam",
 }
 SETTLED: Final = ("qualified", "won", "lost")
 """Statuses beyond an answer, whose boxes are there once one was used."""
@@ -158,8 +159,8 @@ async def find_read(
         Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
         Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_LISTED),
     )
-    of_people = (spelled("email", leads.rows),)
-    same = await read_all(store, Read(LEADS, (), of_people, NEWEST, MOST_LISTED))
+    people = {fold_address(row["email"]) for row in leads.rows}
+    same = [row for each in people for row in await leads_of(store, each)]
     settled = SETTLED if status == "contacted" else ()  # who was won is more than answered
     found = {row["id"] for row in leads.rows if row["status"] not in settled}
     found |= {row["id"] for row in same if row["status"] == former and row["created_at"] <= seen}

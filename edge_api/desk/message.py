@@ -6,6 +6,7 @@ from datetime import datetime, time, timedelta
 from typing import Any, Final
 
 from edge_api.admin.privacy import export_person
+from edge_api.admin.rows import Rows
 from edge_api.auth.erasure import Privacy, fold_address
 from edge_api.backup.copies import list_copies
 from edge_api.db.problems import Problem
@@ -40,7 +41,7 @@ from edge_api.leads.threads import (
     spelled,
     text_key,
 )
-from edge_api.mail.suppressions import lift, read_suppression, suppress_by_hand
+from edge_api.mail.suppressions import read_suppression, suppress_by_hand
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
 
@@ -246,7 +247,10 @@ async def change_suppression(visit: Visit) -> str:
         raise Problem("forbidden", "Your key is not for the table suppressed_emails")
     row, service = await read_row(visit, LEADS, visit.path["key"]), visit.service
     if suppressed := visit.typed.get("lift"):
-        await lift(service.store, suppressed, visit.actor, service.clock())
+        stored = await find_row(service.store, SUPPRESSED_EMAILS, suppressed)
+        if stored and stored["reason"] != "bounce" and visit.typed.get("willing") != "yes":
+            raise FormErrors({"willing": "Tick this first: the person wanted no mail."})
+        await service[Rows].delete(SUPPRESSED_EMAILS, {"id": suppressed}, visit.actor)
     else:
         now, reason = service.clock(), "unsubscribe"
         await suppress_by_hand(service.store, row["email"], reason, visit.actor, now)

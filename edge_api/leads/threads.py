@@ -1,7 +1,7 @@
 """Threads: the leads of one person, with the answers to them, as the inbox shows them."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -83,15 +83,25 @@ async def list_threads(
     others come those who answered and those whose reminder is due. Raises Problem `unavailable`.
     """
     woken = await _find_woken(store, now) if box == "new" and not query.search else {}
-    found = {} if start else dict(woken)
+    found, where = ({} if start else dict(woken)), filter_of(box, now)
+    if box == "waiting":  # else an engine looks through all leads for the few
+        few = Read(LEADS, ("id",), where, _order_of(box), MOST_LISTED)
+        where = (Filter("id", "in", tuple(row["id"] for row in await read_all(store, few))),)
     way, last, more = ("gt" if query.oldest_first else "lt"), start, True
     for _ in range(MOST_READ):
         if not more:
             break
-        beyond = (*filter_of(box, now), *(_beyond(last, way) if last else ()))
+        beyond = (*where, *(_beyond(last, way) if last else ()))
         part = replace(query, statuses=(), beyond=beyond, limit=2 * PAGE_SIZE, offset=0)
         rows, more = await find_leads(store, part)
-        listed = {*woken, *(await _find_listed(store, filter_of(box, now), query, rows, start))}
+        is_listed = start and not query.search  # which would search all pages again
+        brief = await _read_brief(store, rows) if is_listed else []
+        listed = {
+            person
+            for person, lead in brief
+            if start and _is_in(lead, box, now) and _is_before(lead, start, query)
+        }
+        listed |= woken.keys()
         for row in rows:
             person = fold_address(row["email"])
             if person not in found and person not in listed:
@@ -102,22 +112,30 @@ async def list_threads(
     return await _count(store, found), last["id"] if last and more else ""
 
 
-def _beyond(lead: Row, way: str, also: str = "") -> Where:
-    """Return the conditions of the leads before or behind one; with `also` of "e", of it too."""
+def _beyond(lead: Row, way: str) -> Where:
+    """Return the conditions of the leads behind one."""
     at = lead["created_at"]
-    either = Filter("created_at", way, at), Filter("id", f"{way}{also}", lead["id"])
+    either = Filter("created_at", way, at), Filter("id", way, lead["id"])
     return Filter("created_at", f"{way}e", at), Filter("id", "any", either)
 
 
-async def _find_listed(
-    store: Store, where: Where, query: LeadQuery, rows: Sequence[Row], start: Row | None
-) -> set[str]:
-    """Return the people whom an earlier page lists; not of a search, which would read it again."""
-    if not start or query.search:
-        return set()
-    before = _beyond(start, "lt" if query.oldest_first else "gt", "e")
-    read = Read(LEADS, ("email",), (*where, *before, spelled("email", rows)), limit=MOST_LISTED)
-    return {fold_address(row["email"]) for row in await read_all(store, read)}
+def _is_before(lead: Row, start: Row, query: LeadQuery) -> bool:
+    """Return whether a page before the one that starts behind `start` had a lead."""
+    place, end = ((row["created_at"], row["id"]) for row in (lead, start))
+    return bool(place <= end if query.oldest_first else place >= end)
+
+
+def _is_in(lead: Row, box: str, now: datetime) -> bool:
+    """Return whether a lead is in a box, as `filter_of` says."""
+    waits = (lead["remind_at"] or "") > format_instant(now)
+    special = {"waiting": waits, "all": lead["status"] != "spam"}
+    return special.get(box, lead["status"] == box and not (box == "new" and waits))
+
+
+async def _read_brief(store: Store, leads: Iterable[Row]) -> list[tuple[str, Row]]:
+    """Return the newest leads of the people of some leads, with the address of each."""
+    read = Read(LEADS, _BRIEF, (spelled("email", leads),), NEWEST, MOST_LISTED)
+    return [(fold_address(row["email"]), row) for row in await read_all(store, read)]
 
 
 async def _find_woken(store: Store, now: datetime) -> dict[str, Thread]:
@@ -146,19 +164,17 @@ async def _find_woken(store: Store, now: datetime) -> dict[str, Thread]:
 
 async def _count(store: Store, found: Mapping[str, Thread]) -> list[Thread]:
     """Return threads with the numbers of their messages."""
-    where = (spelled("email", [each.lead for each in found.values()]),)
-    leads = await read_all(store, Read(LEADS, _BRIEF, where, NEWEST, MOST_LISTED))
-    of_leads = (Filter("lead_id", "in", tuple(row["id"] for row in leads)),)
-    read = Read(LEAD_MESSAGES, ("lead_id",), (*of_leads, Filter("kind", "neq", "draft")))
-    more = await read_all(store, replace(read, limit=MOST_LISTED)) if leads else []
     by_person: dict[str, list[Row]] = {}
-    for row in leads:
-        by_person.setdefault(fold_address(row["email"]), []).append(row)
+    for person, row in await _read_brief(store, [each.lead for each in found.values()]):
+        by_person.setdefault(person, []).append(row)
+    ids = tuple(row["id"] for own in by_person.values() for row in own)
+    where = Filter("lead_id", "in", ids), Filter("kind", "neq", "draft")
+    more = await read_all(store, Read(LEAD_MESSAGES, ("lead_id",), where, limit=MOST_LISTED))
     threads = []
     for person, thread in found.items():
         own = by_person.get(person, [thread.lead])
-        ids, text = {row["id"] for row in own}, text_key(thread.lead)
-        number = len({*map(text_key, own)}) + sum(row["lead_id"] in ids for row in more)
+        own_ids, text = {row["id"] for row in own}, text_key(thread.lead)
+        number = len({*map(text_key, own)}) + sum(row["lead_id"] in own_ids for row in more)
         repeats = sum(text_key(row) == text for row in own)
         threads.append(replace(thread, number=number, repeats=repeats))
     return threads

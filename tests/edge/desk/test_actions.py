@@ -205,17 +205,6 @@ async def test_a_key_that_no_row_can_have_is_not_found(owner: Browser, key: str)
     assert (await owner.post(f"/desk/tables/email_send_state/{key}/", x="")).status == 404
 
 
-async def test_a_lead_in_capitals_leads_on_as_any_other(owner: Browser) -> None:
-    """The letters of a UUID have no case (RFC 9562, section 4)."""
-    lead, other = await owner.lead(), await owner.lead()
-    for each, following in ((lead, None), (other, lead)):
-        shown = await owner.get(f"/desk/leads/{each['id'].upper()}/?status=new")
-        assert shown.one(".pages a").attributes["href"] == "/desk/leads/?status=new"
-        link = shown.tree.css_first("a[rel=next]")
-        path = link and link.attributes["href"]
-        assert path == (following and f"/desk/leads/{following['id']}/?status=new")
-
-
 async def test_rows_are_filtered_by_the_address(owner: Browser) -> None:
     """The form adds to the dialect of the administrative interface; a fault is a sentence."""
     for number in range(3):
@@ -394,45 +383,6 @@ async def test_an_undo_that_comes_too_late_says_why(owner: Browser) -> None:
     assert (await owner.post(f"/desk/audit/{SUBJECT}/undo/")).status == 404
 
 
-async def test_the_next_lead_is_that_of_the_inbox(owner: Browser) -> None:
-    """A lead keeps the filters it was opened with; leads of one instant are not skipped."""
-    at, later = "2026-01-02T03:04:05.000000Z", "2026-01-03T03:04:05.000000Z"
-    await owner.lead(name="n0", created_at=later)
-    for number in range(1, 4):
-        await owner.lead(name=f"n{number}", created_at=at)
-    await owner.lead(name="bought", created_at=at, status="won")
-    counts = {"": 5, "?status=new": 4, "?status=new&order=oldest": 4, "?q=n1": 1}
-    for query, count in counts.items():
-        shown = await owner.get(f"/desk/leads/{query}")
-        listed = [str(each.attributes["href"]) for each in shown.tree.css(".who")]
-        seen = [listed[0]]
-        while found := (await owner.get(seen[-1])).tree.css_first("a[rel=next]"):
-            seen.append(str(found.attributes["href"]))
-        assert (seen, len(seen)) == (listed, count)
-        first = await owner.get(seen[0])
-        assert first.one(".pages a").attributes["href"] == f"/desk/leads/{query}"
-
-    path = next(each for each in listed if "?q=n1" in each)
-    marked = await owner.post("/desk/leads/mark/", one=f"{path[12:48]} won", back=path)
-    assert marked.to.startswith(f"{path}&done=")
-    noted = await owner.post(path, notes="x", back=path, **{"was.notes": ""})
-    assert noted.to.startswith(f"{path}&done=")
-
-
-async def test_all_of_a_page_are_ticked_by_one_press(owner: Browser) -> None:
-    """Once: neither the page after the change nor another filter has them ticked."""
-    for number in range(3):
-        await owner.lead(name=f"n{number}", status="spam")
-    shown = await owner.get("/desk/leads/?status=spam&pick=all")
-    ticked = [each.attributes["value"] for each in shown.tree.css("[name=id][checked]")]
-    assert len(ticked) == 3
-    assert len([each for each in shown.tree.css("a") if "pick" in str(each.attributes)]) == 1
-    back = str(shown.one("[name=back]").attributes["value"])
-    assert back == "/desk/leads/?status=spam"
-    await owner.post("/desk/leads/mark/", id=ticked, status="lost", back=back)
-    assert {row["status"] for row in await owner.rows(LEADS)} == {"lost"}
-
-
 async def test_a_lead_says_at_its_top_that_mail_came_back(owner: Browser) -> None:
     """What the owner would write to that address is likely to come back too."""
     lead = await owner.lead()
@@ -505,31 +455,6 @@ async def test_signs_of_spam_and_numbers_are_words(owner: Browser) -> None:
     rows = [make_row(LEADS, {**LEAD, "name": f"n{number}"}) for number in range(1234)]
     await owner.edge.service.store.run(Insert(LEADS, rows))
     assert "1,236 new leads" in (await owner.get("/desk/")).said
-
-
-async def test_a_lead_is_text_for_who_may_only_read(edge: RunningEdge) -> None:
-    """No form that does nothing; and mail that a key may not see is not called unsent."""
-    browser = await Browser(edge).sign_in(await edge.key("admin:read", tables=("leads",)))
-    lead = await browser.lead(notes="Called.")
-    shown = await browser.get(f"/desk/leads/{lead['id']}/")
-    assert "NotesCalled.Statusnew" in shown.said
-    assert shown.tree.css("main form:not([action='/desk/sign-out/'])") == []
-    assert "None was sent" not in shown.said
-    assert "Your key may not see it: it is not for the table email_send_log." in shown.said
-
-
-async def test_pages_of_the_inbox_end_and_say_so(owner: Browser) -> None:
-    """A deeper one would read all leads before it, each time."""
-    rows = [make_row(LEADS, {**LEAD, "name": f"n{number}"}) for number in range(5001)]
-    await owner.edge.service.store.run(Insert(LEADS, rows))
-    for query, last in (("?", 100), ("?q=ann&", 10)):
-        shown = await owner.get(f"/desk/leads/{query}page=1000")
-        assert f"Page beforePage {last} These as CSV" in shown.said
-        assert "at most" not in shown.said
-        assert "Narrow the search" in shown.said
-        assert len(shown.tree.css(".lead-row")) == 50
-        before = (await owner.get(f"/desk/leads/{query}page={last - 1}")).said
-        assert ("Next page" in before, "Narrow the" in before) == (True, False)
 
 
 async def test_the_inbox_shows_mail_that_came_back_and_leads_of_one_address(owner: Browser) -> None:
