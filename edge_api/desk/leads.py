@@ -15,7 +15,6 @@ from edge_api.db.query import (
     Filter,
     Read,
     Store,
-    find_row,
     read_all,
 )
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
@@ -24,8 +23,10 @@ from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
 from edge_api.leads.service import LeadQuery, Leads, all_leads
 from edge_api.leads.threads import (
     MOST_COUNTED,
-    MOST_LISTED,
+    MOST_FOUND,
+    PAGE_SIZE,
     count_people,
+    fill,
     filter_of,
     first_words,
     leads_of,
@@ -71,13 +72,14 @@ def read_query(visit: Visit) -> LeadQuery:
 async def inbox(visit: Visit) -> Values:
     """Return a page of a box: a row for each person."""
     store, now, box = visit.service.store, visit.service.clock(), read_box(visit)
-    start = await find_row(store, LEADS, visit.query.get("after"))
-    threads, after = await list_threads(store, now, read_query(visit), box, start)
+    found = await list_threads(store, now, read_query(visit), box)
+    typed, last = visit.query.get("page", ""), max(1, -(-len(found) // PAGE_SIZE))
+    page = min(max(1, int(typed[:6])), last) if typed.isascii() and typed.isdecimal() else 1
+    threads = await fill(store, found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
     counts = dict(zip(BOXES, await count_people(store, now, *BOXES), strict=True))
-    leads = [each.lead for each in threads]
-    back = Filter("status", "in", FAILED)
-    log = Read(EMAIL_SEND_LOG, ("recipient_email",), (spelled("recipient_email", leads), back))
-    failed = await read_all(store, replace(log, limit=MOST_LISTED))
+    to = spelled("recipient_email", [each.lead for each in threads])
+    back = to, Filter("status", "in", FAILED)
+    failed = await read_all(store, Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000))
     may_see = visit.may_use(EMAIL_SEND_LOG.name)
     return {
         "threads": threads,
@@ -89,17 +91,18 @@ async def inbox(visit: Visit) -> Values:
         "box": box,
         "q": visit.query.get("q", "").strip(),
         "order": visit.query.get("order", ""),
-        "start": start,
-        "after": after,
+        "before": page - 1,
+        "after": page + 1 if page < last else None,
+        "is_cut": len(found) == MOST_FOUND or counts[box] == MOST_COUNTED,
         "failed": {fold_address(row["recipient_email"]) for row in failed if may_see},
-        "fold": fold_address,
         "name_of": name_of,
         "first_words": first_words,
         "seen": format_instant(now),
         "is_empty": not counts["all"] and not counts["spam"],
-        "answered": 0 if threads else await count_answered(store, visit.now),
+        "answered": "" if threads else await count_answered(store, visit.now),
         "picking": not {"select", "pick"}.isdisjoint(visit.query) or visit.chosen("id"),
-        "picked": [each["id"] for each in leads if "pick" in visit.query] or visit.chosen("id"),
+        "picked": [each.lead["id"] for each in threads if "pick" in visit.query]
+        or visit.chosen("id"),
     }
 
 
@@ -157,10 +160,10 @@ async def find_read(
     is_later = IS_REPLY, Filter("created_at", "gt", seen)
     leads, answered = await store.run(
         Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
-        Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_LISTED),
+        Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_COUNTED),
     )
     people = {fold_address(row["email"]) for row in leads.rows}
-    same = [row for each in people for row in await leads_of(store, each)]
+    same = [row for each in people for row in await leads_of(store, each, MOST_COUNTED)]
     settled = SETTLED if status == "contacted" else ()  # who was won is more than answered
     found = {row["id"] for row in leads.rows if row["status"] not in settled}
     found |= {row["id"] for row in same if row["status"] == former and row["created_at"] <= seen}

@@ -20,7 +20,6 @@ from edge_api.desk.leads import (
     BOXES,
     FAILED,
     INBOX_PATH,
-    SETTLED,
     STATUSES,
     count_text,
     find_read,
@@ -32,9 +31,7 @@ from edge_api.desk.replies import list_replies
 from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.leads.answers import Answers
-from edge_api.leads.service import Leads
 from edge_api.leads.threads import (
-    count_people,
     leads_of,
     list_threads,
     name_of,
@@ -92,7 +89,7 @@ async def show_message(visit: Visit) -> Values:
         "problem": await answers.problem_of(row["email"]),
         "replies": list_replies(service.settings),
         "reminders": {key: label for key, (label, _) in reminders(visit.now).items()},
-        "statuses": [each for each in STATUSES if each in ("new", row["status"], *SETTLED)],
+        "statuses": [each for each in STATUSES if each != "spam"],
         "reasons": REASONS,
         "sent_columns": [*SentLead.model_fields],
         "notes": {column.name: text for column, text in fields(LEADS, row)}["notes"],
@@ -128,29 +125,26 @@ def _thread(row: Row, leads: Sequence[Row], messages: Sequence[Row]) -> list[dic
 async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
     """Return the place of a message in its box, and the addresses before and behind it.
 
-    Each is empty where there is none. The place is known on the first page alone.
+    Each is empty where there is none, the first two also of a message that is not in the box.
     """
-    store, now, box = visit.service.store, visit.service.clock(), read_box(visit)
-    query, person = read_query(visit), fold_address(row["email"])
-
-    async def read(start: Row | None) -> tuple[list[str], list[str], str]:
-        threads, after = await list_threads(store, now, query, box, start)
-        here = with_parameters(visit.here, after=start["id"] if start else "")
-        links = [f"{INBOX_PATH}{each.lead['id']}/{split_query(here)}" for each in threads]
-        return links, [fold_address(each.lead["email"]) for each in threads], after
-
-    start = await find_row(store, LEADS, visit.query.get("after"))
-    links, people, after = await read(start)
-    if person not in people:  # it left the box: what follows it there
-        following, _, _ = await read(row)
-        return "", "", "".join(following[:1])
-    at = people.index(person)
-    if at + 1 == len(links) and after:
-        links += (await read(await find_row(store, LEADS, after)))[0][:1]
-    place = "" if start else f"{at + 1}"
-    if place and not query.search:
-        place += f" of {count_text((await count_people(store, now, box))[0])}"
-    return place, links[at - 1] if at else "", "".join(links[at + 1 : at + 2])
+    query, now = read_query(visit), visit.service.clock()
+    threads = await list_threads(visit.service.store, now, query, read_box(visit))
+    people = [each.person for each in threads]
+    if (person := fold_address(row["email"])) in people:
+        at = people.index(person)
+        place, behind = f"{at + 1} of {count_text(len(people))}", threads[at + 1 :]
+    else:
+        at, place = 0, ""
+        behind = [
+            each
+            for each in threads
+            if (each.lead["created_at"] > row["created_at"]) == query.oldest_first
+        ]
+    kept = split_query(with_parameters(visit.here))
+    links = [
+        f"{INBOX_PATH}{each.lead['id']}/{kept}" for each in (*threads[at - 1 : at], *behind[:1])
+    ]
+    return place, links[0] if at else "", "".join(links[1 if at else 0 :])
 
 
 def split_query(address: str) -> str:
@@ -182,12 +176,10 @@ async def act(visit: Visit) -> str:
     subject = visit.typed.get("subject", "")
     if button == "insert":
         text = "\n\n".join(filter(None, (text.rstrip(), visit.typed.get("reply", ""))))
-    notes = {name: visit.typed[name] for name in ("notes", "was.notes") if name in visit.typed}
-    await save_row(replace(visit, form=notes), LEADS, row["id"])
+    names = ("notes", "was.notes", "status", "was.status")
+    given = {name: text for name, text in visit.typed.items() if name in names}
+    await save_row(replace(visit, form=given), LEADS, row["id"])
     await _save_draft(visit, row, text, subject)
-    status = visit.typed.get("status", row["status"])
-    if status != row["status"]:
-        await _set_status(visit, row, status)
     if button not in (*DONE, "send", "remind"):
         return here
     _, _, following = await find_neighbours(visit, row)
@@ -225,20 +217,6 @@ async def _save_draft(visit: Visit, row: Row, text: str, subject: str) -> None:
         )
     if text.strip() or drafts:
         await answers.save_draft(row, text, subject if text.strip() else "")
-
-
-async def _set_status(visit: Visit, row: Row, status: str) -> None:
-    """Give one lead a status that was chosen. Raises FormErrors where it has changed meanwhile."""
-    if row["status"] != visit.typed.get("was.status", row["status"]):
-        raise FormErrors(
-            {
-                "status": f"Meanwhile this was changed to: {row['status']}. "
-                "Choose again to replace it."
-            }
-        )
-    if status not in STATUSES:
-        raise FormErrors({"status": f"Choose one of {', '.join(STATUSES)}."})
-    await visit.service[Leads].mark((row["id"],), status, visit.actor)
 
 
 async def change_suppression(visit: Visit) -> str:
