@@ -73,8 +73,8 @@ SENTENCES: Final[Mapping[str, str]] = {
 
 SPECIAL: Final[Mapping[tuple[str, str], str]] = {
     ("desk_links", "issue"): "a sign-in link was printed",
-    ("desk_sessions", "sign in"): "somebody signed in",
-    ("desk_sessions", "sign out"): "somebody was signed out",
+    ("desk_sessions", "sign in"): "a sign-in at the desk",
+    ("desk_sessions", "sign out"): "a sign-in at the desk was ended",
     ("oauth_grants", "grant"): "an app was let in",
     ("oauth_grants", "issue"): "an app got a token",
     ("oauth_grants", "refuse"): "an app was refused",

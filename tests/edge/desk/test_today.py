@@ -145,18 +145,18 @@ async def test_days_are_those_of_the_journal(make_edge: EdgeMaker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("zone", "said", "day"),
+    ("zone", "local"),
     [
-        ("Asia/Tokyo", "1 Jun 2026, 08:00 JST", "1 Jun"),
-        ("America/New_York", "31 May 2026, 19:00 EDT", "31 May"),
-        ("Nowhere/Town", "31 May 2026, 23:00 UTC", "31 May"),
-        ("../../etc/passwd", "31 May 2026, 23:00 UTC", "31 May"),
-        (None, "31 May 2026, 23:00 UTC", "31 May"),
-        (5, "31 May 2026, 23:00 UTC", "31 May"),
+        ("Asia/Tokyo", "1 Jun 2026, 08:00 JST"),
+        ("America/New_York", "31 May 2026, 19:00 EDT"),
+        ("Nowhere/Town", "31 May 2026, 23:00 UTC"),
+        ("../../etc/passwd", "31 May 2026, 23:00 UTC"),
+        (None, "31 May 2026, 23:00 UTC"),
+        (5, "31 May 2026, 23:00 UTC"),
     ],
 )
 async def test_times_are_those_of_the_journal(
-    make_edge: EdgeMaker, journal: Path, tmp_path: Path, zone: Any, said: str, day: str
+    make_edge: EdgeMaker, journal: Path, tmp_path: Path, zone: Any, local: str
 ) -> None:
     """With the zone's name; in UTC where the build names none, or one that nobody knows."""
     shutil.copytree(journal, tmp_path / "build", symlinks=True)
@@ -171,12 +171,12 @@ async def test_times_are_those_of_the_journal(
             each.css("th")[0].text(): each.css("td")[0].text()
             for each in shown.tree.css(".days tbody tr")
         }
-        assert counts[day] == "1"
+        assert counts[local.partition(" 2026")[0]] == "1"
         clock.now = datetime(2026, 5, 31, 23, tzinfo=UTC)
         await owner.post("/desk/sign-out/")
         await owner.sign_in(await edge.key())
         times = (await owner.get("/desk/audit/")).tree.css(".audit time")
-        assert said in [each.attributes["title"] for each in times]
+        assert local in [each.attributes["title"] for each in times]
 
 
 async def test_a_build_names_the_zone_of_its_settings(journal: Path) -> None:
