@@ -75,7 +75,7 @@ from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import Dispatcher, make_sender
-from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
+from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints, check_webhooks
 
 if TYPE_CHECKING:
     from edge_api.operation.reference.pages import ReferencePage
@@ -142,6 +142,7 @@ async def assemble(
             Rows(store, clock),
             Sessions(store, clock),
             Feedback(store, clock, secret),
+            Endpoints(store, clock, box, partial(make_sender, settings)),
         )
         service = Service(
             settings,

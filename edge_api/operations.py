@@ -7,8 +7,9 @@ from edge_api import utility
 from edge_api.access import operations as access_requests
 from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
-from edge_api.desk import access, sign_in, tables, today
+from edge_api.desk import access, sign_in, tables, today, webhooks
 from edge_api.desk import leads as desk_leads
+from edge_api.desk import settings as desk_settings
 from edge_api.desk.screens import operations
 from edge_api.journal import operations as posts
 from edge_api.journal import search
@@ -72,7 +73,7 @@ ROUTED: tuple[AnyOperation, ...] = (
 """The operations with routes: all, the contact page's forms, and refusals of other tables."""
 
 
-_DESK: Final = (today, desk_leads, tables, access)
+_DESK: Final = (today, desk_leads, desk_settings, tables, webhooks, access)
 DESK: tuple[AnyOperation, ...] = (
     *sign_in.OPERATIONS,
     *operations(
@@ -86,14 +87,15 @@ DESK: tuple[AnyOperation, ...] = (
 def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[AnyOperation, ...]:
     """Return the operations as the settings change them.
 
-    Leads may need a credential, and there may be no form that asks for access.
+    Leads may need a credential, and there may be no form that asks for access. What somebody asked
+    for by the API is fetched by the form for claim tokens all the same.
     """
     closed = ("create_lead",) if settings.leads_require_credential else ()
-    forms = () if settings.access_requests == "on" else access_requests.FORMS
+    forms = () if settings.access_requests == "on" else ("access_form", "send_access_form")
     return tuple(
         leads.with_credential(each) if each.name in closed else each
         for each in operations
-        if each not in forms
+        if each.name not in forms
     )
 
 

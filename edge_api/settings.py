@@ -380,3 +380,12 @@ def find_missing_folders(settings: Settings) -> Iterator[str]:
         yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
     if not (settings.build_dir / "current").exists():
         yield f"BUILD_DIR: {settings.build_dir} holds no build; run {BUILD} build"
+
+
+def show_value(value: object, setting: Setting) -> str:
+    """Return the value of a setting as people may read it: no secret, and no password."""
+    if value is None:
+        return "(not set)"
+    if setting.secret:
+        return "(hidden)"
+    return ", ".join(value) if isinstance(value, tuple) else setting.show(value)

@@ -32,7 +32,7 @@ from edge_api.operation.model import (
     output_schema,
     page,
 )
-from edge_api.operation.service import HTML, HtmlResult, OperationResult, Service
+from edge_api.operation.service import HTML, NOINDEX, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import CREDENTIAL_SCOPES, Scope
 from edge_api.schema.page_templates import ACCESS_FORM
 from edge_api.schema.paths import (
@@ -231,8 +231,9 @@ async def claim_by_form(
         claim_token=token,
         said=said,
         credentials=_credentials(keys),
+        site_url=service.settings.site_url,
     )
-    return HtmlResult(body, status)
+    return HtmlResult(body, status, NOINDEX)
 
 
 FORMS: tuple[AnyOperation, ...] = (

@@ -12,10 +12,10 @@ from edge_api.backup.replica import make_replication
 from edge_api.schema.commands import Arguments
 from edge_api.settings import (
     SETTINGS,
-    Setting,
     Settings,
     find_missing_folders,
     find_mistakes,
+    show_value,
 )
 
 PARAMS: Final = (
@@ -44,14 +44,6 @@ def run(arguments: Arguments, settings: Settings) -> int:
         return 0
     width = max(map(len, SETTINGS))
     for name, setting in SETTINGS.items():
-        value = _show(getattr(settings, name.lower()), setting)
+        value = show_value(getattr(settings, name.lower()), setting)
         print(f"{name:<{width}}  {value:<28}  {setting.description}")
     return 0
-
-
-def _show(value: object, setting: Setting) -> str:
-    if value is None:
-        return "(not set)"
-    if setting.secret:
-        return "(hidden)"
-    return ", ".join(value) if isinstance(value, tuple) else setting.show(value)

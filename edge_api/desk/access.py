@@ -4,7 +4,9 @@ Screens show requests to decide, keys, sessions, mail that waits or was given up
 with undo.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -57,6 +59,7 @@ async def show_access(visit: Visit) -> Values:
         for row in await _keys(visit).all()
     ]
     opened, leads, warning = await _keys(visit).find_open()
+    opens = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
     latest = visit.session.key_expires_at
     return {
         "is_owner": visit.actor == OWNER,
@@ -70,11 +73,8 @@ async def show_access(visit: Visit) -> Values:
         "ended": [row for row in keys if row["state"] not in ("valid", "rotated")],
         "sessions": await service[Sessions].all(),
         "session_id": visit.session.id,
-        "scopes": {
-            name: text.replace("all enquiries", leads)
-            for name, text in SCOPES.items()
-            if name in visit.actor.scopes
-        },
+        "opens": opens,
+        "scopes": {name: opens[name] for name in opens if name in visit.actor.scopes},
         "usual": DEFAULT_SCOPES,
         "key": visit.path.get("key", ""),
         "chosen": visit.chosen,
@@ -157,14 +157,12 @@ async def issue(visit: Visit) -> OperationResult:
         raise FormErrors({"scope": "Tick at least one scope."})
     _check_grant(visit, scopes, expires_at)
     kind: KeyType = "access_token" if typed.get("type") == "access_token" else "api_key"
-    tables = visit.chosen("table")
-    new = NewKey(typed.get("name", "").strip(), kind, scopes, tables or None, expires_at)
+    new = NewKey(
+        typed.get("name", "").strip(), kind, scopes, visit.chosen("table") or None, expires_at
+    )
     try:
         issued = await _keys(visit).issue(new, typed.get("once", ""))
     except Problem as problem:
-        name, _, sentence = problem.message.partition(": ")
-        if field := {"scopes": "scope", "tables": "table"}.get(name, name if name in typed else ""):
-            raise FormErrors({field: f"{sentence}."}) from None
         if problem.code != "conflict":
             raise
         raise Problem(
@@ -186,7 +184,10 @@ async def _show_secret(visit: Visit, issued: IssuedKey, former: str = "") -> Ope
         visit.service,
         "secret",
         "A new key",
-        issued=issued,
+        name=issued.row["name"],
+        secret=issued.secret,
+        opens=[SCOPES[name] for name in issued.row["scopes"].split()],
+        row=issued.row,
         back=PATH,
         former=former if visit.actor == OWNER else "",
     )
@@ -240,15 +241,9 @@ def _outbox(visit: Visit) -> OutboxAdmin:
     return OutboxAdmin(visit.service.store, visit.service.clock, visit.actor)
 
 
-async def retry(visit: Visit) -> str:
-    """Queue a message again, or all that were given up."""
-    await _outbox(visit).retry(visit.typed.get("id") or None)
-    return MAIL_PATH
-
-
-async def discard(visit: Visit) -> str:
-    """Delete a message that was given up, or all such."""
-    await _outbox(visit).discard(visit.typed.get("id") or None)
+async def _move(method: Callable[..., Awaitable[int]], visit: Visit) -> str:
+    """Run a method on a message that was given up, all of a kind, or all such."""
+    await method(_outbox(visit), visit.typed.get("id"), visit.typed.get("kind"))
     return MAIL_PATH
 
 
@@ -283,8 +278,8 @@ async def undo_entry(visit: Visit) -> str:
     return safe_target(visit.typed.get("back") or AUDIT_PATH)
 
 
-ACCESS: Final = Screen(PATH, "Access", "access", show_access, nav="Access")
-MAIL: Final = Screen(MAIL_PATH, "Mail", "mail", show_mail, EMAIL_SEND_LOG.name, nav="Mail")
+ACCESS: Final = Screen(PATH, "Access", "access", show_access, section="Settings")
+MAIL: Final = Screen(MAIL_PATH, "Mail", "mail", show_mail, EMAIL_SEND_LOG.name, section="Settings")
 AUDIT: Final = Screen(AUDIT_PATH, "Audit", "audit", show_audit, section="Settings", is_open=True)
 SCREENS: Final = (ACCESS, MAIL, AUDIT)
 ACTIONS: Final = (
@@ -296,7 +291,7 @@ ACTIONS: Final = (
     Action("/desk/access/keys/{key}/undo/", ACCESS, take_back),
     Action("/desk/access/keys/{key}/end/", ACCESS, set_end),
     Action("/desk/access/sessions/{key}/end/", ACCESS, end_session),
-    Action("/desk/mail/retry/", MAIL, retry),
-    Action("/desk/mail/discard/", MAIL, discard),
+    Action("/desk/mail/retry/", MAIL, partial(_move, OutboxAdmin.retry)),
+    Action("/desk/mail/discard/", MAIL, partial(_move, OutboxAdmin.discard)),
     Action("/desk/audit/{key}/undo/", AUDIT, undo_entry),
 )

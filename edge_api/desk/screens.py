@@ -225,7 +225,10 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     except Problem as problem:
         if problem.code not in ("invalid", "conflict"):
             return await show_problem(service, problem, visit, menu, **signing)
-        return await _show_again(action, menu, visit, problem, {"form": f"{problem.message}."})
+        name = problem.message.partition(": ")[0]  # of the field that is wrong, if it is about one
+        said = problem.message.replace(": ", " ", 1) if name in visit.typed else problem.message
+        where = name.lower() if name.lower() in visit.typed else "form"
+        return await _show_again(action, menu, visit, problem, {where: f"{said}."})
     if isinstance(result, OperationResult):
         return result
     own = Filter("actor", "eq", visit.actor.label), Filter("at", "gte", format_instant(before))

@@ -1,7 +1,9 @@
 """Screens of the administrative tables: rows as the address filters and sorts them, and one."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
+from uuid import uuid4
 
 import orjson
 
@@ -18,6 +20,8 @@ from edge_api.operation.input import FormErrors
 
 _OWN: Final = ("column", "operator", "value", "done", "select")
 """Parameters that are no filters: of the form that adds one, of a notice, and one left aside."""
+FIRST: Final = ("name", "email", "recipient_email", "status", "reason", "created_at")
+"""Columns of any table that a person looks for first."""
 
 
 async def list_tables(visit: Visit) -> Values:
@@ -40,11 +44,16 @@ async def list_rows(visit: Visit) -> Values:
     table = find_table(visit)
     pairs = [pair for pair in visit.pairs if pair[0] not in _OWN]
     fault, page = "", None
+    order = dict(pairs).get("order") or ",".join(
+        f"{name}.desc" for name in ("created_at", table.key) if name in table.columns
+    )
     if visit.query.get("column") and visit.query.get("operator") in OPERATORS:
         text = f"{visit.query['operator']}.{visit.query.get('value', '')}"
         pairs.append((visit.query["column"], text))
     try:
-        page = await visit.service[Rows].read(table, pairs)
+        page = await visit.service[Rows].read(
+            table, [*(pair for pair in pairs if pair[0] != "order"), ("order", order)]
+        )
     except Problem as problem:
         if problem.code != "invalid":
             raise
@@ -58,7 +67,8 @@ async def list_rows(visit: Visit) -> Values:
         "rows": page.rows if page else [],
         "pairs": pairs,
         "filters": [pair for pair in pairs if pair[0] in table.columns],
-        "order": dict(pairs).get("order", ""),
+        "order": order.partition(",")[0],
+        "names": sorted(table.readable, key=lambda name: (name not in FIRST, name == table.key)),
         "operators": OPERATORS,
         "sortable": [name for name in table.readable if table.columns[name].kind in COMPARABLE],
         "fault": fault,
@@ -75,11 +85,18 @@ async def read_row(visit: Visit, table: Table, key: str) -> Row:
 
 
 async def show_row(visit: Visit) -> Values:
-    """Return one row with what its form needs."""
-    table = find_table(visit)
-    row = await read_row(visit, table, visit.path["key"])
-    title = f"A row of {table.name}"
-    return {"title": title, "table": table, "row": row, "fields": fields(table, row)}
+    """Return one row with what its form needs; without a key in the address, an empty form."""
+    table, key = find_table(visit), visit.path.get("key")
+    row = await read_row(visit, table, key) if key else {}
+    shown = row or {name: column.default for name, column in table.columns.items()}
+    title = f"A row of {table.name}" if key else f"A new row of {table.name}"
+    return {
+        "title": title,
+        "table": table,
+        "row": row,
+        "fields": fields(table, shown),
+        "once": str(uuid4()),
+    }
 
 
 def fields(table: Table, row: Row) -> list[tuple[Column, str]]:
@@ -110,6 +127,19 @@ def _to_value(column: Column, text: str) -> Any:
     return text
 
 
+def _to_values(table: Table, texts: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of fields. Raises FormErrors, with those that were found before."""
+    values, found = dict[str, Any](), dict(errors)
+    for name, text in texts.items():
+        try:
+            values[name] = _to_value(table.columns[name], text)
+        except ValueError as error:
+            found[name] = f"{name} {error}."
+    if found:
+        raise FormErrors(found)
+    return values
+
+
 async def save_row(visit: Visit, table: Table, key: str) -> None:
     """Change the columns that the form changed, unless they have changed since it was shown.
 
@@ -118,7 +148,7 @@ async def save_row(visit: Visit, table: Table, key: str) -> None:
     """
     row = await read_row(visit, table, key)
     match: dict[str, Any] = {table.key: row[table.key]}
-    values: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     errors: dict[str, str] = {}
     for column, current in fields(table, row):
         name = column.name
@@ -131,15 +161,10 @@ async def save_row(visit: Visit, table: Table, key: str) -> None:
                 "What you typed is kept here; save again to replace it."
             )
             continue
-        try:
-            values[name] = _to_value(column, wanted)
-        except ValueError as error:
-            errors[name] = f"{name} {error}."
+        texts[name] = wanted
         if column.kind is not ColumnType.JSON:
             match[name] = row[name]
-    if errors:
-        raise FormErrors(errors)
-    if values:
+    if values := _to_values(table, texts, errors):
         await _update(visit, table, match, values)
 
 
@@ -155,10 +180,17 @@ async def _update(
             raise Problem(
                 "conflict", "The row has changed this moment: look at it again, and save again"
             ) from None
-        name, colon, sentence = problem.message.partition(": ")
-        if problem.code == "invalid" and colon and name in values:
-            raise FormErrors({name: f"{name} {sentence}."}) from None
         raise
+
+
+async def add(visit: Visit) -> str:
+    """Store a new row, with defaults for what is empty; the form's key prevents a second one."""
+    table = find_table(visit)
+    values = _to_values(
+        table, {name: visit.typed[name] for name in table.readable if visit.typed.get(name)}, {}
+    )
+    (row,) = await visit.service[Rows].insert(table, [values], visit.actor)
+    return f"/desk/tables/{table.name}/{row[table.key]}/"
 
 
 async def save(visit: Visit) -> str:
@@ -180,13 +212,17 @@ async def delete(visit: Visit) -> str:
     return f"/desk/tables/{table.name}/"
 
 
-ROW: Final = Screen("/desk/tables/{table}/{key}/", "A row", "row", show_row, is_open=True)
+_screen: Final = partial(Screen, section="Settings", is_open=True)
+NEW: Final = _screen("/desk/tables/{table}/new/", "A new row", "row", show_row)
+ROW: Final = _screen("/desk/tables/{table}/{key}/", "A row", "row", show_row)
 SCREENS: Final = (
-    Screen("/desk/tables/", "Tables", "tables", list_tables, nav="Tables", is_open=True),
-    Screen("/desk/tables/{table}/", "Rows", "rows", list_rows, is_open=True),
+    _screen("/desk/tables/", "Tables", "tables", list_tables),
+    _screen("/desk/tables/{table}/", "Rows", "rows", list_rows),
+    NEW,  # before the other one, whose address fits too
     ROW,
 )
 ACTIONS: Final = (
+    Action(NEW.path, NEW, add),
     Action(ROW.path, ROW, save),
     Action("/desk/tables/{table}/{key}/delete/", ROW, delete),
 )

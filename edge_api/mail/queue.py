@@ -322,13 +322,13 @@ class OutboxAdmin:
         }
         return [{**entry, "reason": reasons.get(entry["id"])} for entry in found]
 
-    async def retry(self, entry_id: str | None = None) -> int:
-        """Queue dead entries again, one or all; return their number.
+    async def retry(self, entry_id: str | None = None, template: str | None = None) -> int:
+        """Queue dead entries again, one, all of a template, or all; return their number.
 
         Raises Problem `not_found` for an id that was not given up, `conflict` where it changed
         meanwhile.
         """
-        (dead,) = await self._store.run(Read(EMAIL_OUTBOX, where=_given_up(entry_id)))
+        (dead,) = await self._store.run(Read(EMAIL_OUTBOX, where=_given_up(entry_id, template)))
         if dead.rows:
             now = self._clock()
             ids = Filter("id", "in", tuple(entry["id"] for entry in dead.rows))
@@ -350,20 +350,25 @@ class OutboxAdmin:
         await self._store.run(*hastened, ends_pause)
         return len(found.rows)
 
-    async def discard(self, entry_id: str | None = None) -> int:
-        """Delete dead entries, one or all; return their number. The log still has them.
+    async def discard(self, entry_id: str | None = None, template: str | None = None) -> int:
+        """Delete dead entries, chosen as in `retry`; return their number. The log still has them.
 
         Raises Problem `not_found` for an id that was not given up.
         """
-        delete = Delete(EMAIL_OUTBOX, _given_up(entry_id))
+        delete = Delete(EMAIL_OUTBOX, _given_up(entry_id, template))
         change = audited(self._actor, "discard", delete, self._clock(), ("id",))
         _, gone, _ = await self._store.run(*change)
         return _count(gone, entry_id)
 
 
-def _given_up(entry_id: str | None) -> Where:
-    """Return the conditions of one entry that was given up, or of all."""
-    return (GIVEN_UP,) if entry_id is None else (GIVEN_UP, *where_id(entry_id.lower()))
+def _given_up(entry_id: str | None, template: str | None) -> Where:
+    """Return the conditions of one entry that was given up, of all of a template, or of all."""
+    one = () if entry_id is None else where_id(entry_id.lower())
+    return (
+        GIVEN_UP,
+        *one,
+        *(() if template is None else (Filter("template_name", "eq", template),)),
+    )
 
 
 def _count(found: QueryResult, entry_id: str | None) -> int:

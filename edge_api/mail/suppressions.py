@@ -15,7 +15,8 @@ from urllib.parse import quote
 import orjson
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
-from edge_api.auth.actor import Clock, new_id
+from edge_api.auth.actor import Actor, Clock, new_id
+from edge_api.auth.undo import audited
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
@@ -63,9 +64,12 @@ async def is_suppressed(store: Store, address: str) -> bool:
 
 
 def suppression(
-    address: str, reason: Reason, now: datetime, metadata: dict[str, Any] | None = None
+    address: str, reason: str, now: datetime, metadata: dict[str, Any] | None = None
 ) -> Insert:
-    """Return the query that stores that an address is not mailed any more."""
+    """Return the query that stores that an address is not mailed any more.
+
+    Raises Problem `invalid` for what is no address, and for an unknown reason.
+    """
     given = {"email": normalize_recipient(address), "reason": reason, "metadata": metadata}
     row = SUPPRESSED_EMAILS.new_row(given, format_instant(now), partial(new_id, now))
     return Insert(SUPPRESSED_EMAILS, [row])
@@ -249,3 +253,19 @@ class Feedback:
         now = self._clock()
         row = EMAIL_SEND_LOG.new_row(given, format_instant(now), partial(new_id, now))
         return Insert(EMAIL_SEND_LOG, [row])
+
+
+async def suppress_by_hand(
+    store: Store, address: str, reason: str, actor: Actor, now: datetime
+) -> None:
+    """Suppress an address because a person says so; this can be undone.
+
+    Raises Problem `conflict` for an address that is suppressed, and `invalid` for what is none.
+    """
+    try:
+        insert = suppression(_check_address(address), reason, now)
+    except ValueError:
+        raise Problem("invalid", "email: is not an e-mail address") from None
+    change = audited(actor, "insert", insert, now)
+    if await is_suppressed(store, address) or not await run_unless_conflict(store, *change):
+        raise Problem("conflict", "email: gets no mail already")

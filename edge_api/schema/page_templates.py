@@ -69,7 +69,7 @@ PAGES: Mapping[PageName, tuple[str, ...]] = {
     ),
     "notice": ("sentences", "link"),
     "access_requested": ("claim_token", "claim_uri", "credential_type", "expires", "action"),
-    "access_claim": ("action", "claim_token", "said", "credentials"),
+    "access_claim": ("action", "claim_token", "said", "credentials", "site_url"),
     "unsubscribe": ("address", "action"),
     "search": ("words", "results", "page_size"),
 }

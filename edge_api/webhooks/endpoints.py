@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from edge_api.auth.actor import OPERATOR, Clock, audit_entry, new_id
+from edge_api.auth.actor import OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.tokens import SecretBox
 from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
@@ -109,15 +109,25 @@ SECRET_ROTATION_OVERLAP: Final = timedelta(hours=24)
 
 
 class Endpoints:
-    """The endpoints of one store; `box` encrypts their secrets."""
+    """The endpoints of one store, as `actor` changes them; `box` encrypts their secrets."""
 
     def __init__(
-        self, store: Store, clock: Clock, box: SecretBox, make_sender: Callable[[], "WebhookSender"]
+        self,
+        store: Store,
+        clock: Clock,
+        box: SecretBox,
+        make_sender: Callable[[], "WebhookSender"],
+        actor: Actor = OPERATOR,
     ) -> None:
         self._store = store
         self._clock = clock
         self._box = box
         self._make_sender = make_sender
+        self._actor = actor
+
+    def changed_by(self, actor: Actor) -> "Endpoints":
+        """Return the same endpoints for another actor, who stands in the audit log."""
+        return Endpoints(self._store, self._clock, self._box, self._make_sender, actor)
 
     async def add(self, url: str, events: Sequence[str] = (LEAD_CREATED,)) -> Row:
         """Store a new endpoint; return it with its secret in clear, to be shown once.
@@ -145,6 +155,14 @@ class Endpoints:
             for row in await read_all(self._store, Read(WEBHOOK_ENDPOINTS, order=order))
         ]
 
+    async def failed(self, limit: int) -> list[Row]:
+        """Return the newest deliveries whose last attempt failed, given up or to be tried again."""
+        where, newest = (
+            (Filter("last_answer", "is", None, negated=True),),
+            Order("id", descending=True),
+        )
+        return await read_all(self._store, Read(WEBHOOK_DELIVERIES, (), where, (newest,), limit))
+
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
@@ -157,17 +175,37 @@ class Endpoints:
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
 
+    async def pause(self, endpoint_id: str) -> None:
+        """Disable an endpoint until it is enabled again; what waits for it is kept.
+
+        Raises Problem `not_found`.
+        """
+        row = await self._find(endpoint_id)
+        values = {
+            "disabled_at": format_instant(self._clock()),
+            "disabled_for": "it was paused by hand",
+        }
+        await self._run("pause", Update(WEBHOOK_ENDPOINTS, values, (*where_id(row["id"]), ENABLED)))
+
     async def choose(self, endpoint_id: str, events: Sequence[str]) -> None:
         """Set the events that an endpoint gets from now on. Raises Problem `not_found`."""
         row, values = await self._find(endpoint_id), {"events": " ".join(events)}
         await self._run("choose", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
 
-    async def rotate(self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP) -> Row:
+    async def rotate(
+        self,
+        endpoint_id: str,
+        overlap: timedelta = SECRET_ROTATION_OVERLAP,
+        former_until: str | None = None,
+    ) -> Row:
         """Make a new secret, and return as `add`; the old one signs too for `overlap`.
 
-        Raises Problem `not_found`.
+        `former_until` is that of the endpoint when a person chose to rotate, empty for none. Raises
+        Problem `not_found`, and `conflict` where somebody has rotated since.
         """
         row, secret = await self._find(endpoint_id), new_secret()
+        if former_until not in (None, row["former_until"] or ""):
+            raise Problem("conflict", "The secret was rotated meanwhile, and shown then")
         values = {
             "secret": self._box.encrypt(secret.encode()),
             "former_secret": row["secret"] if overlap else None,
@@ -178,8 +216,10 @@ class Endpoints:
         await self._run("rotate", update)
         return {**row, **values, "secret": secret}
 
-    async def retry(self, endpoint_id: str | None = None) -> int:
+    async def retry(self, endpoint_id: str | None = None, delivery_id: str | None = None) -> int:
         """Make dead and waiting deliveries due now, of one endpoint or of all; return their number.
+
+        With `delivery_id` it is that one alone.
 
         Raises Problem `not_found`, and `conflict` where the endpoint is disabled.
         """
@@ -191,17 +231,22 @@ class Endpoints:
         if endpoint_id and rows[0]["disabled_at"]:
             raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
         now = self._clock()
-        ids = Filter("endpoint_id", "in", tuple(row["id"] for row in rows))
+        one = where_id(delivery_id) if delivery_id else ()
+        which = (Filter("endpoint_id", "in", tuple(row["id"] for row in rows)), *one)
         values = requeued_values(WEBHOOK_DELIVERIES, now)
         due = {"due_at": format_instant(now)}
-        later = (ids, *UNCLAIMED, Filter("due_at", "gt", due["due_at"]))
-        count = await self._run("retry", Update(WEBHOOK_DELIVERIES, values, (ids, GIVEN_UP)))
+        later = (*which, *UNCLAIMED, Filter("due_at", "gt", due["due_at"]))
+        count = await self._run("retry", Update(WEBHOOK_DELIVERIES, values, (*which, GIVEN_UP)))
         return count + await self._run("retry", Update(WEBHOOK_DELIVERIES, due, later))
 
-    async def discard(self, endpoint_id: str) -> int:
-        """Delete an endpoint's dead deliveries; return their number. Raises Problem `not_found`."""
+    async def discard(self, endpoint_id: str, delivery_id: str | None = None) -> int:
+        """Delete an endpoint's dead deliveries, or one; return their number.
+
+        Raises Problem `not_found` for an unknown endpoint.
+        """
         row = await self._find(endpoint_id)
-        where = (Filter("endpoint_id", "eq", row["id"]), GIVEN_UP)
+        one = where_id(delivery_id) if delivery_id else ()
+        where = (Filter("endpoint_id", "eq", row["id"]), GIVEN_UP, *one)
         return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
 
     async def test(self, endpoint_id: str) -> "DeliveryResult":
@@ -215,7 +260,7 @@ class Endpoints:
         """Run a change with its entry in the audit log; return the number of rows changed."""
         where = () if isinstance(change, Insert) else change.where
         columns, now = (condition.column for condition in where), self._clock()
-        audit = audit_entry(OPERATOR, verb, change.table, RowCount(0), now, *columns)
+        audit = audit_entry(self._actor, verb, change.table, RowCount(0), now, *columns)
         changed, *_ = await self._store.run(change, *more, audit)
         return len(changed.rows)
 

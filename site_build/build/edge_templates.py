@@ -223,7 +223,12 @@ _REQUESTED: Sample = {
     "expires": "2026-12-05",
     "action": "/contact/access/claim/",
 }
-_CLAIM: Sample = {"action": "/contact/access/claim/", "claim_token": "", "said": ""}
+_CLAIM: Sample = {
+    "action": "/contact/access/claim/",
+    "claim_token": "",
+    "said": "",
+    "site_url": "https://journal.example",
+}
 _CREDENTIAL: Sample = {
     "credential": "fe_sk_sample",
     "credential_type": "api_key",

@@ -67,7 +67,8 @@ async def test_a_request_for_everything_ticks_posts_alone(owner: Browser) -> Non
         label = shown.one(f'label[for="{key.row["id"]}-{scope}"]').text()
         assert label.strip() == f"{scope}: {sentence.replace('all enquiries', 'all 3 enquiries')}"
     assert "leads:read: read all 3 enquiries: names, addresses, messages" in shown.said
-    assert "It asks for posts:read, leads:read, leads:write, admin:read, admin:write." in shown.said
+    asked = [SCOPES[each].replace("all enquiries", "all 3 enquiries") for each in ALL]
+    assert f"It asks to {'; '.join(asked)}." in shown.said
     assert shown.one(f'[id="{key.row["id"]}-expires"]').attributes["value"] == day(90)
     assert shown.tree.css_first(f'[id="{token.row["id"]}-no_end"]') is None
 
@@ -92,13 +93,13 @@ async def test_the_end_is_chosen_on_the_form(owner: Browser) -> None:
     midnight = "T00:00:00.000000Z"
     assert ends == {"usual": f"{day(91)}{midnight}", "soon": f"{day(4)}{midnight}"}
     assert "none: claimed" in shown.said
-    assert "with posts:read, without an end" in shown.said
+    assert f"to {SCOPES['posts:read']}, without an end" in shown.said
 
 
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"scope": ["posts:read"], "expires": "2020-01-01"}, "expires: must be in the future."),
+        ({"scope": ["posts:read"], "expires": "2020-01-01"}, "expires must be in the future."),
         ({"scope": ["posts:read"], "expires": "soon"}, "Write a date such as 2027-12-31."),
         ({"scope": ["posts:read"], "expires": "9999-12-31"}, "Write a date such as 2027-12-31."),
         ({"scope": ["everything"]}, "Your key has no scope everything, so it cannot grant it."),
@@ -183,7 +184,7 @@ async def test_keys_that_are_out_are_named_and_ended(owner: Browser) -> None:
 
     first, second, third, fourth = (f"{PATH}keys/{each}/" for each in ids)
     wrong = await owner.post(f"{first}end/", expires="2020-01-01")
-    assert (wrong.status, "expires: must be in the future." in wrong.said) == (400, True)
+    assert (wrong.status, "expires must be in the future." in wrong.said) == (400, True)
     assert wrong.one(f'[id="open-{ids[0]}-expires"]').attributes["value"] == "2020-01-01"
     assert (await owner.post(f"{first}end/", expires=day(30))).status == 303
     assert (await owner.post(f"{second}end/", no_end="yes")).status == 303

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import time
 from pathlib import Path
 from uuid import UUID
@@ -35,6 +36,10 @@ SCREENS = (
     "/desk/tables/",
     "/desk/tables/leads/",
     "/desk/tables/email_send_state/1/",
+    "/desk/tables/leads/new/",
+    "/desk/settings/",
+    "/desk/suppressed/",
+    "/desk/webhooks/",
     "/desk/access/",
     "/desk/mail/",
     "/desk/audit/",
@@ -529,14 +534,15 @@ async def test_the_inbox_shows_mail_that_came_back_and_leads_of_one_address(owne
 
 
 async def test_rows_are_sorted_as_the_form_says(owner: Browser) -> None:
-    """Without an order of the address they come by their key."""
-    for _ in range(3):
-        await owner.lead()
+    """Without an order of the address the newest are first."""
+    for day in (2, 3, 1):
+        await owner.lead(name=f"n{day}", created_at=f"2026-06-0{day}T12:00:00.000000Z")
     plain = await owner.get("/desk/tables/leads/")
     said = plain.one("#order option[selected]").attributes["value"]
     chosen = await owner.get(f"/desk/tables/leads/?order={said}")
     rows, same = ([each.html for each in page.tree.css("tbody tr")] for page in (plain, chosen))
     assert (len(rows), rows) == (3, same)
+    assert re.findall(r"n[123]", plain.one("tbody").text()) == ["n3", "n2", "n1"]
 
 
 async def test_held_notices_are_said_to_become_one_mail(owner: Browser) -> None:
@@ -545,8 +551,12 @@ async def test_held_notices_are_said_to_become_one_mail(owner: Browser) -> None:
     held["recipient_email"] = "o@example.org"
     rows = [make_row(EMAIL_OUTBOX, held) for _ in range(3)]
     await owner.edge.service.store.run(Insert(EMAIL_OUTBOX, rows))
+    answer = {**held, "template_name": "lead_answer"}
+    others = [make_row(EMAIL_OUTBOX, answer) for _ in range(2)]
+    await owner.edge.service.store.run(Insert(EMAIL_OUTBOX, others))
     shown = (await owner.get("/desk/mail/")).said
-    assert "3 messages waiting. 3 of them, the owner_summary, become one mail" in shown
+    assert "3 notices become one mail, at" in shown
+    assert "2 answers wait, the next at" in shown
 
 
 async def test_the_two_leads_of_a_long_message_show_each_other(owner: Browser) -> None:

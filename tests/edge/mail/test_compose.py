@@ -268,7 +268,8 @@ def test_an_approval_says_how_to_claim() -> None:
     assert str(composed("access_decision")["Subject"]) == (
         "Your request for access is approved: The Journal"
     )
-    assert CLAIM_URI in text.splitlines()
+    assert "https://journal.example/contact/access/claim/" in text.splitlines()
+    assert f"curl {CLAIM_URI} \\" in text.splitlines()
     assert "15 June 2026, 12:00 UTC" in " ".join(text.split())
     assert re.search(r"(?s)claim token .* fetches your credential", text)
     assert "fe_" not in both(composed("access_decision"))

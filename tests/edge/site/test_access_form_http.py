@@ -93,7 +93,13 @@ async def test_a_person_fetches_the_key_by_a_button(edge: Any) -> None:
     (secret,) = secrets
     answer, page = shown[0]
     assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-store")
+    assert answer.headers["X-Robots-Tag"] == "noindex, nofollow"
     assert find(page, "h1").text() == "Your credential"
+    said = find(page, "main").text()
+    assert f'curl {edge.service.settings.site_url}/api/public/v1/posts -H "X-API-Key: ' in said
+    assert "urlopen(Request(" in said
+    assert len(page.css("main pre")) == 3
+    assert str(find(page, "main").html).count(secret) == 1, "the examples do not repeat it"
     (key,) = await Keys(edge.service.store, system_clock).all()
     assert "posts:read" in find(page, "main").text()
     day = ENGLISH.day(datetime.fromisoformat(key["expires_at"])).replace(" ", "\xa0", 1)
@@ -136,17 +142,18 @@ async def test_the_page_for_a_token_is_open_and_guarded(make_edge: Any) -> None:
     async with make_edge(RATE_LEADS_ATTEMPTS="2/hour") as edge:
         async with edge.ask("GET", CLAIM_PATH) as answer:
             assert (answer.status, "claim_token" in await answer.text()) == (200, True)
+            assert answer.headers["Cache-Control"] == "no-store"
+            assert answer.headers["X-Robots-Tag"] == "noindex, nofollow"
         async with edge.ask(
             "POST", CLAIM_PATH, data={"claim_token": "x"}, headers={"Sec-Fetch-Site": "cross-site"}
         ) as answer:
             assert answer.status == 403
         sent = [await send(edge, {"claim_token": "x"}, CLAIM_PATH) for _ in range(3)]
         assert [answer.status for answer, _ in sent] == [404, 404, 429]
-    async with (
-        make_edge(ACCESS_REQUESTS="off") as edge,
-        edge.ask("GET", CLAIM_PATH) as answer,
-    ):
-        assert answer.status == 404
+    async with make_edge(ACCESS_REQUESTS="off") as edge:  # the API takes requests all the same
+        for path, status in ((CLAIM_PATH, 200), (PATH, 404)):
+            async with edge.ask("GET", path) as answer:
+                assert answer.status == status
 
 
 async def test_a_form_with_faults_comes_back(edge: Any) -> None:
