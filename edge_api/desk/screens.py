@@ -51,6 +51,7 @@ from edge_api.operation.model import (
     page,
 )
 from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResult, Service
+from edge_api.outbox import UNCLAIMED
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import DESK
 
@@ -334,21 +335,21 @@ async def render_screen(
 
 async def _read_notice(visit: Visit) -> Values:
     """Return what is said of the last action: of an answer that it was sent, else its entry."""
-    store, sent, done = visit.service.store, None, None
-    if visit.may_use(LEADS.name):
-        sent = await find_row(store, LEAD_MESSAGES, visit.query.get("sent"), _SENT)
-    if sent:
+    store, own = visit.service.store, Filter("actor", "eq", visit.actor.label)
+    sent = await find_row(store, LEAD_MESSAGES, visit.query.get("sent"), _SENT)
+    if sent and visit.may_use(LEADS.name):
         lead = await find_row(store, LEADS, sent["lead_id"])
-        queued = await find_row(store, EMAIL_OUTBOX, sent["id"], Filter("lease", "is", None))
+        queued = await find_row(store, EMAIL_OUTBOX, sent["id"], *_UNTRIED)
         left = queued and datetime.fromisoformat(queued["due_at"]) - visit.service.clock()
-        return {"sent": {**sent, "to": (lead or sent).get("name") or sent["email"], "left": left}}
-    own = Filter("actor", "eq", visit.actor.label)
-    if done := await find_row(store, AUDIT_LOG, visit.query.get("done"), own):
-        done = (await describe(store, [done], visit.actor))[0]
-    return {"done": done}
+        to = (lead or sent).get("name") or sent["email"]
+        return {"answered": {"id": sent["id"], "to": to, "left": left}}
+    done = await find_row(store, AUDIT_LOG, visit.query.get("done"), own)
+    return {"done": done and (await describe(store, [done], visit.actor))[0]}
 
 
 _SENT: Final = Filter("kind", "eq", "sent")
+_UNTRIED: Final = (*UNCLAIMED, Filter("attempts", "eq", 0))
+"""Of a mail that can be taken back."""
 
 
 async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Values:

@@ -1,7 +1,8 @@
 /* Comfort at the desk: everything works without it. Hooks in the pages:
    [data-row]        a link of a list, for j, k and Enter (without any: a[rel=next], a[rel=prev])
    [data-key="e"]    pressed by that key, or given the focus if one types in it
-   form[data-autosave], [data-copy], [data-insert] (a button's value, or a select's) */
+   form[data-autosave], which says in [data-saved] that it is saved, or beside its button
+   [data-copy]       copied by a button beside it; [data-insert], a button or a select */
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const one = (selector, within = document) => within.querySelector(selector);
@@ -69,9 +70,9 @@ function make(name, values = {}) {
 
 for (const form of all("form[data-autosave]")) {
   const button = one("button:not([name])", form);
-  const said = make("span", { className: "small" });
+  const said = one("[data-saved]", form) ?? make("span", { className: "small" });
   said.role = "status";
-  (button ?? form.lastElementChild).after(said);
+  if (!said.isConnected) (button ?? form.lastElementChild).after(said);
   let timer, saving, isChanged = false;
 
   const show = (text, isFailed = false) => {
@@ -108,7 +109,8 @@ for (const form of all("form[data-autosave]")) {
     timer = setTimeout(save, 2_000);
   };
   show("");
-  form.addEventListener("input", () => {
+  addEventListener("input", ({ target }) => {
+    if (target.form !== form) return; // a field may stand elsewhere
     isChanged = true;
     said.textContent = "";
     later();

@@ -65,16 +65,6 @@ async def test_each_screen_is_for_who_signed_in(edge: RunningEdge, path: str) ->
     assert (head.status, head.text) == (200, "")
 
 
-async def test_one_lead_is_counted_as_one(owner: Browser) -> None:
-    """The overview has the singular for one, and the plural for any other number."""
-    assert (
-        "0 new leads 0 in spam 0 requests for access 0 messages given up"
-        in (await owner.get("/desk/")).said
-    )
-    await owner.lead()
-    assert "1 new lead 0 in spam 0 requests for access" in (await owner.get("/desk/")).said
-
-
 async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
     """Two presses and the typing; the notice has the undo."""
     lead = await owner.lead()
@@ -84,7 +74,7 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
     saved = await owner.post(path, notes="Called.\r\nAgain", **{"was.notes": "", "status": "new"})
     done = await owner.get(saved.to)
     assert (await owner.rows(LEADS))[0]["notes"] == "Called.\nAgain"
-    assert "Done: update, 1 row of leads." in done.said
+    assert "The notes on the message of Ann Lee were saved" in done.said
 
     again = await owner.post(path, back=saved.to, notes="Called.\nAgain", **{"was.notes": ""})
     assert again.to == path, "nothing was changed, so nothing is told of"
@@ -443,8 +433,8 @@ async def test_a_sheet_has_all_leads_that_are_found(owner: Browser, query: str, 
     assert order == sorted(order, reverse="oldest" not in query)
 
 
-async def test_signs_of_spam_and_numbers_are_words(owner: Browser) -> None:
-    """Words that an owner reads, what somebody else wrote there as it is; and 1,234."""
+async def test_signs_of_spam_are_words(owner: Browser) -> None:
+    """Words that an owner reads, what somebody else wrote there as it is."""
     signs = ["call_to_buy", "sales_pitch", "odd_one", {"a": 1}]
     lead = await owner.lead(spam_reasons=signs, spam_score=6)
     await owner.lead(spam_reasons="by hand", spam_score=6)
@@ -452,9 +442,6 @@ async def test_signs_of_spam_and_numbers_are_words(owner: Browser) -> None:
         said = (await owner.get(path)).said
         assert "call to buy, sales pitch, odd_one, {'a': 1}" in said
     assert "by hand" in (await owner.get("/desk/leads/")).said
-    rows = [make_row(LEADS, {**LEAD, "name": f"n{number}"}) for number in range(1234)]
-    await owner.edge.service.store.run(Insert(LEADS, rows))
-    assert "1,236 new leads" in (await owner.get("/desk/")).said
 
 
 async def test_the_inbox_shows_mail_that_came_back_and_leads_of_one_address(owner: Browser) -> None:
@@ -519,7 +506,7 @@ async def test_one_press_is_one_change_and_one_undo(owner: Browser) -> None:
     ticked = [hidden["id"], fresh["id"]]
     done = await owner.post("/desk/leads/mark/", id=ticked, status="contacted")
     assert {row["status"] for row in await owner.rows(LEADS)} == {"contacted"}
-    assert "2 rows" in (await owner.get(done.to)).said
+    assert "2 messages marked as answered" in (await owner.get(done.to)).said
     await owner.post(f"/desk/audit/{done.to.rpartition('=')[2]}/undo/")
     after = {row["id"]: row for row in await owner.rows(LEADS)}
     names = ("status", "spam_score")
@@ -543,7 +530,7 @@ async def test_a_hidden_lead_is_taken_back_with_its_notice(make_edge: EdgeMaker,
         owner = await Browser(edge).sign_in(await edge.key())
         hidden = await owner.lead(status="spam", spam_score=8, spam_reasons=["link", "wares"])
         by_hand = await owner.lead(status="spam", spam_score=4)
-        assert "2 in spam" in (await owner.get("/desk/")).said
+        assert "1 in spam" in (await owner.get("/desk/")).said  # both are of one person
         shown = (await owner.get("/desk/leads/?status=spam")).said
         assert "link, wares" in shown
         assert await owner.rows(EMAIL_OUTBOX) == []

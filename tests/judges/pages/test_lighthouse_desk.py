@@ -65,6 +65,7 @@ async def test_each_screen_has_a_hundred(
     cookie, lead = sign_in(journal), fill(journal)
     screens = ("", "leads/", "leads/?status=spam&pick=all", f"leads/{lead}/?status=new", "tables/")
     more = ("tables/leads/", f"tables/leads/{lead}/", "access/", "mail/", "audit/")
+    more += ("settings/", "suppressed/", "webhooks/", "tables/leads/new/")
     pages = {**dict.fromkeys((*screens, *more), cookie), "sign-in/": ""}
     found = {}
     for path, given in pages.items():
