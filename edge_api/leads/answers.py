@@ -29,6 +29,7 @@ from edge_api.db.query import (
     Where,
     find_row,
     read_all,
+    require_row,
     where_id,
 )
 from edge_api.db.table import Row
@@ -74,19 +75,19 @@ class Answers:
             raise Problem(
                 "forbidden", "Your key lacks the scope mail:send: sign in with one that has it"
             )
-        body, title = _clean(text), _clean_subject(subject)
+        body, title = _clean(text, subject)
         if not body:
             raise Problem("invalid", "Write an answer first: the text is empty")
         if reason := await self.problem_of(lead["email"]):
             raise Problem("conflict", reason.rstrip("."))
-        now = self.clock()
         title = title or await self.default_subject(lead)
-        message = {**self._row(lead, body, title, now), "kind": "sent"}
-        send = partial(_send, message, lead, ids=(lead["id"], *others), actor=actor)
+        message = self._row(lead, "sent", body, title)
+        ids = (lead["id"], *others)
         try:
-            await self.store.run(Procedure(send))
+            await self.store.run(Procedure(partial(_send, message, lead, ids, actor)))
         except Problem as problem:
             if twin := await self.find(problem.details or ""):
+                await self.save_draft(lead, "", "")  # the same text, typed once more
                 return twin
             raise
         return message
@@ -100,25 +101,16 @@ class Answers:
         message = await self.find(message_id)
         if message is None:
             raise Problem("not_found", "There is no such answer: it was taken back, or is erased")
-        now = self.clock()
-        of_change = (Filter("audit_id", "eq", message["audit_id"]),)
-        kept = await read_all(self.store, Read(FORMER_ROWS, where=of_change))
-        try:
-            await self.store.run(Procedure(partial(_take_back, message, kept, actor, now)))
-        except Problem as problem:
-            if problem.code in ("not_acceptable", "conflict"):
-                raise Problem("conflict", "It is sent already, or is being sent") from None
-            raise
-        return (await read_all(self.store, Read(LEAD_MESSAGES, where=_draft_of(message))))[0]
+        await self.store.run(Procedure(partial(_take_back, message, actor, self.clock())))
+        return await require_row(self.store, LEAD_MESSAGES, message_id, "It was erased")
 
     async def save_draft(self, lead: Row, text: str, subject: str) -> None:
         """Keep a text for later, in place of the former draft; an empty one deletes that.
 
         Raises Problem: `invalid` for a long text, `conflict` where the lead was erased.
         """
-        body, title = _clean(text), _clean_subject(subject)
-        row = {**self._row(lead, body, title, self.clock()), "kind": "draft"}
-        insert = (Insert(LEAD_MESSAGES, [row]),) if body or title else ()
+        row = self._row(lead, "draft", *_clean(text, subject))
+        insert = (Insert(LEAD_MESSAGES, [row]),) if row["body"] or row["subject"] else ()
         await self.store.run(_still(lead), Delete(LEAD_MESSAGES, _draft_of(row)), *insert)
 
     async def find(self, message_id: str) -> Row | None:
@@ -145,39 +137,30 @@ class Answers:
         """Return the subject of an answer that is given none, in the language of the site."""
         former = await self.of_leads([lead["id"]])
         if named := [row["subject"] for row in former if row["kind"] != "draft" and row["subject"]]:
-            return _shorten(f"Re: {_REPLY.sub('', named[-1], count=1)}")
-        own = sentence("Re: your message to %(site)s", site=site_title(self.settings))
-        return _shorten(site_language(self.settings).say(own))
+            found = f"Re: {_REPLY.sub('', named[-1], count=1)}"
+        else:
+            own = sentence("Re: your message to %(site)s", site=site_title(self.settings))
+            found = site_language(self.settings).say(own)
+        return " ".join(one_line(found).split())[:MAX_SUBJECT_LENGTH]
 
-    def _row(self, lead: Row, body: str, subject: str, now: datetime) -> Row:
-        given = {"lead_id": lead["id"], "kind": "draft", "email": lead["email"]}
+    def _row(self, lead: Row, kind: str, body: str, subject: str) -> Row:
+        now = self.clock()
+        given = {"lead_id": lead["id"], "kind": kind, "email": lead["email"]}
         given |= {"body": body, "subject": subject}
         return LEAD_MESSAGES.new_row(given, format_instant(now), lambda: new_id(now))
 
 
-def _clean(text: str) -> str:
-    """Return a text as mail carries it. Raises Problem `invalid` for one that is too long."""
-    if len(text) > MAX_TEXT:
-        raise Problem(
-            "invalid",
-            f"The text has {len(text):,} characters, and the most is {MAX_TEXT:,}: "
-            f"shorten it by {len(text) - MAX_TEXT:,}",
-        )
-    return "\n".join(one_line(line).rstrip() for line in text.splitlines()).strip("\n")
-
-
-def _clean_subject(text: str) -> str:
-    """Return a subject on one line. Raises Problem `invalid` for one that is too long."""
-    if len(text) > MAX_SUBJECT_LENGTH:
-        raise Problem(
-            "invalid",
-            f"The subject has {len(text):,} characters: {MAX_SUBJECT_LENGTH} are the most",
-        )
-    return _shorten(text)
-
-
-def _shorten(text: str) -> str:
-    return " ".join(one_line(text).split())[:MAX_SUBJECT_LENGTH]
+def _clean(text: str, subject: str) -> tuple[str, str]:
+    """Return both as mail carries them. Raises Problem `invalid` for one that is too long."""
+    for name, given, most in ("text", text, MAX_TEXT), ("subject", subject, MAX_SUBJECT_LENGTH):
+        if (more := len(given) - most) > 0:
+            message = (
+                f"The {name} has {len(given):,} characters, and the most is {most:,}: "
+                f"shorten it by {more:,}"
+            )
+            raise Problem("invalid", message)
+    body = "\n".join(one_line(line).rstrip() for line in text.splitlines())
+    return body.strip("\n"), " ".join(one_line(subject).split())
 
 
 def _draft_of(message: Row) -> Where:
@@ -190,19 +173,14 @@ def _still(lead: Row) -> Update:
 
 
 def _send(
-    message: Row,
-    lead: Row,
-    results: list[QueryResult],
-    *,
-    ids: tuple[str, ...],
-    actor: Actor,
+    message: Row, lead: Row, ids: Sequence[str], actor: Actor, results: list[QueryResult]
 ) -> Iterator[Query]:
     """Yield the queries that queue an answer, for a `Procedure`.
 
     What was won or lost stays so, and so do leads that are qualified.
     """
     now = datetime.fromisoformat(message["created_at"])
-    marked = Filter("id", "in", ids), Filter("status", "in", ("new", "contacted", "spam"))
+    marked = Filter("id", "in", tuple(ids)), Filter("status", "in", ("new", "contacted", "spam"))
     values = {**LEADS.new_values({"status": "contacted"}, format_instant(now)), "remind_at": None}
     yield from audited(actor, "answer", Update(LEADS, values, marked), now, ("id",))
     audit_id = results[-1].rows[0]["id"]
@@ -228,27 +206,26 @@ def _send(
 
 
 def _take_back(
-    message: Row, kept: Sequence[Row], actor: Actor, now: datetime, results: list[QueryResult]
+    message: Row, actor: Actor, now: datetime, results: list[QueryResult]
 ) -> Iterator[Query]:
     """Yield the queries that take an answer back, for a `Procedure`.
 
     A draft that was begun meanwhile is kept behind its text.
     """
-    same = where_id(message["id"])
-    # After an attempt nobody knows: a relay may have taken it, and the answer got lost.
-    yield Delete(EMAIL_OUTBOX, (*same, *UNCLAIMED, Filter("attempts", "eq", 0)), single=True)
+    same, of_change = where_id(message["id"]), (Filter("audit_id", "eq", message["audit_id"]),)
+    # After an attempt nobody knows: a relay may have taken it, and its yes got lost.
+    yield Delete(EMAIL_OUTBOX, (*same, *UNCLAIMED, Filter("attempts", "eq", 0)))
+    if not results[-1].rows:
+        raise Problem("conflict", "It is sent already, or is being sent")
     yield Delete(EMAIL_SEND_LOG, (Filter("message_id", "eq", message["id"]),))
     yield Delete(LEAD_MESSAGES, _draft_of(message))
     bodies = message["body"], *(row["body"] for row in results[-1].rows)
     draft = {"kind": "draft", "audit_id": None, "body": "\n\n".join(bodies)[:MAX_TEXT]}
-    yield Update(LEAD_MESSAGES, draft, (*same, _SENT), at_least=1)
+    yield Update(LEAD_MESSAGES, draft, same)
+    yield Delete(FORMER_ROWS, of_change)
+    kept = results[-1].rows
     for row in kept:
-        former, changed = row["former"], row["changed"]
-        unchanged = Filter("status", "eq", changed["status"]), Filter("remind_at", "is", None)
-        yield Update(
-            LEADS,
-            {name: former[name] for name in ("status", "remind_at")},
-            (*where_id(row["row_id"]), *unchanged),
-        )
-    yield Delete(FORMER_ROWS, (Filter("audit_id", "eq", message["audit_id"]),))
+        marked = Filter("status", "eq", "contacted"), Filter("remind_at", "is", None)
+        former = {name: row["former"][name] for name in ("status", "remind_at")}
+        yield Update(LEADS, former, (*where_id(row["row_id"]), *marked))
     yield audit_entry(actor, "take back", LEADS, len(kept), now, "id")

@@ -29,6 +29,7 @@ from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
     EMAIL_OUTBOX,
     FORMER_ROWS,
+    LEAD_MESSAGES,
     WEBHOOK_DELIVERIES,
     WEBHOOK_ENDPOINTS,
 )
@@ -58,6 +59,7 @@ TABLES = (
     LEADS,
     EMAIL_SEND_LOG,
     ACCESS_REQUESTS,
+    LEAD_MESSAGES,
     EMAIL_OUTBOX,
     WEBHOOK_DELIVERIES,
     EMAIL_UNSUBSCRIBE_TOKENS,
@@ -132,6 +134,18 @@ def make_rows(address: str, mark: str) -> dict[Table, list[Row]]:
                 EMAIL_SEND_LOG,
                 {**owner, "status": "failed", "error_message": f"550 <{address.strip()}>: {mark}"},
             ),
+        ],
+        LEAD_MESSAGES: [
+            make_row(
+                LEAD_MESSAGES,
+                {
+                    "lead_id": lead["id"],
+                    "kind": "received",
+                    "email": address,
+                    "body": f"{mark} thanks",
+                    "message_digest": mark.rjust(64, "0"),
+                },
+            )
         ],
         EMAIL_OUTBOX: [
             make_row(
@@ -246,6 +260,7 @@ def test_no_secret_is_shown(peopled: Installation) -> None:
     assert set(told["email_unsubscribe_tokens"][0]) == {"id", "email", "created_at", "used_at"}
     assert "lease" not in told["email_outbox"][0]
     assert "dedupe_hash" not in told["leads"][0]
+    assert told["lead_messages"][0].keys().isdisjoint(("message_digest", "audit_id"))
 
 
 def test_a_person_can_read_the_export(peopled: Installation) -> None:

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.db.internal_tables import EMAIL_OUTBOX, LEAD_MESSAGES
+from edge_api.db.query import Update, where_id
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.desk.replies import MAX_REPLIES, MAX_TEXT, PATH, list_replies
-from tests.edge.conftest import RunningEdge
+from edge_api.desk.sessions import OWNER
+from edge_api.leads.answers import Answers
+from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser, Response
 
 pytestmark = pytest.mark.one_engine
@@ -62,7 +66,9 @@ async def test_a_reply_is_added_changed_and_deleted(owner: Browser, kept: Kept) 
     assert kept() == {"Not now": "Next year."}
 
     page = await owner.get(PATH)
-    await owner.post(f"{PATH}delete/", name="Not now", **form_of(page, "Not now"))
+    await owner.post(PATH, delete="yes", name="Not now", **form_of(page, "Not now"))
+    assert kept() == {}
+    await owner.post(PATH, delete="yes", name="Not now", **form_of(page, "Not now"))
     assert kept() == {}
     verbs = [row["verb"] for row in await owner.rows(AUDIT_LOG) if "reply" in row["verb"]]
     assert verbs == ["save reply", "save reply", "delete reply"]
@@ -110,10 +116,10 @@ async def test_two_windows_do_not_overwrite_each_other(owner: Browser, kept: Kep
 
     late = await save(owner, "Thanks", "Three", **window)
     assert late.status == 400
-    assert "Meanwhile this was changed to: Two" in late.said
+    assert "Meanwhile Thanks was changed to: Two" in late.said
     assert "Three" in late.text
     assert kept() == {"Thanks": "Two"}
-    gone = await owner.post(f"{PATH}delete/", name="Thanks", **window)
+    gone = await owner.post(PATH, delete="yes", name="Thanks", **window)
     assert (gone.status, kept()) == (400, {"Thanks": "Two"})
 
     await save(owner, "Thanks", "Three", **form_of(late, "Thanks"))
@@ -127,7 +133,7 @@ async def test_a_new_reply_replaces_none(owner: Browser, kept: Kept) -> None:
 
     refused = await save(owner, "Thanks", "Two")
     assert refused.status == 400
-    assert "There is a reply Thanks already" in refused.said
+    assert "Meanwhile Thanks was changed to: One" in refused.said
     assert refused.one("#text-0").text().strip() == "Two"
     assert kept() == {"Thanks": "One"}
 
@@ -136,11 +142,11 @@ async def test_what_was_typed_for_a_deleted_reply_is_kept(owner: Browser, kept: 
     """It stands in the form of a new reply, with its name."""
     await save(owner, "Thanks", "One")
     window = form_of(await owner.get(PATH), "Thanks")
-    await owner.post(f"{PATH}delete/", name="Thanks", **window)
+    await owner.post(PATH, delete="yes", name="Thanks", **window)
 
     late = await save(owner, "Thanks", "Two", **window)
     assert (late.status, kept()) == (400, {})
-    assert "Meanwhile it was deleted" in late.said
+    assert "Meanwhile Thanks was deleted" in late.said
     assert late.one("#text-0").text().strip() == "Two"
     again = {"was": "", "was_name": ""}
     await save(owner, str(late.one("#name").attributes["value"]), "Two", **again)
@@ -179,7 +185,7 @@ async def test_links_and_strange_files_are_left_alone(
     assert "password" not in page.text
     for name in ("link", "dead", "folder", "pipe", "latin", "long"):
         refused = await save(owner, name, "mine")
-        assert (refused.status, "is no reply" in refused.said) == (400, True)
+        assert (refused.status, "File exists" in refused.said) == (400, True)
     assert secret.read_text() == "password"
     assert not (tmp_path / "nowhere").exists()
     assert len(files_in(folder)) == 7
@@ -217,3 +223,28 @@ async def test_a_key_that_only_reads_changes_nothing(edge: RunningEdge, kept: Ke
     other = await Browser(edge).sign_in(await edge.key(tables=("email_send_log",)))
     assert (await other.get(PATH)).status == 403
     assert kept() == {"Thanks": "<b>One</b>"}
+
+
+async def test_an_answer_is_taken_back_at_the_desk(make_edge: EdgeMaker) -> None:
+    """One press leads to its draft; once it is on its way the same press says so."""
+    async with make_edge(
+        SMTP_URL="smtp://127.0.0.1:9", OWNER_EMAIL="g@journal-keepers.net"
+    ) as edge:
+        owner = await Browser(edge).sign_in(await edge.key())
+        lead = await owner.lead(email="ann@readers-club.net")
+        answers = edge.service[Answers]
+        sent = await answers.send(lead, "Yes", "", OWNER)
+        other = await Browser(edge).sign_in(await edge.key("admin:read"))
+        path = f"/desk/leads/answers/{sent['id']}/undo/"
+        assert (await other.post(path)).status == 403
+
+        done = await owner.post(path)
+        assert (done.status, done.to.partition("?")[0]) == (303, f"/desk/leads/{lead['id']}/")
+        assert [row["kind"] for row in await owner.rows(LEAD_MESSAGES)] == ["draft"]
+        assert (await owner.post(path)).status == 404
+
+        sent = await answers.send(lead, "Yes", "", OWNER)
+        claimed = Update(EMAIL_OUTBOX, {"lease": "other"}, where_id(sent["id"]))
+        await edge.service.store.run(claimed)
+        late = await owner.post(f"/desk/leads/answers/{sent['id']}/undo/")
+        assert (late.status, "It is sent already" in late.said) == (409, True)

@@ -40,6 +40,8 @@ from edge_api.db.tables import (
     TABLES,
 )
 from edge_api.db.types import format_instant
+from edge_api.desk.sessions import OWNER as SIGNED_IN
+from edge_api.leads.answers import Answers
 from edge_api.leads.input import LeadInput
 from edge_api.leads.service import Leads, Sender
 from edge_api.mail.dispatcher import Mailing, make_mailing
@@ -73,9 +75,9 @@ class Program:
         }
         self.store = store
         self.rows = Rows(store, system_clock)
-        self.mailing: Mailing = make_mailing(
-            read_settings(given, dotenv=None), store, system_clock, SECRET
-        )
+        settings = read_settings(given, dotenv=None)
+        self.mailing: Mailing = make_mailing(settings, store, system_clock, SECRET)
+        self.answers = Answers(settings, store, system_clock)
         # Nobody listens there, so each delivery is changed by an attempt that failed.
         sender = WebhookSender(lambda _address: True, lambda _address: True)
         self.webhooks = Dispatcher(store, system_clock, SecretBox(SECRET, "t"), sender)
@@ -191,8 +193,16 @@ async def erase_among_writers(here: Program, there: Program, address: str, ids: 
         for entry in (await recent_entries(here.store, 3))[next(turn) % 3 :][:1]:
             await undo(here.store, system_clock, OPERATOR, entry["id"])
 
+    async def answer() -> None:
+        (found,) = await there.store.run(Read(LEADS, where=(Filter("id", "in", tuple(ids)),)))
+        for lead in found.rows[:1]:
+            sent = await there.answers.send(lead, f"{next(turn)}", "", SIGNED_IN)
+            await here.answers.take_back(sent["id"], SIGNED_IN)
+            await there.answers.save_draft(lead, f"{next(turn)} {address}", "")
+
     writers = (
         change,
+        answer,
         delete,
         undo_newest,
         partial(there.take, OTHER, "Hello again."),

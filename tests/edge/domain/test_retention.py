@@ -8,7 +8,12 @@ import pytest
 from edge_api.admin import privacy
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import OPERATOR
-from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import (
+    EMAIL_OUTBOX,
+    LEAD_MESSAGES,
+    WEBHOOK_DELIVERIES,
+    WEBHOOK_ENDPOINTS,
+)
 from edge_api.db.query import Insert, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS
@@ -35,6 +40,7 @@ async def filled(store: Store, clock: MovableClock) -> Store:
             LEADS: lead,
             EMAIL_OUTBOX: {**about, "queue": "transactional", "template_name": str(days)},
             WEBHOOK_DELIVERIES: {**event, "subject_id": lead["id"]},
+            LEAD_MESSAGES: {"lead_id": lead["id"], "kind": "sent", "email": lead["email"]},
             EMAIL_SEND_LOG: {**MAIL, "template_name": str(days), "created_at": then},
             AUDIT_LOG: {**CHANGE, "verb": str(days), "at": then},
         }
@@ -85,6 +91,7 @@ async def test_old_leads_go_with_what_waits_for_them(filled: Store, clock: Movab
     kept = await column(filled, LEADS, "id")
     assert await column(filled, EMAIL_OUTBOX, "subject_id") == kept
     assert await column(filled, WEBHOOK_DELIVERIES, "subject_id") == kept
+    assert await column(filled, LEAD_MESSAGES, "lead_id") == kept
     assert await column(filled, EMAIL_SEND_LOG, "template_name") == ["1", "29", "31", "400"]
 
 

@@ -369,11 +369,13 @@ async def test_two_presses_send_one_answer(
     lead = await store_lead(office)
     other = Answers(office.settings, await open_another(), office.clock)
     first = await answers.send(lead, TEXT, "", SIGNED_IN)
+    await answers.save_draft(lead, TEXT, "")  # as the desk does at each press
     again = await asyncio.gather(
         other.send(lead, f"{TEXT}\n", first["subject"], SIGNED_IN),
         answers.send(lead, TEXT, first["subject"], SIGNED_IN),
     )
     assert {row["id"] for row in again} == {first["id"]}
+    assert [row["kind"] for row in await answers.of_leads([lead["id"]])] == ["sent"]
     second = await answers.send(lead, "And Friday?", "", SIGNED_IN)
     assert second["id"] != first["id"]
     office.clock.move(seconds=21)
