@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from edge_api.admin.filters import CSV_TYPE, stream_csv
@@ -11,15 +10,14 @@ from edge_api.auth.erasure import fold_address
 from edge_api.db.internal_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    NEWEST,
     Filter,
     Read,
-    Store,
     read_all,
 )
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant, parse_timestamp
-from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
+from edge_api.desk.screens import Action, Screen, Values, Visit
+from edge_api.desk.today import read_rest
 from edge_api.leads.service import LeadQuery, Leads, all_leads
 from edge_api.leads.threads import (
     MOST_COUNTED,
@@ -98,8 +96,7 @@ async def inbox(visit: Visit) -> Values:
         "name_of": name_of,
         "first_words": first_words,
         "seen": format_instant(now),
-        "is_empty": not counts["all"] and not counts["spam"],
-        "answered": "" if threads else await count_answered(store, visit.now),
+        "rest": {} if threads else await read_rest(store, visit.now),
         "picking": not {"select", "pick"}.isdisjoint(visit.query) or visit.chosen("id"),
         "picked": [each.lead["id"] for each in threads if "pick" in visit.query]
         or visit.chosen("id"),
@@ -131,7 +128,7 @@ async def mark(visit: Visit) -> str:
     if status not in STATUSES:
         raise FormErrors({"form": "Choose the status that the messages are to have."})
     await mark_threads(visit, ids, status)
-    return safe_target(visit.typed.get("back") or INBOX_PATH)
+    return visit.here
 
 
 async def mark_threads(
@@ -171,14 +168,6 @@ async def find_read(
     if found and found <= unread:
         raise Problem("conflict", "The person wrote again meanwhile: read that first")
     return tuple(found - unread)
-
-
-async def count_answered(store: Store, now: datetime) -> str:
-    """Return how many people were answered this month, among the newest leads."""
-    start = format_instant(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
-    read = Read(LEADS, ("email", "updated_at"), filter_of("answered", now), NEWEST, MOST_COUNTED)
-    rows = await read_all(store, read)
-    return count_text(len({row["email"] for row in rows if row["updated_at"] >= start}))
 
 
 INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")

@@ -1,16 +1,15 @@
 """The page of one message: its thread, the answer, and what is known of the person."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any, Final
 
 from edge_api.admin.privacy import export_person
-from edge_api.admin.rows import Rows
 from edge_api.auth.erasure import Privacy, fold_address
 from edge_api.backup.copies import list_copies
-from edge_api.db.problems import Problem
-from edge_api.db.query import NEWEST, Read, find_row, read_all, read_first
+from edge_api.db.query import NEWEST, Read, read_all, read_first
 from edge_api.db.sent import SentLead
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
@@ -19,6 +18,7 @@ from edge_api.desk.frame import with_parameters
 from edge_api.desk.leads import (
     BOXES,
     FAILED,
+    INBOX,
     INBOX_PATH,
     STATUSES,
     count_text,
@@ -28,7 +28,7 @@ from edge_api.desk.leads import (
     read_query,
 )
 from edge_api.desk.replies import list_replies
-from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
+from edge_api.desk.screens import Action, Screen, Values, Visit, render
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.leads.answers import Answers
 from edge_api.leads.threads import (
@@ -38,16 +38,11 @@ from edge_api.leads.threads import (
     spelled,
     text_key,
 )
-from edge_api.mail.suppressions import read_suppression, suppress_by_hand
+from edge_api.mail.suppressions import read_suppression
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
 
 MOST_OPEN: Final = 5  # messages of a thread that are not folded away
-REASONS: Final = {
-    "unsubscribe": "the person wants none",
-    "bounce": "it came back",
-    "complaint": "the person called it spam",
-}
 DONE: Final = ("contacted", "spam", "new")
 """Statuses that a button gives, before it goes on to the next message."""
 
@@ -90,7 +85,6 @@ async def show_message(visit: Visit) -> Values:
         "replies": list_replies(service.settings),
         "reminders": {key: label for key, (label, _) in reminders(visit.now).items()},
         "statuses": [each for each in STATUSES if each != "spam"],
-        "reasons": REASONS,
         "sent_columns": [*SentLead.model_fields],
         "notes": {column.name: text for column, text in fields(LEADS, row)}["notes"],
         # Quoted as RFC 3676, section 4.5, says.
@@ -103,23 +97,23 @@ async def show_message(visit: Visit) -> Values:
 
 
 def _thread(row: Row, leads: Sequence[Row], messages: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the messages of a thread, oldest first; equal texts once, the opened one for all."""
-    first: dict[str, Row] = {}
-    times: dict[str, list[str]] = {}
-    for lead in sorted(leads, key=lambda each: (each["created_at"], each["id"])):
-        times.setdefault(text_key(lead), []).append(lead["created_at"])
-        if text_key(lead) not in first or lead["id"] == row["id"]:
-            first[text_key(lead)] = lead
-    items = [
-        {"at": times[key][0], "lead": lead, "times": times[key], "message": None}
-        for key, lead in first.items()
-    ]
-    items += [
-        {"at": each["created_at"], "lead": None, "times": [], "message": each}
-        for each in messages
-        if each["kind"] != "draft" or each["lead_id"] != row["id"]
-    ]
-    return sorted(items, key=lambda each: str(each["at"]))
+    """Return the messages of a thread, oldest first; equal ones of the person once, the last."""
+    times = Counter(map(text_key, leads))
+    last = {text_key(lead): lead for lead in reversed(leads)}
+    return sorted(
+        [
+            *(
+                {"lead": lead, "at": lead["created_at"], "times": times[key]}
+                for key, lead in last.items()
+            ),
+            *(
+                {"message": each, "at": each["created_at"]}
+                for each in messages
+                if each["kind"] != "draft" or each["lead_id"] != row["id"]
+            ),
+        ],
+        key=lambda item: str(item["at"]),
+    )
 
 
 async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
@@ -171,7 +165,6 @@ def reminders(now: datetime) -> Mapping[str, tuple[str, datetime]]:
 async def act(visit: Visit) -> str:
     """Store what was typed, then do what the pressed button says, and go on to the next message."""
     row, answers = await read_row(visit, LEADS, visit.path["key"]), visit.service[Answers]
-    here = safe_target(visit.typed.get("back") or f"{INBOX_PATH}{row['id']}/")
     button, text = visit.typed.get("do", ""), visit.typed.get("text", "")
     subject = visit.typed.get("subject", "")
     if button == "insert":
@@ -181,9 +174,9 @@ async def act(visit: Visit) -> str:
     await save_row(replace(visit, form=given), LEADS, row["id"])
     await _save_draft(visit, row, text, subject)
     if button not in (*DONE, "send", "remind"):
-        return here
+        return visit.here
     _, _, following = await find_neighbours(visit, row)
-    ahead = following or f"{INBOX_PATH}{split_query(with_parameters(here))}"
+    ahead = following or f"{INBOX_PATH}{split_query(with_parameters(visit.here))}"
     if button in DONE:
         await mark_threads(visit, (row["id"],), button)
     if button == "remind":
@@ -219,20 +212,10 @@ async def _save_draft(visit: Visit, row: Row, text: str, subject: str) -> None:
         await answers.save_draft(row, text, subject if text.strip() else "")
 
 
-async def change_suppression(visit: Visit) -> str:
-    """Mail an address no more, or again."""
-    if not visit.may_use(SUPPRESSED_EMAILS.name):
-        raise Problem("forbidden", "Your key is not for the table suppressed_emails")
-    row, service = await read_row(visit, LEADS, visit.path["key"]), visit.service
-    if suppressed := visit.typed.get("lift"):
-        stored = await find_row(service.store, SUPPRESSED_EMAILS, suppressed)
-        if stored and stored["reason"] != "bounce" and visit.typed.get("willing") != "yes":
-            raise FormErrors({"willing": "Tick this first: the person wanted no mail."})
-        await service[Rows].delete(SUPPRESSED_EMAILS, {"id": suppressed}, visit.actor)
-    else:
-        now, reason = service.clock(), "unsubscribe"
-        await suppress_by_hand(service.store, row["email"], reason, visit.actor, now)
-    return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{row['id']}/")
+async def take_back(visit: Visit) -> str:
+    """Make a draft of an answer that waits, and show it."""
+    draft = await visit.service[Answers].take_back(visit.path["key"], visit.actor)
+    return f"{INBOX_PATH}{draft['lead_id']}/"
 
 
 async def export(visit: Visit) -> OperationResult:
@@ -266,7 +249,7 @@ SCREENS: Final = (
 )
 ACTIONS: Final = (
     Action(LEAD.path, LEAD, act),
-    Action("/desk/leads/{key}/suppression/", LEAD, change_suppression),
+    Action("/desk/leads/answers/{key}/undo/", INBOX, take_back),
     Action(
         "/desk/leads/{key}/erase/",
         replace(LEAD, table=""),  # a person is in many tables: only for who reaches all

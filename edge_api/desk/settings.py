@@ -55,7 +55,7 @@ async def suppress(visit: Visit) -> str:
     await suppress_by_hand(
         service.store, email, visit.typed.get("reason", ""), visit.actor, service.clock()
     )
-    return SUPPRESSED.path
+    return visit.here
 
 
 async def lift_suppression(visit: Visit) -> str:
@@ -65,7 +65,7 @@ async def lift_suppression(visit: Visit) -> str:
         raise FormErrors({"sure": "Tick this box to mail them again."})
     if row:  # else somebody else was first
         await visit.service[Rows].delete(SUPPRESSED_EMAILS, {"id": row["id"]}, visit.actor)
-    return SUPPRESSED.path
+    return visit.here
 
 
 SUPPRESSED: Final = Screen(

@@ -37,7 +37,7 @@ async def today(visit: Visit) -> Values:
         days = await _count_days(store, now)
         values |= {"days": days, "top": max(count for _, count in days), "most": MOST_COUNTED}
         if not any(path == f"{_INBOX}?status=new" for _, path in waits):
-            values |= await _read_rest(store, now)
+            values |= await read_rest(store, now)
     if visit.may_use(""):
         waits += await _list_requests(store, now)
         _, _, values["warning"] = await Keys(store, visit.service.clock).find_open()
@@ -90,7 +90,7 @@ async def _find_oldest(store: Store, now: datetime) -> str:
     return min(waiting.values(), default=format_instant(now))
 
 
-async def _read_rest(store: Store, now: datetime) -> Values:
+async def read_rest(store: Store, now: datetime) -> Values:
     """Return what is said where nobody waits."""
     if await read_first(store, Read(LEADS, ("id",), limit=1)) is None:
         return {"rest": "Nobody has written yet. Your form is at", "is_first": True}
