@@ -158,21 +158,16 @@ def write_sentence(entry: Row, changes: Sequence[Row], key: str = "") -> Markup:
 
 def _describe_lead(changes: Sequence[Row], *, number: int, is_undo: bool) -> str:
     """Return what happened to leads that are still there; empty where the rows do not say it."""
-    pairs = [(row["former"], row["changed"]) for row in changes]
-    if not pairs or not all(former and changed for former, changed in pairs):
+    former, changed = (changes[0]["former"], changes[0]["changed"]) if changes else (None, None)
+    if not (former and changed) or (is_undo and number > 1):  # some may have been something else
         return ""
-    if is_undo and number > len(pairs):  # the others may have been something else
-        return ""
-    former, changed = pairs[0]
-    again, status = " again" if is_undo else "", changed["status"]
-    if former["status"] != status:
-        is_same = all(row["status"] == status for _, row in pairs)
-        return f"{{what}} marked as {STATUSES.get(status, status)}{again}" if is_same else ""
-    if former.get("remind_at") != changed.get("remind_at"):
-        return f"the reminder of {{what}} was {'set' if changed.get('remind_at') else 'removed'}"
-    if former["notes"] != changed["notes"]:
-        return "the notes on {what} were " + ("as before again" if is_undo else "saved")
-    return ""
+    status, reminder = changed["status"], "set" if changed.get("remind_at") else "removed"
+    said = {
+        "status": f"{{what}} marked as {STATUSES.get(status, status)}{' again' * is_undo}",
+        "remind_at": f"the reminder of {{what}} was {reminder}",
+        "notes": "the notes on {what} were " + ("as before again" if is_undo else "saved"),
+    }
+    return next((said[name] for name in said if former.get(name) != changed.get(name)), "")
 
 
 def _name_actor(label: str, names: Mapping[str, str]) -> Markup:

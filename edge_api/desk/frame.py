@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from html import escape
@@ -26,17 +25,11 @@ from edge_api.schema.page_templates import (
     read_notes,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """The head of a site's pages, without a title, and the time zone of the site."""
-
-    head: str = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    )
-    zone: tzinfo = UTC
-
-
+_PLAIN: Final = (
+    '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+)
+_Look = tuple[str, tzinfo]
+"""The head of a site's pages without a title, and the time zone of the site."""
 _HEAD: Final = re.compile(r"<head\b[^>]*>(.*?)</head>", re.DOTALL | re.IGNORECASE)
 _TITLE: Final = re.compile(r"<title\b[^>]*>.*?</title>", re.DOTALL | re.IGNORECASE)
 
@@ -49,18 +42,18 @@ def _read_look(build: Path) -> _Look:
         zone = ZoneInfo(read_notes(build)["timezone"])
     shell = (build / TEMPLATES_FOLDER / BASE_TEMPLATE).read_text(encoding="utf-8")
     found = _HEAD.search(shell)
-    return _Look(_TITLE.sub("", found[1]) if found else _Look().head, zone)
+    return _TITLE.sub("", found[1]) if found else _PLAIN, zone
 
 
 def _find_look(service: Service) -> _Look:
     with suppress(OSError, Problem):  # there is no build, or it was deleted by hand
         return _read_look(service[BuildManager].site().folder)
-    return _Look()
+    return _PLAIN, UTC
 
 
 def local_now(service: Service) -> datetime:
     """Return the present instant in the time zone of the journal; without a build in UTC."""
-    return service.clock().astimezone(_find_look(service).zone)
+    return service.clock().astimezone(_find_look(service)[1])
 
 
 def make_page(service: Service, template: str, title: str, **values: Any) -> bytes:
@@ -68,20 +61,17 @@ def make_page(service: Service, template: str, title: str, **values: Any) -> byt
 
     The desk is needed most when something is broken, so it takes nothing but the head of the site.
     """
-    look, current = _find_look(service), service[BuildManager].current
-    token = _NOW.set(service.clock().astimezone(look.zone))
+    (head, zone), current = _find_look(service), service[BuildManager].current
+    _NOW.set(service.clock().astimezone(zone))
     given = {
-        "head": Markup(look.head.replace(SHELL_TITLE, escape(title))),  # noqa: S704  of the build
+        "head": Markup(head.replace(SHELL_TITLE, escape(title))),  # noqa: S704  of the build
         "journal": current.head.site_title
         if current
         else urlsplit(service.settings.site_url).netloc,
         "title": title,
         **values,
     }
-    try:
-        return _environment().get_template(f"{template}.html").render(given).encode()
-    finally:
-        _NOW.reset(token)
+    return _environment().get_template(f"{template}.html").render(given).encode()
 
 
 _NOW: ContextVar[datetime] = ContextVar("now")
@@ -116,25 +106,16 @@ def minute(at: str | None) -> str:
     return f"{_local(at):%-d %b %Y, %H:%M %Z}" if at else ""
 
 
-def since(at: str, now: datetime | None = None) -> str:
+def since(at: str) -> str:
     """Return the day of an instant in a sentence: `today`, `Tuesday`, `14 Nov`, `14 Nov 2025`."""
-    today = (now or _NOW.get()).date()
-    then = _local(at, now).date()
+    today, then = _NOW.get().date(), _local(at).date()
     if timedelta() <= today - then < _WEEK:
         return f"{then:%A}" if then != today else "today"
     return f"{then:%-d %b}" if then.year == today.year else f"{then:%-d %b %Y}"
 
 
-def lasted(at: str, now: datetime | None = None) -> str:
-    """Return how long ago an instant was, in words: `3 days`, `1 hour`."""
-    passed = max(timedelta(), (now or _NOW.get()) - _local(at, now))
-    units = ((passed // _DAY, "day"), (passed // _HOUR, "hour"), (passed // _MINUTE, "minute"))
-    number, unit = next((each for each in units if each[0]), (0, "minute"))
-    return f"{number:,} {unit}{'' if number == 1 else 's'}"
-
-
-def _local(at: str, now: datetime | None = None) -> datetime:
-    return datetime.fromisoformat(at).astimezone((now or _NOW.get()).tzinfo)
+def _local(at: str) -> datetime:
+    return datetime.fromisoformat(at).astimezone(_NOW.get().tzinfo)
 
 
 def with_parameters(address: str, **given: object) -> str:
@@ -168,7 +149,6 @@ def _environment() -> jinja2.Environment:
         ago=ago,
         minute=minute,
         since=since,
-        lasted=lasted,
         urlquote=quote,
         grouped="{:,}".format,
         with_parameters=with_parameters,

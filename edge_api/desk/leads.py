@@ -17,7 +17,7 @@ from edge_api.db.query import (
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant, parse_timestamp
 from edge_api.desk.screens import Action, Screen, Values, Visit
-from edge_api.desk.today import read_rest
+from edge_api.desk.today import read_people
 from edge_api.leads.service import LeadQuery, Leads, all_leads
 from edge_api.leads.threads import (
     MOST_COUNTED,
@@ -96,7 +96,7 @@ async def inbox(visit: Visit) -> Values:
         "name_of": name_of,
         "first_words": first_words,
         "seen": format_instant(now),
-        "rest": {} if threads else await read_rest(store, visit.now),
+        **({} if threads else await read_people(store, visit.now)),
         "picking": not {"select", "pick"}.isdisjoint(visit.query) or visit.chosen("id"),
         "picked": [each.lead["id"] for each in threads if "pick" in visit.query]
         or visit.chosen("id"),
