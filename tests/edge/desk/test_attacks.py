@@ -42,7 +42,7 @@ FOREIGN: dict[str, dict[str, str]] = {
 
 def filled(path: str) -> str:
     """Return the address of an action on something."""
-    return path.format(key=KEY, table="leads", token="x")
+    return path.format(key=KEY, table="leads", token="x", delivery=KEY)
 
 
 @pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
@@ -223,7 +223,7 @@ async def test_each_action_needs_scope_and_tables(
             continue
         if tables and path in ("/desk/mail/retry/", "/desk/mail/discard/"):
             continue
-        own = path.format(key=lead["id"], table="leads", token="x")
+        own = path.format(key=lead["id"], table="leads", token="x", delivery=KEY)
         shown = await browser.post(own, id=lead["id"], status="won", notes="x", sure="yes")
         assert shown.status in ((403,) if "audit" not in path or not tables else (403, 404)), path
     assert await browser.rows(LEADS) == [lead]
