@@ -34,9 +34,8 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
-from edge_api.mail.messages import Refused
 from edge_api.mail.preparation import open_templates
-from edge_api.mail.transports import open_transport
+from edge_api.mail.transports import Refused, open_transport
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK

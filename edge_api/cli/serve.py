@@ -39,8 +39,7 @@ from edge_api.http.server import (
     start_server,
 )
 from edge_api.journal.builds import BuildManager
-from edge_api.mail.messages import Refused
-from edge_api.mail.transports import make_maildir
+from edge_api.mail.transports import Refused, make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER
 from edge_api.metrics import make_private_app
 from edge_api.oauth.server import OAuthServer

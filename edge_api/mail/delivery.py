@@ -19,10 +19,10 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update, where_id
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.mail.messages import CLOSING, MailSession, Refused, Transport
 from edge_api.mail.preparation import MessageComposer, NotSent
 from edge_api.mail.queue import Claims, log_insert, must_reach_owner, pause, retry_for, time_to_live
 from edge_api.mail.suppressions import is_suppressed, suppression
+from edge_api.mail.transports import CLOSING, MailSession, Refused, Transport
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
 """Try later; not before five minutes; pause all mail; suppress the address; give up the message;

@@ -21,11 +21,11 @@ from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.health import Check
 from edge_api.mail.delivery import Connection, Delivery
-from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Transport
+from edge_api.mail.messages import MESSAGE_TYPES, QUEUES
 from edge_api.mail.preparation import PLACEHOLDER_SENDER, MessageComposer, open_templates
 from edge_api.mail.queue import LEASE, READ_STATE, Outbox, paused_until, send_state, time_to_live
 from edge_api.mail.suppressions import UnsubscribeLinks, read_suppression
-from edge_api.mail.transports import null_session, open_transport
+from edge_api.mail.transports import Transport, null_session, open_transport
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 

@@ -7,8 +7,8 @@ text is cleaned before, and mailboxes are set as objects.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
@@ -17,7 +17,7 @@ from email.policy import EmailPolicy, Policy
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 from urllib.parse import quote
 from uuid import UUID
 
@@ -32,34 +32,6 @@ from edge_api.leads.input import SUSPECT_FROM
 from edge_api.schema.sentences import ENGLISH, Language
 from edge_api.schema.template_language import equip
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
-
-CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
-Stage = Literal["connect", "login", "sender", "recipient", "data"]
-"""The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""
-
-
-# Not frozen: `contextlib` writes tracebacks into exceptions that pass through it.
-@dataclass(unsafe_hash=True)
-class Refused(Exception):  # noqa: N818  an answer, which may well be expected
-    """A relay refused a message, or could not be reached."""
-
-    stage: Stage
-    code: int | None  # RFC 5321, section 4.2; `None` without an answer
-    enhanced: str  # RFC 3463, such as `5.1.1`; empty if the relay gave none
-    message: str
-    """The reason, without an address or a word of the message: it may be logged."""
-
-
-class MailSession(Protocol):
-    """One connection to a relay."""
-
-    async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
-        """Send the message to one recipient; return once it is accepted. Raises Refused."""
-
-
-Transport = Callable[[], AbstractAsyncContextManager[MailSession]]
-"""Returns a connection to the relay that lasts for a batch. Entering it raises Refused."""
-
 
 Queue = Literal["auth", "transactional"]
 QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional")  # in the order of sending

@@ -204,7 +204,10 @@ class MessageComposer:
         thread = thread[received[0] :] if received else thread
         last = thread[0] if received else None
         envelope = await self._envelope(entry)
-        ids = [row["message_id"] or f"<{row['id']}@{envelope.host}>" for row in reversed(thread)]
+        ids = [
+            f"<{row['id']}@{envelope.host}>" if row["kind"] == "sent" else row["message_id"] or ""
+            for row in reversed(thread)
+        ]
         known = tuple(filter(is_message_id, ids))
         values = {
             **self._site(),

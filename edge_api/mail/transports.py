@@ -7,8 +7,8 @@ maildir: each message is a file, whole or not there. Every failure becomes a `Re
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from email.headerregistry import AddressHeader
@@ -18,14 +18,40 @@ from functools import partial
 from mailbox import Error, Maildir
 from pathlib import Path
 from ssl import SSLContext, create_default_context
-from typing import Final, Self
+from typing import Final, Literal, Protocol, Self
 
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
 
 from edge_api.db.email_address import Mailbox, MailFolder, SmtpRelay, parse_mailbox, parse_relay
-from edge_api.mail.messages import CLOSING, MailSession, Refused, Stage, Transport
 from edge_api.mail.queue import NO_RELAY
 from edge_api.settings import is_loopback
+
+CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
+Stage = Literal["connect", "login", "sender", "recipient", "data"]
+"""The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""
+
+
+# Not frozen: `contextlib` writes tracebacks into exceptions that pass through it.
+@dataclass(unsafe_hash=True)
+class Refused(Exception):  # noqa: N818  an answer, which may well be expected
+    """A relay refused a message, or could not be reached."""
+
+    stage: Stage
+    code: int | None  # RFC 5321, section 4.2; `None` without an answer
+    enhanced: str  # RFC 3463, such as `5.1.1`; empty if the relay gave none
+    message: str
+    """The reason, without an address or a word of the message: it may be logged."""
+
+
+class MailSession(Protocol):
+    """One connection to a relay."""
+
+    async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
+        """Send the message to one recipient; return once it is accepted. Raises Refused."""
+
+
+Transport = Callable[[], AbstractAsyncContextManager[MailSession]]
+"""Returns a connection to the relay that lasts for a batch. Entering it raises Refused."""
 
 TRANSPORT_ERRORS: Final = (SMTPException, OSError)
 """Exceptions of opening, sending and waiting; TimeoutError is an OSError."""

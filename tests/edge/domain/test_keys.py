@@ -106,7 +106,7 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
             NewKey("a", scopes=("posts:read", "posts:write")),
             (
                 "scopes: there is no scope 'posts:write'; there are posts:read, leads:read, "
-                "leads:write, admin:read, admin:write, metrics:read, mcp"
+                "leads:write, admin:read, admin:write, mail:send, metrics:read, mcp"
             ),
         ),
         (

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.mail.delivery import classify
-from edge_api.mail.messages import Refused
-from edge_api.mail.transports import open_transport
+from edge_api.mail.transports import Refused, open_transport
 from tests.edge.mail.conftest import notification
 
 SENDER, RECIPIENT = "journal@journal.example", "owner@localhost"

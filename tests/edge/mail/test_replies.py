@@ -4,7 +4,7 @@ from typing import get_args
 import pytest
 
 from edge_api.mail.delivery import RefusalKind, classify
-from edge_api.mail.messages import Refused, Stage
+from edge_api.mail.transports import Refused, Stage
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 

@@ -10,8 +10,14 @@ import pytest
 
 from edge_api.db.email_address import SmtpRelay, parse_relay
 from edge_api.mail.delivery import classify
-from edge_api.mail.messages import MailSession, Refused, Stage, Transport
-from edge_api.mail.transports import SmtpSession, open_transport
+from edge_api.mail.transports import (
+    MailSession,
+    Refused,
+    SmtpSession,
+    Stage,
+    Transport,
+    open_transport,
+)
 from tests.edge.edge_process import free_port
 from tests.edge.mail.conftest import make_envelope, notification
 from tests.edge.mail.relays import ANY_ADDRESS, Relay, reciting, serving

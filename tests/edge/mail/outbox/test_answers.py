@@ -146,10 +146,17 @@ async def test_an_answer_to_a_reply_names_it(
 
 @pytest.mark.parametrize(
     "evil",
-    ["<a@b>\r\nBcc: x@evil.net", "<=?utf-8?q?a=0D=0ABcc:=20x?=@b>", "<a b@c>", "none", "<é@b>"],
+    [
+        None,
+        "<a@b>\r\nBcc: x@evil.net",
+        "<=?utf-8?q?a=0D=0ABcc:=20x?=@b>",
+        "<a b@c>",
+        "none",
+        "<é@b>",
+    ],
 )
 async def test_no_message_id_of_a_stranger_makes_a_header(
-    office: PostOffice, answers: Answers, relay: Relay, evil: str
+    office: PostOffice, answers: Answers, relay: Relay, evil: str | None
 ) -> None:
     """One that is not of the plain form is left out; a long one stays on its line."""
     lead = await store_lead(office)
