@@ -31,6 +31,7 @@ from edge_api.desk.replies import list_replies
 from edge_api.desk.screens import Action, Screen, Values, Visit, render
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.leads.answers import Answers
+from edge_api.leads.service import Leads
 from edge_api.leads.threads import (
     leads_of,
     list_threads,
@@ -169,10 +170,15 @@ async def act(visit: Visit) -> str:
     subject = visit.typed.get("subject", "")
     if button == "insert":
         text = "\n\n".join(filter(None, (text.rstrip(), visit.typed.get("reply", ""))))
-    names = ("notes", "was.notes", "status", "was.status")
+    names = ("notes", "was.notes")
     given = {name: text for name, text in visit.typed.items() if name in names}
     await save_row(replace(visit, form=given), LEADS, row["id"])
     await _save_draft(visit, row, text, subject)
+    was = visit.typed.get("was.status", row["status"])
+    if (status := visit.typed.get("status", was)) not in (was, row["status"]):
+        if row["status"] != was:
+            raise FormErrors({"status": f"Meanwhile this was changed to: {row['status']}."})
+        await visit.service[Leads].mark((row["id"],), status, visit.actor)
     if button not in (*DONE, "send", "remind"):
         return visit.here
     _, _, following = await find_neighbours(visit, row)

@@ -2,23 +2,24 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import product
 from typing import Final
 from unicodedata import category
 
 from edge_api.auth.erasure import fold_address
 from edge_api.db.internal_tables import LEAD_MESSAGES
-from edge_api.db.query import NEWEST, Filter, Order, Read, Store, Where, fold_accents, read_all
+from edge_api.db.query import NEWEST, Filter, Order, Read, Store, Where, read_all
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
-from edge_api.leads.service import MIN_INDEXED, LeadQuery, find_leads
+from edge_api.leads.service import LeadQuery, find_leads
 
 MOST_COUNTED: Final = 1000
 """Leads of a box that are counted or listed, so that it costs the same at a million."""
-MOST_FOUND: Final = 250  # leads that a search lists, each of which is read whole
+MOST_FOUND: Final = 200  # leads that a search lists, each of which is read whole
 PAGE_SIZE: Final = 50  # threads of a page
 MOST_OF_PERSON: Final = 100  # leads of a thread that are shown
 _BRIEF: Final = ("id", "email", "created_at", "status", "dedupe_hash", "remind_at")
@@ -30,7 +31,7 @@ def filter_of(box: str, now: datetime) -> Where:
     is_due = (Filter("remind_at", "is", None), Filter("remind_at", "lte", at))
     boxes: Mapping[str, Where] = {
         "new": (Filter("status", "eq", "new"), Filter("id", "any", is_due)),
-        "waiting": (Filter("remind_at", "gt", at), Filter("status", "eq", "new")),
+        "waiting": (Filter("remind_at", "gt", at),),
         "answered": (Filter("status", "eq", "contacted"),),
         "all": (Filter("status", "neq", "spam"),),
     }
@@ -43,7 +44,7 @@ async def count_people(store: Store, now: datetime, *boxes: str) -> list[int]:
     It is `MOST_COUNTED`, shown with a plus, where a box has so many leads or more.
     """
     reads = (replace(_read_box(each, now), columns=("email",)) for each in boxes)
-    found = [[fold_address(row["email"]) for row in each.rows] for each in await store.run(*reads)]
+    found = [[row["email"].lower() for row in each.rows] for each in await store.run(*reads)]
     return [len({*each} if len(each) < MOST_COUNTED else each) for each in found]
 
 
@@ -152,12 +153,20 @@ def text_key(lead: Row) -> str:
 
 
 async def leads_of(store: Store, email: str, most: int = MOST_OF_PERSON) -> list[Row]:
-    """Return the newest leads of an address, newest first, whatever the case of its letters."""
-    by_index = Filter("id", "search", (fold_accents(email),))
-    same = by_index if len(email) >= MIN_INDEXED else Filter("email", "eq", email)
-    found = await read_all(store, Read(LEADS, (), (same,), NEWEST, most))
-    person = fold_address(email)
-    return [row for row in found if fold_address(row["email"]) == person]
+    """Return the newest leads of an address, newest first, in any usual case of its letters."""
+    where = (Filter("email", "in", tuple({email, *_cases(fold_address(email))})),)
+    return await read_all(store, Read(LEADS, (), where, NEWEST, most))
+
+
+def _cases(email: str) -> Iterator[str]:
+    """Yield an address as people write it: each part small, large, or with large first letters."""
+    local, _, domain = email.rpartition("@")
+    parts = [{form(each) for form in _FORMS} for each in (local, *domain.split(".", 2))]
+    for first, *labels in product(*parts):
+        yield f"{first}@{'.'.join(labels)}"
+
+
+_FORMS: Final = (str.lower, str.upper, str.capitalize, str.title)
 
 
 def spelled(column: str, leads: Iterable[Row]) -> Filter:

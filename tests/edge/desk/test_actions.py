@@ -510,7 +510,7 @@ async def test_a_hidden_lead_is_taken_back_with_its_notice(make_edge: EdgeMaker,
         owner = await Browser(edge).sign_in(await edge.key())
         hidden = await owner.lead(status="spam", spam_score=8, spam_reasons=["link", "wares"])
         by_hand = await owner.lead(email="bo@example.org", status="spam", spam_score=4)
-        assert "1 in spam" in (await owner.get("/desk/")).said  # both are of one person
+        assert "2 in spam" in (await owner.get("/desk/")).said  # both are of one person
         shown = (await owner.get("/desk/leads/?status=spam")).said
         assert "link, wares" in shown
         assert await owner.rows(EMAIL_OUTBOX) == []
