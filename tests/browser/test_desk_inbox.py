@@ -125,3 +125,26 @@ def test_the_keyboard_alone_walks_from_the_inbox_to_a_note(journal: Journal, pag
     page.keyboard.press("Enter")
     page.wait_for_url("**done=**")
     assert stored(journal, lead)["notes"] == "By keys."
+
+
+def test_what_is_typed_is_saved_by_itself(journal: Journal, browser: Browser) -> None:
+    """With script, note and answer, again and again; a window that is closed loses nothing."""
+    lead = make_lead(journal, "itself")
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{journal.url}/desk/")
+        page.get_by_label("Your API key").fill(journal.key)
+        press(page, "Sign in")
+        page.goto(f"{journal.url}/desk/leads/{lead}/")
+        said, answer = (
+            page.locator("#answer [role=status]"),
+            page.get_by_label("Answer", exact=True),
+        )
+        for text in ("Dear ", "itself, \n", "thank you "):
+            answer.press_sequentially(text)
+            said.get_by_text("saved").wait_for()
+        page.get_by_label("Notes").press_sequentially("A note")
+        said.get_by_text("saved").wait_for()
+        assert stored(journal, lead)["notes"] == "A note"
+        page.goto(f"{journal.url}/desk/leads/{lead}/")
+        assert answer.input_value() == "Dear itself,\nthank you"

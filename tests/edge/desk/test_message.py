@@ -230,6 +230,8 @@ async def test_a_second_window_is_not_overwritten(owner: Browser) -> None:
         late = await owner.post(path, **changed)
         assert (late.status, "Meanwhile this was changed to: theirs." in late.said) == (400, True)
         assert late.one(f"#{field}").text().strip() == "mine"
+    own = {"text": "theirs \n and more", "was.text": "theirs \n", "notes": "theirs"}
+    assert (await owner.post(path, **{**form, **own})).status == 303
     again = {**form_of(await owner.get(path)), "text": "mine", "notes": "mine"}
     assert (await owner.post(path, **again)).status == 303
     assert form_of(await owner.get(path))["notes"] == "mine"
