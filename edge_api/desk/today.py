@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from edge_api.access.service import count_pending
 from edge_api.auth.keys import Keys
 from edge_api.db.internal_tables import EMAIL_OUTBOX, LEAD_MESSAGES, WEBHOOK_DELIVERIES
-from edge_api.db.query import Filter, Order, Read, Store, read_all
+from edge_api.db.query import NEWEST, Filter, Order, Read, Store, read_all
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Screen, Values, Visit
@@ -19,6 +19,8 @@ from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.paths import DESK
 
 DAYS: Final = 30  # days of the chart
+# Each read with a limit has the order of an index: in another, all that match are sorted first.
+_DEAD_FIRST: Final = (Order("dead_at", nulls_first=True),)
 _SAID: Final = ("mail was given up", "events for webhooks were given up")
 """Faults that are among what waits, with a link."""
 
@@ -34,7 +36,7 @@ async def today(visit: Visit) -> Values:
         values["failing"] = await _find_failing(service.store, service.clock())
         _, _, values["warning"] = await Keys(service.store, service.clock).find_open()
     if visit.may_use(EMAIL_SEND_LOG.name):
-        dead = Read(EMAIL_OUTBOX, ("id",), (GIVEN_UP,), limit=MOST_COUNTED)
+        dead = Read(EMAIL_OUTBOX, ("id",), (GIVEN_UP,), _DEAD_FIRST, MOST_COUNTED)
         values["dead"] = len(await read_all(service.store, dead))
     report = await service[Health].report()
     errors = (each["error"] for each in report["checks"].values() if "error" in each)
@@ -53,9 +55,13 @@ async def read_people(store: Store, now: datetime) -> Values:
     this_month = Filter("created_at", "gte", format_instant(month))
     done, reminders, known, first = await store.run(
         Read(
-            LEADS, ("email",), (Filter("status", "eq", "contacted"), this_month), (), MOST_COUNTED
+            LEADS,
+            ("email",),
+            (Filter("status", "eq", "contacted"), this_month),
+            NEWEST,
+            MOST_COUNTED,
         ),
-        Read(LEADS, ("id",), due, limit=MOST_COUNTED),
+        Read(LEADS, ("id",), due, (Order("remind_at", descending=True),), MOST_COUNTED),
         Read(LEADS, ("id",), limit=1),
         Read(LEADS, ("id", "created_at"), filter_of("new", now), (Order("created_at"),), 50),
     )
@@ -78,7 +84,7 @@ async def _find_failing(store: Store, now: datetime) -> str:
     """Return since when an event for a webhook waits without effect; empty where none does."""
     later = (WAITING, Filter("attempts", "gt", 0), Filter("due_at", "gt", format_instant(now)))
     results = await store.run(
-        Read(WEBHOOK_DELIVERIES, ("created_at",), (GIVEN_UP,), (Order("dead_at"),), 1),
+        Read(WEBHOOK_DELIVERIES, ("created_at",), (GIVEN_UP,), _DEAD_FIRST, 1),
         Read(WEBHOOK_DELIVERIES, ("created_at",), later, (Order("due_at"),), 1),
     )
     return min((row["created_at"] for each in results for row in each.rows), default="")
@@ -100,7 +106,7 @@ async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
             LEADS,
             ("id",),
             (Filter("created_at", "gte", start), Filter("created_at", "lt", end)),
-            (),
+            NEWEST,
             MOST_COUNTED,
         )
         for start, end in pairwise(map(format_instant, starts))
