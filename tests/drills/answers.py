@@ -141,7 +141,7 @@ class _Life:
         # When each is taken back; some are not.
         self._presses = [chance.uniform(0, LONGEST) * chance.choice([0, 1]) for _ in leads]
         self._count, self._seconds = chance.randrange(3), chance.uniform(0, LONGEST)
-        self._heard = 0
+        self._heard, self._is_killed = 0, False
         self._tasks: list[asyncio.Task[None]] = []
         self._process: Process
 
@@ -171,8 +171,10 @@ class _Life:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        if not self._is_killed:
+            self._is_killed = True
+            with suppress(ProcessLookupError):
+                self._process.kill()
 
     def _hear(self, what: str) -> None:
         self._heard += what == self._moment
