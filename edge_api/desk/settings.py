@@ -3,7 +3,7 @@
 from typing import Final, get_args
 
 from edge_api.admin.rows import Rows
-from edge_api.db.query import NEWEST, Filter, Read, find_row, read_all
+from edge_api.db.query import Filter, Order, Read, find_row, read_all
 from edge_api.db.tables import EMAIL_SEND_LOG, SUPPRESSED_EMAILS
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.mail.suppressions import Reason, normalize_recipient, suppress_by_hand
@@ -42,7 +42,7 @@ async def show_suppressed(visit: Visit) -> Values:
         "email": email,
         "rows": await read_all(
             visit.service.store,
-            Read(SUPPRESSED_EMAILS, where=where, order=NEWEST, limit=100),
+            Read(SUPPRESSED_EMAILS, where=where, order=(Order("id", descending=True),), limit=100),
         ),
         "reasons": get_args(Reason),
         "key": visit.path.get("key", ""),
@@ -51,9 +51,12 @@ async def show_suppressed(visit: Visit) -> Values:
 
 async def suppress(visit: Visit) -> str:
     """Suppress the address that was typed."""
-    email, service = visit.typed.get("email", "").strip(), visit.service
     await suppress_by_hand(
-        service.store, email, visit.typed.get("reason", ""), visit.actor, service.clock()
+        visit.service.store,
+        visit.typed.get("email", "").strip(),
+        visit.typed.get("reason", ""),
+        visit.actor,
+        visit.service.clock(),
     )
     return SUPPRESSED.path
 

@@ -89,9 +89,8 @@ async def show_row(visit: Visit) -> Values:
     table, key = find_table(visit), visit.path.get("key")
     row = await read_row(visit, table, key) if key else {}
     shown = row or {name: column.default for name, column in table.columns.items()}
-    title = f"A row of {table.name}" if key else f"A new row of {table.name}"
     return {
-        "title": title,
+        "title": f"A row of {table.name}" if key else f"A new row of {table.name}",
         "table": table,
         "row": row,
         "fields": fields(table, shown),

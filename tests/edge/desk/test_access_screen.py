@@ -67,7 +67,8 @@ async def test_a_request_for_everything_ticks_posts_alone(owner: Browser) -> Non
         label = shown.one(f'label[for="{key.row["id"]}-{scope}"]').text()
         assert label.strip() == f"{scope}: {sentence.replace('all enquiries', 'all 3 enquiries')}"
     assert "leads:read: read all 3 enquiries: names, addresses, messages" in shown.said
-    asked = [SCOPES[each].replace("all enquiries", "all 3 enquiries") for each in ALL]
+    words = {str(name): text for name, text in SCOPES.items()}
+    asked = [words[each].replace("all enquiries", "all 3 enquiries") for each in ALL]
     assert f"It asks to {'; '.join(asked)}." in shown.said
     assert shown.one(f'[id="{key.row["id"]}-expires"]').attributes["value"] == day(90)
     assert shown.tree.css_first(f'[id="{token.row["id"]}-no_end"]') is None

@@ -42,7 +42,7 @@ FOREIGN: dict[str, dict[str, str]] = {
 
 def filled(path: str) -> str:
     """Return the address of an action on something."""
-    return path.format(key=KEY, table="leads", token="x")
+    return path.format(key=KEY, table="leads", token="x", delivery=KEY)
 
 
 @pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
@@ -108,7 +108,7 @@ async def test_an_action_without_fields_leads_back_to_its_screen(owner: Browser)
     for path in POSTS:
         if path in ("/desk/sign-in/", "/desk/mail-link/", "/desk/link/{token}/", "/desk/sign-out/"):
             continue
-        lost = await owner.post(path.format(key=lead["id"], table="leads"))
+        lost = await owner.post(path.format(key=lead["id"], table="leads", delivery=KEY))
         assert (lost.status, "What you typed is kept" in lost.said) == (401, False), path
         to = str(lost.one("[name=to]").attributes["value"])
         back = await owner.post("/desk/sign-in/", key=key, to=to)
@@ -223,7 +223,7 @@ async def test_each_action_needs_scope_and_tables(
             continue
         if tables and path in ("/desk/mail/retry/", "/desk/mail/discard/"):
             continue
-        own = path.format(key=lead["id"], table="leads", token="x")
+        own = path.format(key=lead["id"], table="leads", token="x", delivery=KEY)
         shown = await browser.post(own, id=lead["id"], status="won", notes="x", sure="yes")
         assert shown.status in ((403,) if "audit" not in path or not tables else (403, 404)), path
     assert await browser.rows(LEADS) == [lead]

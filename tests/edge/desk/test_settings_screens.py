@@ -138,7 +138,7 @@ async def test_a_reader_sees_no_button(owner: Browser) -> None:
         shown = await reader.get(path)
         assert shown.status == 200
         assert shown.tree.css("main .desk form[method=post]:not([action='/desk/sign-out/'])") == []
-    refused = (
+    refused: tuple[tuple[str, dict[str, str]], ...] = (
         (SUPPRESSED, {"email": "b@example.org", "reason": "bounce"}),
         (f"{SUPPRESSED}{row['id']}/lift/", {}),
         ("/desk/webhooks/", {"url": "https://hooks.example/x", "event": "lead.created"}),

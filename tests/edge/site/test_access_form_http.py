@@ -96,8 +96,9 @@ async def test_a_person_fetches_the_key_by_a_button(edge: Any) -> None:
     assert answer.headers["X-Robots-Tag"] == "noindex, nofollow"
     assert find(page, "h1").text() == "Your credential"
     said = find(page, "main").text()
-    assert f'curl {edge.service.settings.site_url}/api/public/v1/posts -H "X-API-Key: ' in said
-    assert "urlopen(Request(" in said
+    posts_url = f"{edge.service.settings.site_url}/api/public/v1/posts"
+    assert f'curl {posts_url} \\\n  -H "X-API-Key: $JOURNAL_KEY"' in said
+    assert f'posts = "{posts_url}"' in said
     assert len(page.css("main pre")) == 3
     assert str(find(page, "main").html).count(secret) == 1, "the examples do not repeat it"
     (key,) = await Keys(edge.service.store, system_clock).all()
