@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from edge_api.access.service import count_pending
@@ -27,7 +27,8 @@ _SAID: Final = ("mail was given up", "events for webhooks were given up")
 
 async def today(visit: Visit) -> Values:
     """Return what waits, what does not work, and how many messages came on each day."""
-    service, values = visit.service, {"most": MOST_COUNTED}
+    values: dict[str, Any] = {"most": MOST_COUNTED}
+    service = visit.service
     if visit.may_use(LEADS.name):
         values |= await read_people(service.store, visit.now)
         values["days"] = await _count_days(service.store, visit.now)
