@@ -7,7 +7,7 @@ from edge_api import utility
 from edge_api.access import operations as access_requests
 from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
-from edge_api.desk import access, replies, sign_in, tables, webhooks
+from edge_api.desk import access, message, replies, sign_in, tables, today, webhooks
 from edge_api.desk import leads as desk_leads
 from edge_api.desk import settings as desk_settings
 from edge_api.desk.screens import operations
@@ -73,7 +73,7 @@ ROUTED: tuple[AnyOperation, ...] = (
 """The operations with routes: all, the contact page's forms, and refusals of other tables."""
 
 
-_DESK: Final = (desk_leads, desk_settings, tables, webhooks, access, replies)
+_DESK: Final = (today, desk_leads, message, desk_settings, tables, webhooks, access, replies)
 DESK: tuple[AnyOperation, ...] = (
     *sign_in.OPERATIONS,
     *operations(

@@ -183,6 +183,8 @@ class Identity:
     """The picture on the fore-edge, likewise; empty: the newest photograph, or a landscape."""
     language: Language = field(default=ENGLISH, repr=False, compare=False)
     """The language with its sentences."""
+    timezone: str = "UTC"
+    """The name of the zone in which the desk shows times."""
 
     def absolute(self, path: str) -> str:
         """Return the absolute URL of a path of the site, in ASCII."""

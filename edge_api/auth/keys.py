@@ -85,8 +85,9 @@ class Keys:
 
         `key_id` is a UUID that its caller made, so that a repetition is a `conflict`.
         """
-        issued = make_credential(new, self._clock(), key_id=key_id)
-        audit = audit_entry(self._actor, "issue", CREDENTIALS, RowCount(0), self._clock())
+        now = self._clock()
+        issued = make_credential(new, now, key_id=key_id)
+        audit = audit_entry(self._actor, "issue", CREDENTIALS, RowCount(0), now)
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
         return issued
 

@@ -69,9 +69,16 @@ def _keep(
 
 async def undoable(store: Store, audit_ids: Sequence[str]) -> dict[str, str]:
     """Return those entries of the audit log whose former rows are kept, and a row's id of each."""
-    reads = (Read(FORMER_ROWS, ("audit_id", "row_id"), _of(each), limit=1) for each in audit_ids)
+    kept = await kept_changes(store, audit_ids)
+    return {audit_id: rows[0]["row_id"] for audit_id, rows in kept.items()}
+
+
+async def kept_changes(store: Store, audit_ids: Sequence[str]) -> dict[str, list[Row]]:
+    """Return the first row that is kept of each entry: `row_id`, `former` and `changed`."""
+    reads = (Read(FORMER_ROWS, where=_of(each), limit=1) for each in audit_ids)
     results = await store.run(*reads) if audit_ids else []
-    return {row["audit_id"]: row["row_id"] for result in results for row in result.rows}
+    found = zip(audit_ids, results, strict=True)
+    return {audit_id: result.rows for audit_id, result in found if result.rows}
 
 
 def _of(audit_id: str) -> Where:

@@ -21,13 +21,14 @@ from edge_api.auth.keys import (
     successor_expiry,
     undo_until,
 )
-from edge_api.auth.undo import undo, undoable
+from edge_api.auth.undo import undo
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where, find_row, read_all
 from edge_api.db.table import Row, Table
-from edge_api.db.tables import ADMINISTRATIVE, AUDIT_LOG, CREDENTIALS, EMAIL_SEND_LOG
+from edge_api.db.tables import ADMINISTRATIVE, AUDIT_LOG, EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
+from edge_api.desk.audit_sentences import describe
 from edge_api.desk.screens import (
     Action,
     Screen,
@@ -257,15 +258,10 @@ async def show_audit(visit: Visit) -> Values:
         where = (*where, Filter("id", "lt", last["id"]))
     read = Read(AUDIT_LOG, (), where, (Order("id", descending=True),), PAGE_SIZE + 1)
     found = await read_all(visit.service.store, read)
-    entries = found[:PAGE_SIZE]
+    entries = await describe(visit.service.store, found[:PAGE_SIZE], visit.actor)
     return {
         "entries": entries,
-        "names": {
-            f"credential:{row['id']}": f"the key {row['name']}"
-            for row in await read_all(visit.service.store, Read(CREDENTIALS, ("id", "name")))
-        },
         "tables": tuple(ADMINISTRATIVE),
-        "undoable": await undoable(visit.service.store, [row["id"] for row in entries]),
         "before": entries[-1]["id"] if len(found) > PAGE_SIZE else None,
         "is_first": not visit.query.get("before"),
     }
@@ -284,7 +280,7 @@ async def undo_entry(visit: Visit) -> str:
 
 ACCESS: Final = Screen(PATH, "Access", "access", show_access, section="Settings")
 MAIL: Final = Screen(MAIL_PATH, "Mail", "mail", show_mail, EMAIL_SEND_LOG.name, section="Settings")
-AUDIT: Final = Screen(AUDIT_PATH, "Audit", "audit", show_audit, nav="Audit", is_open=True)
+AUDIT: Final = Screen(AUDIT_PATH, "Audit", "audit", show_audit, section="Settings", is_open=True)
 SCREENS: Final = (ACCESS, MAIL, AUDIT)
 ACTIONS: Final = (
     Action("/desk/access/requests/{key}/approve/", ACCESS, approve),

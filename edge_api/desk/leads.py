@@ -1,256 +1,178 @@
-"""The desk's first page, its inbox, and the page of one lead."""
+"""The desk's inbox: people, with the messages that they sent."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
-from itertools import pairwise
 from typing import Final
 
-from edge_api.access.service import count_pending
 from edge_api.admin.filters import CSV_TYPE, stream_csv
-from edge_api.admin.privacy import export_person
-from edge_api.auth.erasure import Privacy
-from edge_api.auth.keys import Keys
-from edge_api.backup.copies import list_copies
-from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.auth.erasure import fold_address
+from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    NEWEST,
     Filter,
     Read,
-    count_of,
-    count_rows,
-    find_row,
-    fold_accents,
     read_all,
 )
-from edge_api.db.sent import SentLead
-from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.db.types import format_instant
-from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
-from edge_api.desk.tables import fields, read_row, save_row
-from edge_api.health import Health, PublishingMonitor
-from edge_api.leads.service import MIN_INDEXED, LeadQuery, Leads, all_leads, find_leads
-from edge_api.mail.suppressions import normalize_recipient
+from edge_api.db.types import format_instant, parse_timestamp
+from edge_api.desk.screens import Action, Screen, Values, Visit
+from edge_api.desk.today import read_people
+from edge_api.leads.service import LeadQuery, Leads, all_leads
+from edge_api.leads.threads import (
+    MOST_COUNTED,
+    MOST_FOUND,
+    PAGE_SIZE,
+    count_people,
+    fill,
+    filter_of,
+    first_words,
+    leads_of,
+    list_threads,
+    name_of,
+    spelled,
+)
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import JSON, OperationResult
-from edge_api.outbox import GIVEN_UP
+from edge_api.operation.service import OperationResult
 
 STATUSES: Final = LEADS.columns["status"].choices
-PAGE_SIZE: Final = 50
-LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
-DAYS: Final = 30  # days of the chart
+BOXES: Final = {
+    "new": "New",
+    "waiting": "Waiting",
+    "contacted": "Answered",
+    "all": "All",
+    "qualified": "Qualified",
+    "won": "Won",
+    "lost": "Lost",
+    "spam": "Spam",
+}
+SETTLED: Final = ("qualified", "won", "lost")
+"""Statuses beyond an answer, whose boxes are there once one was used."""
+FAILED: Final = ("bounced", "complained", "dlq")
+IS_REPLY: Final = Filter("kind", "eq", "received")
 INBOX_PATH: Final = "/desk/leads/"
 
 
-async def overview(visit: Visit) -> Values:
-    """Return what waits for the owner, how the service is, and the leads of each day."""
-    store, clock = visit.service.store, visit.service.clock
-    waiting: list[tuple[int, str, str]] = []
-    days: list[tuple[str, int]] = []
-    warning = ""
-    if visit.may_use(LEADS.name):
-        today = clock().replace(hour=0, minute=0, second=0, microsecond=0)
-        starts = [today - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
-        reads = [
-            count_of(LEADS, Filter("created_at", "gte", start), Filter("created_at", "lt", end))
-            for start, end in pairwise(map(format_instant, starts))
-        ]
-        by_status = (count_of(LEADS, Filter("status", "eq", each)) for each in ("new", "spam"))
-        fresh, spam, *results = await store.run(*by_status, *reads)
-        totals = [result.total or 0 for result in results]
-        days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
-        waiting.append((fresh.total or 0, "new lead{}", f"{INBOX_PATH}?status=new"))
-        waiting.append((spam.total or 0, "in spam", f"{INBOX_PATH}?status=spam"))
-    if visit.may_use(""):
-        pending = await count_pending(store, clock())
-        waiting.append((pending, "request{} for access", "/desk/access/"))
-        _, _, warning = await Keys(store, clock).find_open()
-    if visit.may_use(EMAIL_SEND_LOG.name):
-        dead = await count_rows(store, EMAIL_OUTBOX, GIVEN_UP)
-        waiting.append((dead, "message{} given up", "/desk/mail/"))
-    report = await visit.service[Health].report()
-    found = [each["error"] for each in report["checks"].values() if "error" in each]
-    found += visit.service[PublishingMonitor].held if visit.may_use("") else []
-    top = max((count for _, count in days), default=0)
-    return {"waiting": waiting, "warning": warning, "faults": found, "days": days, "top": top}
+def read_box(visit: Visit) -> str:
+    """Return the box of the address: New, or with a search All. Raises Problem `invalid`."""
+    box = visit.query.get("status") or ("all" if visit.query.get("q", "").strip() else "new")
+    if box not in BOXES:
+        raise Problem("invalid", f"There is no status {box}: use {', '.join(BOXES)}")
+    return box
 
 
-def read_query(visit: Visit, limit: int) -> LeadQuery:
-    """Return the inbox's query of the address. Raises Problem `invalid`."""
-    chosen = tuple(text for name, text in visit.pairs if name == "status")
-    if unknown := [each for each in chosen if each not in STATUSES]:
-        raise Problem("invalid", f"There is no status {unknown[0]}: use {', '.join(STATUSES)}")
-    page, search = visit.query.get("page", "1"), visit.query.get("q", "").strip()
-    number = int(page[:6]) if page.isascii() and page.isdecimal() else 1
-    return LeadQuery(
-        search=search,
-        statuses=chosen or tuple(each for each in STATUSES if each != "spam"),
-        oldest_first=visit.query.get("order") == "oldest",
-        limit=limit,
-        offset=(min(max(1, number), LAST_PAGE[bool(search)]) - 1) * PAGE_SIZE,
-    )
+def read_query(visit: Visit) -> LeadQuery:
+    """Return the search and the order of the address."""
+    search, is_oldest = visit.query.get("q", "").strip(), visit.query.get("order") == "oldest"
+    return LeadQuery(search=search, oldest_first=is_oldest)
 
 
 async def inbox(visit: Visit) -> Values:
-    """Return a page of leads."""
-    query = read_query(visit, PAGE_SIZE)
-    found, has_more = await find_leads(visit.service.store, query)
-    page = query.offset // PAGE_SIZE + 1
-    back = (
-        _spelled("recipient_email", found),
-        Filter("status", "in", ("bounced", "complained", "dlq")),
-    )
-    failed, same = await visit.service.store.run(
-        Read(EMAIL_SEND_LOG, ("id", "recipient_email"), back, limit=1000),
-        Read(LEADS, ("id", "email"), (_spelled("email", found),), limit=1000),
-    )
+    """Return a page of a box: a row for each person."""
+    store, now, box = visit.service.store, visit.service.clock(), read_box(visit)
+    found = await list_threads(store, now, read_query(visit), box)
+    typed, last = visit.query.get("page", ""), max(1, -(-len(found) // PAGE_SIZE))
+    page = min(max(1, int(typed[:6])), last) if typed.isascii() and typed.isdecimal() else 1
+    threads = await fill(store, found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
+    counts = dict(zip(BOXES, await count_people(store, now, *BOXES), strict=True))
+    to = spelled("recipient_email", [each.lead for each in threads])
+    back = to, Filter("status", "in", FAILED)
+    failed = await read_all(store, Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000))
     may_see = visit.may_use(EMAIL_SEND_LOG.name)
     return {
-        "leads": found,
-        "normalize": normalize_recipient,
-        "failed": {normalize_recipient(row["recipient_email"]) for row in failed.rows if may_see},
-        "times": Counter(normalize_recipient(row["email"]) for row in same.rows),
-        "statuses": STATUSES,
-        "chosen": [text for name, text in visit.pairs if name == "status"],
-        "q": query.search,
-        "order": visit.query.get("order", "newest"),
-        "page": page,
-        "before": page - 1 if page > 1 else None,
-        "after": page + 1 if has_more and page < LAST_PAGE[bool(query.search)] else None,
-        "has_more": has_more,
-        "picked": [row["id"] for row in found if "pick" in visit.query] or visit.chosen("id"),
+        "threads": threads,
+        "boxes": [
+            (name, label, count_text(counts[name]))
+            for name, label in BOXES.items()
+            if name not in SETTLED or counts[name] or name == box
+        ],
+        "box": box,
+        "q": visit.query.get("q", "").strip(),
+        "order": visit.query.get("order", ""),
+        "before": page - 1,
+        "after": page + 1 if page < last else None,
+        "is_cut": len(found) == MOST_FOUND or counts[box] == MOST_COUNTED,
+        "failed": {fold_address(row["recipient_email"]) for row in failed if may_see},
+        "name_of": name_of,
+        "first_words": first_words,
+        "seen": format_instant(now),
+        **({} if threads else await read_people(store, visit.now)),
+        "picking": not {"select", "pick"}.isdisjoint(visit.query) or visit.chosen("id"),
+        "picked": [each.lead["id"] for each in threads if "pick" in visit.query]
+        or visit.chosen("id"),
     }
+
+
+def count_text(number: int) -> str:
+    """Return a number of people as the boxes show it."""
+    return f"{MOST_COUNTED - 1}+" if number >= MOST_COUNTED else str(number)
 
 
 async def export_csv(visit: Visit) -> OperationResult:
     """Return all leads that the inbox's filters find, as CSV."""
     headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
-    leads = all_leads(visit.service.store, read_query(visit, PAGE_SIZE))
+    beyond = filter_of(read_box(visit), visit.service.clock())
+    leads = all_leads(visit.service.store, replace(read_query(visit), beyond=beyond))
     rows = stream_csv(LEADS.readable, leads)
     return OperationResult(rows, headers=headers, media_type=CSV_TYPE)
 
 
 async def mark(visit: Visit) -> str:
-    """Give leads another status: those that are ticked, or the one of the pressed button."""
+    """Give the threads of leads another status: those ticked, or the one of the pressed button."""
     ids, status = visit.chosen("id"), visit.typed.get("status", "")
     if one := visit.typed.get("one"):
         lead_id, _, status = one.partition(" ")
         ids = (lead_id,)
     if not ids:
-        raise FormErrors({"form": "Tick at least one lead, then press the button again."})
+        raise FormErrors({"form": "Tick at least one message, then press the button again."})
     if status not in STATUSES:
-        raise FormErrors({"form": "Choose the status that the leads are to have."})
-    await visit.service[Leads].mark(ids, status, visit.actor)
-    return safe_target(visit.typed.get("back") or INBOX_PATH)
+        raise FormErrors({"form": "Choose the status that the messages are to have."})
+    await mark_threads(visit, ids, status)
+    return visit.here
 
 
-async def show_lead(visit: Visit) -> Values:
-    """Return a lead with the mail to its address and its other leads."""
-    row = await read_row(visit, LEADS, visit.path["key"])
-    same = await _leads_of(visit, row["email"])
-    to = (_spelled("recipient_email", [row, *same]),)
-    store = visit.service.store
-    log = await read_all(store, Read(EMAIL_SEND_LOG, (), to, NEWEST, 20))
-    lines = row["message"][:1500].splitlines()
-    return {
-        "title": row["name"],
-        "lead": row,
-        "next_id": await _find_next(visit, row),
-        "part": await find_row(store, LEADS, row["other_part"]),
-        "mail": log if visit.may_use(EMAIL_SEND_LOG.name) else None,
-        "others": [each for each in same if each["id"] != row["id"]][:20],
-        "statuses": STATUSES,
-        "sent": [*SentLead.model_fields],
-        "fields": {column.name: text for column, text in fields(LEADS, row)},
-        # Quoted as RFC 3676, section 4.5, says.
-        "reply": "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)]),
-        "is_whole": visit.may_use(""),
-    }
+async def mark_threads(
+    visit: Visit, ids: Sequence[str], status: str, remind_at: str | None = None
+) -> None:
+    """Give leads and the others of their people that wait another status, and a reminder or none.
+
+    Raises Problem as `find_read`.
+    """
+    former = "spam" if status == "new" and not remind_at else "new"
+    read = await find_read(visit, ids, status, former)
+    await visit.service[Leads].mark(read, status, visit.actor, remind_at)
 
 
-async def _leads_of(visit: Visit, email: str) -> Sequence[Row]:
-    """Return the newest leads of an address, whatever the case of its letters."""
-    by_index = Filter("id", "search", (fold_accents(email),))
-    same = by_index if len(email) >= MIN_INDEXED else Filter("email", "eq", email)
-    read, address = Read(LEADS, (), (same,), NEWEST, 100), normalize_recipient(email)
-    found = await read_all(visit.service.store, read)
-    return [row for row in found if normalize_recipient(row["email"]) == address]
+async def find_read(
+    visit: Visit, ids: Sequence[str], status: str, former: str = "new"
+) -> Sequence[str]:
+    """Return the leads that a press is about: the given ones, and their people's of a status.
 
-
-def _spelled(column: str, leads: Iterable[Row]) -> Filter:
-    """Return the filter of a column for the addresses of leads, as typed or normalized."""
-    typed = {row["email"] for row in leads}
-    return Filter(column, "in", (*typed, *map(str.lower, typed), *map(normalize_recipient, typed)))
-
-
-async def _find_next(visit: Visit, row: Row) -> str | None:
-    """Return the key of the lead that comes next in the inbox as the address filters it."""
-    query = read_query(visit, 1)
-    way, at = "gt" if query.oldest_first else "lt", row["created_at"]
-    at_once = (Filter("created_at", "eq", at), Filter("id", way, row["id"]))
-    for beyond in (at_once, (Filter("created_at", way, at),)):
-        query = replace(query, beyond=beyond, offset=0)
-        if found := (await find_leads(visit.service.store, query))[0]:
-            return str(found[0]["id"])
-    return None
-
-
-async def save_lead(visit: Visit) -> str:
-    """Save status and notes; the button of a status saves the typed notes too."""
-    if one := visit.typed.get("one"):
-        visit = replace(visit, form={**visit.form, "status": one})
-    was, status = visit.typed.get("was.status"), visit.typed.get("status", "")
-    row = await read_row(visit, LEADS, visit.path["key"])
-    is_freed = row["status"] == was == "spam" and status in {*STATUSES} - {"spam"}
-    if is_freed:  # the status comes last, so that undoing the last change hides it again
-        visit = replace(visit, form={**visit.form, "status": "spam"})
-    await save_row(visit, LEADS, visit.path["key"])
-    if is_freed:
-        await visit.service[Leads].mark((visit.path["key"],), status, visit.actor)
-    return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{visit.path['key']}/")
-
-
-async def export(visit: Visit) -> OperationResult:
-    """Return all that is kept of the person who sent a lead, as JSON."""
-    row = await read_row(visit, LEADS, visit.path["key"])
-    service = visit.service
-    found = await Privacy(service.store, service.clock).find(row["email"])
-    headers = {"Content-Disposition": 'attachment; filename="person.json"'}
-    body = export_person(row["email"], found, format_instant(service.clock()))
-    return OperationResult(body, headers=headers, media_type=JSON)
-
-
-async def erase(visit: Visit) -> OperationResult:
-    """Erase all that is kept of the person who sent a lead; return what is left elsewhere."""
-    row = await read_row(visit, LEADS, visit.path["key"])
-    if visit.typed.get("sure") != "yes":
-        raise FormErrors({"sure": "Tick this first: erasing cannot be undone."})
-    service = visit.service
-    found = await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
-    await service.store.scrub()
-    copies = await list_copies(service.store, service.settings, service.clock())
-    return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX_PATH)
+    What came since the page was shown is not among them. Raises Problem `conflict` where that is
+    all there is.
+    """
+    store, seen = visit.service.store, format_instant(visit.service.clock())
+    with suppress(ValueError):
+        seen = parse_timestamp(visit.typed.get("seen", ""))
+    is_later = IS_REPLY, Filter("created_at", "gt", seen)
+    leads, answered = await store.run(
+        Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
+        Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_COUNTED),
+    )
+    people = {fold_address(row["email"]) for row in leads.rows}
+    same = [row for each in people for row in await leads_of(store, each, MOST_COUNTED)]
+    settled = SETTLED if status == "contacted" else ()  # who was won is more than answered
+    found = {row["id"] for row in leads.rows if row["status"] not in settled}
+    found |= {row["id"] for row in same if row["status"] == former and row["created_at"] <= seen}
+    unread = {row["lead_id"] for row in answered.rows}
+    if found and found <= unread:
+        raise Problem("conflict", "The person wrote again meanwhile: read that first")
+    return tuple(found - unread)
 
 
 INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
-LEAD: Final = Screen("/desk/leads/{key}/", "A lead", "lead", show_lead, LEADS.name)
 SCREENS: Final = (
-    Screen("/desk/", "Desk", "overview", overview, nav="Overview", is_open=True),
     INBOX,
-    LEAD,
     Screen("/desk/leads.csv", "", "", export_csv, LEADS.name),
-    Screen("/desk/leads/{key}/person.json", "", "", export, needs_fresh_sign_in=True),
 )
-ACTIONS: Final = (
-    Action("/desk/leads/mark/", INBOX, mark),
-    Action(LEAD.path, LEAD, save_lead),
-    Action(
-        "/desk/leads/{key}/erase/",
-        replace(LEAD, table=""),  # a person is in many tables: only for who reaches all
-        erase,
-        needs_fresh_sign_in=True,
-    ),
-)
+ACTIONS: Final = (Action("/desk/leads/mark/", INBOX, mark),)

@@ -10,24 +10,23 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, lru_cache, partial
-from html import escape
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-import jinja2
 from pydantic import TypeAdapter
 
 from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.rate_limits import AUTHENTICATED
-from edge_api.auth.undo import undoable
-from edge_api.db.internal_tables import MAX_URL_LENGTH
+from edge_api.db.internal_tables import EMAIL_OUTBOX, MAX_URL_LENGTH
+from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, find_row, read_first
-from edge_api.db.tables import AUDIT_LOG
+from edge_api.db.tables import AUDIT_LOG, LEADS
 from edge_api.db.types import format_instant
+from edge_api.desk.audit_sentences import describe
+from edge_api.desk.frame import local_now, make_page, to_query, with_parameters
 from edge_api.desk.sessions import (
     BROWSER,
     FORM_FIELD,
@@ -40,7 +39,7 @@ from edge_api.desk.sessions import (
     read_cookie,
     set_cookie,
 )
-from edge_api.journal.builds import BuildManager
+from edge_api.leads.threads import MOST_COUNTED, count_people
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import (
@@ -53,18 +52,11 @@ from edge_api.operation.model import (
     page,
 )
 from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResult, Service
+from edge_api.outbox import UNCLAIMED
 from edge_api.schema.credentials import Scope
-from edge_api.schema.page_templates import (
-    BASE_TEMPLATE,
-    SHELL_CONTENT,
-    SHELL_TITLE,
-    TEMPLATES_FOLDER,
-)
 from edge_api.schema.paths import DESK
 
 SIGN_IN: Final = "/desk/sign-in/"
-SHEET: Final = "/desk/desk.css"
-SCRIPT: Final = "/desk/desk.js"
 Values = Mapping[str, Any]
 Request = OperationRequest[Any, Any]
 
@@ -96,6 +88,11 @@ class Visit:
         """The members of the form, the last of each, with line feeds (HTML, 4.10.21)."""
         return {name: text.replace("\r\n", "\n") for name, text in form_pairs(self.form)}
 
+    @property
+    def now(self) -> datetime:
+        """The present instant, in the time zone of the journal."""
+        return local_now(self.service)
+
     def chosen(self, name: str) -> tuple[str, ...]:
         """Return every value of a member, as of boxes that were ticked."""
         return tuple(text for each, text in form_pairs(self.form) if each == name)
@@ -122,9 +119,9 @@ class Screen:
     table: str = ""
     """The administrative table that it shows; empty: only for a sign-in that reaches all."""
     nav: str = ""
-    """Its name in the navigation, if it stands there."""
+    """Its name in the line of entries, if it stands there."""
     section: str = ""
-    """Which entry of the navigation is current for a screen without one of its own."""
+    """The name of the entry that it belongs to, if it is none itself."""
     is_open: bool = False
     """Whether it checks tables itself."""
     needs_fresh_sign_in: bool = False
@@ -201,10 +198,10 @@ Menu = tuple[tuple[str, str, Screen], ...]
 
 
 async def _show(screen: Screen, menu: Menu, service: Service, request: Request) -> OperationResult:
-    address = f"{_fill(screen.path, request.path)}{_query(request.pairs)}"
+    address = f"{_fill(screen.path, request.path)}{to_query(request.pairs)}"
     session = await find_session(service, request)
     if session is None:
-        return redirect(f"{SIGN_IN}{_query([('to', address)])}")
+        return redirect(f"{SIGN_IN}{to_query([('to', address)])}")
     visit = Visit(service, session, request.path, request.pairs, address)
     try:
         _admit(visit, screen, "admin:read", is_grave=screen.needs_fresh_sign_in)
@@ -254,7 +251,10 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     own = Filter("actor", "eq", visit.actor.label), Filter("at", "gte", format_instant(before))
     last = Read(AUDIT_LOG, where=own, order=(Order("id", descending=True),), limit=1)
     made = await read_first(service.store, last)
-    return redirect(with_parameters(result, done=made["id"] if made else ""))
+    sent = dict(parse_qsl(urlsplit(result).query)).get("sent")
+    is_new = sent != visit.query.get("sent")  # a former one is in the address of the form's page
+    shown = {"done": made["id"] if made else "", "sent": sent if is_new else ""}
+    return redirect(with_parameters(result, **shown))
 
 
 async def _show_again(
@@ -295,19 +295,8 @@ def safe_target(address: str) -> str:
     return address if is_own and ".." not in path and len(address) <= MAX_URL_LENGTH else DESK
 
 
-def with_parameters(address: str, **given: object) -> str:
-    """Return an address of the desk with parameters set; empty ones and passing ones left out."""
-    path, _, query = address.partition("?")
-    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, "done", "pick")]
-    return f"{path}{_query([*kept, *((name, str(each)) for name, each in given.items() if each)])}"
-
-
 def _fill(path: str, variables: Mapping[str, str]) -> str:
     return path.format(**{name: quote(text, safe="") for name, text in variables.items()})
-
-
-def _query(pairs: Sequence[tuple[str, str]]) -> str:
-    return f"?{urlencode(pairs)}" if pairs else ""
 
 
 def redirect(address: str, headers: Values | None = None) -> OperationResult:
@@ -328,7 +317,7 @@ async def show_problem(
     """
     is_stale = problem.code == "unauthenticated"
     page = ("sign_in", "Sign in again") if is_stale else ("problem", "This did not work")
-    values = {"problem": problem.message, **more, **_frame(menu, visit)}
+    values = {"problem": problem.message, **more, **await _frame(menu, visit)}
     result = await render(service, *page, status=problem.status, **values)
     result.headers = {**result.headers, **problem.headers}
     return result
@@ -337,69 +326,59 @@ async def show_problem(
 async def render_screen(
     screen: Screen, menu: Menu, visit: Visit, values: Values, status: int = 200
 ) -> HtmlResult:
-    """Return a screen as a page, with the navigation and a notice of what was just done."""
-    done, can_undo = None, False
-    if entry_id := visit.query.get("done"):
-        store, own = visit.service.store, Filter("actor", "eq", visit.actor.label)
-        done = await find_row(store, AUDIT_LOG, entry_id, own)
-        can_undo = bool(done and await undoable(store, [done["id"]]))
-    default = {"title": screen.title, "typed": {}, "errors": {}, "done": done, "here": visit.here}
-    shown = {**default, **values, "can_undo": can_undo, **_frame(menu, visit, screen)}
-    return await render(visit.service, screen.template, status=status, **shown)
+    """Return a screen as a page, with the line of entries and a notice of what was just done."""
+    frame = {**await _frame(menu, visit, screen), **await _read_notice(visit)}
+    default = {"title": screen.title, "typed": {}, "errors": {}, "here": visit.here}
+    return await render(
+        visit.service, screen.template, status=status, **{**default, **values, **frame}
+    )
 
 
-def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Values:
+async def _read_notice(visit: Visit) -> Values:
+    """Return what is said of the last action: of an answer that it was sent, else its entry."""
+    store, own = visit.service.store, Filter("actor", "eq", visit.actor.label)
+    sent = await find_row(store, LEAD_MESSAGES, visit.query.get("sent"), _SENT)
+    if sent and visit.may_use(LEADS.name):
+        lead = await find_row(store, LEADS, sent["lead_id"])
+        queued = await find_row(store, EMAIL_OUTBOX, sent["id"], *_UNTRIED)
+        left = queued and datetime.fromisoformat(queued["due_at"]) - visit.service.clock()
+        to = (lead or sent).get("name") or sent["email"]
+        return {"answered": {"id": sent["id"], "to": to, "left": left}}
+    done = await find_row(store, AUDIT_LOG, visit.query.get("done"), own)
+    return {"done": done and (await describe(store, [done], visit.actor))[0]}
+
+
+_SENT: Final = Filter("kind", "eq", "sent")
+_UNTRIED: Final = (*UNCLAIMED, Filter("attempts", "eq", 0))
+"""Of a mail that can be taken back."""
+
+
+async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Values:
+    """Return the line of entries, with the number of people who wait for an answer."""
+    if visit is None:
+        return {}
+    count, here = "", (screen.nav or screen.section) if screen else ""
+    if visit.may_use(LEADS.name):
+        with suppress(Problem):  # the page that says so is shown all the same
+            (people,) = await count_people(visit.service.store, visit.service.clock(), "new")
+            count = f"{people:,}{'+' if people >= MOST_COUNTED else ''}" if people else ""
     reached = [
-        (label, path, screen is not None and path == screen.path)
+        (label, path, label == here)
         for label, path, each in menu
-        if visit and (each.is_open or visit.may_use(each.table))
+        if each.is_open or visit.may_use(each.table)
     ]
-    can_write = visit is not None and "admin:write" in visit.actor.scopes
-    return {"menu": reached, "can_write": can_write}
+    return {
+        "menu": reached,
+        "count": count,
+        "section": here,
+        "is_entry": screen is not None and bool(screen.nav),
+        "can_write": "admin:write" in visit.actor.scopes,
+        "signed_in": f"the key {visit.actor.name}" if visit.actor.credential_id else "the owner",
+    }
 
 
 async def render(
     service: Service, template: str, title: str, *, status: int = 200, **values: Any
 ) -> HtmlResult:
-    """Return a page of the desk in the look of the site, or in a plain one without a build."""
-    content = _environment().get_template(f"{template}.html").render(values)
-    frame = _PLAIN
-    with suppress(OSError, Problem):  # there is no build, or it was deleted by hand
-        site = service[BuildManager].site()
-        frame = _read_frame(site.folder / TEMPLATES_FOLDER / BASE_TEMPLATE)
-    head, _, rest = frame.replace(SHELL_TITLE, escape(title)).partition("</head>")
-    before, _, after = rest.partition(SHELL_CONTENT)
-    link = f'<link rel="stylesheet" href="{SHEET}"><script src="{SCRIPT}" type="module"></script>'
-    body = f"{head}{link}</head>{before}{content}{after}".encode()
-    return HtmlResult(body, status, is_private=True)
-
-
-_PLAIN: Final = (
-    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title><!-- title --></title>'
-    '<meta name="viewport" content="width=device-width, initial-scale=1"></head><body><main '
-    'id="main"><h1><!-- title --></h1><!-- content --></main></body></html>'
-)
-"""The frame while no build is there: the desk is needed most when something is broken."""
-
-
-@lru_cache(maxsize=2)
-def _read_frame(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-@lru_cache(maxsize=1)
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("edge_api.desk"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters.update(
-        minute=lambda at: f"{datetime.fromisoformat(at):%-d %b %Y, %H:%M}" if at else "",
-        urlquote=quote,
-        grouped="{:,}".format,
-        with_parameters=with_parameters,
-    )
-    return environment
+    """Return a page of the desk that is not of a screen, such as a secret that is shown once."""
+    return HtmlResult(make_page(service, template, title, **values), status, is_private=True)

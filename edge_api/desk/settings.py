@@ -58,7 +58,7 @@ async def suppress(visit: Visit) -> str:
         visit.actor,
         visit.service.clock(),
     )
-    return SUPPRESSED.path
+    return visit.here
 
 
 async def lift_suppression(visit: Visit) -> str:
@@ -68,7 +68,7 @@ async def lift_suppression(visit: Visit) -> str:
         raise FormErrors({"sure": "Tick this box to mail them again."})
     if row:  # else somebody else was first
         await visit.service[Rows].delete(SUPPRESSED_EMAILS, {"id": row["id"]}, visit.actor)
-    return SUPPRESSED.path
+    return visit.here
 
 
 SUPPRESSED: Final = Screen(

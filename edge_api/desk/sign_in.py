@@ -11,8 +11,6 @@ from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.problems import Problem
 from edge_api.desk.screens import (
-    SCRIPT,
-    SHEET,
     SIGN_IN,
     Request,
     declare,
@@ -30,6 +28,8 @@ from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.paths import DESK
 
 LINK_PATH: Final = "/desk/link/{token}/"
+SHEET: Final = "/desk/desk.css"
+SCRIPT: Final = "/desk/desk.js"
 
 
 async def show_sign_in(service: Service, request: Request) -> OperationResult:

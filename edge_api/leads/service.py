@@ -1,7 +1,7 @@
 """Leads: enquiries that people and programs send, checked, judged, stored durably and found."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -164,20 +164,25 @@ class Leads:
                 listener.wake()
         return answer
 
-    async def mark(self, ids: Sequence[str], status: str, actor: Actor) -> None:
-        """Give leads another status, in one change; report those that were hidden as spam.
+    async def mark(
+        self, ids: Sequence[str], status: str, actor: Actor, remind_at: str | None = None
+    ) -> None:
+        """Give leads another status and a reminder or none, in one change.
 
-        Where one was spam they have no score afterwards. Raises Problem `conflict` where one has
-        changed at this moment.
+        Those that were hidden as spam are reported; where one was spam they have no score
+        afterwards. Raises Problem `conflict` where one has changed at this moment.
         """
-        where = (Filter("id", "in", tuple(ids)), Filter("status", "neq", status))
+        is_given = Filter("remind_at", "is" if remind_at is None else "eq", remind_at)
+        none = () if remind_at is None else (Filter("remind_at", "is", None),)
+        differs = Filter("status", "neq", status), replace(is_given, negated=True), *none
+        where = (Filter("id", "in", tuple(ids)), Filter("id", "any", differs))
         (found,) = await self._store.run(Read(LEADS, where=where))
         if not found.rows:  # as at a second press
             return
-        now, freed = self._clock(), [row for row in found.rows if row["status"] == "spam"]
-        values = LEADS.new_values(
-            {"status": status, **({"spam_score": 0} if freed else {})}, format_instant(now)
-        )
+        now, is_free = self._clock(), status != "spam"
+        freed = [row for row in found.rows if is_free and row["status"] == "spam"]
+        given = {"status": status, **({"spam_score": 0} if freed else {})}
+        values = {**LEADS.new_values(given, format_instant(now)), "remind_at": remind_at}
         hidden = [{**row, **values} for row in freed if row["spam_score"] >= HIDDEN_FROM]
         change = Update(LEADS, values, where, at_least=len(found.rows))
         reports = (each.outbox_entries(row) for row in hidden for each in self._listeners)
@@ -291,12 +296,13 @@ async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[R
     Each lead is as its turn finds it. Raises Problem.
     """
     words, way = fold_accents(query.search).split(), "gt" if query.oldest_first else "lt"
-    where = query.by_status
+    where = (*query.beyond, *query.by_status)
     while rows := await _read(store, query, where, PAGE_SIZE):
         yield [row for row in rows if _has_all(row, words)]
         at, key = rows[-1]["created_at"], rows[-1]["id"]
         behind = (Filter("created_at", way, at), Filter("id", way, key))
-        where = (*query.by_status, Filter("created_at", f"{way}e", at), Filter("id", "any", behind))
+        where = (*query.beyond, *query.by_status, Filter("created_at", f"{way}e", at))
+        where = (*where, Filter("id", "any", behind))
 
 
 async def _read(

@@ -1,15 +1,28 @@
 """Threads: the leads of one person, with the answers to them, as the inbox shows them."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import product
 from typing import Final
+from unicodedata import category
 
-from edge_api.db.query import Filter, Read, Store, Where
+from edge_api.auth.erasure import fold_address
+from edge_api.db.message_tables import LEAD_MESSAGES
+from edge_api.db.query import NEWEST, Filter, Order, Read, Store, Where, read_all
+from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
+from edge_api.leads.service import LeadQuery, find_leads
 
 MOST_COUNTED: Final = 1000
-"""Leads that are read for a count, so that it costs the same at a million."""
+"""Leads of a box that are counted or listed, so that it costs the same at a million."""
+MOST_FOUND: Final = 200  # leads that a search lists, each of which is read whole
+PAGE_SIZE: Final = 50  # threads of a page
+MOST_OF_PERSON: Final = 100  # leads of a thread that are shown
+_BRIEF: Final = ("id", "email", "created_at", "status", "dedupe_hash", "remind_at")
 
 
 def filter_of(box: str, now: datetime) -> Where:
@@ -19,17 +32,165 @@ def filter_of(box: str, now: datetime) -> Where:
     boxes: Mapping[str, Where] = {
         "new": (Filter("status", "eq", "new"), Filter("id", "any", is_due)),
         "waiting": (Filter("remind_at", "gt", at),),
-        "answered": (Filter("status", "eq", "contacted"), Filter("id", "any", is_due)),
+        "answered": (Filter("status", "eq", "contacted"),),
         "all": (Filter("status", "neq", "spam"),),
     }
     return boxes.get(box, (Filter("status", "eq", box),))
 
 
 async def count_people(store: Store, now: datetime, *boxes: str) -> list[int]:
-    """Return how many people have leads in each box, among the newest `MOST_COUNTED` leads of it.
+    """Return how many people have leads in each box.
 
-    A number that reaches `MOST_COUNTED` is shown with a plus.
+    It is `MOST_COUNTED`, shown with a plus, where a box has so many leads or more.
     """
-    reads = (Read(LEADS, ("email",), filter_of(each, now), limit=MOST_COUNTED) for each in boxes)
-    results = await store.run(*reads)
-    return [len({row["email"].lower() for row in result.rows}) for result in results]
+    reads = (replace(_read_box(each, now), columns=("email",)) for each in boxes)
+    found = [[row["email"].lower() for row in each.rows] for each in await store.run(*reads)]
+    return [len({*each} if len(each) < MOST_COUNTED else each) for each in found]
+
+
+def _read_box(box: str, now: datetime, *, is_oldest: bool = False) -> Read:
+    """Return the read of the first leads of a box; of those that wait, the next that is due."""
+    by_time = (Order("created_at", descending=not is_oldest),)
+    order = (Order("remind_at"),) if box == "waiting" else by_time
+    return Read(LEADS, _BRIEF, filter_of(box, now), order, MOST_COUNTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A row of the inbox: a person, and the lead of theirs that it opens."""
+
+    lead: Row
+    at: str
+    """When the lead came, was answered by its sender, or is due again."""
+    text: str = ""
+    """What was written last, as far as the row is about it."""
+    number: int = 1
+    """Messages, equal ones of the person counted once."""
+    repeats: int = 1
+    """How often the person sent this one."""
+
+    @property
+    def person(self) -> str:
+        """The address in its canonical form."""
+        return fold_address(self.lead["email"])
+
+
+async def list_threads(store: Store, now: datetime, query: LeadQuery, box: str) -> list[Thread]:
+    """Return the threads of a box, as far as it is listed, with the columns that order them.
+
+    Each person is there once, at their first lead; in New those come before all others who
+    answered, and whose reminder is due. Raises Problem `unavailable`.
+    """
+    threads: dict[str, Thread] = {}
+    for each in await _find_woken(store, now) if box == "new" and not query.search else ():
+        threads.setdefault(each.person, each)
+    read = _read_box(box, now, is_oldest=query.oldest_first)
+    if query.search:
+        where = read.where
+        if box == "waiting":  # else an engine looks through all leads for the few
+            ids = tuple(row["id"] for row in await read_all(store, read))
+            where = (Filter("id", "in", ids),)
+        leads, _ = await find_leads(store, replace(query, beyond=where, limit=MOST_FOUND))
+    else:
+        leads = await read_all(store, read)
+    for row in leads:
+        threads.setdefault(fold_address(row["email"]), Thread(row, row["created_at"]))
+    return list(threads.values())
+
+
+async def _find_woken(store: Store, now: datetime) -> list[Thread]:
+    """Return what is due again or was answered by its sender, newest first."""
+    at, newest = format_instant(now), (Order("remind_at", descending=True),)
+    is_due, is_reply = Filter("remind_at", "lte", at), Filter("kind", "eq", "received")
+    due, replies = await store.run(
+        Read(LEADS, _BRIEF, (is_due,), newest, PAGE_SIZE),
+        Read(LEAD_MESSAGES, (), (is_reply,), NEWEST, PAGE_SIZE),
+    )
+    of_replies = (Filter("id", "in", tuple({row["lead_id"] for row in replies.rows})),)
+    leads = {row["id"]: row for row in await read_all(store, Read(LEADS, _BRIEF, of_replies))}
+    woken = [Thread(row, row["remind_at"]) for row in due.rows]
+    woken += [
+        Thread(leads[row["lead_id"]], row["created_at"], row["body"])
+        for row in replies.rows
+        if row["lead_id"] in leads
+    ]
+    in_new = [
+        each
+        for each in woken
+        if each.lead["status"] == "new" and (each.lead["remind_at"] or "") <= at
+    ]
+    return sorted(in_new, key=lambda each: each.at, reverse=True)
+
+
+async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
+    """Return threads with their whole leads and the numbers of their messages."""
+    ids = tuple(each.lead["id"] for each in threads)
+    of_people = (spelled("email", [each.lead for each in threads]),)
+    whole, brief = await store.run(
+        Read(LEADS, (), (Filter("id", "in", ids),)),
+        Read(LEADS, _BRIEF, of_people, NEWEST, MOST_COUNTED),
+    )
+    own: dict[str, list[Row]] = {}
+    for row in brief.rows:
+        own.setdefault(fold_address(row["email"]), []).append(row)
+    of_leads = Filter("lead_id", "in", tuple(row["id"] for row in brief.rows))
+    sent = Read(LEAD_MESSAGES, ("lead_id",), (of_leads, Filter("kind", "neq", "draft")))
+    mails = Counter(row["lead_id"] for row in await read_all(store, replace(sent, limit=1000)))
+    leads = {row["id"]: row for row in whole.rows}
+    filled = []
+    for each in threads:
+        if lead := leads.get(each.lead["id"]):  # else it was erased this moment
+            texts = Counter(text_key(row) for row in own.get(each.person, [lead]))
+            number = len(texts) + sum(mails[row["id"]] for row in own.get(each.person, ()))
+            text, repeats = each.text or lead["message"], texts[text_key(lead)]
+            filled.append(replace(each, lead=lead, text=text, number=number, repeats=repeats))
+    return filled
+
+
+def text_key(lead: Row) -> str:
+    """Return what equal texts of one person have in common."""
+    return str(lead["dedupe_hash"] or lead["id"])
+
+
+async def leads_of(store: Store, email: str, most: int = MOST_OF_PERSON) -> list[Row]:
+    """Return the newest leads of an address, newest first, in any usual case of its letters."""
+    where = (Filter("email", "in", tuple({email, *_cases(fold_address(email))})),)
+    return await read_all(store, Read(LEADS, (), where, NEWEST, most))
+
+
+def _cases(email: str) -> Iterator[str]:
+    """Yield an address as people write it: each part small, large, or with large first letters."""
+    local, _, domain = email.rpartition("@")
+    parts = [{form(each) for form in _FORMS} for each in (local, *domain.split(".", 2))]
+    for first, *labels in product(*parts):
+        yield f"{first}@{'.'.join(labels)}"
+
+
+_FORMS: Final = (str.lower, str.upper, str.capitalize, str.title)
+
+
+def spelled(column: str, leads: Iterable[Row]) -> Filter:
+    """Return the filter of a column for the addresses of leads, as typed or normalized."""
+    typed = {row["email"] for row in leads}
+    forms = {*typed, *map(str.lower, typed), *map(fold_address, typed)}
+    return Filter(column, "in", tuple(forms))
+
+
+_LINK: Final = re.compile(r"https?://(?:www\.)?([^\s/?#]{1,100})\S*", re.IGNORECASE)
+_PATH: Final = re.compile(r" \(/\S{1,300}\):")
+"""The path of a page that a message is about, behind its title."""
+_BLANKS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters that have no ink
+_MOST_WORDS: Final = 160  # characters
+
+
+def name_of(lead: Row) -> str:
+    """Return the name of a person; where it has no ink, the address before the @ sign."""
+    name = str(lead["name"])
+    has_ink = any(category(each)[0] in "LNPS" and each not in _BLANKS for each in name)
+    return name if has_ink else str(lead["email"]).rpartition("@")[0]
+
+
+def first_words(text: str) -> str:
+    """Return the beginning of a text on one line, with links as their host."""
+    start = _PATH.sub(":", text[: 10 * _MOST_WORDS], count=1)
+    return " ".join(_LINK.sub(r"\1", start).split())[:_MOST_WORDS]

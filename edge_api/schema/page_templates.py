@@ -110,7 +110,7 @@ def read_notes(build: Path) -> Any:
 
     `ours` are the default theme's, by name: an unknown name is an error in them. `unknown` are
     sentences, one for each unknown name that templates of others show. `lang` is the language of
-    the site.
+    the site, `timezone` the name of its time zone.
     Of a build without notes, as versions before 1.0.1 made them, no template is known to be ours.
     """
     try:

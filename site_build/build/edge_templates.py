@@ -82,15 +82,16 @@ class EdgeTemplates:
                     f"include of {form.template}"
                 )
 
-    def write(self, folder: Path, unknown: list[str], language: Language) -> None:
-        """Put the templates where the edge finds them, its language, and what is `unknown`."""
+    def write(self, folder: Path, unknown: list[str], language: Language, zone: str) -> None:
+        """Put the templates where the edge finds them, with language, time zone and `unknown`."""
         (folder / TEMPLATES_FOLDER).mkdir(exist_ok=True)
         if language.compiled:
             (folder / TEMPLATES_FOLDER / CATALOGUE_FILE).write_bytes(language.compiled)
         for name, source in self.sources.items():
             (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
-        notes = json.dumps({"ours": self.ours, "unknown": unknown, "lang": language.code})
-        (folder / TEMPLATES_FOLDER / NOTES_FILE).write_text(notes, encoding="utf-8")
+        notes = {"ours": self.ours, "unknown": unknown, "lang": language.code, "timezone": zone}
+        file = folder / TEMPLATES_FOLDER / NOTES_FILE
+        file.write_text(json.dumps(notes), encoding="utf-8")
 
 
 def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:

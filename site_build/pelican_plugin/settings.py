@@ -276,6 +276,7 @@ def identify(settings: Mapping[str, Any]) -> Identity:
         settings.get("AUTHOR_PICTURE") or "",
         str(settings.get("EDGE_IMAGE") or "").removeprefix("/"),
         _read_language(settings),
+        settings.get("TIMEZONE", "UTC"),
     )
 
 

@@ -69,53 +69,6 @@ def press(page: Page, name: str) -> None:
     page.locator("main").get_by_role("button", name=name, exact=True).first.click()
 
 
-def test_from_the_mail_to_a_stored_note(journal: Journal, page: Page) -> None:
-    """The link in the mail, the typing, and Save: two presses; then the undo."""
-    lead = make_lead(journal, "note")
-    page.goto(f"{journal.url}/desk/leads/{lead}/")
-    page.get_by_label("Notes").fill("Called back.")
-    press(page, "Save")
-    assert stored(journal, lead)["notes"] == "Called back."
-    press(page, "Undo")
-    assert stored(journal, lead)["notes"] is None
-    answer = page.get_by_role("link", name="Answer").get_attribute("href") or ""
-    assert answer.startswith("mailto:note%40example.org?subject=Re%3A")
-    assert "%3E%20note%20asks" in answer
-    page.get_by_label("Notes").fill("Written to.")
-    press(page, "Contacted")
-    assert stored(journal, lead)["status"] == "contacted"
-    assert stored(journal, lead)["notes"] == "Written to."
-    assert page.get_by_label("Notes").input_value() == "Written to."
-    press(page, "Spam")
-    assert stored(journal, lead)["status"] == "spam"
-    press(page, "Not spam")
-    assert stored(journal, lead)["status"] == "new"
-
-
-def test_the_inbox_by_filters_ticks_and_one_press(journal: Journal, page: Page) -> None:
-    """Search, tick two, mark them; of the spam say that one is none."""
-    leads = [make_lead(journal, f"tick{number}") for number in range(3)]
-    spam = make_lead(journal, "spammer", status="spam", spam_reasons=["many links"])
-    page.goto(f"{journal.url}/desk/leads/")
-    page.get_by_label("Name, address, message").fill("TICK")
-    press(page, "Search")
-    assert page.locator(".lead-row").count() == 3
-    for lead in leads[:2]:
-        page.locator(f"#pick-{lead}").check()
-    page.get_by_label("Mark ticked as").select_option("qualified")
-    press(page, "Mark")
-    assert [stored(journal, lead)["status"] for lead in leads] == ["qualified"] * 2 + ["new"]
-    page.get_by_label("Name, address, message").fill("spammer")
-    press(page, "Search")
-    page.get_by_role("link", name="spam", exact=True).click()
-    assert "many links" in page.locator("main").inner_text()
-    page.locator(".lead-row", has_text="spammer").get_by_role("button").click()
-    assert stored(journal, spam)["status"] == "new"
-    with page.expect_download() as got:
-        page.get_by_role("link", name="These as CSV").click()
-    assert got.value.suggested_filename == "leads.csv"
-
-
 def test_a_person_is_exported_and_erased(journal: Journal, page: Page) -> None:
     """Only after a tick."""
     lead = make_lead(journal, "erase")
@@ -223,20 +176,6 @@ def test_a_printed_link_signs_in_once(journal: Journal, browser: Browser) -> Non
         assert "This link has been used" in page.locator("main").inner_text()
         page.get_by_role("button", name="Mail me a link").click()
         assert "If mail works here" in page.locator("main").inner_text()
-
-
-def test_the_keyboard_alone_walks_from_the_inbox_to_a_note(journal: Journal, page: Page) -> None:
-    """Tab, Enter and letters; what has the focus is outlined."""
-    lead = make_lead(journal, "keyboard")
-    page.goto(f"{journal.url}/desk/leads/?q=keyboard")
-    tab_to(page, f'.who[href^="/desk/leads/{lead}/"]')
-    page.keyboard.press("Enter")
-    tab_to(page, "#notes")
-    page.keyboard.type("By keys.")
-    tab_to(page, "main .row button:has-text('Save')")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**done=**")
-    assert stored(journal, lead)["notes"] == "By keys."
 
 
 def tab_to(page: Page, selector: str) -> None:

@@ -250,7 +250,7 @@ async def test_a_revocation_is_taken_back_by_the_owner_for_ten_minutes(
         clock.move(minutes=9)
         undone = await owner.post(f"{path}/undo/")
         assert await works(edge, issued.secret)
-        assert "undo, 1 row of credentials" in (await owner.get(undone.to)).said
+        assert "The end of a key was taken back" in (await owner.get(undone.to)).said
         alive = {row["id"]: row["revoked_at"] for row in await owner.rows(OAUTH_GRANTS)}
         assert alive == {mine: None, others: at}
         again = await owner.post(f"{path}/undo/")

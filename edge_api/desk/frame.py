@@ -1,0 +1,156 @@
+"""Pages of the desk: templates in the look of the site, with times in the zone of the journal."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from zoneinfo import ZoneInfo
+
+import jinja2
+from markupsafe import Markup
+
+from edge_api.db.problems import Problem
+from edge_api.journal.builds import BuildManager
+from edge_api.operation.service import Service
+from edge_api.schema.page_templates import (
+    BASE_TEMPLATE,
+    SHELL_TITLE,
+    TEMPLATES_FOLDER,
+    read_notes,
+)
+
+_PLAIN: Final = (
+    '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+)
+_Look = tuple[str, tzinfo]
+"""The head of a site's pages without a title, and the time zone of the site."""
+_HEAD: Final = re.compile(r"<head\b[^>]*>(.*?)</head>", re.DOTALL | re.IGNORECASE)
+_TITLE: Final = re.compile(r"<title\b[^>]*>.*?</title>", re.DOTALL | re.IGNORECASE)
+
+
+@lru_cache(maxsize=2)
+def _read_look(build: Path) -> _Look:
+    """Return the look of a build's pages. Raises OSError."""
+    zone: tzinfo = UTC
+    with suppress(OSError, KeyError, ValueError, TypeError):  # without a known zone: UTC
+        zone = ZoneInfo(read_notes(build)["timezone"])
+    shell = (build / TEMPLATES_FOLDER / BASE_TEMPLATE).read_text(encoding="utf-8")
+    found = _HEAD.search(shell)
+    return _TITLE.sub("", found[1]) if found else _PLAIN, zone
+
+
+def _find_look(service: Service) -> _Look:
+    with suppress(OSError, Problem):  # there is no build, or it was deleted by hand
+        return _read_look(service[BuildManager].site().folder)
+    return _PLAIN, UTC
+
+
+def local_now(service: Service) -> datetime:
+    """Return the present instant in the time zone of the journal; without a build in UTC."""
+    return service.clock().astimezone(_find_look(service)[1])
+
+
+def make_page(service: Service, template: str, title: str, **values: Any) -> bytes:
+    """Return a page of the desk in the look of the site, or in a plain one without a build.
+
+    The desk is needed most when something is broken, so it takes nothing but the head of the site.
+    """
+    (head, zone), current = _find_look(service), service[BuildManager].current
+    _NOW.set(service.clock().astimezone(zone))
+    given = {
+        "head": Markup(head.replace(SHELL_TITLE, escape(title))),  # noqa: S704  of the build
+        "journal": current.head.site_title
+        if current
+        else urlsplit(service.settings.site_url).netloc,
+        "title": title,
+        **values,
+    }
+    return _environment().get_template(f"{template}.html").render(given).encode()
+
+
+_NOW: ContextVar[datetime] = ContextVar("now")
+"""The instant at which a page is made, in the time zone of the journal."""
+
+
+_MINUTE: Final = timedelta(minutes=1)
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
+_WEEK: Final = timedelta(days=7)
+
+
+def ago(at: str | None) -> str:
+    """Return an instant as a list shows it: `2 min`, `3 h`, `Thu`, `14 Nov`, `14 Nov 25`."""
+    if not at:
+        return ""
+    now, then = _NOW.get(), _local(at)
+    passed, days = now - then, now.date() - then.date()
+    if -_MINUTE < passed < _HOUR:
+        return f"{passed // _MINUTE} min" if passed >= _MINUTE else "now"
+    if timedelta() < passed < _DAY:
+        return f"{passed // _HOUR} h"
+    if not days:  # a reminder of today
+        return f"{then:%H:%M}"
+    if -_WEEK < days < _WEEK:
+        return f"{then:%a}"
+    return f"{then:%-d %b}" if then.year == now.year else f"{then:%-d %b %y}"
+
+
+def minute(at: str | None) -> str:
+    """Return an instant exactly, in the time of the journal."""
+    return f"{_local(at):%-d %b %Y, %H:%M %Z}" if at else ""
+
+
+def since(at: str) -> str:
+    """Return the day of an instant in a sentence: `today`, `Tuesday`, `14 Nov`, `14 Nov 2025`."""
+    today, then = _NOW.get().date(), _local(at).date()
+    if timedelta() <= today - then < _WEEK:
+        return f"{then:%A}" if then != today else "today"
+    return f"{then:%-d %b}" if then.year == today.year else f"{then:%-d %b %Y}"
+
+
+def _local(at: str) -> datetime:
+    return datetime.fromisoformat(at).astimezone(_NOW.get().tzinfo)
+
+
+def with_parameters(address: str, **given: object) -> str:
+    """Return an address of the desk with parameters set; empty ones and passing ones left out."""
+    path, _, query = address.partition("?")
+    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, *PASSING)]
+    return (
+        f"{path}{to_query([*kept, *((name, str(each)) for name, each in given.items() if each)])}"
+    )
+
+
+PASSING: Final = ("done", "sent", "pick")
+"""Parameters of one page: of a notice, and of boxes that are ticked."""
+
+
+def to_query(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return the query of an address, with its question mark."""
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("edge_api.desk"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(
+        ago=ago,
+        minute=minute,
+        since=since,
+        urlquote=quote,
+        grouped="{:,}".format,
+        with_parameters=with_parameters,
+    )
+    return environment

@@ -1,0 +1,264 @@
+"""The page of one message: its thread, the answer, and what is known of the person."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+from typing import Any, Final
+
+from edge_api.admin.privacy import export_person
+from edge_api.auth.erasure import Privacy, fold_address
+from edge_api.backup.copies import list_copies
+from edge_api.db.query import NEWEST, Read, read_all, read_first
+from edge_api.db.sent import SentLead
+from edge_api.db.table import Row
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
+from edge_api.db.types import format_instant
+from edge_api.desk.frame import with_parameters
+from edge_api.desk.leads import (
+    BOXES,
+    FAILED,
+    INBOX,
+    INBOX_PATH,
+    STATUSES,
+    count_text,
+    find_read,
+    mark_threads,
+    read_box,
+    read_query,
+)
+from edge_api.desk.replies import list_replies
+from edge_api.desk.screens import Action, Screen, Values, Visit, render
+from edge_api.desk.tables import fields, read_row, save_row
+from edge_api.leads.answers import Answers
+from edge_api.leads.service import Leads
+from edge_api.leads.threads import (
+    leads_of,
+    list_threads,
+    name_of,
+    spelled,
+    text_key,
+)
+from edge_api.mail.suppressions import read_suppression
+from edge_api.operation.input import FormErrors
+from edge_api.operation.service import JSON, OperationResult
+
+MOST_OPEN: Final = 5  # messages of a thread that are not folded away
+DONE: Final = ("contacted", "spam", "new")
+"""Statuses that a button gives, before it goes on to the next message."""
+
+
+async def show_message(visit: Visit) -> Values:
+    """Return a message with its thread, its place in the box, and the mail to its address."""
+    row, service = await read_row(visit, LEADS, visit.path["key"]), visit.service
+    store, answers = service.store, service[Answers]
+    leads = await leads_of(store, row["email"])
+    leads += [] if row["id"] in {each["id"] for each in leads} else [row]
+    messages = await answers.of_leads([each["id"] for each in leads])
+    drafts = [each for each in messages if each["kind"] == "draft" and each["lead_id"] == row["id"]]
+    to = (spelled("recipient_email", leads),)
+    log = await read_all(store, Read(EMAIL_SEND_LOG, (), to, NEWEST, 20))
+    may_suppress = visit.may_use(SUPPRESSED_EMAILS.name)
+    found = replace(read_suppression(row["email"]), columns=())
+    lines = row["message"][:1500].splitlines()
+    items = _thread(row, leads, messages)
+    place, former, following = await find_neighbours(visit, row)
+    return {
+        "title": name_of(row),
+        "lead": row,
+        "name": name_of(row),
+        "name_of": name_of,
+        "box_label": "Inbox" if read_box(visit) == "new" else BOXES[read_box(visit)],
+        "query": split_query(with_parameters(visit.here)),
+        "place": place,
+        "former": former,
+        "following": following,
+        "folded": items[:-MOST_OPEN],
+        "items": items[-MOST_OPEN:],
+        "there": {each["id"]: each["created_at"] for each in leads},
+        "first_at": min(each["created_at"] for each in leads),
+        "number": len(items),
+        "failed": {each["message_id"]: each for each in log if each["status"] in FAILED},
+        "mail": log if visit.may_use(EMAIL_SEND_LOG.name) else None,
+        "draft": drafts[-1] if drafts else None,
+        "subject": await answers.default_subject(row),
+        "problem": await answers.problem_of(row["email"]),
+        "replies": list_replies(service.settings),
+        "reminders": {key: label for key, (label, _) in reminders(visit.now).items()},
+        "statuses": [each for each in STATUSES if each != "spam"],
+        "sent_columns": [*SentLead.model_fields],
+        "notes": {column.name: text for column, text in fields(LEADS, row)}["notes"],
+        # Quoted as RFC 3676, section 4.5, says.
+        "quote": "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)]),
+        "suppression": await read_first(store, found) if may_suppress else None,
+        "may_suppress": may_suppress,
+        "is_whole": visit.may_use(""),
+        "seen": format_instant(service.clock()),
+    }
+
+
+def _thread(row: Row, leads: Sequence[Row], messages: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the messages of a thread, oldest first; equal ones of the person once, the last."""
+    times = Counter(map(text_key, leads))
+    last = {text_key(lead): lead for lead in reversed(leads)}
+    return sorted(
+        [
+            *(
+                {"lead": lead, "at": lead["created_at"], "times": times[key]}
+                for key, lead in last.items()
+            ),
+            *(
+                {"message": each, "at": each["created_at"]}
+                for each in messages
+                if each["kind"] != "draft" or each["lead_id"] != row["id"]
+            ),
+        ],
+        key=lambda item: str(item["at"]),
+    )
+
+
+async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
+    """Return the place of a message in its box, and the addresses before and behind it.
+
+    Each is empty where there is none, the first two also of a message that is not in the box.
+    """
+    query, now = read_query(visit), visit.service.clock()
+    threads = await list_threads(visit.service.store, now, query, read_box(visit))
+    people = [each.person for each in threads]
+    if (person := fold_address(row["email"])) in people:
+        at = people.index(person)
+        place, behind = f"{at + 1} of {count_text(len(people))}", threads[at + 1 :]
+    else:
+        at, place = 0, ""
+        behind = [
+            each
+            for each in threads
+            if (each.lead["created_at"] > row["created_at"]) == query.oldest_first
+        ]
+    kept = split_query(with_parameters(visit.here))
+    links = [
+        f"{INBOX_PATH}{each.lead['id']}/{kept}" for each in (*threads[at - 1 : at], *behind[:1])
+    ]
+    return place, links[0] if at else "", "".join(links[1 if at else 0 :])
+
+
+def split_query(address: str) -> str:
+    """Return the query of an address with its question mark, or nothing."""
+    return "".join(address.partition("?")[1:])
+
+
+def reminders(now: datetime) -> Mapping[str, tuple[str, datetime]]:
+    """Return the instants of which the owner chooses one, with their labels; `now` is local."""
+
+    def at(days: int, hour: int) -> datetime:
+        return datetime.combine(now.date() + timedelta(days), time(hour), now.tzinfo)
+
+    evening, friday = at(0, 18), (4 - now.weekday()) % 7 or 7
+    is_past = evening <= now
+    return {
+        "evening": ("Tomorrow, 18:00", at(1, 18)) if is_past else ("This evening, 18:00", evening),
+        "tomorrow": ("Tomorrow, 8:00", at(1, 8)),
+        "friday": (f"Friday, {at(friday, 8):%-d %b}, 8:00", at(friday, 8)),
+        "week": (f"In a week, {at(7, 8):%-d %b}, 8:00", at(7, 8)),
+    }
+
+
+async def act(visit: Visit) -> str:
+    """Store what was typed, then do what the pressed button says, and go on to the next message."""
+    row, answers = await read_row(visit, LEADS, visit.path["key"]), visit.service[Answers]
+    button, text = visit.typed.get("do", ""), visit.typed.get("text", "")
+    subject = visit.typed.get("subject", "")
+    if button == "insert":
+        text = "\n\n".join(filter(None, (text.rstrip(), visit.typed.get("reply", ""))))
+    notes = {name: visit.typed[name] for name in ("notes", "was.notes") if name in visit.typed}
+    await save_row(replace(visit, form=notes), LEADS, row["id"])
+    await _save_draft(visit, row, text, subject)
+    was = visit.typed.get("was.status", row["status"])
+    if (status := visit.typed.get("status", was)) not in (was, row["status"]):
+        if row["status"] != was:
+            raise FormErrors({"status": f"Meanwhile this was changed to: {row['status']}."})
+        await visit.service[Leads].mark((row["id"],), status, visit.actor)
+    if button not in (*DONE, "send", "remind"):
+        return visit.here
+    _, _, following = await find_neighbours(visit, row)
+    ahead = following or f"{INBOX_PATH}{split_query(with_parameters(visit.here))}"
+    if button in DONE:
+        await mark_threads(visit, (row["id"],), button)
+    if button == "remind":
+        chosen = reminders(visit.now).get(visit.typed.get("remind", ""))
+        if chosen is None:
+            raise FormErrors({"remind": "Choose when this is to come back."})
+        await mark_threads(visit, (row["id"],), "new", format_instant(chosen[1]))
+    if button == "send":
+        others = await find_read(visit, (row["id"],), "contacted")
+        message = await answers.send(row, text, subject, visit.actor, others)
+        return with_parameters(ahead, sent=message["id"])
+    return ahead
+
+
+async def _save_draft(visit: Visit, row: Row, text: str, subject: str) -> None:
+    """Keep the typed answer, so that no press loses it. Raises FormErrors where another changed it.
+
+    An empty text keeps nothing, whatever the subject.
+    """
+    if "text" not in visit.typed:
+        return
+    answers = visit.service[Answers]
+    drafts = [each for each in await answers.of_leads([row["id"]]) if each["kind"] == "draft"]
+    stored, was = drafts[-1]["body"] if drafts else "", visit.typed.get("was.text", "")
+    if stored.split() not in (was.split(), text.split()):  # mail keeps no white space at line ends
+        raise FormErrors(
+            {
+                "text": f"Meanwhile this was changed to: {stored or 'nothing'}. "
+                "What you typed is kept here; save again to replace it."
+            }
+        )
+    if text.strip() or drafts:
+        await answers.save_draft(row, text, subject if text.strip() else "")
+
+
+async def take_back(visit: Visit) -> str:
+    """Make a draft of an answer that waits, and show it."""
+    draft = await visit.service[Answers].take_back(visit.path["key"], visit.actor)
+    return f"{INBOX_PATH}{draft['lead_id']}/"
+
+
+async def export(visit: Visit) -> OperationResult:
+    """Return all that is kept of the person who sent a lead, as JSON."""
+    row = await read_row(visit, LEADS, visit.path["key"])
+    service = visit.service
+    found = await Privacy(service.store, service.clock).find(row["email"])
+    headers = {"Content-Disposition": 'attachment; filename="person.json"'}
+    body = export_person(row["email"], found, format_instant(service.clock()))
+    return OperationResult(body, headers=headers, media_type=JSON)
+
+
+async def erase(visit: Visit) -> OperationResult:
+    """Erase all that is kept of the person who sent a lead; return what is left elsewhere."""
+    row = await read_row(visit, LEADS, visit.path["key"])
+    if visit.typed.get("sure") != "yes":
+        raise FormErrors({"sure": "Tick this first: erasing cannot be undone."})
+    service = visit.service
+    found = await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
+    await service.store.scrub()
+    copies = await list_copies(service.store, service.settings, service.clock())
+    return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX_PATH)
+
+
+LEAD: Final = Screen(
+    "/desk/leads/{key}/", "A message", "lead", show_message, LEADS.name, section="Inbox"
+)
+SCREENS: Final = (
+    LEAD,
+    Screen("/desk/leads/{key}/person.json", "", "", export, needs_fresh_sign_in=True),
+)
+ACTIONS: Final = (
+    Action(LEAD.path, LEAD, act),
+    Action("/desk/leads/answers/{key}/undo/", INBOX, take_back),
+    Action(
+        "/desk/leads/{key}/erase/",
+        replace(LEAD, table=""),  # a person is in many tables: only for who reaches all
+        erase,
+        needs_fresh_sign_in=True,
+    ),
+)
