@@ -49,8 +49,8 @@ from edge_api.http.response import Request
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
-from edge_api.leads.answers import Answers
 from edge_api.leads.service import Leads
+from edge_api.mail.answers import Answers
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.incoming import Incoming
 from edge_api.mail.mailbox import POLL_SECONDS, Mailbox

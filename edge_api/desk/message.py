@@ -30,7 +30,6 @@ from edge_api.desk.leads import (
 from edge_api.desk.replies import list_replies
 from edge_api.desk.screens import Action, Screen, Values, Visit, render
 from edge_api.desk.tables import fields, read_row, save_row
-from edge_api.leads.answers import Answers
 from edge_api.leads.service import Leads
 from edge_api.leads.threads import (
     leads_of,
@@ -39,6 +38,7 @@ from edge_api.leads.threads import (
     spelled,
     text_key,
 )
+from edge_api.mail.answers import Answers
 from edge_api.mail.suppressions import read_suppression
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult

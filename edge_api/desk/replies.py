@@ -1,4 +1,4 @@
-"""Saved replies, kept as Markdown files beside the store, and an answer that is taken back.
+"""Saved replies, kept as Markdown files beside the store.
 
 A file is written beside its place and renamed, so that a full disk leaves the former text. Links
 are not followed, neither to read nor to write.
@@ -16,9 +16,7 @@ from edge_api.auth.actor import audit_entry
 from edge_api.backup.files import write_private
 from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.tables import LEADS
-from edge_api.desk.leads import INBOX, INBOX_PATH
 from edge_api.desk.screens import Action, Screen, Values, Visit
-from edge_api.leads.answers import Answers
 from edge_api.operation.input import FormErrors, TextRule
 from edge_api.settings import Settings
 
@@ -106,15 +104,8 @@ def _write(file: Path, text: str, *, is_new: bool) -> None:
             draft.unlink(missing_ok=True)
 
 
-async def take_back(visit: Visit) -> str:
-    """Take back an answer that waits; its text is in the box of its lead again."""
-    draft = await visit.service[Answers].take_back(visit.path["key"], visit.actor)
-    return f"{INBOX_PATH}{draft['lead_id']}/"
-
-
-REPLIES: Final = Screen(PATH, "Saved replies", "replies", show_replies, LEADS.name)
-SCREENS: Final = (REPLIES,)
-ACTIONS: Final = (
-    Action(PATH, REPLIES, save),
-    Action(f"{INBOX_PATH}answers/{{key}}/undo/", INBOX, take_back),
+REPLIES: Final = Screen(
+    PATH, "Saved replies", "replies", show_replies, LEADS.name, section="Settings"
 )
+SCREENS: Final = (REPLIES,)
+ACTIONS: Final = (Action(PATH, REPLIES, save),)

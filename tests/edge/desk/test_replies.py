@@ -13,7 +13,7 @@ from edge_api.db.query import Update, where_id
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.desk.replies import MAX_REPLIES, MAX_TEXT, PATH, list_replies
 from edge_api.desk.sessions import OWNER
-from edge_api.leads.answers import Answers
+from edge_api.mail.answers import Answers
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser, Response
 

@@ -42,9 +42,9 @@ from edge_api.db.tables import (
 )
 from edge_api.db.types import format_instant
 from edge_api.desk.sessions import OWNER as SIGNED_IN
-from edge_api.leads.answers import Answers
 from edge_api.leads.input import LeadInput
 from edge_api.leads.service import Leads, Sender
+from edge_api.mail.answers import Answers
 from edge_api.mail.dispatcher import Mailing, make_mailing
 from edge_api.settings import read_settings
 from edge_api.webhooks.dispatcher import Dispatcher, WebhookSender
