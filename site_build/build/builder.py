@@ -377,8 +377,7 @@ class SiteBuild:
             page = (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
             self.edge_templates.check_contact_page(page)
         unknown = [f"{place}:{line}: {about}" for place, line, about in sorted(self.unknown_names)]
-        who = self.site.identity
-        self.edge_templates.write(request.state, unknown, who.language, who.timezone)
+        self.edge_templates.write(request.state, unknown, self.site.identity)
         held = [
             f"{found.path}:{found.line}: {found.message}"
             + "; readers see the former version until it is fixed" * is_shown

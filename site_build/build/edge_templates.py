@@ -32,12 +32,12 @@ from edge_api.schema.page_templates import (
     Frame,
     PageName,
 )
-from edge_api.schema.sentences import Language
 from edge_api.schema.template_language import open_environment
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 from site_build.addresses import Addresses
 from site_build.build.fingerprint import HOUSE_THEME
 from site_build.errors import BuildError
+from site_build.site import Identity
 
 Sample = Mapping[str, object]
 _TIERS = "BUDGET_TIERS"
@@ -82,8 +82,9 @@ class EdgeTemplates:
                     f"include of {form.template}"
                 )
 
-    def write(self, folder: Path, unknown: list[str], language: Language, zone: str) -> None:
+    def write(self, folder: Path, unknown: list[str], identity: Identity) -> None:
         """Put the templates where the edge finds them, with language, time zone and `unknown`."""
+        language, zone = identity.language, identity.timezone
         (folder / TEMPLATES_FOLDER).mkdir(exist_ok=True)
         if language.compiled:
             (folder / TEMPLATES_FOLDER / CATALOGUE_FILE).write_bytes(language.compiled)

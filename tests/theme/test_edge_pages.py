@@ -203,9 +203,19 @@ def test_a_claim_token_is_taken_and_its_credentials_are_shown(
         "scopes": ["posts:read", "leads:read"],
     }
     token = {**key, "credential_type": "access_token", "credential_expires": None}
-    fetched = render(templates, "access_claim", **{**given, "credentials": [key, token]})
+    shown = {"site_url": "https://journal.example", "credentials": [key, token]}
+    fetched = render(templates, "access_claim", **{**given, **shown})
     assert fetched.all("form") == []
-    assert [each.text for each in fetched.all("pre")] == ["fe_sk_x", "fe_sk_x"]
+    shown_texts = [each.text.partition("\n")[0] for each in fetched.all("pre")]
+    assert shown_texts == [
+        "fe_sk_x",
+        "curl https://journal.example/api/public/v1/posts \\",
+        "import os",
+        "fe_sk_x",
+        "https://journal.example/api/public/mcp",
+        "Authorization: Bearer fe_mt_\u2026",
+    ]
+    assert len(fetched.all("pre", **{"class": "secret"})) == 2
     assert "It may use posts:read, leads:read, and ends on 5 March 2027." in text_of(fetched)
     assert "It may use posts:read, leads:read, and has no end." in text_of(fetched)
     assert [each.text for each in fetched.all("h2")] == ["Your API key", "Your access token"]

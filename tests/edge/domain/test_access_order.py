@@ -92,7 +92,7 @@ def test_scopes_stand_in_their_order_and_once() -> None:
         ({"email": ""}, "email: "),
         ({"scopes": []}, "scopes: must have 1 item or more"),
         ({"scopes": ["everything"]}, "scopes.0: must be one of 'posts:read'"),
-        ({"scopes": ["mcp"] * 8}, "scopes: must have 7 items or fewer"),
+        ({"scopes": ["mcp"] * 9}, "scopes: must have 8 items or fewer"),
         ({"scopes": "mcp"}, "scopes: must be an array"),
         ({"requested_credential_type": "otp"}, "requested_credential_type: must be one of"),
     ],

@@ -120,6 +120,7 @@ def open_office(
     """Return a post office that sends through a relay; `changes` are settings."""
     given = {
         "SITE_URL": SITE_URL,
+        "BUILD_DIR": "no-build",
         "OWNER_EMAIL": f"The owner <{OWNER}>",
         "MAIL_FROM": f"A journal <{SENDER}>",
         **({"SMTP_URL": f"smtp://127.0.0.1:{relay.port}"} if relay else {}),

@@ -345,6 +345,7 @@ async def press(message_id: str, answers: Answers, half_milliseconds: int) -> bo
     return True
 
 
+@pytest.mark.size("test", grows=True)
 async def test_of_undo_and_dispatcher_exactly_one_wins(
     office: PostOffice, relay: Relay, open_another: Opener
 ) -> None:
