@@ -170,7 +170,9 @@ def _describe_lead(changes: Sequence[Row], *, number: int, is_undo: bool) -> str
         "notes": "the notes on {what} were " + ("as before again" if is_undo else "saved"),
     }
     first = ("remind_at",) if changed.get("remind_at") else ()  # that was pressed, whatever else
-    return next((said[name] for name in (*first, *said) if former.get(name) != changed.get(name)), "")
+    return next(
+        (said[name] for name in (*first, *said) if former.get(name) != changed.get(name)), ""
+    )
 
 
 def _name_actor(label: str, names: Mapping[str, str]) -> Markup:
