@@ -19,7 +19,7 @@ THINGS: Final[Mapping[str, tuple[str, str]]] = {
     "email_send_log": ("line of the mail log", "lines of the mail log"),
     "email_send_state": ("setting of the mail", "settings of the mail"),
     "email_unsubscribe_tokens": ("unsubscribe link", "unsubscribe links"),
-    "suppressed_emails": ("suppressed address", "suppressed addresses"),
+    "suppressed_emails": ("address", "addresses"),
     "email_outbox": ("mail", "mails"),
     "credentials": ("key", "keys"),
     "idempotency_keys": ("repeatable answer", "repeatable answers"),
@@ -83,6 +83,8 @@ SPECIAL: Final[Mapping[tuple[str, str], str]] = {
     ("leads", "take back"): "the answer to {what} was taken back",
     ("lead_messages", "save reply"): "a saved reply was changed",
     ("lead_messages", "delete reply"): "a saved reply was deleted",
+    ("suppressed_emails", "delete"): "mail may go to {what} again",
+    ("suppressed_emails", "insert"): "{what} {was} suppressed",
     ("credentials", "undo"): "the end of {what} was taken back",
     ("oauth_clients", "forget"): "{what} that nobody used {was} deleted",
     ("email_send_state", "update"): "the settings of the mail were changed",
@@ -92,7 +94,7 @@ SPECIAL: Final[Mapping[tuple[str, str], str]] = {
 NAMED: Final[Mapping[str, str]] = {
     "leads": "the message of <bdi>{}</bdi>",
     "access_requests": "the request of <bdi>{}</bdi> for access",
-    "suppressed_emails": "the suppressed address <bdi>{}</bdi>",
+    "suppressed_emails": "the address <bdi>{}</bdi>",
     "email_outbox": "the mail to <bdi>{}</bdi>",
 }
 STATUSES: Final = {"contacted": "answered"}
@@ -167,7 +169,10 @@ def _describe_lead(changes: Sequence[Row], *, number: int, is_undo: bool) -> str
         "remind_at": f"the reminder of {{what}} was {reminder}",
         "notes": "the notes on {what} were " + ("as before again" if is_undo else "saved"),
     }
-    return next((said[name] for name in said if former.get(name) != changed.get(name)), "")
+    first = ("remind_at",) if changed.get("remind_at") else ()  # that was pressed, whatever else
+    return next(
+        (said[name] for name in (*first, *said) if former.get(name) != changed.get(name)), ""
+    )
 
 
 def _name_actor(label: str, names: Mapping[str, str]) -> Markup:

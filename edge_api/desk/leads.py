@@ -87,6 +87,7 @@ async def inbox(visit: Visit) -> Values:
             if name not in SETTLED or counts[name] or name == box
         ],
         "box": box,
+        "found": f"{len(found)}{'+' if len(found) >= MOST_FOUND else ''}",  # by the search
         "q": visit.query.get("q", "").strip(),
         "order": visit.query.get("order", ""),
         "before": page - 1,

@@ -179,6 +179,7 @@ def spelled(column: str, leads: Iterable[Row]) -> Filter:
 _LINK: Final = re.compile(r"https?://(?:www\.)?([^\s/?#]{1,100})\S*", re.IGNORECASE)
 _PATH: Final = re.compile(r" \(/\S{1,300}\):")
 """The path of a page that a message is about, behind its title."""
+_QUOTED: Final = re.compile(r"^>.*$", re.MULTILINE)
 _BLANKS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters that have no ink
 _MOST_WORDS: Final = 160  # characters
 
@@ -191,6 +192,7 @@ def name_of(lead: Row) -> str:
 
 
 def first_words(text: str) -> str:
-    """Return the beginning of a text on one line, with links as their host."""
+    """Return the beginning of a text on one line, without quotations, with links as their host."""
     start = _PATH.sub(":", text[: 10 * _MOST_WORDS], count=1)
+    start = _QUOTED.sub("", start).strip() or start
     return " ".join(_LINK.sub(r"\1", start).split())[:_MOST_WORDS]

@@ -130,6 +130,7 @@ async def test_a_reminder_hides_a_message_until_it_is_due(owner: Browser) -> Non
     wrong = await press(owner, path_of(lead), "remind", remind="never", notes="kept")
     assert (wrong.status, "Choose when" in wrong.said) == (400, True)
     done = await press(owner, path_of(lead), "remind", remind="week")
+    assert "The reminder of the message of Ann Lee was set" in (await owner.get(done.to)).said
     (row,) = await owner.rows(LEADS)
     left = datetime.fromisoformat(row["remind_at"]) - system_clock()
     assert timedelta(days=6) < left < timedelta(days=8)
@@ -264,7 +265,7 @@ async def test_an_address_is_mailed_no_more_and_again(make_edge: EdgeMaker) -> N
         done = await owner.post("/desk/suppressed/", **given)
         assert done.to.startswith(path_of(lead))
         shown = await owner.get(done.to)
-        assert "No mail goes to this address since today: the person wants none." in shown.said
+        assert "No mail has gone to this address since today: the person wants none." in shown.said
         assert "The address is suppressed" in shown.one("form#answer").text()
         assert "disabled" in shown.one("[value=send]").attributes
         assert shown.one("form#answer a[href^=mailto]")

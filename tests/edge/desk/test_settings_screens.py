@@ -60,6 +60,7 @@ async def test_an_address_is_suppressed_and_mailed_again(owner: Browser) -> None
     done = await owner.post(SUPPRESSED, email=" Ann@XN--BCHER-KVA.example ", reason="bounce")
     (row,) = await owner.rows(SUPPRESSED_EMAILS)
     assert (row["email"], row["reason"]) == ("ann@bücher.example", "bounce")
+    assert "The address ann@bücher.example was suppressed" in (await owner.get(done.to)).said
     assert await is_suppressed(store, "ann@bücher.example")
     shown = await owner.get(f"{SUPPRESSED}?email=ann@xn--bcher-kva.example")
     assert "ann@bücher.example mail came back" in shown.said
@@ -72,6 +73,8 @@ async def test_an_address_is_suppressed_and_mailed_again(owner: Browser) -> None
     lifted = [await owner.post(f"{SUPPRESSED}{row['id']}/lift/") for _ in range(2)]
     assert [each.status for each in lifted] == [303, 303], "a second press changes nothing"
     assert await owner.rows(SUPPRESSED_EMAILS) == []
+    notice = "Mail may go to the address ann@example.org again"
+    assert notice in (await owner.get(lifted[0].to)).said
     await undo(owner, lifted[0].to)
     assert await is_suppressed(store, "ann@example.org")
     entries = await recent_entries(store, 20)

@@ -60,7 +60,7 @@ async def test_what_waits_is_said_in_sentences(owner: Browser) -> None:
         ),
         "1 in spam": "/desk/leads/?status=spam",
         "1 request for access": "/desk/access/",
-        "A webhook fails since today": "/desk/webhooks/",
+        "A webhook has failed since today": "/desk/webhooks/",
         "1 message could not be sent": "/desk/mail/",
     }
     await owner.lead(email=first["email"].upper(), created_at=ago(hours=2))

@@ -68,7 +68,7 @@ async def test_an_endpoint_is_added_and_changed(owner: Browser) -> None:
         "Tick at least one event.",
     )
     await owner.post(f"{path}pause/")
-    assert "It gets nothing since" in (await owner.get(PATH)).said
+    assert "It has got nothing since" in (await owner.get(PATH)).said
     await owner.post(f"{path}resume/")
     assert (await owner.rows(WEBHOOK_ENDPOINTS))[0]["disabled_at"] is None
 
