@@ -49,7 +49,6 @@ BOXES: Final = {
 SETTLED: Final = ("qualified", "won", "lost")
 """Statuses beyond an answer, whose boxes are there once one was used."""
 FAILED: Final = ("bounced", "complained", "dlq")
-IS_REPLY: Final = Filter("kind", "eq", "received")
 INBOX_PATH: Final = "/desk/leads/"
 
 
@@ -154,7 +153,7 @@ async def find_read(
     store, seen = visit.service.store, format_instant(visit.service.clock())
     with suppress(ValueError):
         seen = parse_timestamp(visit.typed.get("seen", ""))
-    is_later = IS_REPLY, Filter("created_at", "gt", seen)
+    is_later = Filter("kind", "eq", "received"), Filter("created_at", "gt", seen)
     leads, answered = await store.run(
         Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
         Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_COUNTED),

@@ -53,6 +53,9 @@ _REPLY: Final = re.compile(r"(?:re|aw|sv|tr|rif|antw)\s*:\s*", re.IGNORECASE)
 """The beginning of a subject that is one of an answer already."""
 _SAME: Final = ("lead_id", "body", "subject")
 _SENT: Final = Filter("kind", "eq", "sent")
+# After an attempt nobody knows: a relay may have taken it, and its yes got lost.
+UNTRIED: Final = (*UNCLAIMED, Filter("attempts", "eq", 0))
+"""The condition on which a mail can be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +217,7 @@ def _take_back(
     A draft that was begun meanwhile is kept behind its text.
     """
     same, of_change = where_id(message["id"]), (Filter("audit_id", "eq", message["audit_id"]),)
-    # After an attempt nobody knows: a relay may have taken it, and its yes got lost.
-    yield Delete(EMAIL_OUTBOX, (*same, *UNCLAIMED, Filter("attempts", "eq", 0)))
+    yield Delete(EMAIL_OUTBOX, (*same, *UNTRIED))
     if not results[-1].rows:
         raise Problem("conflict", "It is sent already, or is being sent")
     yield Delete(EMAIL_SEND_LOG, (Filter("message_id", "eq", message["id"]),))
