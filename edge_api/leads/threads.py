@@ -90,7 +90,7 @@ async def list_threads(store: Store, now: datetime, query: LeadQuery, box: str) 
         if box == "waiting":  # else an engine looks through all leads for the few
             ids = tuple(row["id"] for row in await read_all(store, read))
             where = (Filter("id", "in", ids),)
-        leads, _ = await find_leads(store, replace(query, beyond=where, limit=MOST_FOUND))
+        leads = await find_leads(store, replace(query, where=where, limit=MOST_FOUND))
     else:
         leads = await read_all(store, read)
     for row in leads:
