@@ -252,8 +252,9 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     made = await read_first(service.store, last)
     sent = dict(parse_qsl(urlsplit(result).query)).get("sent")
     is_new = sent != visit.query.get("sent")  # a former one is in the address of the form's page
-    shown = {"done": made["id"] if made else "", "sent": sent if is_new else ""}
-    return redirect(with_parameters(result, **shown))
+    return redirect(
+        with_parameters(result, done=made["id"] if made else "", sent=sent if is_new else "")
+    )
 
 
 async def _show_again(

@@ -26,13 +26,12 @@ _BRIEF: Final = ("id", "email", "created_at", "status", "dedupe_hash", "remind_a
 
 
 def filter_of(box: str, now: datetime) -> Where:
-    """Return the conditions of a box of the inbox: new, waiting, answered, all, or a status."""
+    """Return the conditions of a box of the inbox: new, waiting, all, or any other status."""
     at = format_instant(now)
     is_due = (Filter("remind_at", "is", None), Filter("remind_at", "lte", at))
     boxes: Mapping[str, Where] = {
         "new": (Filter("status", "eq", "new"), Filter("id", "any", is_due)),
         "waiting": (Filter("remind_at", "gt", at),),
-        "answered": (Filter("status", "eq", "contacted"),),
         "all": (Filter("status", "neq", "spam"),),
     }
     return boxes.get(box, (Filter("status", "eq", box),))
@@ -114,12 +113,11 @@ async def _find_woken(store: Store, now: datetime) -> list[Thread]:
         for row in replies.rows
         if row["lead_id"] in leads
     ]
-    in_new = [
+    return [
         each
-        for each in woken
+        for each in sorted(woken, key=lambda each: each.at, reverse=True)
         if each.lead["status"] == "new" and (each.lead["remind_at"] or "") <= at
     ]
-    return sorted(in_new, key=lambda each: each.at, reverse=True)
 
 
 async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
@@ -134,8 +132,8 @@ async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
     for row in brief.rows:
         own.setdefault(fold_address(row["email"]), []).append(row)
     of_leads = Filter("lead_id", "in", tuple(row["id"] for row in brief.rows))
-    sent = Read(LEAD_MESSAGES, ("lead_id",), (of_leads, Filter("kind", "neq", "draft")))
-    mails = Counter(row["lead_id"] for row in await read_all(store, replace(sent, limit=1000)))
+    sent = Read(LEAD_MESSAGES, ("lead_id",), (of_leads, Filter("kind", "neq", "draft")), limit=1000)
+    mails = Counter(row["lead_id"] for row in await read_all(store, sent))
     leads = {row["id"]: row for row in whole.rows}
     filled = []
     for each in threads:
@@ -148,7 +146,7 @@ async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
 
 
 def text_key(lead: Row) -> str:
-    """Return what equal texts of one person have in common."""
+    """Return the key by which equal messages of one person are merged."""
     return str(lead["dedupe_hash"] or lead["id"])
 
 

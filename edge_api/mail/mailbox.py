@@ -53,7 +53,7 @@ def _connect(server: MailServer) -> IMAP4:
 
 
 def _log_in(client: IMAP4, server: MailServer) -> None:
-    """Log in and select the folder, without TLS on this machine alone."""
+    """Log in and select the folder. Without TLS the server is on this machine."""
     if server.security == "starttls":
         client.starttls(create_default_context())
     client.authenticate("PLAIN", lambda _: f"\0{server.user}\0{server.password}".encode())
