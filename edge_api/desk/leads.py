@@ -133,9 +133,9 @@ async def mark(visit: Visit) -> str:
 async def mark_threads(
     visit: Visit, ids: Sequence[str], status: str, remind_at: str | None = None
 ) -> None:
-    """Give leads and the others of their people that wait another status, and a reminder or none.
+    """Give leads and the new ones of the same people another status, and a reminder or none.
 
-    Raises Problem as `find_read`.
+    Of spam that is taken back it is all spam of these people. Raises Problem as `find_read`.
     """
     former = "spam" if status == "new" and not remind_at else "new"
     read = await find_read(visit, ids, status, former)
@@ -145,10 +145,10 @@ async def mark_threads(
 async def find_read(
     visit: Visit, ids: Sequence[str], status: str, former: str = "new"
 ) -> Sequence[str]:
-    """Return the leads that a press is about: the given ones, and their people's of a status.
+    """Return the given leads, and those of the same people with the status `former`.
 
-    What came since the page was shown is not among them. Raises Problem `conflict` where that is
-    all there is.
+    A lead that came, or whose sender replied, after the page was shown is left out. Raises Problem
+    `conflict` if none is left.
     """
     store, seen = visit.service.store, format_instant(visit.service.clock())
     with suppress(ValueError):

@@ -264,7 +264,7 @@ ACTIONS: Final = (
     Action("/desk/leads/answers/{key}/undo/", INBOX, take_back),
     Action(
         "/desk/leads/{key}/erase/",
-        replace(LEAD, table=""),  # a person is in many tables: only for who reaches all
+        replace(LEAD, table=""),  # a person is in many tables: it needs a sign-in for all
         erase,
         needs_fresh_sign_in=True,
     ),

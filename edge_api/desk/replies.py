@@ -51,7 +51,7 @@ async def show_replies(visit: Visit) -> Values:
 
 
 async def save(visit: Visit) -> str:
-    """Store a reply, or delete it, unless it is another by now than the form was made from."""
+    """Store or delete a reply, unless it has changed since the form was shown."""
     name, text = " ".join(visit.typed.get("name", "").split()), ""
     if not _NAME.fullmatch(name):
         raise FormErrors({"name": "Use 1 to 60 letters, digits, spaces and , ! ? ( ) & + -"})

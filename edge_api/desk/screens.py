@@ -118,9 +118,9 @@ class Screen:
     table: str = ""
     """The administrative table that it shows; empty: only for a sign-in that reaches all."""
     nav: str = ""
-    """Its name in the line of entries, if it stands there."""
+    """Its name in the line of entries; empty: it has no entry."""
     section: str = ""
-    """The name of the entry that it belongs to, if it is none itself."""
+    """The entry that is current while it is shown, if it has none of its own."""
     is_open: bool = False
     """Whether it checks tables itself."""
     needs_fresh_sign_in: bool = False

@@ -23,7 +23,7 @@ DAYS: Final = 30  # days of the chart
 # Each read with a limit has the order of an index: in another, all that match are sorted first.
 _DEAD_FIRST: Final = (Order("dead_at", nulls_first=True),)
 _SAID: Final = ("mail was given up", "events for webhooks were given up")
-"""Faults that are among what waits, with a link."""
+"""Faults in readiness that Today shows as entries of its own, with a link."""
 
 
 async def today(visit: Visit) -> Values:

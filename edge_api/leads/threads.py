@@ -62,7 +62,7 @@ class Thread:
     at: str
     """When the lead came, was answered by its sender, or is due again."""
     text: str = ""
-    """What was written last, as far as the row is about it."""
+    """The reply that made the lead new again; else its message."""
     number: int = 1
     """Messages, equal ones of the person counted once."""
     repeats: int = 1
@@ -77,8 +77,8 @@ class Thread:
 async def list_threads(store: Store, now: datetime, query: LeadQuery, box: str) -> list[Thread]:
     """Return the threads of a box, as far as it is listed, with the columns that order them.
 
-    Each person is there once, at their first lead; in New those come before all others who
-    answered, and whose reminder is due. Raises Problem `unavailable`.
+    Each person is listed once, at their first lead. In New, people who replied or whose reminder is
+    due come first. Raises Problem `unavailable`.
     """
     threads: dict[str, Thread] = {}
     for each in await _find_woken(store, now) if box == "new" and not query.search else ():

@@ -81,7 +81,7 @@ class Mailbox:
     def __init__(self, server: MailServer, incoming: Incoming, secret: bytes) -> None:
         self._server = server
         self._incoming = incoming
-        # Another password makes it due at once; nobody can guess it from this.
+        # Another password makes a turn due at once. Keyed, so that nobody guesses it from this.
         self._place = digest(secret, f"{server}{server.password}".encode(), "sha256").hex()
         self._turn = ""
 
