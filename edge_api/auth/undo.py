@@ -67,14 +67,8 @@ def _keep(
     return Insert(FORMER_ROWS, rows)
 
 
-async def undoable(store: Store, audit_ids: Sequence[str]) -> dict[str, str]:
-    """Return those entries of the audit log whose former rows are kept, and a row's id of each."""
-    kept = await kept_changes(store, audit_ids)
-    return {audit_id: rows[0]["row_id"] for audit_id, rows in kept.items()}
-
-
 async def kept_changes(store: Store, audit_ids: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the first row that is kept of each entry: `row_id`, `former` and `changed`."""
+    """Return the first row that is kept of each entry that has one, which can then be undone."""
     reads = (Read(FORMER_ROWS, where=_of(each), limit=1) for each in audit_ids)
     results = await store.run(*reads) if audit_ids else []
     found = zip(audit_ids, results, strict=True)

@@ -6,7 +6,7 @@ from typing import Final
 from click import Option
 
 from edge_api.auth.actor import OPERATOR, recent_entries, system_clock
-from edge_api.auth.undo import undo, undoable
+from edge_api.auth.undo import kept_changes, undo
 from edge_api.cli import COUNT
 from edge_api.db.table import Row
 from edge_api.open_store import command_store
@@ -30,7 +30,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
             return 0
         entries = await recent_entries(store, arguments.limit)
         shown = [entry["id"] for entry in entries] if arguments.ids else []
-        ids = await undoable(store, shown)
+        ids = await kept_changes(store, shown)
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0

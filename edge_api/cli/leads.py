@@ -69,13 +69,14 @@ async def run(arguments: Arguments, settings: Settings) -> int:
 
 async def _list(store: Store, arguments: Arguments) -> None:
     statuses = tuple(arguments.status or (each for each in _STATUSES if each != "spam"))
-    query = LeadQuery(arguments.search, statuses, limit=arguments.limit)
-    found, _ = await find_leads(store, query)
+    query = LeadQuery(arguments.search, (Filter("status", "in", statuses),), limit=arguments.limit)
+    found = await find_leads(store, query)
     print_list(found, _COLUMNS, "no lead is like that", as_json=arguments.json)
 
 
 async def _export(store: Store, arguments: Arguments) -> None:
-    query = LeadQuery(arguments.search, arguments.status)
+    is_chosen = Filter("status", "in", tuple(arguments.status))
+    query = LeadQuery(arguments.search, (is_chosen,) if arguments.status else ())
     async for part in stream_csv(LEADS.readable, all_leads(store, query)):
         print(part.decode(), end="")
 

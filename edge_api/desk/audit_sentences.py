@@ -69,7 +69,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "undo": "a change of {what} was undone",
     "update": "{what} {was} changed",
 }
-"""By verb, for any table."""
+"""The sentence of each verb, for any table."""
 
 SPECIAL: Final[Mapping[tuple[str, str], str]] = {
     ("desk_links", "issue"): "a sign-in link was printed",
@@ -89,7 +89,7 @@ SPECIAL: Final[Mapping[tuple[str, str], str]] = {
     ("oauth_clients", "forget"): "{what} that nobody used {was} deleted",
     ("email_send_state", "update"): "the settings of the mail were changed",
 }
-"""By table and verb, where the verb alone would mislead."""
+"""The sentence of a verb in one table, where the general one would mislead."""
 
 NAMED: Final[Mapping[str, str]] = {
     "leads": "the message of <bdi>{}</bdi>",

@@ -79,8 +79,6 @@ _NOW: ContextVar[datetime] = ContextVar("now")
 
 
 _MINUTE: Final = timedelta(minutes=1)
-_HOUR: Final = timedelta(hours=1)
-_DAY: Final = timedelta(days=1)
 _WEEK: Final = timedelta(days=7)
 
 
@@ -89,11 +87,11 @@ def ago(at: str | None) -> str:
     if not at:
         return ""
     now, then = _NOW.get(), _local(at)
-    passed, days = now - then, now.date() - then.date()
-    if -_MINUTE < passed < _HOUR:
-        return f"{passed // _MINUTE} min" if passed >= _MINUTE else "now"
-    if timedelta() < passed < _DAY:
-        return f"{passed // _HOUR} h"
+    minutes, days = (now - then) // _MINUTE, now.date() - then.date()
+    if -1 <= minutes < 60:  # noqa: PLR2004  of an hour
+        return f"{minutes} min" if minutes > 0 else "now"
+    if 0 < minutes < 24 * 60:
+        return f"{minutes // 60} h"
     if not days:  # a reminder of today
         return f"{then:%H:%M}"
     if -_WEEK < days < _WEEK:

@@ -49,7 +49,6 @@ BOXES: Final = {
 SETTLED: Final = ("qualified", "won", "lost")
 """Statuses beyond an answer, whose boxes are there once one was used."""
 FAILED: Final = ("bounced", "complained", "dlq")
-IS_REPLY: Final = Filter("kind", "eq", "received")
 INBOX_PATH: Final = "/desk/leads/"
 
 
@@ -77,8 +76,8 @@ async def inbox(visit: Visit) -> Values:
     counts = dict(zip(BOXES, await count_people(store, now, *BOXES), strict=True))
     to = spelled("recipient_email", [each.lead for each in threads])
     back = to, Filter("status", "in", FAILED)
-    failed = await read_all(store, Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000))
-    may_see = visit.may_use(EMAIL_SEND_LOG.name)
+    mail = Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000)
+    failed = await read_all(store, mail) if visit.may_use(EMAIL_SEND_LOG.name) else ()
     return {
         "threads": threads,
         "boxes": [
@@ -93,7 +92,7 @@ async def inbox(visit: Visit) -> Values:
         "before": page - 1,
         "after": page + 1 if page < last else None,
         "is_cut": len(found) == MOST_FOUND or counts[box] == MOST_COUNTED,
-        "failed": {fold_address(row["recipient_email"]) for row in failed if may_see},
+        "failed": {fold_address(row["recipient_email"]) for row in failed},
         "name_of": name_of,
         "first_words": first_words,
         "seen": format_instant(now),
@@ -112,8 +111,8 @@ def count_text(number: int) -> str:
 async def export_csv(visit: Visit) -> OperationResult:
     """Return all leads that the inbox's filters find, as CSV."""
     headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
-    beyond = filter_of(read_box(visit), visit.service.clock())
-    leads = all_leads(visit.service.store, replace(read_query(visit), beyond=beyond))
+    where = filter_of(read_box(visit), visit.service.clock())
+    leads = all_leads(visit.service.store, replace(read_query(visit), where=where))
     rows = stream_csv(LEADS.readable, leads)
     return OperationResult(rows, headers=headers, media_type=CSV_TYPE)
 
@@ -135,9 +134,9 @@ async def mark(visit: Visit) -> str:
 async def mark_threads(
     visit: Visit, ids: Sequence[str], status: str, remind_at: str | None = None
 ) -> None:
-    """Give leads and the others of their people that wait another status, and a reminder or none.
+    """Give leads and the new ones of the same people another status, and a reminder or none.
 
-    Raises Problem as `find_read`.
+    Of spam that is taken back it is all spam of these people. Raises Problem as `find_read`.
     """
     former = "spam" if status == "new" and not remind_at else "new"
     read = await find_read(visit, ids, status, former)
@@ -147,15 +146,15 @@ async def mark_threads(
 async def find_read(
     visit: Visit, ids: Sequence[str], status: str, former: str = "new"
 ) -> Sequence[str]:
-    """Return the leads that a press is about: the given ones, and their people's of a status.
+    """Return the given leads, and those of the same people with the status `former`.
 
-    What came since the page was shown is not among them. Raises Problem `conflict` where that is
-    all there is.
+    A lead that came, or whose sender replied, after the page was shown is left out. Raises Problem
+    `conflict` if none is left.
     """
     store, seen = visit.service.store, format_instant(visit.service.clock())
     with suppress(ValueError):
         seen = parse_timestamp(visit.typed.get("seen", ""))
-    is_later = IS_REPLY, Filter("created_at", "gt", seen)
+    is_later = Filter("kind", "eq", "received"), Filter("created_at", "gt", seen)
     leads, answered = await store.run(
         Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
         Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_COUNTED),

@@ -56,11 +56,9 @@ async def show_message(visit: Visit) -> Values:
     leads += [] if row["id"] in {each["id"] for each in leads} else [row]
     messages = await answers.of_leads([each["id"] for each in leads])
     drafts = [each for each in messages if each["kind"] == "draft" and each["lead_id"] == row["id"]]
-    to = (spelled("recipient_email", leads),)
-    log = await read_all(store, Read(EMAIL_SEND_LOG, (), to, NEWEST, 20))
+    of_person = (spelled("recipient_email", leads),)
+    log = await read_all(store, Read(EMAIL_SEND_LOG, (), of_person, NEWEST, 20))
     may_suppress = visit.may_use(SUPPRESSED_EMAILS.name)
-    found = replace(read_suppression(row["email"]), columns=())
-    lines = row["message"][:1500].splitlines()
     items = _thread(row, leads, messages)
     place, former, following = await find_neighbours(visit, row)
     return {
@@ -89,8 +87,15 @@ async def show_message(visit: Visit) -> Values:
         "sent_columns": [*SentLead.model_fields],
         "notes": {column.name: text for column, text in fields(LEADS, row)}["notes"],
         # Quoted as RFC 3676, section 4.5, says.
-        "quote": "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)]),
-        "suppression": await read_first(store, found) if may_suppress else None,
+        "quote": "\r\n".join(
+            [
+                "",
+                "",
+                f"{row['name']} wrote:",
+                *(f"> {line}" for line in row["message"][:1500].splitlines()),
+            ]
+        ),
+        "suppression": may_suppress and await read_first(store, read_suppression(row["email"])),
         "may_suppress": may_suppress,
         "is_whole": visit.may_use(""),
         "seen": format_instant(service.clock()),
@@ -118,28 +123,29 @@ def _thread(row: Row, leads: Sequence[Row], messages: Sequence[Row]) -> list[dic
 
 
 async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
-    """Return the place of a message in its box, and the addresses before and behind it.
+    """Return the place of a message in its box, and the addresses of the former and next message.
 
-    Each is empty where there is none, the first two also of a message that is not in the box.
+    Each is empty where there is none. A message that has left the box has a next one alone.
     """
     query, now = read_query(visit), visit.service.clock()
     threads = await list_threads(visit.service.store, now, query, read_box(visit))
     people = [each.person for each in threads]
+    place, before = "", threads[:0]
+    after = [
+        each
+        for each in threads
+        if (each.lead["created_at"] > row["created_at"]) == query.oldest_first
+    ]
     if (person := fold_address(row["email"])) in people:
         at = people.index(person)
-        place, behind = f"{at + 1} of {count_text(len(people))}", threads[at + 1 :]
-    else:
-        at, place = 0, ""
-        behind = [
-            each
-            for each in threads
-            if (each.lead["created_at"] > row["created_at"]) == query.oldest_first
-        ]
+        place = f"{at + 1} of {count_text(len(people))}"
+        before, after = threads[:at], threads[at + 1 :]
     kept = split_query(with_parameters(visit.here))
-    links = [
-        f"{INBOX_PATH}{each.lead['id']}/{kept}" for each in (*threads[at - 1 : at], *behind[:1])
-    ]
-    return place, links[0] if at else "", "".join(links[1 if at else 0 :])
+    former, following = (
+        "".join(f"{INBOX_PATH}{each.lead['id']}/{kept}" for each in nearest)
+        for nearest in (before[-1:], after[:1])
+    )
+    return place, former, following
 
 
 def split_query(address: str) -> str:
@@ -154,9 +160,10 @@ def reminders(now: datetime) -> Mapping[str, tuple[str, datetime]]:
         return datetime.combine(now.date() + timedelta(days), time(hour), now.tzinfo)
 
     evening, friday = at(0, 18), (4 - now.weekday()) % 7 or 7
-    is_past = evening <= now
     return {
-        "evening": ("Tomorrow, 18:00", at(1, 18)) if is_past else ("This evening, 18:00", evening),
+        "evening": ("This evening, 18:00", evening)
+        if now < evening
+        else ("Tomorrow, 18:00", at(1, 18)),
         "tomorrow": ("Tomorrow, 8:00", at(1, 8)),
         "friday": (f"Friday, {at(friday, 8):%-d %b}, 8:00", at(friday, 8)),
         "week": (f"In a week, {at(7, 8):%-d %b}, 8:00", at(7, 8)),
@@ -257,7 +264,7 @@ ACTIONS: Final = (
     Action("/desk/leads/answers/{key}/undo/", INBOX, take_back),
     Action(
         "/desk/leads/{key}/erase/",
-        replace(LEAD, table=""),  # a person is in many tables: only for who reaches all
+        replace(LEAD, table=""),  # a person is in many tables: it needs a sign-in for all
         erase,
         needs_fresh_sign_in=True,
     ),

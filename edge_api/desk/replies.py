@@ -7,7 +7,6 @@ are not followed, neither to read nor to write.
 import os
 import re
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
@@ -46,18 +45,13 @@ def _folder(settings: Settings) -> Path:
     return (store.parent if store else settings.build_dir.parent / "var") / "replies"
 
 
-def digest(text: str) -> str:
-    """Return what a form remembers of the text that it was made from; nothing of no text."""
-    return sha256(text.encode()).hexdigest() if text else ""
-
-
 async def show_replies(visit: Visit) -> Values:
     """Return all replies."""
-    return {"replies": list_replies(visit.service.settings), "most": MAX_TEXT, "digest": digest}
+    return {"replies": list_replies(visit.service.settings), "most": MAX_TEXT}
 
 
 async def save(visit: Visit) -> str:
-    """Store a reply, or delete it, unless it is another by now than the form was made from."""
+    """Store or delete a reply, unless it has changed since the form was shown."""
     name, text = " ".join(visit.typed.get("name", "").split()), ""
     if not _NAME.fullmatch(name):
         raise FormErrors({"name": "Use 1 to 60 letters, digits, spaces and , ! ? ( ) & + -"})
@@ -72,7 +66,7 @@ async def save(visit: Visit) -> str:
     file, current = folder / f"{name}.md", replies.get(name, "")
     if current == text:  # a second press
         return PATH
-    if digest(current) != was:
+    if current != was:
         said = f"changed to: {current}" if current else "deleted."
         kept = "What you typed is kept here; save again to replace it."
         raise FormErrors({"text": f"Meanwhile {name} was {said}\n{kept}"})

@@ -20,7 +20,6 @@ from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.rate_limits import AUTHENTICATED
 from edge_api.db.internal_tables import EMAIL_OUTBOX, MAX_URL_LENGTH
-from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, find_row, read_first
 from edge_api.db.tables import AUDIT_LOG, LEADS
@@ -40,6 +39,7 @@ from edge_api.desk.sessions import (
     set_cookie,
 )
 from edge_api.leads.threads import MOST_COUNTED, count_people
+from edge_api.mail.answers import UNTRIED, Answers
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import (
@@ -52,7 +52,6 @@ from edge_api.operation.model import (
     page,
 )
 from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResult, Service
-from edge_api.outbox import UNCLAIMED
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import DESK
 
@@ -119,9 +118,9 @@ class Screen:
     table: str = ""
     """The administrative table that it shows; empty: only for a sign-in that reaches all."""
     nav: str = ""
-    """Its name in the line of entries, if it stands there."""
+    """Its name in the line of entries; empty: it has no entry."""
     section: str = ""
-    """The name of the entry that it belongs to, if it is none itself."""
+    """The entry that is current while it is shown, if it has none of its own."""
     is_open: bool = False
     """Whether it checks tables itself."""
     needs_fresh_sign_in: bool = False
@@ -253,8 +252,9 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     made = await read_first(service.store, last)
     sent = dict(parse_qsl(urlsplit(result).query)).get("sent")
     is_new = sent != visit.query.get("sent")  # a former one is in the address of the form's page
-    shown = {"done": made["id"] if made else "", "sent": sent if is_new else ""}
-    return redirect(with_parameters(result, **shown))
+    return redirect(
+        with_parameters(result, done=made["id"] if made else "", sent=sent if is_new else "")
+    )
 
 
 async def _show_again(
@@ -337,20 +337,15 @@ async def render_screen(
 async def _read_notice(visit: Visit) -> Values:
     """Return what is said of the last action: of an answer that it was sent, else its entry."""
     store, own = visit.service.store, Filter("actor", "eq", visit.actor.label)
-    sent = await find_row(store, LEAD_MESSAGES, visit.query.get("sent"), _SENT)
+    sent = await visit.service[Answers].find(visit.query.get("sent", ""))
     if sent and visit.may_use(LEADS.name):
         lead = await find_row(store, LEADS, sent["lead_id"])
-        queued = await find_row(store, EMAIL_OUTBOX, sent["id"], *_UNTRIED)
+        queued = await find_row(store, EMAIL_OUTBOX, sent["id"], *UNTRIED)
         left = queued and datetime.fromisoformat(queued["due_at"]) - visit.service.clock()
         to = (lead or sent).get("name") or sent["email"]
         return {"answered": {"id": sent["id"], "to": to, "left": left}}
     done = await find_row(store, AUDIT_LOG, visit.query.get("done"), own)
     return {"done": done and (await describe(store, [done], visit.actor))[0]}
-
-
-_SENT: Final = Filter("kind", "eq", "sent")
-_UNTRIED: Final = (*UNCLAIMED, Filter("attempts", "eq", 0))
-"""Of a mail that can be taken back."""
 
 
 async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Values:

@@ -62,7 +62,7 @@ async def suppress(visit: Visit) -> str:
 
 
 async def lift_suppression(visit: Visit) -> str:
-    """Mail an address again; one whose owner wanted no mail after a tick alone."""
+    """Lift a suppression; that of a person who wanted no mail only with the box ticked."""
     row = await find_row(visit.service.store, SUPPRESSED_EMAILS, visit.path["key"])
     if row and row["reason"] != "bounce" and not visit.chosen("sure"):
         raise FormErrors({"sure": "Tick this box to mail them again."})

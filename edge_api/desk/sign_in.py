@@ -1,9 +1,10 @@
 """Signing in and out: by an API key, or by a link that is mailed or printed and works once.
 
-These pages, and the style sheet, need no session.
+These pages, the style sheet and the script need no session.
 """
 
 from contextlib import suppress
+from functools import partial
 from importlib.resources import files
 from typing import Final
 
@@ -28,8 +29,6 @@ from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.paths import DESK
 
 LINK_PATH: Final = "/desk/link/{token}/"
-SHEET: Final = "/desk/desk.css"
-SCRIPT: Final = "/desk/desk.js"
 
 
 async def show_sign_in(service: Service, request: Request) -> OperationResult:
@@ -135,19 +134,14 @@ _SCRIPT: Final = Document(
 )
 
 
-async def show_sheet(_service: Service, _request: Request) -> OperationResult:
-    """Return the style sheet of the desk."""
-    return OperationResult(_SHEET)
-
-
-async def show_script(_service: Service, _request: Request) -> OperationResult:
-    """Return the script of the desk, without which everything works."""
-    return OperationResult(_SCRIPT)
+async def show_file(file: Document, _service: Service, _request: Request) -> OperationResult:
+    """Return the style sheet of the desk, or its script, without which everything works."""
+    return OperationResult(file)
 
 
 OPERATIONS: tuple[AnyOperation, ...] = (
-    declare(SHEET, "GET", show_sheet),
-    declare(SCRIPT, "GET", show_script),
+    declare("/desk/desk.css", "GET", partial(show_file, _SHEET)),
+    declare("/desk/desk.js", "GET", partial(show_file, _SCRIPT)),
     declare(SIGN_IN, "GET", show_sign_in),
     declare(SIGN_IN, "POST", sign_in),
     declare("/desk/mail-link/", "POST", mail_link),

@@ -23,7 +23,7 @@ DAYS: Final = 30  # days of the chart
 # Each read with a limit has the order of an index: in another, all that match are sorted first.
 _DEAD_FIRST: Final = (Order("dead_at", nulls_first=True),)
 _SAID: Final = ("mail was given up", "events for webhooks were given up")
-"""Faults that are among what waits, with a link."""
+"""Faults in readiness that Today shows as entries of its own, with a link."""
 
 
 async def today(visit: Visit) -> Values:
@@ -40,8 +40,8 @@ async def today(visit: Visit) -> Values:
     if visit.may_use(EMAIL_SEND_LOG.name):
         dead = Read(EMAIL_OUTBOX, ("id",), (GIVEN_UP,), _DEAD_FIRST, MOST_COUNTED)
         values["dead"] = len(await read_all(service.store, dead))
-    report = await service[Health].report()
-    errors = (each["error"] for each in report["checks"].values() if "error" in each)
+    checks = (await service[Health].report())["checks"].values()
+    errors = (each["error"] for each in checks if "error" in each)
     faults = [part for each in errors for part in each.split("; ") if not part.startswith(_SAID)]
     faults += service[PublishingMonitor].held if visit.may_use("") else []
     return {**values, "faults": faults}
@@ -50,7 +50,7 @@ async def today(visit: Visit) -> Values:
 async def read_people(store: Store, now: datetime) -> Values:
     """Return who waits and since when, reminders that are due, and who was answered this month.
 
-    Somebody who wrote again waits since then; that is looked for among the leads that came first.
+    Who replied by mail waits since the reply; replies to the 50 oldest leads are looked at.
     """
     at, month = format_instant(now), datetime.combine(now.replace(day=1), time(), now.tzinfo)
     due = Filter("remind_at", "lte", at), Filter("status", "neq", "spam")
@@ -121,6 +121,5 @@ async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
     return [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
 
 
-TODAY: Final = Screen(DESK, "Today", "today", today, nav="Today", is_open=True)
-SCREENS: Final = (TODAY,)
+SCREENS: Final = (Screen(DESK, "Today", "today", today, nav="Today", is_open=True),)
 ACTIONS: Final = ()

@@ -36,8 +36,8 @@ def _events(visit: Visit) -> tuple[str, ...]:
 
 async def add(visit: Visit) -> OperationResult:
     """Add an endpoint and show its secret, once."""
-    row = await _endpoints(visit).add(visit.typed.get("url", "").strip(), _events(visit))
-    return await _show_secret(visit, row)
+    url = visit.typed.get("url", "").strip()
+    return await _show_secret(visit, await _endpoints(visit).add(url, _events(visit)))
 
 
 async def rotate(visit: Visit) -> OperationResult:

@@ -249,32 +249,20 @@ class LeadQuery:
 
     search: str = ""
     """Words, each of which stands in name, address or message, whatever its case and accents."""
-    statuses: tuple[str, ...] = ()
-    """Any of these; none: all."""
+    where: Where = ()
     oldest_first: bool = False
     limit: int = 50
-    offset: int = 0
-    beyond: Where = ()
-    """More filters, as for the leads after one of them."""
-
-    @property
-    def by_status(self) -> Where:
-        """The filter of the statuses."""
-        return (Filter("status", "in", self.statuses),) if self.statuses else ()
 
 
-async def find_leads(store: Store, query: LeadQuery) -> tuple[list[Row], bool]:
-    """Return leads by the time at which they came, and whether more follow.
+async def find_leads(store: Store, query: LeadQuery) -> list[Row]:
+    """Return leads by the time at which they came.
 
     Of a search only the first `MAX_SEARCHED` are found; words under `MIN_INDEXED` characters are
     sought among as many leads alone. Raises Problem `unavailable`.
     """
-    where: Where = (*query.beyond, *query.by_status)
-    words = fold_accents(query.search).split()
-    start, end = query.offset, query.offset + query.limit
+    where, words = query.where, fold_accents(query.search).split()
     if not words:
-        rows = await _read(store, query, where, query.limit + 1, start)
-        return rows[: query.limit], len(rows) > query.limit
+        return await _read(store, query, where, query.limit)
     indexed = tuple(word for word in words if len(word) >= MIN_INDEXED)
     by_index = (*where, Filter("id", "search", indexed))
     first, rest = FIRST_SEARCHED, MAX_SEARCHED - FIRST_SEARCHED
@@ -285,9 +273,9 @@ async def find_leads(store: Store, query: LeadQuery) -> tuple[list[Row], bool]:
     for part, offset, count in steps:
         rows = await _read(store, query, part, count, offset)
         found = [*(found if offset else ()), *(row for row in rows if _has_all(row, words))]
-        if len(found) > end or len(rows) < count:
+        if len(found) >= query.limit or len(rows) < count:
             break
-    return found[start:end], len(found) > end
+    return found[: query.limit]
 
 
 async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[Row], None]:
@@ -296,13 +284,12 @@ async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[R
     Each lead is as its turn finds it. Raises Problem.
     """
     words, way = fold_accents(query.search).split(), "gt" if query.oldest_first else "lt"
-    where = (*query.beyond, *query.by_status)
+    where = query.where
     while rows := await _read(store, query, where, PAGE_SIZE):
         yield [row for row in rows if _has_all(row, words)]
         at, key = rows[-1]["created_at"], rows[-1]["id"]
         behind = (Filter("created_at", way, at), Filter("id", way, key))
-        where = (*query.beyond, *query.by_status, Filter("created_at", f"{way}e", at))
-        where = (*where, Filter("id", "any", behind))
+        where = (*query.where, Filter("created_at", f"{way}e", at), Filter("id", "any", behind))
 
 
 async def _read(

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -26,13 +26,12 @@ _BRIEF: Final = ("id", "email", "created_at", "status", "dedupe_hash", "remind_a
 
 
 def filter_of(box: str, now: datetime) -> Where:
-    """Return the conditions of a box of the inbox: new, waiting, answered, all, or a status."""
+    """Return the conditions of a box of the inbox: new, waiting, all, or any other status."""
     at = format_instant(now)
     is_due = (Filter("remind_at", "is", None), Filter("remind_at", "lte", at))
     boxes: Mapping[str, Where] = {
         "new": (Filter("status", "eq", "new"), Filter("id", "any", is_due)),
         "waiting": (Filter("remind_at", "gt", at),),
-        "answered": (Filter("status", "eq", "contacted"),),
         "all": (Filter("status", "neq", "spam"),),
     }
     return boxes.get(box, (Filter("status", "eq", box),))
@@ -63,7 +62,7 @@ class Thread:
     at: str
     """When the lead came, was answered by its sender, or is due again."""
     text: str = ""
-    """What was written last, as far as the row is about it."""
+    """The reply that made the lead new again; else its message."""
     number: int = 1
     """Messages, equal ones of the person counted once."""
     repeats: int = 1
@@ -78,8 +77,8 @@ class Thread:
 async def list_threads(store: Store, now: datetime, query: LeadQuery, box: str) -> list[Thread]:
     """Return the threads of a box, as far as it is listed, with the columns that order them.
 
-    Each person is there once, at their first lead; in New those come before all others who
-    answered, and whose reminder is due. Raises Problem `unavailable`.
+    Each person is listed once, at their first lead. In New, people who replied or whose reminder is
+    due come first. Raises Problem `unavailable`.
     """
     threads: dict[str, Thread] = {}
     for each in await _find_woken(store, now) if box == "new" and not query.search else ():
@@ -90,7 +89,7 @@ async def list_threads(store: Store, now: datetime, query: LeadQuery, box: str) 
         if box == "waiting":  # else an engine looks through all leads for the few
             ids = tuple(row["id"] for row in await read_all(store, read))
             where = (Filter("id", "in", ids),)
-        leads, _ = await find_leads(store, replace(query, beyond=where, limit=MOST_FOUND))
+        leads = await find_leads(store, replace(query, where=where, limit=MOST_FOUND))
     else:
         leads = await read_all(store, read)
     for row in leads:
@@ -114,12 +113,11 @@ async def _find_woken(store: Store, now: datetime) -> list[Thread]:
         for row in replies.rows
         if row["lead_id"] in leads
     ]
-    in_new = [
+    return [
         each
-        for each in woken
+        for each in sorted(woken, key=lambda each: each.at, reverse=True)
         if each.lead["status"] == "new" and (each.lead["remind_at"] or "") <= at
     ]
-    return sorted(in_new, key=lambda each: each.at, reverse=True)
 
 
 async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
@@ -134,8 +132,8 @@ async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
     for row in brief.rows:
         own.setdefault(fold_address(row["email"]), []).append(row)
     of_leads = Filter("lead_id", "in", tuple(row["id"] for row in brief.rows))
-    sent = Read(LEAD_MESSAGES, ("lead_id",), (of_leads, Filter("kind", "neq", "draft")))
-    mails = Counter(row["lead_id"] for row in await read_all(store, replace(sent, limit=1000)))
+    sent = Read(LEAD_MESSAGES, ("lead_id",), (of_leads, Filter("kind", "neq", "draft")), limit=1000)
+    mails = Counter(row["lead_id"] for row in await read_all(store, sent))
     leads = {row["id"]: row for row in whole.rows}
     filled = []
     for each in threads:
@@ -148,25 +146,19 @@ async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
 
 
 def text_key(lead: Row) -> str:
-    """Return what equal texts of one person have in common."""
+    """Return the key by which equal messages of one person are merged."""
     return str(lead["dedupe_hash"] or lead["id"])
 
 
 async def leads_of(store: Store, email: str, most: int = MOST_OF_PERSON) -> list[Row]:
     """Return the newest leads of an address, newest first, in any usual case of its letters."""
-    where = (Filter("email", "in", tuple({email, *_cases(fold_address(email))})),)
+    local, _, domain = fold_address(email).rpartition("@")
+    usual = {f"{one(local)}@{other(domain)}" for one, other in product(_CASES, _CASES)}
+    where = (Filter("email", "in", tuple({email, *usual})),)
     return await read_all(store, Read(LEADS, (), where, NEWEST, most))
 
 
-def _cases(email: str) -> Iterator[str]:
-    """Yield an address as people write it: each part small, large, or with large first letters."""
-    local, _, domain = email.rpartition("@")
-    parts = [{form(each) for form in _FORMS} for each in (local, *domain.split(".", 2))]
-    for first, *labels in product(*parts):
-        yield f"{first}@{'.'.join(labels)}"
-
-
-_FORMS: Final = (str.lower, str.upper, str.capitalize, str.title)
+_CASES: Final = (str.lower, str.upper, str.capitalize, str.title)
 
 
 def spelled(column: str, leads: Iterable[Row]) -> Filter:

@@ -53,6 +53,9 @@ _REPLY: Final = re.compile(r"(?:re|aw|sv|tr|rif|antw)\s*:\s*", re.IGNORECASE)
 """The beginning of a subject that is one of an answer already."""
 _SAME: Final = ("lead_id", "body", "subject")
 _SENT: Final = Filter("kind", "eq", "sent")
+# After an attempt nobody knows: a relay may have taken it, and its yes got lost.
+UNTRIED: Final = (*UNCLAIMED, Filter("attempts", "eq", 0))
+"""The condition on which a mail can be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class Answers:
         """
         row = self._row(lead, "draft", *_clean(text, subject))
         insert = (Insert(LEAD_MESSAGES, [row]),) if row["body"] or row["subject"] else ()
-        await self.store.run(_still(lead), Delete(LEAD_MESSAGES, _draft_of(row)), *insert)
+        await self.store.run(_require_lead(lead), Delete(LEAD_MESSAGES, _draft_of(row)), *insert)
 
     async def find(self, message_id: str) -> Row | None:
         """Return an answer that was sent or waits. Raises Problem `unavailable`."""
@@ -136,8 +139,11 @@ class Answers:
 
     async def default_subject(self, lead: Row) -> str:
         """Return the subject of an answer that is given none, in the language of the site."""
-        former = await self.of_leads([lead["id"]])
-        if named := [row["subject"] for row in former if row["kind"] != "draft" and row["subject"]]:
+        if named := [
+            row["subject"]
+            for row in await self.of_leads([lead["id"]])
+            if row["kind"] != "draft" and row["subject"]
+        ]:
             found = f"Re: {_REPLY.sub('', named[-1], count=1)}"
         else:
             own = sentence("Re: your message to %(site)s", site=site_title(self.settings))
@@ -168,8 +174,8 @@ def _draft_of(message: Row) -> Where:
     return Filter("lead_id", "eq", message["lead_id"]), Filter("kind", "eq", "draft")
 
 
-def _still(lead: Row) -> Update:
-    """Return the query that fails once a lead is gone, as by an erasure."""
+def _require_lead(lead: Row) -> Update:
+    """Return the query that fails once a lead is gone, as after an erasure."""
     return Update(LEADS, {"created_at": lead["created_at"]}, where_id(lead["id"]), at_least=1)
 
 
@@ -178,7 +184,7 @@ def _send(
 ) -> Iterator[Query]:
     """Yield the queries that queue an answer, for a `Procedure`.
 
-    What was won or lost stays so, and so do leads that are qualified.
+    Leads that are qualified, won or lost keep their status.
     """
     now = datetime.fromisoformat(message["created_at"])
     marked = Filter("id", "in", tuple(ids)), Filter("status", "in", ("new", "contacted", "spam"))
@@ -186,7 +192,7 @@ def _send(
     yield from audited(actor, "answer", Update(LEADS, values, marked), now, ("id",))
     audit_id = results[-1].rows[0]["id"]
     yield Update(LEADS, {"remind_at": None}, marked[:1])
-    yield _still(lead)
+    yield _require_lead(lead)
     hour = Filter("created_at", "gt", format_instant(now - timedelta(hours=1)))
     yield Read(LEAD_MESSAGES, (), (_SENT, hour), NEWEST, MAX_PER_HOUR)
     last, since = results[-1].rows, format_instant(now - UNDO_TIME)
@@ -214,8 +220,7 @@ def _take_back(
     A draft that was begun meanwhile is kept behind its text.
     """
     same, of_change = where_id(message["id"]), (Filter("audit_id", "eq", message["audit_id"]),)
-    # After an attempt nobody knows: a relay may have taken it, and its yes got lost.
-    yield Delete(EMAIL_OUTBOX, (*same, *UNCLAIMED, Filter("attempts", "eq", 0)))
+    yield Delete(EMAIL_OUTBOX, (*same, *UNTRIED))
     if not results[-1].rows:
         raise Problem("conflict", "It is sent already, or is being sent")
     yield Delete(EMAIL_SEND_LOG, (Filter("message_id", "eq", message["id"]),))

@@ -53,7 +53,7 @@ def _connect(server: MailServer) -> IMAP4:
 
 
 def _log_in(client: IMAP4, server: MailServer) -> None:
-    """Log in and select the folder, without TLS on this machine alone."""
+    """Log in and select the folder. Without TLS the server is on this machine."""
     if server.security == "starttls":
         client.starttls(create_default_context())
     client.authenticate("PLAIN", lambda _: f"\0{server.user}\0{server.password}".encode())
@@ -61,19 +61,9 @@ def _log_in(client: IMAP4, server: MailServer) -> None:
         raise IMAP4.error("SELECT")
 
 
-def _close(connected: asyncio.Future[IMAP4]) -> None:
-    if connected.exception() is None:
-        connected.result().shutdown()
-
-
 @asynccontextmanager
 async def _open(server: MailServer) -> AsyncIterator[IMAP4]:
-    connecting = asyncio.get_running_loop().run_in_executor(None, _connect, server)
-    try:
-        client = await asyncio.shield(connecting)
-    except asyncio.CancelledError:  # the thread goes on, and nobody else closes what it opens
-        connecting.add_done_callback(_close)
-        raise
+    client = await asyncio.to_thread(_connect, server)
     try:
         await asyncio.to_thread(_log_in, client, server)
         yield client
@@ -91,7 +81,7 @@ class Mailbox:
     def __init__(self, server: MailServer, incoming: Incoming, secret: bytes) -> None:
         self._server = server
         self._incoming = incoming
-        # Another password makes it due at once; nobody can guess it from this.
+        # Another password makes a turn due at once. Keyed, so that nobody guesses it from this.
         self._place = digest(secret, f"{server}{server.password}".encode(), "sha256").hex()
         self._turn = ""
 

@@ -201,15 +201,13 @@ class MessageComposer:
             Filter("created_at", "lt", answer["created_at"]),
         )
         thread = await read_all(self.store, Read(LEAD_MESSAGES, (), where, NEWEST, MOST_REFERENCES))
-        received = [number for number, row in enumerate(thread) if row["kind"] == "received"]
-        thread = thread[received[0] :] if received else thread
-        last = thread[0] if received else None
+        last = next((row for row in thread if row["kind"] == "received"), None)
+        thread = thread[thread.index(last) :] if last else thread
         envelope = await self._envelope(entry)
         ids = [
             f"<{row['id']}@{envelope.host}>" if row["kind"] == "sent" else row["message_id"] or ""
             for row in reversed(thread)
         ]
-        known = tuple(filter(is_message_id, ids))
         values = {
             **self._site(),
             "answer": answer,
@@ -223,10 +221,11 @@ class MessageComposer:
             envelope,
             sender=self._answers_from(),
             reply_to=self.settings.owner_email,
-            references=known,
+            references=tuple(filter(is_message_id, ids)),
         )
-        language = site_language(self.settings)
-        return compose(ANSWER.template, envelope, values, self.templates, language)
+        return compose(
+            ANSWER.template, envelope, values, self.templates, site_language(self.settings)
+        )
 
     def _answers_from(self) -> str:
         """Return the owner's name and address; that of MAIL_FROM where the domains differ."""

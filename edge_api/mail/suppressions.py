@@ -55,7 +55,7 @@ def normalize_recipient(address: str) -> str:
 def read_suppression(address: str) -> Read:
     """Return the query for an address's suppression, stored with a Unicode or `xn--` domain."""
     spellings = tuple({normalize_recipient(address), address.lower()})
-    return Read(SUPPRESSED_EMAILS, ("id",), (Filter("email", "in", spellings),), limit=1)
+    return Read(SUPPRESSED_EMAILS, (), (Filter("email", "in", spellings),), limit=1)
 
 
 async def is_suppressed(store: Store, address: str) -> bool:

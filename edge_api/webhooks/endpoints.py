@@ -126,7 +126,7 @@ class Endpoints:
         self._actor = actor
 
     def changed_by(self, actor: Actor) -> "Endpoints":
-        """Return the same endpoints for another actor, who stands in the audit log."""
+        """Return the same endpoints, with changes that the audit log gives to another actor."""
         return Endpoints(self._store, self._clock, self._box, self._make_sender, actor)
 
     async def add(self, url: str, events: Sequence[str] = (LEAD_CREATED,)) -> Row:
