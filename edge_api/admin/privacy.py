@@ -4,7 +4,7 @@ For the rights of access and to erasure (GDPR, Articles 15 and 17). Each table d
 rows name a person (`Table.personal`), and how they age (`Table.retention`).
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -16,7 +16,7 @@ from edge_api.auth.erasure import PersonalRows
 from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.query import Delete, Filter, Order, Read, RowCount, Store, Where, read_all
 from edge_api.db.table import Row, Table
-from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
+from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, LEADS, TABLES
 from edge_api.db.transfer import read_pages
 from edge_api.db.types import format_instant
 from edge_api.mail.suppressions import normalize_recipient
@@ -50,6 +50,14 @@ UNUSED_TOKEN: Final = Filter("used_at", "is", None)
 """A used token proves how its address was suppressed."""
 DELETE_BATCH: Final = 500  # in one transaction, so that others can write in between
 READ_BATCH: Final = 2000  # in one query
+
+
+def _children(table: Table, keys: tuple[str, ...]) -> Iterator[Delete]:
+    """Yield the queries that delete what goes with rows of a table."""
+    for child in TABLES.values():
+        column, parent = (child.retention and child.retention.cascade_from) or ("", "")
+        if parent == table.name:
+            yield Delete(child, (Filter(column, "in", keys),))
 
 
 class Retention:
@@ -92,27 +100,34 @@ class Retention:
         old, oldest = (Filter(since, "lt", before),), (Order(since),)
         number = 0
         while True:
-            rows = await read_all(self._store, Read(table, (table.key,), old, oldest, DELETE_BATCH))
+            rows = await read_all(self._store, Read(table, (), old, oldest, DELETE_BATCH))
             keys = tuple(row[table.key] for row in rows)
             if not keys:
                 return number
             number += await self._delete_keys(table, keys, since, actor)
+            if table is FORMER_ROWS:
+                await self._forget_deleted_leads(rows)
+
+    async def _forget_deleted_leads(self, rows: Sequence[Row]) -> None:
+        """Delete what belongs to leads that are gone, once none of these can come back."""
+        ids = {row["row_id"] for row in rows if row["table_name"] == LEADS.name}
+        there, undoable = await self._store.run(
+            Read(LEADS, ("id",), (Filter("id", "in", tuple(ids)),)),
+            Read(FORMER_ROWS, ("row_id",), (Filter("row_id", "in", tuple(ids)),)),
+        )
+        ids -= {
+            value for result in (there, undoable) for row in result.rows for value in row.values()
+        }
+        if ids:
+            await self._store.run(*_children(LEADS, tuple(ids)))
 
     async def _delete_keys(
         self, table: Table, keys: tuple[str, ...], since: str, actor: Actor, where: Where = ()
     ) -> int:
-        rules = (
-            (child, child.retention and child.retention.cascade_from) for child in TABLES.values()
-        )
-        children = (
-            Delete(t, (Filter(rule[0], "in", keys),))
-            for t, rule in rules
-            if rule and rule[1] == table.name
-        )
         deleted, *_ = await self._store.run(
             Delete(table, (*where, Filter(table.key, "in", keys))),
             audit_entry(actor, "forget", table, RowCount(0), self._clock(), since),
-            *children,
+            *_children(table, keys),
         )
         return len(deleted.rows)
 

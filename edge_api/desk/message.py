@@ -57,7 +57,9 @@ async def show_message(visit: Visit) -> Values:
     messages = await answers.of_leads([each["id"] for each in leads])
     drafts = [each for each in messages if each["kind"] == "draft" and each["lead_id"] == row["id"]]
     of_person = (spelled("recipient_email", leads),)
-    log = await read_all(store, Read(EMAIL_SEND_LOG, (), of_person, NEWEST, 20))
+    may_see = visit.may_use(EMAIL_SEND_LOG.name)
+    read = Read(EMAIL_SEND_LOG, (), of_person, NEWEST, 20)
+    log = await read_all(store, read) if may_see else []
     may_suppress = visit.may_use(SUPPRESSED_EMAILS.name)
     items = _thread(row, leads, messages)
     place, former, following = await find_neighbours(visit, row)
@@ -77,7 +79,7 @@ async def show_message(visit: Visit) -> Values:
         "first_at": min(each["created_at"] for each in leads),
         "number": len(items),
         "failed": {each["message_id"]: each for each in log if each["status"] in FAILED},
-        "mail": log if visit.may_use(EMAIL_SEND_LOG.name) else None,
+        "mail": log if may_see else None,
         "draft": drafts[-1] if drafts else None,
         "subject": await answers.default_subject(row),
         "problem": await answers.problem_of(row["email"]),

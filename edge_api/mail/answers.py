@@ -75,10 +75,7 @@ class Answers:
         Raises Problem: `invalid` for the text, `forbidden` without the scope, `conflict` where
         nobody can be mailed or the lead was erased, `too_many_requests`.
         """
-        if "mail:send" not in actor.scopes:
-            raise Problem(
-                "forbidden", "Your key lacks the scope mail:send: sign in with one that has it"
-            )
+        _require_scope(actor)
         body, title = _clean(text, subject)
         if not body:
             raise Problem("invalid", "Write an answer first: the text is empty")
@@ -99,9 +96,10 @@ class Answers:
     async def take_back(self, message_id: str, actor: Actor) -> Row:
         """Make a draft of an answer that waits, and restore its leads; return the draft.
 
-        A lead that has changed since stays as it is. Raises Problem `not_found`, and `conflict`
-        once the answer is sent or is being sent.
+        A lead that has changed since stays as it is. Raises Problem `forbidden` without the scope,
+        `not_found`, and `conflict` once the answer is sent or is being sent.
         """
+        _require_scope(actor)
         message = await self.find(message_id)
         if message is None:
             raise Problem("not_found", "There is no such answer: it was taken back, or is erased")
@@ -155,6 +153,13 @@ class Answers:
         given = {"lead_id": lead["id"], "kind": kind, "email": lead["email"]}
         given |= {"body": body, "subject": subject}
         return LEAD_MESSAGES.new_row(given, format_instant(now), lambda: new_id(now))
+
+
+def _require_scope(actor: Actor) -> None:
+    if "mail:send" not in actor.scopes:
+        raise Problem(
+            "forbidden", "Your key lacks the scope mail:send: sign in with one that has it"
+        )
 
 
 def _clean(text: str, subject: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from email.policy import EmailPolicy
 from email.utils import getaddresses
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -55,18 +56,26 @@ MAX_RECEIVED: Final = 20
 _MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
 _MAX_ID: Final = LEAD_MESSAGES.columns["message_id"].bounds[1] or 0
 _CUT: Final = "\n[cut here: the rest is in the mailbox]"
+MOST_NAMED: Final = 20  # attachments, each of whose names takes time to read
 _MAX_HEADER: Final = 2000  # characters; the parser may take the square of that
 _MAX_REFERENCES: Final = 50
 _REFERENCES: Final = re.compile(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)")
 _READ: Final = re.compile(
     rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
-    rb"(?:(?:(?!multipart/|message/|content-type).)*+(?:multipart/|message/|content-type)?+){0,40}+"
+    rb"(?:(?:(?!multipart/|message/|content-type|content-disposition).)*+"
+    rb"(?:multipart/|message/|content-type|content-disposition)?+){0,40}+"
 )
 """What is parsed: so many lines, each of which is compared with so many containers of parts."""
 _SLOW_CHARSETS: Final = re.compile("(?i)idna|puny|.*escape|undef")
 """Codecs of Python that are none of mail, some of which take the square of a text's length."""
 _BREAK: Final = re.compile(r"(?i)<(?=(?:br|div|li|tr|/?(?:p|h[1-6]|table|blockquote|pre))\b)")
+_TAG: Final = re.compile(
+    r"(?i)</?(?!(?:head|script|style|template|title)\b)[a-z]"
+    r"""(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|[^>])*+>?"""
+)
+"""A tag of which nothing is left: nested ones take a parser the square of their number."""
 _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|\((?:[^()\\]|\\.)*+\)')
+_TYPES: Final = re.compile(rb"(?im)^Content-Type:([^\n]*+(?:\n[ \t][^\n]*+)*+)")
 _FAILED: Final = re.compile(rb"(?im)^Action: *failed\b")
 _STATUS: Final = re.compile(rb"(?im)^Status: *(5\.\d{1,3}\.\d{1,3})\b")
 _NAMED: Final = re.compile(r"(?im)^Message-ID:\s*(<[^<>\s]{1,998}>)")
@@ -116,10 +125,12 @@ def _read_part(part: Any) -> str:
 
 
 def _strip_markup(html: str) -> str:
-    tree = LexborHTMLParser(_BREAK.sub("\n<", " ".join(html[: 4 * _MAX_BODY].split())))
+    lines = _BREAK.sub("\n<", " ".join(html[: 4 * _MAX_BODY].split()))
+    tree = LexborHTMLParser(_TAG.sub("", lines))
     tree.strip_tags(["head", "script", "style", "template", "title"])
-    lines = (tree.body.text() if tree.body else "").split("\n")
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines))
+    text = tree.body.text() if tree.body else ""
+    words = (" ".join(line.split()) for line in text.split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(words))
 
 
 def _read_reply(raw: bytes, authority: str | None) -> Row:
@@ -133,7 +144,7 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
     body = "\n".join(one_line(line).rstrip() for line in lines).strip("\n")
     senders = getaddresses(map(str, message.get_all("From", [])))
     sender = one_line(senders[0][1]) if len(senders) == 1 else ""
-    names = [name for part in message.walk() if (name := part.get_filename())]
+    names = (name for part in message.walk() if (name := part.get_filename()))
     named = str(message.get("Message-ID", "")).strip()
     known_by = named.encode("utf-8", "replace") or raw
     return {
@@ -147,14 +158,17 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
         "message_id": named if len(named) <= _MAX_ID and is_message_id(named) else None,
         "is_verified": int(_is_verified(message, sender, authority)),
         "is_automatic": int(_is_automatic(message)),
-        "attachments": [one_line(re.split(r"[/\\]", name)[-1])[:100] for name in names[:20]]
+        "attachments": [
+            one_line(re.split(r"[/\\]", name)[-1])[:100] for name in islice(names, MOST_NAMED)
+        ]
         or None,
     }
 
 
 def is_report(raw: bytes) -> bool:
     """Return whether the headers say that it reports what became of other mail (RFC 3464)."""
-    return b"delivery-status" in re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0].lower()
+    header = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0]
+    return any(b"delivery-status" in each.lower() for each in _TYPES.findall(header))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from edge_api.db.tables import (
 )
 from edge_api.db.types import MAX_EMAIL_LENGTH, format_instant
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
+from edge_api.mail.messages import MESSAGE_TYPES
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
 
@@ -220,9 +221,12 @@ class Feedback:
     async def fail(self, message_ids: tuple[str, ...], code: str, *, is_gone: bool) -> bool:
         """Record that one of these messages came back; return whether we sent one of them.
 
-        Its address is the one in our log, and is suppressed where it `is_gone`. Raises Problem.
+        Its address is the one in our log, and is suppressed where it `is_gone`. The owner's mail is
+        left out: who gets a reply to a notice knows its id, and could end all. Raises Problem.
         """
-        where = Filter("message_id", "in", message_ids), Filter("status", "eq", "sent")
+        to_visitors = tuple(name for name, each in MESSAGE_TYPES.items() if each.to_visitor)
+        named = Filter("message_id", "in", message_ids), Filter("status", "eq", "sent")
+        where = *named, Filter("template_name", "in", to_visitors)
         sent = await read_first(self._store, Read(EMAIL_SEND_LOG, where=where))
         if sent is None:
             return False

@@ -535,6 +535,33 @@ def test_the_operator_deletes_what_is_old(installation: Installation) -> None:
     assert (len(leads), len(outbox), len(deliveries)) == (1, 1, 1)
 
 
+def test_what_belongs_to_a_deleted_lead_goes_when_it_cannot_come_back(
+    installation: Installation,
+) -> None:
+    """Not with an older change of the lead, as long as its deletion can be undone."""
+    rows, others = make_rows(ANN, "annmark"), make_rows(OTHERS[0], "other")
+    (deleted,), (kept,) = rows.pop(LEADS), others[LEADS]
+    change = {"audit_id": deleted["id"], "table_name": "leads", "former": {"name": "annmark"}}
+    versions = [
+        make_row(FORMER_ROWS, {**change, "row_id": row_id}) | {"created_at": created_at}
+        for row_id in (deleted["id"], kept["id"])
+        for created_at in ("2001-01-01T00:00:00.000000Z", LATER)
+    ]
+    store_rows(installation, {**rows, FORMER_ROWS: versions[:3]})
+    store_rows(installation, {**others, FORMER_ROWS: []})
+    limited = installation.changed(RETAIN_UNDO_DAYS="30")
+    limited.run("privacy", "retain")
+    bodies = [row["body"] for row in stored(installation, LEAD_MESSAGES)[0]]
+    assert bodies == ["annmark thanks", "other thanks"]
+
+    oldest = "UPDATE former_rows SET created_at = '2001-01-01T00:00:00.000000Z'"
+    with closing(sqlite3.connect(installation.store)) as database, database:
+        database.execute(oldest)
+    limited.run("privacy", "retain")
+    bodies = [row["body"] for row in stored(installation, LEAD_MESSAGES)[0]]
+    assert bodies == ["other thanks"]
+
+
 async def test_a_running_edge_deletes_what_is_old(
     make_edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

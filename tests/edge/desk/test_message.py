@@ -11,7 +11,7 @@ from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Insert
 from edge_api.db.table import Row
-from edge_api.db.tables import LEADS, SUPPRESSED_EMAILS
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
 from edge_api.desk.message import reminders
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
@@ -282,7 +282,13 @@ async def test_a_message_is_text_for_who_may_only_read(edge: RunningEdge) -> Non
     """No form that does nothing; and mail that a key may not see is not called unsent."""
     browser = await Browser(edge).sign_in(await edge.key("admin:read", tables=("leads",)))
     lead = await browser.lead(notes="Called.")
+    sent = make_row(LEAD_MESSAGES, {"lead_id": lead["id"], "kind": "sent", "email": lead["email"]})
+    about = {"message_id": sent["id"], "template_name": "lead_answer", "status": "bounced"}
+    log = {**about, "recipient_email": lead["email"], "error_message": "550 at mx.secret.test"}
+    inserts = Insert(LEAD_MESSAGES, [sent]), Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)])
+    await edge.service.store.run(*inserts)
     shown = await browser.get(path_of(lead))
+    assert "mx.secret.test" not in shown.text
     assert "NotesCalled.Statusnew" in shown.said
     assert shown.tree.css("main form:not([action='/desk/sign-out/'])") == []
     assert "None was sent" not in shown.said

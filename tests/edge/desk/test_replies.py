@@ -238,6 +238,9 @@ async def test_an_answer_is_taken_back_at_the_desk(make_edge: EdgeMaker) -> None
         other = await Browser(edge).sign_in(await edge.key("admin:read"))
         path = f"/desk/leads/answers/{sent['id']}/undo/"
         assert (await other.post(path)).status == 403
+        writer = await Browser(edge).sign_in(await edge.key("admin:read", "admin:write"))
+        assert "mail:send" in (await writer.post(path)).said
+        assert [row["kind"] for row in await owner.rows(LEAD_MESSAGES)] == ["sent"]
 
         done = await owner.post(path)
         assert (done.status, done.to.partition("?")[0]) == (303, f"/desk/leads/{lead['id']}/")

@@ -262,6 +262,9 @@ def test_mail_to_visitors(walk: Walk, approved: bool) -> None:  # noqa: FBT001
     site = {"site_title": "Βιβλίο", "site_url": "https://1.test"}
     for name, message_type in MESSAGE_TYPES.items():
         values = {**VALUES[name], **site}
+        if "answer" in values:  # what people write is in their own language
+            values["answer"] = {"subject": "1", "body": "2"}
+            values["quoted"] = {**values["quoted"], "name": "3", "text": "4"}
         if "approved" in values:
             values |= {"approved": approved, "claim_uri": "https://1.test/"}
         unsubscribe = UNSUBSCRIBE if message_type.unsubscribable else None

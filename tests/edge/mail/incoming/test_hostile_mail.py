@@ -32,6 +32,7 @@ FILES = "".join(
     f'--b\r\nContent-Disposition: attachment; filename="{name}"\r\n\r\nx\r\n'
     for name in ("../../etc/passwd", "C:\\\\boot.ini", "a\u202egnp.exe", *map(str, range(30)))
 )
+PARTS = f"--b\r\nContent-Disposition: attachment; filename=x{';a*=b' * 20}\r\n\r\nx\r\n" * 5000
 MIXED = {"Content_Type": "multipart/mixed; boundary=b", "MIME_Version": "1.0"}
 CODED = "Content-Transfer-Encoding: base64"
 
@@ -141,6 +142,22 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
     ),
     "markup in plain text": ({"text": "<b>x</b>"}, {"body": "<b>x</b>"}),
+    "elements within elements": (
+        {"text": "<div>" * 70_000 + "deep", "Content_Type": "text/html"},
+        {"body": "deep"},
+    ),
+    "signs within tags": (
+        {"text": '<p title="a > b">1 < 2<p title=\'">"\'>x', "Content_Type": "text/html"},
+        {"body": "1 < 2\nx"},
+    ),
+    "many parameters of many parts": (
+        {"text": f"--b\r\n\r\nHello\r\n{PARTS}--b--", **MIXED},
+        {"body": "Hello", "attachments": ["x"] * 20},
+    ),
+    "a subject like that of a report": (
+        {"Subject": "Re: delivery-status"},
+        {"subject": "Re: delivery-status"},
+    ),
     "automatic": ({"Auto_Submitted": "auto-replied"}, {"is_automatic": 1}),
     "not automatic": ({"Auto_Submitted": "no"}, {"is_automatic": 0}),
     "in bulk": ({"Precedence": "bulk"}, {"is_automatic": 1}),

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.query import Order, Read, Store, read_all
+from edge_api.db.query import Insert, Order, Read, Store, read_all
 from edge_api.db.tables import EMAIL_SEND_LOG, SUPPRESSED_EMAILS
 from tests.edge.mail.incoming.conftest import Folder, Reader
 from tests.edge.mail.incoming.correspondence import (
     HOST,
     answer_lead,
+    new_row,
     received,
     report,
     status_of,
@@ -29,6 +30,7 @@ async def outcome(store: Store) -> tuple[list[Any], list[Any]]:
     )
 
 
+ID = "0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71"
 SENT = ("ann@readers-club.net", "sent")
 
 
@@ -76,7 +78,7 @@ async def test_another_failure_is_logged_alone(
         {"action": "delayed"},
         {"action": "delivered", "status": "2.0.0"},
         {"status": "nonsense"},
-        {"message_id": f"<0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71@{HOST}>"},
+        {"message_id": f"<{ID}@{HOST}>"},
         {"message_id": "<1@elsewhere.net>"},
         {"message_id": ""},
     ],
@@ -91,6 +93,19 @@ async def test_what_is_no_failure_of_ours_stores_nothing(
         await until_read(edge.service.store, 1)
 
         assert await outcome(edge.service.store) == ([SENT], [])
+    assert folder.flags() == [""]
+
+
+async def test_nobody_ends_the_mail_of_the_owner(reading: Reader, folder: Folder) -> None:
+    """Who gets an answer to a notice from a mail program knows the Message-ID of the notice."""
+    async with reading() as edge:
+        store, about = edge.service.store, {"template_name": "lead_notification", "status": "sent"}
+        notice = new_row(EMAIL_SEND_LOG, **about, message_id=ID, recipient_email="o@journal.test")
+        await store.run(Insert(EMAIL_SEND_LOG, [notice]))
+        folder.put(report(f"<{ID}@{HOST}>"))
+        await until_read(store, 1)
+
+        assert await outcome(store) == ([("o@journal.test", "sent")], [])
     assert folder.flags() == [""]
 
 
