@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -152,13 +152,19 @@ def text_key(lead: Row) -> str:
 
 async def leads_of(store: Store, email: str, most: int = MOST_OF_PERSON) -> list[Row]:
     """Return the newest leads of an address, newest first, in any usual case of its letters."""
-    local, _, domain = fold_address(email).rpartition("@")
-    usual = {f"{one(local)}@{other(domain)}" for one, other in product(_CASES, _CASES)}
-    where = (Filter("email", "in", tuple({email, *usual})),)
+    where = (Filter("email", "in", tuple({email, *_cases(fold_address(email))})),)
     return await read_all(store, Read(LEADS, (), where, NEWEST, most))
 
 
-_CASES: Final = (str.lower, str.upper, str.capitalize, str.title)
+def _cases(email: str) -> Iterator[str]:
+    """Yield an address as people write it: each part small, large, or with large first letters."""
+    local, _, domain = email.rpartition("@")
+    parts = [{form(each) for form in _FORMS} for each in (local, *domain.split(".", 2))]
+    for first, *labels in product(*parts):
+        yield f"{first}@{'.'.join(labels)}"
+
+
+_FORMS: Final = (str.lower, str.upper, str.capitalize, str.title)
 
 
 def spelled(column: str, leads: Iterable[Row]) -> Filter:
