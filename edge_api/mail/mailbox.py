@@ -61,9 +61,19 @@ def _log_in(client: IMAP4, server: MailServer) -> None:
         raise IMAP4.error("SELECT")
 
 
+def _close(connected: asyncio.Future[IMAP4]) -> None:
+    if connected.exception() is None:
+        connected.result().shutdown()
+
+
 @asynccontextmanager
 async def _open(server: MailServer) -> AsyncIterator[IMAP4]:
-    client = await asyncio.to_thread(_connect, server)
+    connecting = asyncio.get_running_loop().run_in_executor(None, _connect, server)
+    try:
+        client = await asyncio.shield(connecting)
+    except asyncio.CancelledError:  # the thread goes on, and nobody else closes what it opens
+        connecting.add_done_callback(_close)
+        raise
     try:
         await asyncio.to_thread(_log_in, client, server)
         yield client
