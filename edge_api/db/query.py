@@ -116,13 +116,17 @@ Value = str | int
 """The operand of a filter, in the canonical form of the column's kind."""
 
 
+NEWEST_SEARCHED: Final = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """One filter: `column operator value`, or its negation.
 
     `operator` is a name of `admin.filters.OPERATORS`, or `search` of the key: the row has each word
     of a tuple in its `Table.searched` columns, as far as an index of trigrams can tell, which has
-    them as `fold_accents` makes them. `any` of
+    them as `fold_accents` makes them; `search_newest` likewise, but an engine that would have to
+    look at all such rows looks at the `NEWEST_SEARCHED` that were stored last. `any` of
     the key: one of a tuple of filters is true. `has`, `has_wide` and `has_key` compare with a
     pattern of SQL, whatever the case of ASCII letters: a text, one with a character beyond ASCII,
     one that is longer than a UUID. `value` is

@@ -264,16 +264,20 @@ async def find_leads(store: Store, query: LeadQuery) -> list[Row]:
     if not words:
         return await _read(store, query, where, query.limit)
     indexed = tuple(word for word in words if len(word) >= MIN_INDEXED)
-    by_index = (*where, Filter("id", "search", indexed))
+    by_index, newest = (
+        (*where, Filter("id", name, indexed)) for name in ("search", "search_newest")
+    )
     first, rest = FIRST_SEARCHED, MAX_SEARCHED - FIRST_SEARCHED
-    steps = [(where, 0, first), (where, first, 3 * first if indexed else rest)]
+    steps = [(where, 0, first), (where, first, 2 * first if indexed else rest)]
+    if indexed and not query.oldest_first:
+        steps.append((newest, 0, 2 * first))
     if indexed:
         steps += [(by_index, 0, first), (by_index, first, rest)]
     found: list[Row] = []
     for part, offset, count in steps:
         rows = await _read(store, query, part, count, offset)
         found = [*(found if offset else ()), *(row for row in rows if _has_all(row, words))]
-        if len(found) >= query.limit or len(rows) < count:
+        if len(found) >= query.limit or (len(rows) < count and part is not newest):
             break
     return found[: query.limit]
 

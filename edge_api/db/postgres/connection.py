@@ -258,8 +258,11 @@ POSTGRESQL: Final = Dialect(
             "has_key": f"length({_TEXT}) > 36 AND {_HAS}",
             # One parameter however long the list.
             "in": "{column} = ANY (?)",
-            "search": "search_trigrams({joined}) @> (SELECT array_agg(each) FROM"
-            " unnest(CAST(? AS text[])) AS word, unnest(search_trigrams(word)) AS each)",
+            **dict.fromkeys(
+                ("search", "search_newest"),
+                "search_trigrams({joined}) @> (SELECT array_agg(each) FROM"
+                " unnest(CAST(? AS text[])) AS word, unnest(search_trigrams(word)) AS each)",
+            ),
         }
     ),
     operands=MappingProxyType(

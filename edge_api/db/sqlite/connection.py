@@ -18,7 +18,14 @@ import aiosqlite
 import orjson
 
 from edge_api.db import sql
-from edge_api.db.query import Query, QueryResult, fold_accents, ilike, like
+from edge_api.db.query import (
+    NEWEST_SEARCHED,
+    Query,
+    QueryResult,
+    fold_accents,
+    ilike,
+    like,
+)
 from edge_api.db.sql import COMPARISONS, Dialect
 from edge_api.db.sqlite.errors import violation
 from edge_api.db.tables import TABLES
@@ -28,6 +35,10 @@ LIKE: Final = "like_text"
 ILIKE: Final = "ilike_text"
 """Functions that every connection brings; SQLite's own LIKE folds ASCII letters only."""
 
+_SEARCH: Final = (
+    "{{column}} IN (SELECT row_id FROM {{table}}_search_keys WHERE number IN "
+    "(SELECT rowid FROM {{table}}_search WHERE {{table}}_search MATCH ?{}))"
+)
 SQLITE: Final = Dialect(
     operations=MappingProxyType(
         {
@@ -41,15 +52,17 @@ SQLITE: Final = Dialect(
             # One parameter however long the list. An empty one matches nothing, and its negation
             # everything, NULL included, as in PostgreSQL.
             "in": "{column} IN (SELECT value FROM json_each(?))",
-            "search": "{column} IN (SELECT row_id FROM {table}_search_keys WHERE number IN "
-            "(SELECT rowid FROM {table}_search WHERE {table}_search MATCH ?))",
+            "search": _SEARCH.format(""),
+            "search_newest": _SEARCH.format(f" ORDER BY rowid DESC LIMIT {NEWEST_SEARCHED}"),
         }
     ),
     operands=MappingProxyType(
         {
             "in": lambda values: (json.dumps(values),),
             "is": lambda _null: (),
-            "search": lambda words: (sql.match_trigrams(words),),
+            **dict.fromkeys(
+                ("search", "search_newest"), lambda words: (sql.match_trigrams(words),)
+            ),
         }
     ),
     no_limit=-1,
