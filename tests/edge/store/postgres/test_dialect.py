@@ -54,7 +54,14 @@ async def session(
 
 def test_every_operator_has_its_sql() -> None:
     """The declared operators are those that the dialect has words for."""
-    assert set(POSTGRESQL.operations) == {*OPERATORS, "search", "has", "has_wide", "has_key"}
+    assert set(POSTGRESQL.operations) == {
+        *OPERATORS,
+        "search",
+        "search_newest",
+        "has",
+        "has_wide",
+        "has_key",
+    }
 
 
 def test_parameters_are_numbered_in_their_order() -> None:
