@@ -38,7 +38,6 @@ from edge_api.db.tables import (
 )
 from edge_api.db.types import MAX_EMAIL_LENGTH, format_instant
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
-from edge_api.mail.messages import MESSAGE_TYPES
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
 
@@ -224,6 +223,8 @@ class Feedback:
         Its address is the one in our log, and is suppressed where it `is_gone`. The owner's mail is
         left out: who gets a reply to a notice knows its id, and could end all. Raises Problem.
         """
+        from edge_api.mail.messages import MESSAGE_TYPES  # noqa: PLC0415  it brings Jinja
+
         to_visitors = tuple(name for name, each in MESSAGE_TYPES.items() if each.to_visitor)
         named = Filter("message_id", "in", message_ids), Filter("status", "eq", "sent")
         where = *named, Filter("template_name", "in", to_visitors)
