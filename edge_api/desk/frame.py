@@ -120,9 +120,8 @@ def with_parameters(address: str, **given: object) -> str:
     """Return an address of the desk with parameters set; empty ones and passing ones left out."""
     path, _, query = address.partition("?")
     kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, *PASSING)]
-    return (
-        f"{path}{to_query([*kept, *((name, str(each)) for name, each in given.items() if each)])}"
-    )
+    kept += [(name, str(each)) for name, each in given.items() if each]
+    return f"{path}{to_query(kept)}"
 
 
 PASSING: Final = ("done", "sent", "pick")

@@ -9,11 +9,7 @@ from edge_api.admin.filters import CSV_TYPE, stream_csv
 from edge_api.auth.erasure import fold_address
 from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
-from edge_api.db.query import (
-    Filter,
-    Read,
-    read_all,
-)
+from edge_api.db.query import Filter, Read, read_all
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant, parse_timestamp
 from edge_api.desk.screens import Action, Screen, Values, Visit
@@ -171,8 +167,5 @@ async def find_read(
 
 
 INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
-SCREENS: Final = (
-    INBOX,
-    Screen("/desk/leads.csv", "", "", export_csv, LEADS.name),
-)
+SCREENS: Final = (INBOX, Screen("/desk/leads.csv", "", "", export_csv, LEADS.name))
 ACTIONS: Final = (Action("/desk/leads/mark/", INBOX, mark),)

@@ -63,6 +63,7 @@ async def show_message(visit: Visit) -> Values:
     may_suppress = visit.may_use(SUPPRESSED_EMAILS.name)
     items = _thread(row, leads, messages)
     place, former, following = await find_neighbours(visit, row)
+    quoted = [f"> {line}" for line in row["message"][:1500].splitlines()]
     return {
         "title": name_of(row),
         "lead": row,
@@ -89,14 +90,7 @@ async def show_message(visit: Visit) -> Values:
         "sent_columns": [*SentLead.model_fields],
         "notes": {column.name: text for column, text in fields(LEADS, row)}["notes"],
         # Quoted as RFC 3676, section 4.5, says.
-        "quote": "\r\n".join(
-            [
-                "",
-                "",
-                f"{row['name']} wrote:",
-                *(f"> {line}" for line in row["message"][:1500].splitlines()),
-            ]
-        ),
+        "quote": "\r\n".join(["", "", f"{row['name']} wrote:", *quoted]),
         "suppression": may_suppress and await read_first(store, read_suppression(row["email"])),
         "may_suppress": may_suppress,
         "is_whole": visit.may_use(""),
@@ -108,20 +102,15 @@ def _thread(row: Row, leads: Sequence[Row], messages: Sequence[Row]) -> list[dic
     """Return the messages of a thread, oldest first; equal ones of the person once, the last."""
     times = Counter(map(text_key, leads))
     last = {text_key(lead): lead for lead in reversed(leads)}
-    return sorted(
-        [
-            *(
-                {"lead": lead, "at": lead["created_at"], "times": times[key]}
-                for key, lead in last.items()
-            ),
-            *(
-                {"message": each, "at": each["created_at"]}
-                for each in messages
-                if each["kind"] != "draft" or each["lead_id"] != row["id"]
-            ),
-        ],
-        key=lambda item: str(item["at"]),
-    )
+    items = [
+        {"lead": lead, "at": lead["created_at"], "times": times[key]} for key, lead in last.items()
+    ]
+    items += [
+        {"message": each, "at": each["created_at"]}
+        for each in messages
+        if each["kind"] != "draft" or each["lead_id"] != row["id"]
+    ]
+    return sorted(items, key=lambda item: str(item["at"]))
 
 
 async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:

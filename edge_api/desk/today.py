@@ -77,7 +77,7 @@ async def read_people(store: Store, now: datetime) -> Values:
         "spam": spam,
         "waited": now - datetime.fromisoformat(min(waiting.values(), default=at)),
         "reminders": len(reminders.rows),
-        "answered_ones": len({row["email"].lower() for row in done.rows}),
+        "answered_this_month": len({row["email"].lower() for row in done.rows}),
         "is_first": not known.rows,
     }
 
@@ -101,8 +101,8 @@ async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
 
     Past days are counted at the first look of a day and kept in memory, today at each look.
     """
-    today = datetime.combine(now, time(), now.tzinfo)
-    starts = [today - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
+    midnight = datetime.combine(now, time(), now.tzinfo)
+    starts = [midnight - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
     reads = [
         Read(
             LEADS,
@@ -114,9 +114,9 @@ async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
         for start, end in pairwise(map(format_instant, starts))
     ]
     day, counts = _past.get(store, (None, ()))
-    if day != today:
+    if day != midnight:
         counts = [len(result.rows) for result in await store.run(*reads[:-1])]
-        _past[store] = today, counts
+        _past[store] = midnight, counts
     totals = [*counts, len(await read_all(store, reads[-1]))]
     return [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
 

@@ -76,6 +76,18 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
         yield served
 
 
+@contextmanager
+def signed_in(browser: Browser, journal: Journal, path: str, **context: Any) -> Iterator[Page]:
+    """Open a page of the desk, signed in with the key of the journal; `context` is the browser."""
+    with browser.new_context(**context) as opened:
+        page = opened.new_page()
+        page.goto(f"{journal.url}{path}")
+        page.get_by_label("Your API key").fill(journal.key)
+        page.get_by_role("button", name="Sign in").click()
+        assert page.url == f"{journal.url}{path}"
+        yield page
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Return the path of the system's Chromium."""

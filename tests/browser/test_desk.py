@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 from edge_api.db.internal_tables import EMAIL_OUTBOX
-from tests.browser.conftest import Journal
+from tests.browser.conftest import Journal, signed_in
 from tests.browser.watching import OVERFLOW
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, free_port
@@ -53,14 +53,13 @@ def stored(journal: Journal, lead_id: str) -> dict[str, Any]:
 @pytest.fixture
 def page(journal: Journal, browser: Browser) -> Iterator[Page]:
     """Return a page without scripts, on a phone, that is signed in with the journal's key."""
-    with browser.new_context(
-        java_script_enabled=False, viewport={"width": 360, "height": 780}
-    ) as context:
-        page = context.new_page()
-        page.goto(f"{journal.url}/desk/")
-        page.get_by_label("Your API key").fill(journal.key)
-        page.get_by_role("button", name="Sign in").click()
-        assert page.url == f"{journal.url}/desk/"
+    with signed_in(
+        browser,
+        journal,
+        "/desk/",
+        java_script_enabled=False,
+        viewport={"width": 360, "height": 780},
+    ) as page:
         yield page
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Journal
+from tests.browser.conftest import Journal, signed_in
 from tests.browser.test_desk import make_lead, stored
 
 pytestmark = pytest.mark.size("test")
@@ -27,14 +27,13 @@ HOOKS = """<ul>
 @pytest.fixture
 def page(journal: Journal, browser: Browser) -> Iterator[Page]:
     """Return a page with scripts, on a laptop, that is signed in with the journal's key."""
-    with browser.new_context(
-        viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"]
-    ) as context:
-        page = context.new_page()
-        page.goto(f"{journal.url}/desk/")
-        page.get_by_label("Your API key").fill(journal.key)
-        page.get_by_role("button", name="Sign in").click()
-        assert page.url == f"{journal.url}/desk/"
+    with signed_in(
+        browser,
+        journal,
+        "/desk/",
+        viewport={"width": 1280, "height": 800},
+        permissions=["clipboard-read", "clipboard-write"],
+    ) as page:
         yield page
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import Journal
+from tests.browser.conftest import Journal, signed_in
 
 pytestmark = pytest.mark.size("test")
 
@@ -13,14 +13,13 @@ pytestmark = pytest.mark.size("test")
 @pytest.fixture
 def page(journal: Journal, browser: Browser) -> Iterator[Page]:
     """Return a page that is signed in, and shows Settings."""
-    with browser.new_context(
-        java_script_enabled=False, viewport={"width": 390, "height": 800}
-    ) as context:
-        page = context.new_page()
-        page.goto(f"{journal.url}/desk/settings/")
-        page.get_by_label("Your API key").fill(journal.key)
-        page.get_by_role("button", name="Sign in").click()
-        assert page.url == f"{journal.url}/desk/settings/"
+    with signed_in(
+        browser,
+        journal,
+        "/desk/settings/",
+        java_script_enabled=False,
+        viewport={"width": 390, "height": 800},
+    ) as page:
         yield page
 
 

@@ -149,7 +149,8 @@ class _Life:
     async def run(self, settings: Mapping[str, str]) -> None:
         """Run the edge, and kill it; where no moment was chosen, once nothing waits."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *ANSWERING),
+            sys.executable,
+            *ANSWERING,
             cwd=ROOT,
             stdin=PIPE,
             stdout=PIPE,
