@@ -262,8 +262,25 @@ def test_the_index_lists_each_decision() -> None:
     ]
     listed = re.findall(r"^\| \[\d.*$", text_of("docs/decisions/README.md"), re.MULTILINE)
 
-    assert listed == rows
+    assert sorted(listed) == sorted(rows)
     assert len(set(numbers)) == len(numbers)
+
+
+def test_decisions_that_hold_name_files_that_exist() -> None:
+    """A reader of a decision finds each file that it names, by its path or by the end of it."""
+    of_journals_and_former_builds = {"publishconf.py", "page.prose.html", "content/redirects.txt"}
+    named = re.compile(r"`([\w.][\w./-]*\.(?:css|html|ini|js|md|py|sh|sql|toml|txt))`")
+    ends = {"/" + path for path in tracked()}
+
+    missing = [
+        (name, path)
+        for name in decisions()
+        if "Status: accepted\n" in text_of(name)
+        for path in named.findall(text_of(name))
+        if not any(end.endswith("/" + path) for end in ends)
+    ]
+
+    assert [found for found in missing if found[1] not in of_journals_and_former_builds] == []
 
 
 def test_the_workflow_runs_what_a_change_has_to_pass() -> None:
