@@ -64,7 +64,7 @@ def serve(folder: Path, content: Path, **settings: str) -> Iterator[Journal]:
     installation = Installation(folder, settings)
     with installation.serving() as edge:
         assert edge.process.stdout is not None
-        key = edge.process.stdout.readline().split()[-1]
+        key = next(line for line in edge.process.stdout if "fe_sk_" in line).split()[-1]
         yield Journal(url, edge, key, installation)
 
 
