@@ -56,7 +56,13 @@ CLIENTS: Mapping[str, tuple[str, ...]] = {
 LIMITLESS = {
     f"RATE_{name}": "0"
     for name in (
-        *("LEADS", "LEADS_ATTEMPTS", "AUTHENTICATED", "FAILED_AUTH", "TOKEN", "ANALYZE", "SEARCH"),
+        "LEADS",
+        "LEADS_ATTEMPTS",
+        "AUTHENTICATED",
+        "FAILED_AUTH",
+        "TOKEN",
+        "ANALYZE",
+        "SEARCH",
     )
 }
 KINDS: Mapping[str, Mapping[str, str]] = {

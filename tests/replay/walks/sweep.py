@@ -6,7 +6,10 @@ from tests.replay.walk import FORM, JSON, Walk, walk
 
 V1: Final = "/api/public/v1"
 TABLES: Final = (
-    *("leads", "email_send_log", "email_send_state", "email_unsubscribe_tokens"),
+    "leads",
+    "email_send_log",
+    "email_send_state",
+    "email_unsubscribe_tokens",
     "suppressed_emails",
 )
 
