@@ -225,15 +225,15 @@ def shown(sheet: str, separator: str) -> Iterator[str]:
 def test_no_cell_is_a_formula_for_any_separator(separator: str, formula: str) -> None:
     """Wherever a text has it: first, behind a separator, on another line, behind a quote."""
     texts = [
-        *(
-            formula,
-            f"a;{formula};b",
-            f"a;;{formula}",
-            f"a\t{formula}",
-            f"a | {formula}",
-            f";{formula}",
-        ),
-        *(f'a";"{formula}', f'";{formula}', f"a,{formula}"),
+        formula,
+        f"a;{formula};b",
+        f"a;;{formula}",
+        f"a\t{formula}",
+        f"a | {formula}",
+        f";{formula}",
+        f'a";"{formula}',
+        f'";{formula}',
+        f"a,{formula}",
     ]
     if formula not in {f"{sign}1+1" for sign in "+-\uff0b\uff0d\u2212"}:  # these are numbers
         texts += [f"a\n{formula}", f"a;\r\n{formula}"]

@@ -64,8 +64,16 @@ async def robots_txt_ai_rules(visitor: DocumentSource) -> None:
     """Require: it names the agents of models."""
     text = (await visitor.get("/robots.txt")).text
     for agent in (
-        *("GPTBot", "OAI-SearchBot", "Claude-Web", "Google-Extended", "Amazonbot"),
-        *("anthropic-ai", "Bytespider", "CCBot", "Applebot-Extended", "PerplexityBot"),
+        "GPTBot",
+        "OAI-SearchBot",
+        "Claude-Web",
+        "Google-Extended",
+        "Amazonbot",
+        "anthropic-ai",
+        "Bytespider",
+        "CCBot",
+        "Applebot-Extended",
+        "PerplexityBot",
     ):
         assert f"User-agent: {agent}\n" in text
 
@@ -161,8 +169,12 @@ async def oauth_server(visitor: DocumentSource) -> None:
     ).json
     assert said["issuer"] == ORIGIN
     assert {
-        *("authorization_endpoint", "token_endpoint", "jwks_uri", "grant_types_supported"),
-        *("response_types_supported", "code_challenge_methods_supported"),
+        "authorization_endpoint",
+        "token_endpoint",
+        "jwks_uri",
+        "grant_types_supported",
+        "response_types_supported",
+        "code_challenge_methods_supported",
     } <= set(said)
 
 
@@ -319,14 +331,31 @@ async def list_pages(visitor: DocumentSource) -> list[str]:
 
 SKILLS = ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp")
 TEXTS = (
-    *("/robots.txt", "/llms.txt", "/auth.md", "/.well-known/security.txt", "/sitemap.xml"),
-    *("/feed.xml", "/feed.json", "/tags/paper/feed.xml", "/tags/paper/feed.json"),
-    *("/.well-known/api-catalog", "/.well-known/ai-catalog.json"),
-    *("/api/public/mcp/server-card", "/.well-known/mcp/server-card.json"),
-    *("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"),
-    *("/.well-known/agent-skills/index.json", "/api/public/v1/", "/404.md", "/contact/index.md"),
+    "/robots.txt",
+    "/llms.txt",
+    "/auth.md",
+    "/.well-known/security.txt",
+    "/sitemap.xml",
+    "/feed.xml",
+    "/feed.json",
+    "/tags/paper/feed.xml",
+    "/tags/paper/feed.json",
+    "/.well-known/api-catalog",
+    "/.well-known/ai-catalog.json",
+    "/api/public/mcp/server-card",
+    "/.well-known/mcp/server-card.json",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/agent-skills/index.json",
+    "/api/public/v1/",
+    "/404.md",
+    "/contact/index.md",
     *(f"/.well-known/agent-skills/{name}/SKILL.md" for name in SKILLS),
-    *("/", "/journal/", "/journal/marbled-paper/", "/tags/paper/", "/about/"),
+    "/",
+    "/journal/",
+    "/journal/marbled-paper/",
+    "/tags/paper/",
+    "/about/",
 )
 """What names addresses of the site to programs; of pages, all that is absolute in them."""
 

@@ -26,9 +26,17 @@ SAFEGUARDS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 ASKED_FROM_SCRIPTS = {
-    *("authorization", "x-api-key", "content-type", "idempotency-key", "prefer"),
-    *("if-none-match", "range"),
-    *("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"),
+    "authorization",
+    "x-api-key",
+    "content-type",
+    "idempotency-key",
+    "prefer",
+    "if-none-match",
+    "range",
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+    "mcp-session-id",
 }
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 SPOKEN = [operation for operation in OPERATIONS if not operation.is_page]
@@ -338,7 +346,9 @@ async def test_long_answers_are_compressed(
 def test_which_answers_mix_secrets_with_what_was_sent() -> None:
     """Those with tokens, claim tokens and credentials."""
     assert {each.name for each in SPOKEN if each.returns_secret} == {
-        *("oauth_token", "request_access", "claim_credential"),
+        "oauth_token",
+        "request_access",
+        "claim_credential",
     }
 
 

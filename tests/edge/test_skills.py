@@ -21,7 +21,11 @@ SITE_URL = "http://journal.test"
 async def run(command: str, environment: Mapping[str, str]) -> bytes:
     """Return what a command prints; AssertionError when it fails."""
     process = await asyncio.create_subprocess_exec(
-        *("bash", "-euo", "pipefail", "-c", command),
+        "bash",
+        "-euo",
+        "pipefail",
+        "-c",
+        command,
         env={"PATH": "/usr/bin:/bin", **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

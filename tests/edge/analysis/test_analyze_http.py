@@ -168,11 +168,17 @@ async def test_a_page_of_the_site_is_read_in_process(edge: Any) -> None:
 @pytest.mark.parametrize(
     "spelling",
     [
-        *("/journal/first-edge/", "/journal/first-edge", "/journal/first-edge/index.html"),
-        *("/journal/first-edge/#x", "/journal/first-edge/?a=1", "/journal/first-edge?a=1#x"),
+        "/journal/first-edge/",
+        "/journal/first-edge",
+        "/journal/first-edge/index.html",
+        "/journal/first-edge/#x",
+        "/journal/first-edge/?a=1",
+        "/journal/first-edge?a=1#x",
         *in_ci(
-            *("/journal/first-edge/index.md", "/journal/first-edge/index.md#x"),
-            *("/journal/%66irst-edge/", "/%6aournal/first-edge"),
+            "/journal/first-edge/index.md",
+            "/journal/first-edge/index.md#x",
+            "/journal/%66irst-edge/",
+            "/%6aournal/first-edge",
         ),
     ],
 )

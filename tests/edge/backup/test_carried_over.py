@@ -121,8 +121,12 @@ async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "table",
     [
-        *(CREDENTIALS, OAUTH_CLIENTS, ACCESS_REQUESTS),
-        *(WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES, ANNOUNCED_POSTS),
+        CREDENTIALS,
+        OAUTH_CLIENTS,
+        ACCESS_REQUESTS,
+        WEBHOOK_ENDPOINTS,
+        WEBHOOK_DELIVERIES,
+        ANNOUNCED_POSTS,
     ],
     ids=lambda t: t.name,
 )

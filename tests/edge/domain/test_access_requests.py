@@ -436,7 +436,15 @@ def test_the_command_lists_approves_and_denies(
     }
     assert all("digest" not in name for each in listed for name in each)
     assert table[0].split() == [
-        *("ID", "NAME", "E-MAIL", "TYPE", "STATUS", "SCOPES", "FILED", "ENDS", "PURPOSE")
+        "ID",
+        "NAME",
+        "E-MAIL",
+        "TYPE",
+        "STATUS",
+        "SCOPES",
+        "FILED",
+        "ENDS",
+        "PURPOSE",
     ]
     assert len(table) == 3
     file_one(type="both")

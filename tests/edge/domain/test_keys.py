@@ -327,8 +327,17 @@ def test_the_command_prints_a_key_once(run_command: Callable[..., Any]) -> None:
 def test_the_command_issues_as_it_is_told(run_command: Callable[..., Any]) -> None:
     """Scopes, tables, end and type; as one JSON object."""
     issued = run_command(
-        *("keys", "issue", "--name", "Zoë", "--scopes", "admin:read admin:write", "--json"),
-        *("--tables", "leads,suppressed_emails", "--expires", "2999-01-31"),
+        "keys",
+        "issue",
+        "--name",
+        "Zoë",
+        "--scopes",
+        "admin:read admin:write",
+        "--json",
+        "--tables",
+        "leads,suppressed_emails",
+        "--expires",
+        "2999-01-31",
     )
     token = run_command("keys", "issue", "--name", "agent", "--type", "access_token", "--json")
 

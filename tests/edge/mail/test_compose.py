@@ -223,14 +223,15 @@ def test_one_click_is_only_offered_over_https() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *(
-            None,
-            "",
-            "mailto:x@journal.example",
-            "https://journal.example/u>, <https://evil.example",
-        ),
-        *("https://journal.example/u\r\nBcc: a@b.org", "https://journal.example/\u00fc", "//x"),
-        *("https://journal.example/?a==?utf-8?q?x=0Ay?=", f"https://journal.example/{'x' * 1000}"),
+        None,
+        "",
+        "mailto:x@journal.example",
+        "https://journal.example/u>, <https://evil.example",
+        "https://journal.example/u\r\nBcc: a@b.org",
+        "https://journal.example/\u00fc",
+        "//x",
+        "https://journal.example/?a==?utf-8?q?x=0Ay?=",
+        f"https://journal.example/{'x' * 1000}",
     ],
 )
 def test_an_acknowledgement_needs_a_way_out(url: str | None) -> None:

@@ -16,8 +16,12 @@ async def test_messages_are_answered_as_the_document_says(edge: Any, tmp_path: P
     said = await fuzz(
         edge.url,
         tmp_path,
-        *("--header", f"Authorization: Bearer {await edge.token()}", "--include-tag", "mcp"),
-        *("--phases", "examples,coverage,fuzzing"),
+        "--header",
+        f"Authorization: Bearer {await edge.token()}",
+        "--include-tag",
+        "mcp",
+        "--phases",
+        "examples,coverage,fuzzing",
     )
 
     assert said.endswith("exit 0"), said[-8000:]

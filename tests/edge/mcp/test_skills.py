@@ -91,8 +91,12 @@ async def test_results_may_be_cached_by_all(agent: Agent) -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        *("skill://none/SKILL.md", "skill://connect-over-mcp", "skill://connect-over-mcp/"),
-        *("skill://index.json", "skill://../../auth.md", "skill://connect-over-mcp/skill.md"),
+        "skill://none/SKILL.md",
+        "skill://connect-over-mcp",
+        "skill://connect-over-mcp/",
+        "skill://index.json",
+        "skill://../../auth.md",
+        "skill://connect-over-mcp/skill.md",
         "skill://",
     ],
 )

@@ -171,7 +171,11 @@ async def test_one_of_a_group_fails_alone(store: Store) -> None:
     )
 
     assert [getattr(result, "code", "stored") for result in results] == [
-        *("stored", "conflict", "conflict", "stored", "invalid"),
+        "stored",
+        "conflict",
+        "conflict",
+        "stored",
+        "invalid",
     ]
     kept = await rows_of(store, Read(LEADS, order=(Order("name"),)))
     assert [row["name"] for row in kept] == ["0", "3"]

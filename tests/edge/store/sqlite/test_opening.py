@@ -105,8 +105,11 @@ def public_folder() -> Iterator[Path]:
 @pytest.mark.parametrize(
     "trace",
     [
-        *("store.key", "store.db-backup.json", "store.db-replica.json"),
-        *(".store.db-litestream/", "backups/edge-1.db"),
+        "store.key",
+        "store.db-backup.json",
+        "store.db-replica.json",
+        ".store.db-litestream/",
+        "backups/edge-1.db",
     ],
 )
 @pytest.mark.parametrize("state", ["missing", "empty"])
