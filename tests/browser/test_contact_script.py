@@ -358,7 +358,8 @@ def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
 
     lead = journal.leads()[0]
     assert (lead["name"], lead["email"], lead["message"]) == (
-        *("Kay", "kay@example.org"),
+        "Kay",
+        "kay@example.org",
         "By keyboard.",
     )
     assert lead["consent_at"]

@@ -183,7 +183,11 @@ async def _live_and_die(
 async def _running(settings: Mapping[str, str], module: Sequence[str]) -> AsyncIterator[Process]:
     """Run a process, and kill it."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *module), cwd=ROOT, stdout=PIPE, env={**os.environ, **settings}
+        sys.executable,
+        *module,
+        cwd=ROOT,
+        stdout=PIPE,
+        env={**os.environ, **settings},
     )
     try:
         yield process

@@ -145,7 +145,8 @@ async def test_the_typescript_clients_register_themselves_and_work(
     """Both generations of the TypeScript client come to a token; then they list, call, read."""
     outcome = await accompany(
         FOLDER / "typescript_client.mjs",
-        *(package, product.endpoint),
+        package,
+        product.endpoint,
         folder=tmp_path,
         person=person,
         asks=OPENED,

@@ -23,12 +23,23 @@ _NEWER = ("json-schema-2020-12", "http-header-validation", "http-custom-header-s
 # Scenarios that need none of the suite's fixtures.
 _OF_EVERY_SERVER = {
     "2026-07-28": (
-        *("tools-list", "resources-list", "prompts-list", "caching", "dns-rebinding-protection"),
-        *("sep-2164-resource-not-found", "server-sse-multiple-streams", "http-header-validation"),
-        *("input-required-result-unsupported-methods", "input-required-result-validate-input"),
+        "tools-list",
+        "resources-list",
+        "prompts-list",
+        "caching",
+        "dns-rebinding-protection",
+        "sep-2164-resource-not-found",
+        "server-sse-multiple-streams",
+        "http-header-validation",
+        "input-required-result-unsupported-methods",
+        "input-required-result-validate-input",
     ),
     "2025-11-25": (
-        *("server-initialize", "ping", "tools-list", "resources-list", "prompts-list"),
+        "server-initialize",
+        "ping",
+        "tools-list",
+        "resources-list",
+        "prompts-list",
         "dns-rebinding-protection",
     ),
 }

@@ -38,10 +38,23 @@ LEAD = {
 }
 ACCESS = {"type": "api_key", "name": "Reading list", "purpose": "Show posts on our intranet."}
 WITHOUT_ARGUMENTS = (
-    *("ai_catalog", "api_catalog", "describe_api", "describe_api_without_slash", "home_page"),
-    *("llms_txt", "mcp_server_card", "mcp_well_known_server_card", "oauth_keys", "oauth_metadata"),
-    *("oauth_mcp_resource", "oauth_resource", "oauth_rest_resource", "openapi", "ping"),
-    *("readiness", "sitemap"),
+    "ai_catalog",
+    "api_catalog",
+    "describe_api",
+    "describe_api_without_slash",
+    "home_page",
+    "llms_txt",
+    "mcp_server_card",
+    "mcp_well_known_server_card",
+    "oauth_keys",
+    "oauth_metadata",
+    "oauth_mcp_resource",
+    "oauth_resource",
+    "oauth_rest_resource",
+    "openapi",
+    "ping",
+    "readiness",
+    "sitemap",
 )
 
 
@@ -170,8 +183,14 @@ async def test_python_client_calls_everything(
         "none",
     ]
     generator = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "openapi_python_client", "generate", *words),
-        *("--config", str(settings), "--fail-on-warning"),
+        sys.executable,
+        "-m",
+        "openapi_python_client",
+        "generate",
+        *words,
+        "--config",
+        str(settings),
+        "--fail-on-warning",
         cwd=tmp_path,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

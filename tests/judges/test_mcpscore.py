@@ -34,7 +34,9 @@ async def judge(url: str, token: str, certificate: Path, folder: Path) -> dict[s
     """Return the report on the server at `url`."""
     process = await asyncio.create_subprocess_exec(
         str(await asyncio.to_thread(prepare, "judge") / "mcpscore"),
-        *(url, "--no-config", "--json"),
+        url,
+        "--no-config",
+        "--json",
         cwd=folder,
         env={
             "PATH": os.environ["PATH"],

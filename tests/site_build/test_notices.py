@@ -73,10 +73,22 @@ def test_the_well_known_agents_are_named() -> None:
 
     assert len(set(named)) == len(named)
     assert {
-        *("GPTBot", "OAI-SearchBot", "ChatGPT-User", "ClaudeBot", "Claude-User"),
-        *("Claude-SearchBot", "PerplexityBot", "Perplexity-User", "Google-Extended"),
-        *("Applebot-Extended", "CCBot", "Amazonbot", "Meta-ExternalAgent", "Bytespider"),
-        *("anthropic-ai", "Claude-Web"),
+        "GPTBot",
+        "OAI-SearchBot",
+        "ChatGPT-User",
+        "ClaudeBot",
+        "Claude-User",
+        "Claude-SearchBot",
+        "PerplexityBot",
+        "Perplexity-User",
+        "Google-Extended",
+        "Applebot-Extended",
+        "CCBot",
+        "Amazonbot",
+        "Meta-ExternalAgent",
+        "Bytespider",
+        "anthropic-ai",
+        "Claude-Web",
     } <= set(named)
 
 

@@ -24,9 +24,20 @@ NASTY = "</script><script>alert(1)</script> & <!-- \u2028 \u2029 'x' \"y\" {{ z 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 SHAPES = {
     "BlogPosting": {
-        *("headline", "image", "datePublished", "dateModified", "author", "publisher"),
-        *("mainEntityOfPage", "description", "keywords", "wordCount", "inLanguage", "isPartOf"),
-        *("timeRequired", "url"),
+        "headline",
+        "image",
+        "datePublished",
+        "dateModified",
+        "author",
+        "publisher",
+        "mainEntityOfPage",
+        "description",
+        "keywords",
+        "wordCount",
+        "inLanguage",
+        "isPartOf",
+        "timeRequired",
+        "url",
     },
     "BreadcrumbList": {"itemListElement"},
     "WebSite": {"name", "url", "potentialAction", "publisher", "inLanguage", "description"},

@@ -78,8 +78,20 @@ JS_BUDGET = 10_000
 EARLY_MOST = 500
 """Bytes of them, as brotli, that the first paint may wait for."""
 GENERIC = {
-    *("click here", "click this", "go", "here", "information", "learn more", "more", "more info"),
-    *("more information", "right here", "read more", "see more", "start", "this"),
+    "click here",
+    "click this",
+    "go",
+    "here",
+    "information",
+    "learn more",
+    "more",
+    "more info",
+    "more information",
+    "right here",
+    "read more",
+    "see more",
+    "start",
+    "this",
 }
 """Texts by which a link says nothing, as Lighthouse's audit `link-text` lists them for English."""
 POSTS_AND_PAGES = re.compile(r"(?:journal/[^/]+|about)/index\.html")
