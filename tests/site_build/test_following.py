@@ -15,24 +15,26 @@ from site_build.preview.server import Preview, listen, name_origin, watch
 from site_build.preview.session import PreviewSession, State
 from site_build.progress import Request
 from tests.patience import patience
-from tests.site_build.workbench import Desk, FleetingPath
+from tests.site_build.workbench import FleetingPath, Workbench
 
 pytestmark = pytest.mark.size("test")
 
 
-async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk) -> None:
+async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(bench: Workbench) -> None:
     """With nothing watched, the page that is asked for shows the change; the warning follows."""
-    state = desk.output
-    cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
-    request = Request(desk.content, state / "site", state, state, cache, now, 1)
+    state = bench.output
+    cache, now = bench.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
+    request = Request(bench.content, state / "site", state, state, cache, now, 1)
     listening = listen("127.0.0.1", 0)
-    stage = PreviewSession(request, Dialect(name_origin(listening)), list_sources(desk.content)[1:])
+    stage = PreviewSession(
+        request, Dialect(name_origin(listening)), list_sources(bench.content)[1:]
+    )
     told: asyncio.Queue[State] = asyncio.Queue()
-    preview, ending = Preview(stage, desk.content, "127.0.0.1", told.put_nowait), asyncio.Event()
+    preview, ending = Preview(stage, bench.content, "127.0.0.1", told.put_nowait), asyncio.Event()
     serving = asyncio.create_task(preview.serve(listening, (), ending))
     async with ClientSession(name_origin(listening)) as browser, asyncio.timeout(patience()):
         for number in range(3):
-            desk.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
+            bench.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
             async with browser.get("/journal/crooked/") as answer:
                 assert f"nowhere-{number}" in await answer.text()
             while not warns_of(await told.get(), f"nowhere-{number}"):

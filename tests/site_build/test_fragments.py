@@ -10,7 +10,7 @@ from site_build.checks.analyse import analyse
 from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import repair
 from site_build.site import Document
-from tests.site_build.workbench import Desk, find
+from tests.site_build.workbench import Workbench, find
 
 BROKEN = {
     "A <div> b": "<div>` is not closed; write `</div>`",
@@ -212,12 +212,12 @@ def test_no_html_leaves_its_page(seed: int) -> None:
         assert_contained(repair("".join(pieces)))
 
 
-def test_a_built_page_keeps_its_frame(desk: Desk) -> None:
+def test_a_built_page_keeps_its_frame(bench: Workbench) -> None:
     """Posts and pages alike keep what the theme has below the text."""
-    desk.post("torn", text="A <div> b </article></main> <!-- and <textarea> c")
-    desk.write("pages/torn.md", "---\ntitle: Torn\nslug: torn\n---\n\n<div>\n\n</main>\n\nWords\n")
-    desk.post("whole", text="Words")
-    site = desk.build() / "site"
+    bench.post("torn", text="A <div> b </article></main> <!-- and <textarea> c")
+    bench.write("pages/torn.md", "---\ntitle: Torn\nslug: torn\n---\n\n<div>\n\n</main>\n\nWords\n")
+    bench.post("whole", text="Words")
+    site = bench.build() / "site"
 
     for path in ("journal/torn", "torn"):
         page = LexborHTMLParser((site / path / "index.html").read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ from site_build.markup.github import GITHUB, FormulaError, write_mathml
 from site_build.markup.sanitize import sanitize
 from tests.shared_material import find_posts
 from tests.site_build.test_convert import URL, convert, make_document
-from tests.site_build.workbench import Desk, find, run_journal
+from tests.site_build.workbench import Workbench, find, run_journal
 from tests.sizes import in_ci, scaled
 
 EXTENSIONS = ["table", "strikethrough", "autolink", "tasklist"]
@@ -491,14 +491,14 @@ def test_a_long_text_of_one_kind(piece: str) -> None:
 
 
 @pytest.mark.size("test")
-def test_a_site_may_name_its_own_extensions(desk: Desk, tmp_path: Path) -> None:
+def test_a_site_may_name_its_own_extensions(bench: Workbench, tmp_path: Path) -> None:
     """With MARKDOWN the site has what it names; GitHub's rules are off unless they are named."""
     head = "---\ntitle: B\nslug: b\ndate: 2026-01-01\n---\n"
-    desk.write("posts/b.md", f'{head}Said "so":\n- one\n')
+    bench.write("posts/b.md", f'{head}Said "so":\n- one\n')
     page = tmp_path / "site" / "journal" / "b" / "index.html"
     for named, has_list in (([], False), ([GITHUB], True)):
         said = {"extensions": named, "extension_configs": {"smarty": {}}}
-        run_journal(desk.content, tmp_path / "site", MARKDOWN=said)
+        run_journal(bench.content, tmp_path / "site", MARKDOWN=said)
         html = page.read_text(encoding="utf-8")
         assert "&ldquo;so&rdquo;" in html
         assert ("<li>one</li>" in html) is has_list
@@ -512,8 +512,8 @@ def test_a_site_may_name_its_own_extensions(desk: Desk, tmp_path: Path) -> None:
         {"extension_configs": {"toc": {"slugify": print}}},
     ],
 )
-def test_extensions_that_cannot_be_used(desk: Desk, tmp_path: Path, said: object) -> None:
+def test_extensions_that_cannot_be_used(bench: Workbench, tmp_path: Path, said: object) -> None:
     """What MARKDOWN names wrongly is told in a sentence before anything is written."""
     with pytest.raises(BuildError, match=r"^MARKDOWN of pelicanconf\.py cannot be used: "):
-        run_journal(desk.content, tmp_path / "site", MARKDOWN=said)
+        run_journal(bench.content, tmp_path / "site", MARKDOWN=said)
     assert not (tmp_path / "site").exists()

@@ -15,7 +15,7 @@ from site_build.addresses import SourceRules
 from site_build.content.dates import write_moment
 from site_build.content.document import read_document
 from site_build.site import Document, split_authors
-from tests.site_build.workbench import Desk, check_content, run, run_build
+from tests.site_build.workbench import Workbench, check_content, run, run_build
 
 pytestmark = pytest.mark.size("test")
 
@@ -234,9 +234,9 @@ def test_a_key_that_is_given_twice(head: str, told: str) -> None:
     assert [each[: len(told)] for each in errors] == [told]
 
 
-def list_errors(empty_desk: Desk) -> list[str]:
+def list_errors(empty_bench: Workbench) -> list[str]:
     """Return what would stop a build, each without its file."""
-    _, findings = check_content(empty_desk.content, datetime(2026, 5, 1, tzinfo=UTC))
+    _, findings = check_content(empty_bench.content, datetime(2026, 5, 1, tzinfo=UTC))
     return [each.message for each in findings if each.severity == "error"]
 
 
@@ -248,29 +248,31 @@ def list_errors(empty_desk: Desk) -> list[str]:
         ("\u00dcber", "\u00fcber"),
     ],
 )
-def test_slugs_that_disks_cannot_tell_apart(empty_desk: Desk, first: str, second: str) -> None:
+def test_slugs_that_disks_cannot_tell_apart(
+    empty_bench: Workbench, first: str, second: str
+) -> None:
     """Both files are named, each with the address of the other."""
-    empty_desk.write("posts/one.mkd", f"Title: One\nDate: 2026-03-01\nSlug: {first}\n\nWords.\n")
-    empty_desk.write("posts/two.md", f"Title: Two\nDate: 2026-03-01\nSlug: {second}\n\nWords.\n")
+    empty_bench.write("posts/one.mkd", f"Title: One\nDate: 2026-03-01\nSlug: {first}\n\nWords.\n")
+    empty_bench.write("posts/two.md", f"Title: Two\nDate: 2026-03-01\nSlug: {second}\n\nWords.\n")
     one, two = (f"/journal/{normalize('NFC', each)}/" for each in (first, second))
     told = "which some disks cannot tell from"
-    assert list_errors(empty_desk) == [
+    assert list_errors(empty_bench) == [
         f"the slug gives the address {own}, {told} {its} of {file}; change one of them"
         for own, its, file in ((one, two, "posts/two.md"), (two, one, "posts/one.mkd"))
     ]
 
 
 @pytest.mark.parametrize("slug", ["feed.xml", "404.html", "Tags", "index.md", "robots.txt"])
-def test_a_page_is_no_file_of_the_site(empty_desk: Desk, slug: str) -> None:
+def test_a_page_is_no_file_of_the_site(empty_bench: Workbench, slug: str) -> None:
     """A folder cannot be where a file of the build is."""
-    empty_desk.write("pages/a.md", f"Title: A\nSlug: {slug}\n\nWords.\n")
-    assert len(list_errors(empty_desk)) == 1
+    empty_bench.write("pages/a.md", f"Title: A\nSlug: {slug}\n\nWords.\n")
+    assert len(list_errors(empty_bench)) == 1
 
 
-def test_an_alias_in_another_case_is_no_second_file(empty_desk: Desk) -> None:
+def test_an_alias_in_another_case_is_no_second_file(empty_bench: Workbench) -> None:
     """The edge leads from it; on some disks its page would be that of the post."""
-    empty_desk.post("hello", aliases="[Hello, older]")
-    site = empty_desk.build() / "site"
+    empty_bench.post("hello", aliases="[Hello, older]")
+    site = empty_bench.build() / "site"
     names = {path.name for path in (site / "journal").iterdir() if path.is_dir()}
     assert (names, b"/journal/Hello/" in (site.parent / "posts.json").read_bytes()) == (
         {"hello", "older"},
@@ -279,26 +281,26 @@ def test_an_alias_in_another_case_is_no_second_file(empty_desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["markdown", "mkd", "mdown"])
-def test_other_suffixes_are_sources_everywhere(empty_desk: Desk, suffix: str) -> None:
+def test_other_suffixes_are_sources_everywhere(empty_bench: Workbench, suffix: str) -> None:
     """Files link to each other by them; builds, `list` and `share` know them."""
-    empty_desk.post(
+    empty_bench.post(
         "plain", text=f"[There](other.{suffix}#top), [draft](later.{suffix}).", status="draft"
     )
-    empty_desk.write(f"posts/other.{suffix}", f"{PLAIN}Slug: other\n\n[Back](third.{suffix}).\n")
-    empty_desk.write(
+    empty_bench.write(f"posts/other.{suffix}", f"{PLAIN}Slug: other\n\n[Back](third.{suffix}).\n")
+    empty_bench.write(
         f"posts/third.{suffix}", f"{PLAIN}Slug: third\n\n[Back](other.{suffix}?a#top).\n"
     )
-    empty_desk.write(f"posts/later.{suffix}", f"{PLAIN}Slug: later\nStatus: draft\n\nWords.\n")
-    made = run_build(empty_desk)
+    empty_bench.write(f"posts/later.{suffix}", f"{PLAIN}Slug: later\nStatus: draft\n\nWords.\n")
+    made = run_build(empty_bench)
     assert (made.returncode, "broken link" in made.stdout) == (0, False), made.stdout
-    site = empty_desk.output / "current" / "site"
+    site = empty_bench.output / "current" / "site"
     page = (site / "journal" / "other" / "index.html").read_text(encoding="utf-8")
     assert 'href="/journal/third/"' in page
     assert not list(site.rglob(f"*.{suffix}"))
     command = [sys.executable, "-m", "site_build"]
-    listed = run(*command, "list", "drafts", "--content", empty_desk.content)
+    listed = run(*command, "list", "drafts", "--content", empty_bench.content)
     assert f"later.{suffix}" in listed.stdout
     shared = run(
-        *command, "share", "later", "--content", empty_desk.content, "--output", empty_desk.output
+        *command, "share", "later", "--content", empty_bench.content, "--output", empty_bench.output
     )
     assert "A title is shared until" in shared.stdout, shared.stderr

@@ -12,7 +12,7 @@ import pytest
 
 from edge_api.schema.site_policy import SITE_HEADERS, media_type
 from tests.site_build.previewing import Shown, previewing, wait_for
-from tests.site_build.workbench import Desk, run, take
+from tests.site_build.workbench import Workbench, run, take
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -21,9 +21,9 @@ BADGE = re.compile(r'<small class="preview-badge"[^>]*>([^<]*)</small>')
 
 
 @pytest.fixture
-def shown(desk: Desk) -> Iterator[Shown]:
+def shown(bench: Workbench) -> Iterator[Shown]:
     """Return a preview of the small journal."""
-    with previewing(desk) as preview:
+    with previewing(bench) as preview:
         yield preview
 
 
@@ -34,15 +34,15 @@ def plain(html: str) -> str:
     return re.sub(r" <small class=\"preview-badge\".*?</small>", "", html)
 
 
-def test_every_file_is_as_a_build_makes_it(desk: Desk) -> None:
+def test_every_file_is_as_a_build_makes_it(bench: Workbench) -> None:
     """But for its marks and its script, a preview shows what a build writes, file by file."""
     for path in ("posts/draft.md", "pages/veiled.md"):
-        (desk.content / path).unlink()
-    with previewing(desk) as shown:
-        words = ["--content", desk.content, "--output", desk.output, "--site-url", shown.url]
+        (bench.content / path).unlink()
+    with previewing(bench) as shown:
+        words = ["--content", bench.content, "--output", bench.output, "--site-url", shown.url]
         done = run(sys.executable, "-m", "site_build", "build", *words)
         assert done.returncode == 0, done.stderr
-        built = take(desk.output / "current" / "site")
+        built = take(bench.output / "current" / "site")
         pages = {path: data for path, data in built.items() if not path.endswith((".gz", ".br"))}
         for path, data in pages.items():
             answer = shown.ask(f"/{path}")
@@ -52,8 +52,8 @@ def test_every_file_is_as_a_build_makes_it(desk: Desk) -> None:
 
 def test_drafts_and_scheduled_posts_are_shown_and_marked(shown: Shown) -> None:
     """They stand in the lists and on their own pages, each with a badge that says why."""
-    shown.desk.post("to-come", "2999-03-01", "See [the draft](/journal/veiled-draft/).")
-    shown.desk.post("at-noon", "2999-03-01T12:30:00Z")
+    shown.bench.post("to-come", "2999-03-01", "See [the draft](/journal/veiled-draft/).")
+    shown.bench.post("at-noon", "2999-03-01T12:30:00Z")
 
     listed = wait_for(lambda: shown.ask("/journal/").text, lambda text: "At-Noon" in text)
     assert set(BADGE.findall(listed)) == {
@@ -70,10 +70,10 @@ def test_drafts_and_scheduled_posts_are_shown_and_marked(shown: Shown) -> None:
 @pytest.mark.size("ci")
 def test_a_build_beside_it_carries_no_mark(shown: Shown) -> None:
     """What only the preview shows never reaches a build."""
-    shown.desk.post("to-come", "2999-03-01")
+    shown.bench.post("to-come", "2999-03-01")
     wait_for(lambda: shown.ask("/journal/to-come/").status, lambda status: status == 200)
 
-    site = shown.desk.build("2026-11-01T00:00:00Z") / "site"
+    site = shown.bench.build("2026-11-01T00:00:00Z") / "site"
 
     assert not [path for path, data in take(site).items() if b"preview" in data]
     assert not (site / "journal" / "to-come").exists()
@@ -84,7 +84,7 @@ def test_a_saved_post_is_told_and_shown(shown: Shown) -> None:
     with shown.listening("/journal/first-light/") as told:
         before = next(told)["version"]
         assert f'data-version="{before}"' in shown.ask("/journal/first-light/").text
-        source = shown.desk.content / "posts" / "first.md"
+        source = shown.bench.content / "posts" / "first.md"
         source.write_text(f"{source.read_text()}\nQuokka.\n")
         after = next(state["version"] for state in told if state["version"] != before)
 
@@ -97,7 +97,7 @@ def test_a_saved_post_is_told_and_shown(shown: Shown) -> None:
 def test_ten_quick_saves_end_with_the_last(shown: Shown) -> None:
     """Whatever is told in between, the page shows what was saved last."""
     for number in range(10):
-        shown.desk.post("hasty", text=f"Save number {number}.")
+        shown.bench.post("hasty", text=f"Save number {number}.")
 
     assert "Save number 9." in shown.ask("/journal/hasty/").text
 
@@ -105,7 +105,7 @@ def test_ten_quick_saves_end_with_the_last(shown: Shown) -> None:
 @pytest.mark.size("ci")
 def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
     """Half a file beside it shows nowhere; renamed over the post, it is the post."""
-    source = shown.desk.content / "posts" / "first.md"
+    source = shown.bench.content / "posts" / "first.md"
     partial = source.with_name(".first.md.swp")
     partial.write_text("half a")
     assert "First light" in shown.ask("/journal/first-light/").text
@@ -134,7 +134,7 @@ def test_a_defect_is_told_with_its_place_and_its_fix(
     shown: Shown, data: bytes, place: str, message: str
 ) -> None:
     """The post stays as it was, the error is told until it is fixed, and then it is gone."""
-    source = shown.desk.content / "posts" / "first.md"
+    source = shown.bench.content / "posts" / "first.md"
     good = source.read_bytes()
     source.write_bytes(data)
 
@@ -152,7 +152,9 @@ def test_a_defect_is_told_with_its_place_and_its_fix(
 @pytest.mark.size("ci")
 def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
     """Both places are named, the first file is shown, and the rest of the site stands."""
-    shown.desk.write("posts/zz.md", "---\ntitle: Z\nslug: first-light\ndate: 2026-01-01\n---\nZ.\n")
+    shown.bench.write(
+        "posts/zz.md", "---\ntitle: Z\nslug: first-light\ndate: 2026-01-01\n---\nZ.\n"
+    )
 
     page = shown.ask("/journal/first-light/")
     errors = shown.state()["errors"]
@@ -165,7 +167,7 @@ def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
 @pytest.mark.size("ci")
 def test_deleted_and_renamed_posts_are_followed(shown: Shown) -> None:
     """An address that is gone is the site's 404 page, and a new slug is a new address."""
-    source = shown.desk.content / "posts" / "first.md"
+    source = shown.bench.content / "posts" / "first.md"
     source.write_text(source.read_text().replace("slug: first-light", "slug: dawn"))
     assert shown.ask("/journal/dawn/").status == 200
     gone = shown.ask("/journal/first-light/")
@@ -181,7 +183,7 @@ def test_deleted_and_renamed_posts_are_followed(shown: Shown) -> None:
 def test_a_post_that_was_just_started_is_shown(shown: Shown) -> None:
     """A draft without a text is a page with its title and its badge."""
     done = run(
-        sys.executable, "-m", "site_build", "new", "A start", "--content", shown.desk.content
+        sys.executable, "-m", "site_build", "new", "A start", "--content", shown.bench.content
     )
     assert done.returncode == 0
 
@@ -193,7 +195,7 @@ def test_a_post_that_was_just_started_is_shown(shown: Shown) -> None:
 def test_a_new_picture_is_served(shown: Shown) -> None:
     """A file below images/ is there as soon as it is saved, and a page asks for it anew."""
     version = shown.state()["version"]
-    shown.desk.write("images/dot.svg", "<svg/>")
+    shown.bench.write("images/dot.svg", "<svg/>")
     wait_for(lambda: shown.state()["version"], lambda now: now != version)
 
     answer = shown.ask("/images/dot.svg")
@@ -204,22 +206,22 @@ def test_a_new_picture_is_served(shown: Shown) -> None:
 @pytest.mark.size("ci")
 def test_a_content_folder_that_was_moved_away_is_told(shown: Shown) -> None:
     """The last site stays, with a sentence over it, until the folder is back."""
-    away = shown.desk.content.with_name("away")
-    shown.desk.content.rename(away)
+    away = shown.bench.content.with_name("away")
+    shown.bench.content.rename(away)
 
     assert shown.ask("/journal/first-light/").status == 200
     (error,) = shown.state()["errors"]
     assert "cannot be read: No such file or directory" in error["message"]
-    away.rename(shown.desk.content)
+    away.rename(shown.bench.content)
     wait_for(lambda: shown.state()["errors"], lambda errors: errors == [])
-    shown.desk.post("after-all")
+    shown.bench.post("after-all")
     assert shown.ask("/journal/after-all/").status == 200
 
 
 @pytest.mark.size("ci")
 def test_warnings_are_told_where_they_are(shown: Shown) -> None:
     """A browser hears the warnings about its own page, and how many there are elsewhere."""
-    shown.desk.post("crooked", text="See [nothing](/journal/nowhere/).")
+    shown.bench.post("crooked", text="See [nothing](/journal/nowhere/).")
     shown.ask("/")
 
     own = wait_for(lambda: shown.state("/journal/crooked/"), lambda state: state["warnings"])
@@ -237,13 +239,13 @@ def test_warnings_are_told_where_they_are(shown: Shown) -> None:
     ],
 )
 def test_a_fault_in_a_template_is_told(
-    desk: Desk, project: Path, fault: str, place: str, message: str
+    bench: Workbench, project: Path, fault: str, place: str, message: str
 ) -> None:
     """Its file and line stand over the page as it was, and go when it is fixed."""
     template = project / "theme" / "templates" / "article.html"
     good = template.read_text()
     before, behind = good.split(place, 1)
-    with previewing(desk, project=project) as shown:
+    with previewing(bench, project=project) as shown:
         page = shown.ask("/journal/first-light/")
         template.write_text(f"{before}{put(fault, place)}{behind}")
 
@@ -269,10 +271,10 @@ def faults(shown: Shown) -> list[dict[str, str]]:
     return found
 
 
-def test_a_changed_style_sheet_is_shown(desk: Desk, project: Path) -> None:
+def test_a_changed_style_sheet_is_shown(bench: Workbench, project: Path) -> None:
     """Pages name the sheet as it is now, and it is served."""
     sheet = project / "theme" / "static" / "style.css"
-    with previewing(desk, project=project) as shown:
+    with previewing(bench, project=project) as shown:
         sheet.write_text(f"{sheet.read_text()}\n.quokka {{ color: red }}\n")
         page = shown.ask("/").text
         (address,) = re.findall(r'href="(/theme/style\.[^"]*)"', page)
@@ -368,16 +370,16 @@ def test_a_signal_ends_it_cleanly(shown: Shown, number: int) -> None:
     assert (status, said) == (0, "")
 
 
-def test_nothing_is_written_but_its_own_folder(desk: Desk) -> None:
+def test_nothing_is_written_but_its_own_folder(bench: Workbench) -> None:
     """The content stays as it is, and the folder of builds has one hidden folder more."""
-    before = take(desk.content)
-    with previewing(desk) as shown:
+    before = take(bench.content)
+    with previewing(bench) as shown:
         shown.ask("/journal/")
         shown.ask("/feed.xml")
 
-    assert take(desk.content) == before
-    assert [path.name for path in desk.output.iterdir()] == [".preview"]
-    kept = {path.name for path in (desk.output / ".preview").iterdir()}
+    assert take(bench.content) == before
+    assert [path.name for path in bench.output.iterdir()] == [".preview"]
+    kept = {path.name for path in (bench.output / ".preview").iterdir()}
     assert {name for name in kept if not name.startswith("__jinja2_")} <= {
         "cache.sqlite",
         "cache.sqlite-shm",
@@ -385,11 +387,11 @@ def test_nothing_is_written_but_its_own_folder(desk: Desk) -> None:
     }
 
 
-def test_a_port_in_use_is_a_sentence(desk: Desk) -> None:
+def test_a_port_in_use_is_a_sentence(bench: Workbench) -> None:
     """The command names the way out and ends with status 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        words = ["--content", desk.content, "--output", desk.output, "--port", port]
+        words = ["--content", bench.content, "--output", bench.output, "--port", port]
         done = run(sys.executable, "-m", "site_build", "serve", *words)
 
     assert done.returncode == 2
@@ -419,28 +421,28 @@ def test_what_makes_no_sense_is_a_sentence(words: list[str], sentence: str) -> N
 
 
 @pytest.mark.size("ci")
-def test_content_that_is_bad_from_the_start_is_shown_as_far_as_it_goes(desk: Desk) -> None:
+def test_content_that_is_bad_from_the_start_is_shown_as_far_as_it_goes(bench: Workbench) -> None:
     """The preview starts, says what is wrong on the terminal and over the page."""
-    desk.write("posts/bad.md", "no front matter")
-    with previewing(desk) as shown:
+    bench.write("posts/bad.md", "no front matter")
+    with previewing(bench) as shown:
         (error,) = shown.state()["errors"]
         assert error["place"].endswith("posts/bad.md:1:1")
         assert shown.ask("/journal/first-light/").status == 200
 
 
 @pytest.mark.size("ci")
-def test_an_empty_folder_has_a_preview(empty_desk: Desk) -> None:
+def test_an_empty_folder_has_a_preview(empty_bench: Workbench) -> None:
     """A journal without a post is a site too."""
-    with previewing(empty_desk) as shown:
+    with previewing(empty_bench) as shown:
         assert shown.ask("/").status == 200
-        empty_desk.post("the-first")
+        empty_bench.post("the-first")
         assert shown.ask("/journal/the-first/").status == 200
 
 
 @pytest.mark.size("ci")
 def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
     """A post that the disk does not give is told like any defect."""
-    source = shown.desk.content / "posts" / "first.md"
+    source = shown.bench.content / "posts" / "first.md"
     source.unlink()
     source.symlink_to("/nowhere")
 
@@ -460,7 +462,7 @@ def test_a_header_of_events_is_no_stream(shown: Shown) -> None:
 
 
 @pytest.mark.size("ci")
-def test_the_end_does_not_wait_for_a_page(desk: Desk, project: Path) -> None:
+def test_the_end_does_not_wait_for_a_page(bench: Workbench, project: Path) -> None:
     """A page that never comes does not keep the streams of browsers open."""
     template = project / "theme" / "templates" / "page.html"
     endless = "{% for _ in range(10 ** 15) %}{% endfor %}"
@@ -468,7 +470,7 @@ def test_the_end_does_not_wait_for_a_page(desk: Desk, project: Path) -> None:
         template.read_text().replace("{% block main %}", "{% block main %}" + endless)
     )
     with (
-        previewing(desk, project=project) as shown,
+        previewing(bench, project=project) as shown,
         shown.listening() as told,
         socket.create_connection(("127.0.0.1", shown.port)) as asking,
     ):

@@ -18,7 +18,7 @@ from site_build.pelican_plugin.structured_data import StructuredData, write_scri
 from site_build.site import Identity
 from tests.page_scripts import has_own_scripts_alone
 from tests.site_build.records import DAY, ME
-from tests.site_build.workbench import SITE_URL, Desk
+from tests.site_build.workbench import SITE_URL, Workbench
 
 NASTY = "</script><script>alert(1)</script> & <!-- \u2028 \u2029 'x' \"y\" {{ z }}"
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
@@ -71,13 +71,13 @@ def find(graph: list[Any], kind: str) -> Any:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the site of a journal with a post whose words could do harm."""
     folder = tmp_path_factory.mktemp("graph")
-    desk = Desk(folder / "content", folder / "build")
-    desk.post("plain", "2026-03-01", "One two three.", tags="[Light]", updated="2026-04-01")
+    bench = Workbench(folder / "content", folder / "build")
+    bench.post("plain", "2026-03-01", "One two three.", tags="[Light]", updated="2026-04-01")
     title, description = json.dumps(NASTY), json.dumps(f"Of {NASTY}")
-    desk.post("nasty", tags=f"[{title}]", title=title, description=description)
-    desk.write("pages/about.md", "---\ntitle: About\nslug: about\ndescription: Who.\n---\n\nWe.\n")
-    desk.write("pages/legal.md", "---\ntitle: Legal\nslug: legal\ndescription: Law.\n---\n\nBe.\n")
-    return desk.build() / "site"
+    bench.post("nasty", tags=f"[{title}]", title=title, description=description)
+    bench.write("pages/about.md", "---\ntitle: About\nslug: about\ndescription: Who.\n---\n\nWe.\n")
+    bench.write("pages/legal.md", "---\ntitle: Legal\nslug: legal\ndescription: Law.\n---\n\nBe.\n")
+    return bench.build() / "site"
 
 
 @pytest.mark.parametrize(

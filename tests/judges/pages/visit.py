@@ -85,7 +85,7 @@ class FetchedDocument:
         return f"{self.place.name} ({self.variant})"
 
 
-class VersionPoller:
+class PageRecorder:
     """Listens to a page, and writes down what it hears."""
 
     def __init__(self, page: Page, visit: FetchedDocument) -> None:
@@ -131,12 +131,12 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
         context.set_default_timeout(MOST_MILLISECONDS)
         await context.add_init_script(REPORT_VIOLATIONS)
         page = await context.new_page()
-        watch = VersionPoller(page, visit)
+        recorder = PageRecorder(page, visit)
         await page.goto(served.origin + place.path(served))
         if place.steps:
             await place.steps(page)
         await page.wait_for_load_state("networkidle")
-        await watch.finish(page)
+        await recorder.finish(page)
         await measure(page, visit)
     return visit
 

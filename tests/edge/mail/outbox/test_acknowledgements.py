@@ -4,14 +4,14 @@ import pytest
 
 from edge_api.db.query import Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
-from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 READER = LEAD["email"]
 
 
 @pytest.fixture
-async def polite(store: Store, clock: VersionPoller, relay: Relay) -> PostOffice:
+async def polite(store: Store, clock: TickingClock, relay: Relay) -> PostOffice:
     """Return a post office that acknowledges leads, three in an hour at the most."""
     office = open_office(
         store, clock, relay, ACKNOWLEDGE_LEADS="true", ACKNOWLEDGEMENTS_PER_HOUR="3"

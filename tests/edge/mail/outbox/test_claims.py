@@ -8,14 +8,14 @@ from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Filter, Store, Update
 from edge_api.mail.queue import Claims
 from tests.edge.engines import Opener
-from tests.edge.mail.outbox.post_office import OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 pytestmark = pytest.mark.each_engine
 
 
 async def test_what_one_has_claimed_another_leaves_alone(
-    office: PostOffice, store: Store, clock: VersionPoller
+    office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Two dispatchers get different entries; a third gets none until a lease is over."""
     for _ in range(5):
@@ -33,7 +33,7 @@ async def test_what_one_has_claimed_another_leaves_alone(
 
 
 async def test_of_two_at_one_moment_each_entry_has_one(
-    office: PostOffice, open_another: Opener, clock: VersionPoller
+    office: PostOffice, open_another: Opener, clock: TickingClock
 ) -> None:
     """Many claims at once, from several processes on one store, never share an entry."""
     for _ in range(40):
@@ -49,7 +49,7 @@ async def test_of_two_at_one_moment_each_entry_has_one(
 
 
 async def test_what_is_given_back_is_due_at_once(
-    office: PostOffice, store: Store, clock: VersionPoller
+    office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Leases that are given back hold up nobody; those that are another's by now stay."""
     for _ in range(2):
@@ -65,7 +65,7 @@ async def test_what_is_given_back_is_due_at_once(
 
 
 async def test_a_long_batch_keeps_its_leases(
-    office: PostOffice, store: Store, clock: VersionPoller, relay: Relay
+    office: PostOffice, store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Before each message the lease is made to last; another dispatcher finds nothing to do."""
     for _ in range(4):
@@ -84,7 +84,7 @@ async def test_a_long_batch_keeps_its_leases(
 
 
 async def test_a_lease_that_was_lost_is_left_to_its_owner(
-    office: PostOffice, store: Store, clock: VersionPoller, relay: Relay
+    office: PostOffice, store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A dispatcher that slept through its lease does not send what another has taken."""
     for _ in range(3):
@@ -107,7 +107,7 @@ async def test_a_lease_that_was_lost_is_left_to_its_owner(
 
 
 async def test_a_failure_of_another_entry_is_not_written(
-    office: PostOffice, store: Store, clock: VersionPoller, relay: Relay
+    office: PostOffice, store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Whoever lost the lease during the attempt writes nothing of a refusal."""
     await office.take_lead()
@@ -134,7 +134,7 @@ async def test_what_ends_the_process_is_given_up(office: PostOffice, relay: Rela
 
 
 async def test_a_suspect_is_claimed_alone_and_last(
-    office: PostOffice, store: Store, clock: VersionPoller
+    office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """What was claimed in vain several times shares no batch: others would die with it."""
     for _ in range(3):

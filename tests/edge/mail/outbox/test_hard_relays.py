@@ -9,7 +9,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.mail.queue import OutboxAdmin
 from tests.edge.edge_process import until
-from tests.edge.mail.outbox.post_office import OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 POISON = "451 4.7.1 not this message"
@@ -107,7 +107,7 @@ async def test_a_relay_that_thinks_long_gets_a_message_once(
 
 
 async def test_only_the_owners_mail_is_worth_a_warning(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Anybody can have the service write in vain to an address that they made up."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")

@@ -12,7 +12,7 @@ from edge_api.db.query import Insert, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from tests.edge.conftest import EdgeMaker
-from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 pytestmark = pytest.mark.each_engine
@@ -31,7 +31,7 @@ async def test_a_lead_has_an_entry_and_a_row(office: PostOffice) -> None:
 
 
 async def test_spam_sends_neither_notice_nor_thanks(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A lead that fell into the trap is in the day's list for the owner, and in no other mail."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
@@ -49,7 +49,7 @@ async def test_spam_sends_neither_notice_nor_thanks(
     ],
 )
 async def test_without_a_relay_the_log_says_why(
-    store: Store, clock: VersionPoller, settings: dict[str, str], recipient: str, reason: str
+    store: Store, clock: TickingClock, settings: dict[str, str], recipient: str, reason: str
 ) -> None:
     """Nothing queues for ever: there is a row of the log and no entry."""
     office = open_office(store, clock, None, **settings)
@@ -62,7 +62,7 @@ async def test_without_a_relay_the_log_says_why(
 
 
 async def test_without_an_owner_the_log_says_why(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A relay and nobody to tell: the row says what is missing."""
     office = open_office(store, clock, relay, OWNER_EMAIL="")
@@ -75,7 +75,7 @@ async def test_without_an_owner_the_log_says_why(
 
 @pytest.mark.parametrize("address", ["a@lab.test", "a@host.invalid", "a@example.org"])
 async def test_where_nobody_reads_nothing_is_sent(
-    store: Store, clock: VersionPoller, relay: Relay, address: str
+    store: Store, clock: TickingClock, relay: Relay, address: str
 ) -> None:
     """A reserved domain receives no mail: the owner is told, the sender is not thanked."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
@@ -162,7 +162,7 @@ async def test_who_asked_for_access_is_told_of_the_decision(
 
 
 async def test_a_decision_that_cannot_be_told_is_made_all_the_same(
-    office: PostOffice, store: Store, clock: VersionPoller
+    office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Without an address, and without a relay, there is nothing to send."""
     decisions = AccessDecisions(store, clock, office.mailing.outbox)

@@ -10,7 +10,7 @@ from tests.edge.conftest import EdgeMaker
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import Installation
 from tests.edge.engines import ON_SQLITE
-from tests.edge.mail.outbox.post_office import OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 READINESS = "/api/public/v1/readiness"
@@ -31,9 +31,7 @@ async def test_mail_that_flows_needs_no_word(office: PostOffice) -> None:
     assert await message(office) == ""
 
 
-async def test_mail_that_is_not_configured_needs_no_word(
-    store: Store, clock: VersionPoller
-) -> None:
+async def test_mail_that_is_not_configured_needs_no_word(store: Store, clock: TickingClock) -> None:
     """Who wants no mail is not warned."""
     assert await message(open_office(store, clock, None, OWNER_EMAIL="")) == ""
 
@@ -81,7 +79,7 @@ async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Rel
 
 
 async def test_a_relay_without_an_owner_is_said(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Somebody forgot OWNER_EMAIL."""
     assert "set OWNER_EMAIL" in await message(open_office(store, clock, relay, OWNER_EMAIL=""))
@@ -106,7 +104,7 @@ async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay
 
 
 async def test_a_store_that_is_away_is_said(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Of mail too; whether requests may come is for the store's own check to say."""
     watched = WatchedStore(store)

@@ -8,7 +8,7 @@ from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Filter, Store
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import until
-from tests.edge.mail.outbox.post_office import PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 
@@ -78,7 +78,7 @@ async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) 
 
 
 async def test_it_outlives_a_store_that_is_away(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """While the store cannot be reached it waits; then it goes on."""
     watched = WatchedStore(store)
@@ -95,7 +95,7 @@ async def test_it_outlives_a_store_that_is_away(
 
 
 async def test_what_was_sent_is_written_down_though_the_store_was_away(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """The relay's yes is kept until the store takes it: the message does not go twice."""
     watched = WatchedStore(store)
