@@ -17,7 +17,7 @@ import pytest
 from edge_api.access.service import AccessDecisions
 from edge_api.auth.actor import system_clock
 from edge_api.leads.input import LeadInput
-from tests.edge.advertised import Said, read_links
+from tests.edge.advertised import Answer, read_links
 from tests.edge.conftest import CONTENT
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -84,13 +84,13 @@ class Walker:
         self.calls: list[str] = []
         self.decided: list[str] = []
 
-    async def ask(self, method: str, url: str, body: Any = None, **headers: str) -> Said:
+    async def ask(self, method: str, url: str, body: Any = None, **headers: str) -> Answer:
         """Send one request to an address of the origin."""
         self.calls.append(f"{method} {url}")
         path = url.removeprefix(ORIGIN)
         data = None if body is None else json.dumps(body)
         async with self.edge.ask(method, path, data=data, headers=headers) as answer:
-            return Said(answer.status, answer.headers, await answer.read())
+            return Answer(answer.status, answer.headers, await answer.read())
 
     async def decide(self, registration_id: str) -> None:
         """Approve what was asked for, as the owner does; no call of the agent's."""

@@ -25,7 +25,7 @@ from tests.judges.product import MCP_PATH
 
 pytestmark = pytest.mark.size("test")
 
-Said = tuple[int, Any]
+Answer = tuple[int, Any]
 """A status, and the JSON of the body."""
 _HEADERS = {
     "Content-Type": "application/json",
@@ -59,11 +59,11 @@ class Pair:
     ours: fixture_build.FixtureBuild
     theirs: str
 
-    async def answers(self, message: Message) -> tuple[Said, Said]:
+    async def answers(self, message: Message) -> tuple[Answer, Answer]:
         """Return our answer, and the SDK's."""
         return await self._ask(self.ours.origin, message), await self._ask(self.theirs, message)
 
-    async def _ask(self, origin: str, message: Message) -> Said:
+    async def _ask(self, origin: str, message: Message) -> Answer:
         authorization = {"Authorization": f"Bearer {self.ours.token}"}
         headers = {**_HEADERS, **authorization, **message.headers}
         url = f"{origin}{MCP_PATH}"
@@ -84,7 +84,7 @@ async def both(folder: Path) -> AsyncIterator[Pair]:
         yield Pair(session, ours, theirs)
 
 
-def error_of(said: Said) -> tuple[int, Any, Any]:
+def error_of(said: Answer) -> tuple[int, Any, Any]:
     """Return status, id and code of an error."""
     status, body = said
     return status, body["id"], body["error"]["code"]

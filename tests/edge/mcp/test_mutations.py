@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.edge.mcp.agents import ERAS, Agent, Json, Said
+from tests.edge.mcp.agents import ERAS, Agent, Answer, Json
 from tests.sizes import scaled
 
 MESSAGES = scaled(test=500, ci=5000)
@@ -127,7 +127,7 @@ async def send_many(agent: Agent, count: int, seed: int) -> Counter[int]:
     return seen
 
 
-def check(data: bytes, said: Said) -> None:
+def check(data: bytes, said: Answer) -> None:
     """Fail for an answer that is no answer of JSON-RPC, or that tells of a fault of ours."""
     for body in said.body if isinstance(said.body, list) else [said.body]:
         outcome = "result" if "result" in body else "error"

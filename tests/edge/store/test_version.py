@@ -65,7 +65,7 @@ async def test_a_version_is_never_older_than_an_answer(store: Store) -> None:
     await asking
 
 
-class HealthCheck:
+class CountedCheck:
     """Something to look at, which counts how often that is done."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class HealthCheck:
 
 async def test_probes_at_one_time_share_a_look() -> None:
     """A hundred who ask cost one look, and those who ask right after none."""
-    look = HealthCheck()
+    look = CountedCheck()
     store = CheckedStore(look)
     await asyncio.gather(*(store.probe() for _ in range(100)))
     await store.probe()
@@ -95,7 +95,7 @@ async def test_a_fault_is_told_to_all_and_looked_for_again(
 ) -> None:
     """A look stands for a while only, whatever it found."""
     monkeypatch.setattr("edge_api.db.errors.PROBE_CACHE_SECONDS", 0.0)
-    look = HealthCheck()
+    look = CountedCheck()
     store = CheckedStore(look)
     look.fault = "The roof leaks"
     results = await asyncio.gather(*(store.probe() for _ in range(3)), return_exceptions=True)
@@ -108,7 +108,7 @@ async def test_a_fault_is_told_to_all_and_looked_for_again(
 
 async def test_who_goes_away_leaves_the_look_to_the_others() -> None:
     """A probe whose first caller is cancelled still answers the second."""
-    look = HealthCheck()
+    look = CountedCheck()
     store = CheckedStore(look)
     first, second = (asyncio.create_task(store.probe()) for _ in range(2))
     await asyncio.sleep(0)

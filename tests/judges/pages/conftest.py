@@ -18,7 +18,7 @@ from tests.browser.conftest import chromium
 from tests.judges.pages.places import places, strains
 from tests.judges.pages.sample import write_sample
 from tests.judges.pages.served import Served, serve
-from tests.judges.pages.visit import JUDGED, FetchedDocument, look_at_all
+from tests.judges.pages.visit import JUDGED, PageVisit, look_at_all
 from tests.own_journal import JUDGED_CONTENT
 from tests.sizes import scaled
 from tools import judges as installation
@@ -56,7 +56,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
-def visits(chromium: str, journal: Served, sample: Served) -> list[FetchedDocument]:
+def visits(chromium: str, journal: Served, sample: Served) -> list[PageVisit]:
     """Return what was noticed on each page of both, in each variant that is judged."""
     return [
         visit

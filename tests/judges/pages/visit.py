@@ -62,8 +62,8 @@ JUDGED = VARIANTS[: scaled(test=1, ci=2, judge=4)]
 
 
 @dataclass
-class FetchedDocument:
-    """What was noticed while a page was looked at."""
+class PageVisit:
+    """All that was recorded during one visit of a page."""
 
     place: Place
     variant: Variant
@@ -86,9 +86,9 @@ class FetchedDocument:
 
 
 class PageRecorder:
-    """Listens to a page, and writes down what it hears."""
+    """Records the complaints, requests and answers of a page."""
 
-    def __init__(self, page: Page, visit: FetchedDocument) -> None:
+    def __init__(self, page: Page, visit: PageVisit) -> None:
         self._visit = visit
         self._answers: list[Response] = []
         page.on("console", self._note)
@@ -113,15 +113,15 @@ class PageRecorder:
             self._answers.append(response)
 
     async def finish(self, page: Page) -> None:
-        """Write down what the page itself is."""
+        """Record the URL, status and HTML of the page itself."""
         last = self._answers[-1]
         self._visit.url, self._visit.status = page.url, last.status
         self._visit.html = await last.body()
 
 
-async def look(browser: Browser, served: Served, place: Place, variant: Variant) -> FetchedDocument:
+async def look(browser: Browser, served: Served, place: Place, variant: Variant) -> PageVisit:
     """Open a page and return what was noticed."""
-    visit = FetchedDocument(place, variant)
+    visit = PageVisit(place, variant)
     context = await browser.new_context(
         viewport={"width": variant.width, "height": HEIGHT},
         color_scheme=variant.scheme,
@@ -141,7 +141,7 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
     return visit
 
 
-async def measure(page: Page, visit: FetchedDocument) -> None:
+async def measure(page: Page, visit: PageVisit) -> None:
     """Measure the page as it stands there."""
     visit.overflow = int(await page.evaluate(OVERFLOW))
     # Evaluated by the debugger, which no policy of the page holds back.
@@ -152,11 +152,11 @@ async def measure(page: Page, visit: FetchedDocument) -> None:
 
 async def look_at_all(
     chromium: str, served: Served, all_places: Sequence[Place], variants: Sequence[Variant]
-) -> list[FetchedDocument]:
+) -> list[PageVisit]:
     """Return a visit of each place in each variant."""
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def take(browser: Browser, place: Place, variant: Variant) -> FetchedDocument:
+    async def take(browser: Browser, place: Place, variant: Variant) -> PageVisit:
         async with turn:
             return await look(browser, served, place, variant)
 
