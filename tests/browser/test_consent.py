@@ -57,7 +57,7 @@ def question(journal: Journal, client: str, redirect: str, verifier: str) -> str
 
 @contextmanager
 def program() -> Iterator[str]:
-    """Stand for a program on the person's machine; give the address that it listens on."""
+    """Listen as a program on the person's machine would; yield its address."""
 
     class Arrival(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -137,7 +137,7 @@ def test_a_person_allows_a_program_on_the_machine(journal: Journal, page: Page) 
 
 
 def test_a_person_says_no(journal: Journal, page: Page) -> None:
-    """No key is needed for that, and the client is told."""
+    """No key is needed for that, and the client is informed."""
     client = register(journal, ELSEWHERE)
     page.goto(question(journal, client, ELSEWHERE, new_verifier()))
     page.get_by_role("button", name="Deny").click()
@@ -163,7 +163,7 @@ def test_a_wrong_key_is_told_and_can_be_fixed(journal: Journal, page: Page) -> N
 
 
 def test_an_unknown_program_gets_no_question(journal: Journal, page: Page) -> None:
-    """The person is told, on a page of the site, and sent nowhere."""
+    """A page of the site says so to the person, who is not redirected."""
     response = page.goto(question(journal, "nobody", ELSEWHERE, new_verifier()))
 
     assert response is not None

@@ -38,7 +38,7 @@ def send(page: Page) -> None:
 
 
 def typed(page: Page) -> dict[str, str]:
-    """Return what stands in the fields."""
+    """Return the values of the fields."""
     return {name: page.locator(f"#contact-form [name={name}]").input_value() for name in GOOD}
 
 
@@ -126,7 +126,7 @@ def test_more_than_two_messages_hold_is_not_offered(journal: Journal, page: Page
 
 
 def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None:
-    """What is required is told by the service too, at every field."""
+    """The service reports each missing field too, at the field."""
     page.goto(f"{journal.url}/contact/")
     settle(page)
     send(page)
@@ -289,7 +289,7 @@ def test_without_a_connection_nothing_is_lost(journal: Journal, page: Page) -> N
 
 @pytest.mark.size("ci")
 def test_an_answer_of_something_else_is_borne(journal: Journal, page: Page) -> None:
-    """A proxy's error page is no answer of the service, and is told as what it is."""
+    """A proxy's error page is no answer of the service, and is reported as what it is."""
     fill(page, journal.url)
     page.route("**/contact/", lambda route: route.fulfill(status=502, body="<h1>Bad</h1>"))
     send(page)
@@ -329,7 +329,7 @@ def test_too_many_messages_are_told_in_words(journal: Journal, page: Page) -> No
 
 @pytest.mark.size("ci")
 def test_a_closed_form_says_so(journal: Journal, page: Page) -> None:
-    """Where leads need a credential, that is told above the form."""
+    """Where leads need a credential, a message above the form says so."""
     with served_with(journal, LEADS_REQUIRE_CREDENTIAL="true") as url:
         fill(page, url)
         send(page)
@@ -391,7 +391,7 @@ def test_the_policy_lets_the_script_do_its_work(journal: Journal, page: Page) ->
 
 
 def call(page: Page, **changes: str) -> None:
-    """Let the browser's agent call the form's tool; what it gets stands in `outcome` later."""
+    """Let the browser's agent call the form's tool; what it gets is in `outcome` later."""
     settle(page)  # else the press after this may send the form without its script
     page.evaluate(
         """async (values) => {

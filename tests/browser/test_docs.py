@@ -188,7 +188,7 @@ def test_operations_are_tried_from_the_page(journal: Journal, watched: Watched) 
 
 
 def test_who_has_no_javascript_is_led_to_the_reference(browser: Browser, journal: Journal) -> None:
-    """The page says why it is empty, and where the same stands."""
+    """The page says why it is empty, and where to find the same content."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{journal.url}{TRY_OUT_PATH}")

@@ -46,7 +46,7 @@ def told(page: Page, sentence: str | re.Pattern[str]) -> None:
 
 
 def come_back(page: Page) -> None:
-    """Let the page ask for something and have it: all that it asked for before was told before."""
+    """Let the page request something and get it: all earlier answers have been shown by then."""
     page.evaluate(f"fetch('{BEHIND}').then(answer => answer.text()).then(() => null)")
 
 
@@ -69,7 +69,7 @@ def test_without_scripts_the_form_asks_for_a_page(journal: Journal, browser: Bro
 
 @pytest.mark.parametrize("width", [360, *in_ci(1280)])
 def test_nothing_moves_while_somebody_types(journal: Journal, browser: Browser, width: int) -> None:
-    """The field stays where it is, whatever is found, and help stands below what is told."""
+    """The field stays in its place, whatever is found, and help is below the count."""
     with browser.new_context(viewport={"width": width, "height": 800}) as context:
         page = context.new_page()
         open_search(page, journal)
@@ -164,7 +164,7 @@ def test_script_and_service_say_the_same_of_what_comes_near(
 
 
 def markup(page: Page) -> str:
-    """Return the results' markup without what stands between elements."""
+    """Return the results' markup without the space between elements."""
     return re.sub(r">\s+<", "><", page.locator("#results").inner_html()).strip()
 
 
@@ -367,7 +367,7 @@ def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
 
 @pytest.mark.size("ci")
 def test_the_same_is_not_read_aloud_twice(journal: Journal, page: Page) -> None:
-    """The region that is read aloud stands there from the start, and changes with its words."""
+    """The live region is there from the start, and changes with its words."""
     open_search(page, journal)
     page.evaluate(
         """() => {
@@ -390,7 +390,7 @@ def test_the_same_is_not_read_aloud_twice(journal: Journal, page: Page) -> None:
 def test_the_page_fits_and_is_whole(
     journal: Journal, browser: Browser, width: int, scheme: str
 ) -> None:
-    """Nothing is wider than the screen, a mark is told from the text, nothing complains."""
+    """Nothing is wider than the screen, marks differ from the text, and there are no errors."""
     viewport = {"width": width, "height": 800}
     with browser.new_context(viewport=viewport, color_scheme=scheme) as context:  # type: ignore[arg-type]
         page = context.new_page()

@@ -58,7 +58,7 @@ _PAINTED = """() => [".fore-edge", ".fore-edge .day"].map(each => {
   const { top, bottom, left, right } = document.querySelector(each).getBoundingClientRect();
   return { top, bottom, left, right };
 })"""
-# How wide the scroll bar is and where the first words stand, with or without the rest of the page.
+# The scroll bar's width and the first words' position, with or without the rest of the page.
 _PLACES = """hidden => {
   document.querySelector("main").hidden = hidden;
   const { x } = document.querySelector(".wordmark a").getBoundingClientRect();
@@ -352,7 +352,7 @@ def test_nothing_shifts(journal: Journal, browser: Browser, path: str, width: in
 def test_a_scroll_bar_pushes_nothing_aside(
     journal: Journal, browser: Browser, chromium: str
 ) -> None:
-    """What stands while the rest of a page is on its way stays, where bars take room."""
+    """What is shown before the rest of a page arrives stays in place, where bars take room."""
     shown = browser.browser_type.launch(
         executable_path=chromium, args=list(ARGUMENTS), ignore_default_args=["--hide-scrollbars"]
     )
@@ -424,7 +424,7 @@ def test_targets_can_be_hit(journal: Journal, page: Page, path: str, width: int)
 
 
 def test_paper_is_printed_on(journal: Journal, page: Page) -> None:
-    """Printed, a post is black on white whatever the scheme, without chrome, its links told."""
+    """A printed post is black on white in any scheme, without chrome, and spells out its links."""
     page.goto(f"{journal.url}{POST}")
     page.get_by_role("button", name="Dark page").click()
     page.emulate_media(media="print")

@@ -33,7 +33,7 @@ _LINES = """() => [...document.querySelectorAll("td.amount")].map(each => {
   range.selectNodeContents(each);
   return new Set([...range.getClientRects()].map(({ top }) => top)).size;
 })"""
-# The numbers of the notes that can be read, wherever they stand.
+# The numbers of the notes that can be read, wherever they are.
 _READ = """() => [...document.querySelectorAll(".sidenote > sup, .footnote li")]
   .filter(each => each.getClientRects().length)
   .map(each => each.tagName === "SUP" ? each.textContent : String(each.value))"""

@@ -41,7 +41,7 @@ class Fence:
     varies: bool = False
     """Whether that is a sample."""
     title: str = ""
-    """The file name that stands above it on the page."""
+    """The file name above it on the page."""
 
     @property
     def file(self) -> str:

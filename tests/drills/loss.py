@@ -50,7 +50,7 @@ class Found:
 
 
 class Writers:
-    """Clients that post leads, each with a key of its own, until they are told to stop."""
+    """Clients that post leads, each with a key of its own, until they are stopped."""
 
     def __init__(self, edge: ServedEdge, pause: float = 0.0) -> None:
         """Take the edge, and the seconds that each client waits after a lead."""

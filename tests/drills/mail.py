@@ -1,6 +1,6 @@
 """The crash drill for mail: a dispatcher is killed, again and again, while leads come in.
 
-Each lead's owner has to be told, under one Message-ID, and twice only where the kill fell between
+The owner must be notified of each lead, under one Message-ID, twice only if the kill fell between
 the relay's yes and the commit that says so. The relay's book and the log are held side by side.
 """
 
@@ -71,12 +71,12 @@ class MailReport:
 
     @property
     def lost(self) -> set[str]:
-        """Return the leads that nobody was told of."""
+        """Return the leads of which no notification was sent."""
         return self.leads - {_writer_of(taken) for taken in self.taken}
 
     @property
     def renamed(self) -> set[str]:
-        """Return the leads that were told of under more than one Message-ID."""
+        """Return the leads that were notified under more than one Message-ID."""
         names: dict[str, set[str]] = {}
         for taken in self.taken:
             names.setdefault(_writer_of(taken), set()).add(_id_of(taken))

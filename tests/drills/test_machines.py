@@ -1,4 +1,4 @@
-"""Three edges on one database: wires are cut, and nothing is lost, doubled or told twice."""
+"""Three edges on one database: wires are cut, and no lead is lost, doubled or notified twice."""
 
 import asyncio
 import re
@@ -86,7 +86,7 @@ async def test_a_cut_edge_loses_and_doubles_nothing(
     """It is cut off in silence while it holds the writers' lock, another one is refused.
 
     The others go on, the cut one says that it is not ready and comes back, and each owner's mail is
-    told once, by whichever edge.
+    notified once, by whichever edge.
     """
     name = database.rpartition("/")[2]
     first, second, third = machines
@@ -125,7 +125,7 @@ async def test_a_cut_edge_loses_and_doubles_nothing(
 
 
 async def told_once_all_is_told(postgresql: PostgreSQL, name: str, folder: Path) -> Counter[str]:
-    """Return how often each lead was told, by its key, when no mail waits any more.
+    """Return how often each lead was notified, by its key, once no mail waits any more.
 
     An edge that was cut off as it claimed mail has a lease which nobody uses, for two minutes: what
     has not moved for seconds is let go.
@@ -143,7 +143,7 @@ async def told_once_all_is_told(postgresql: PostgreSQL, name: str, folder: Path)
 
 
 def told_keys(folder: Path) -> Counter[str]:
-    """Return how often each key stands in the mail of a folder."""
+    """Return how often each key occurs in the mail of a folder."""
     quoted = (TOLD.search(file.read_bytes()) for file in folder.iterdir())
     return Counter(found[1].decode() for found in quoted if found)
 

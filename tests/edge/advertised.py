@@ -74,7 +74,7 @@ class Visitor:
     origin: str
 
     async def get(self, address: str, **headers: str) -> Answer:
-        """Return what stands at a path, or at a URL of the site."""
+        """Return the answer for a path, or for a URL of the site."""
         parts = urlsplit(urljoin(f"{self.origin}/", address))
         assert address.startswith(("/", f"{self.origin}/")), f"{address} is not of this site"
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path

@@ -86,7 +86,7 @@ class Installation:
     def serving(self) -> Iterator["ServedEdge"]:
         """Serve from this installation; kill what is left at the end.
 
-        One that replicates is told to end first: its replicator would be left.
+        One that replicates gets SIGTERM first: its replicator would be left.
         """
         with self.start("serve") as process:
             try:

@@ -9,7 +9,7 @@ from tests.edge.postgresql import PostgreSQL
 
 @dataclass
 class Difference:
-    """What is not as clients were told."""
+    """Stored rows that differ from what clients were told."""
 
     lost: set[str] = field(default_factory=set)
     """Leads that were acknowledged and are not there."""

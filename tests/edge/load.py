@@ -37,7 +37,7 @@ class Outcome:
 
 
 class Writers:
-    """So many clients of edges that are told apart by their origins; they change after a failure.
+    """So many clients of edges, each known by its origin; they change after a failure.
 
     Connections are kept, as browsers and proxies do, and every third lead has one of its own.
     """

@@ -168,7 +168,7 @@ def test_a_cell_is_text_and_no_formula(value: Any, line: str) -> None:
 
 
 def test_an_empty_sheet_has_its_header() -> None:
-    """Columns stand in the order asked for, also above no row at all."""
+    """Columns are in the requested order, also above no row at all."""
     assert to_csv(["b", "a"], []) == "b,a\r\n"
 
 

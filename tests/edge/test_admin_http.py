@@ -144,7 +144,7 @@ async def test_a_missing_credential_is_told_in_the_plain_shape(edge: Any, method
 
 
 async def test_an_error_carries_the_members_of_the_dialect(edge: Any) -> None:
-    """A fault is told in one sentence twice, with a code that the dialect's clients know."""
+    """An error has its sentence in two members, and a code that the dialect's clients know."""
     _, _, body = await answer_of(edge, "GET", "leads?spam_score=eq.ten", await edge.key())
 
     assert json.loads(body) == {

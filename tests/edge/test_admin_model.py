@@ -149,7 +149,7 @@ MEANINGS: dict[str, Callable[[Any, Any], Any]] = {
 def in_order(rows: list[dict[str, Any]], order: list[Sorted]) -> list[dict[str, Any]]:
     """Sort by the key, the way of the last column; then by each, the most important last.
 
-    A column that is named again counts where it stands first.
+    A column that is named again counts where it is first.
     """
     order = [each for place, each in enumerate(order) if each.column not in named(order[:place])]
     downwards = bool(order) and order[-1].direction == "desc"

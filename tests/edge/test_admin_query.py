@@ -37,7 +37,7 @@ SELECTIONS = [
 
 @pytest.mark.parametrize(("text", "expected"), ORDERS)
 def test_order_follows_postgresql(text: str, expected: tuple[Order, ...]) -> None:
-    """NULLs stand last ascending and first descending unless the client says otherwise."""
+    """NULLs are last ascending and first descending unless the client says otherwise."""
     assert ask("leads", ("order", text)).read.order == expected
 
 

@@ -45,7 +45,7 @@ async def visitor(make_edge: Any, built: Path) -> AsyncIterator[Visitor]:
 
 
 async def found(visitor: Visitor, path: str, media_type: str, **headers: str) -> Answer:
-    """Return what stands at a path, which answers 200 and is of this type."""
+    """Return the answer for a path, which is 200 and of this type."""
     said = await visitor.get(path, **headers)
     assert (said.status, said.media_type) == (200, media_type)
     return said
@@ -108,7 +108,7 @@ async def link_headers(visitor: Visitor) -> None:
 
 
 async def markdown_negotiation(visitor: Visitor) -> None:
-    """Require: every page of the sitemap is Markdown for who asks for it, HTML for others."""
+    """Require: every page of the sitemap is Markdown on request, HTML otherwise."""
     for url in await list_pages(visitor):
         page = await found(visitor, url, "text/html", Accept="*/*")
         twin = await found(visitor, url, "text/markdown", Accept="text/markdown")
@@ -146,7 +146,7 @@ async def llms_txt(visitor: Visitor) -> None:
 
 
 async def llms_full_txt(visitor: Visitor) -> None:
-    """Require: the whole text stands in one file."""
+    """Require: the whole text is in one file."""
     text = (await found(visitor, "/llms-full.txt", "text/plain")).text
     assert "# Marbled paper" in text
 
@@ -210,7 +210,7 @@ async def auth_md(visitor: Visitor) -> None:
 
 
 async def mcp_server_card(visitor: Visitor) -> None:
-    """Require: the card stands below the endpoint, and in the root as it did before."""
+    """Require: the card is below the endpoint, and in the root as before."""
     card = await found(visitor, "/api/public/mcp/server-card", "application/mcp-server-card+json")
     earlier = await found(visitor, "/.well-known/mcp/server-card.json", "application/json")
     assert card.json.items() <= earlier.json.items()

@@ -97,7 +97,7 @@ async def test_an_idle_connection_keeps_its_own_time(hasty_edge: Any, last: byte
 
 @pytest.mark.size("ci")
 async def test_a_request_under_way_is_not_cut_off(hasty_edge: Any) -> None:
-    """Its head has come; its body has a time of its own, and is told when that is over."""
+    """Its head has come; its body has a time limit of its own, and gets an answer after that."""
     async with connect(hasty_edge.url) as client:
         assert (await client.ask(SLOW_LEAD)).status == 408
 

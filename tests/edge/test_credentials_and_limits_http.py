@@ -83,7 +83,7 @@ async def test_two_different_credentials_are_refused(edge: Any) -> None:
 async def test_a_challenge_says_what_was_wrong(
     edge: Any, method: str, headers: dict[str, str], status: int, challenge: str | None
 ) -> None:
-    """`error` stands in it only when a credential was sent (RFC 6750, section 3.1)."""
+    """`error` is in it only when a credential was sent (RFC 6750, section 3.1)."""
     body = {"json": GOOD} if method == "POST" else {}
 
     async with edge.ask(method, PATH, headers=headers, **body) as answer:
@@ -256,7 +256,7 @@ async def test_the_default_limits_of_leads_without_a_credential(make_edge: Any) 
 
 
 async def test_the_default_limit_of_a_credential(make_edge: Any) -> None:
-    """600 requests a minute for each, told with every answer."""
+    """600 requests a minute for each; every answer says what is left."""
     async with make_edge(**default("RATE_AUTHENTICATED")) as edge:
         key, other = await edge.key("leads:read"), await edge.key("leads:read")
         for left in range(599, -1, -1):

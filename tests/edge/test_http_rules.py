@@ -260,7 +260,7 @@ async def test_a_browser_may_ask_beforehand_for_what_programs_read(edge: Any, ta
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 async def test_the_catalog_names_itself(edge: Any, method: str) -> None:
-    """In a link with its profile (RFC 9727, section 2), whatever stands in front of it."""
+    """In a link with its profile (RFC 9727, section 2), whatever proxy is in front of it."""
     async with edge.ask(method, "/.well-known/api-catalog") as answer:
         link = answer.headers["Link"]
     assert link.startswith('</.well-known/api-catalog>; rel="api-catalog"')
@@ -453,7 +453,7 @@ async def test_a_stranger_does_not_choose_its_address(make_edge: Any, header: st
 
 
 async def test_behind_a_trusted_proxy_each_client_counts(make_edge: Any) -> None:
-    """The address nearest to the proxies counts; what stands before it is made up."""
+    """The address nearest to the proxies counts; those before it are made up."""
     async with make_edge(RATE_LEADS="1/hour", TRUSTED_PROXIES="127.0.0.0/8, 10.0.0.0/8") as edge:
         assert await post_from(edge, "192.0.2.1") == 201
         assert await post_from(edge, "192.0.2.2") == 201

@@ -73,7 +73,7 @@ async def test_rows_come_again_only_in_the_form_that_was_asked_for(edge: Any) ->
 
 
 async def test_a_new_build_is_shown_at_once(make_edge: Any, tmp_path: Path) -> None:
-    """What stood on the last build is forgotten with it."""
+    """What was derived from the last build is forgotten with it."""
     builds = tmp_path / "builds"
     publish(builds, 1)
     async with make_edge(BUILD_DIR=str(builds)) as edge:

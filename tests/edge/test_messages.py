@@ -486,7 +486,7 @@ async def test_a_body_where_none_is_wanted_is_passed_over(edge: Any) -> None:
 
 
 async def test_an_expectation(edge: Any) -> None:
-    """A client that waits is told to go on; another expectation is refused."""
+    """A client that waits gets 100 Continue; another expectation is refused."""
     length = b"Content-Length: %d\r\n" % len(GOOD)
     async with connect(edge.url) as connection:
         connection.writer.write(head_of_post(JSON + length + b"Expect: 100-continue\r\n"))
@@ -593,7 +593,7 @@ async def test_requests_sent_at_once_are_answered_in_order(edge: Any) -> None:
     ],
 )
 async def test_a_request_id_comes_back(edge: Any, sent: bytes, kept: object) -> None:
-    """One that is well formed; else a new one stands in its place, also on errors."""
+    """A well-formed one is kept, any other replaced by a new one, also on errors."""
     for target in (b"/api/public/ping", b"/", b"/api/none", b"/none"):
         answer = await ask(edge, get(b"X-Request-ID: " + sent, target=target))
         assert (answer.headers["X-Request-ID"].encode("latin-1") == sent) is kept

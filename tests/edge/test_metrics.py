@@ -32,7 +32,7 @@ async def scrape(edge: Any) -> dict[Any, float]:
 
 
 async def test_without_the_setting_there_are_none(edge: Any) -> None:
-    """The path is like any other that nothing stands on."""
+    """The path is like any other without a page."""
     async with edge.ask("GET", "/metrics") as answer:
         assert answer.status == 404
 

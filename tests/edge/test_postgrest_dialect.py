@@ -247,7 +247,7 @@ async def test_words_that_are_not_done_are_named(
 
 
 async def test_other_unknown_words_stay_as_they_were(admin: Admin) -> None:
-    """A slip of the pen is told the columns and the operators that there are."""
+    """For a misspelt name, the error lists the columns and operators that there are."""
     assert await admin.error("GET", "nmae=eq.x") == (
         f"nmae: no such column in leads; it has {', '.join(LEADS.readable)}",
         "42703",
@@ -350,7 +350,7 @@ async def test_a_number_comes_back_as_it_was_sent(admin: Admin, number: str) -> 
     ],
 )
 async def test_a_number_that_would_change_is_refused(admin: Admin, number: str, words: str) -> None:
-    """Its sender is told to send text, and nothing is stored."""
+    """The error asks for text, and nothing is stored."""
     for method, body in (
         ("POST", {**LEAD, "name": "Zoe", "spam_reasons": {"a": ["@"]}}),
         ("PATCH", {"match": {"name": "n000"}, "values": {"spam_reasons": {"a": ["@"]}}}),

@@ -477,7 +477,7 @@ async def test_what_moved_from_page_to_page_is_gone_too(tmp_path: Path) -> None:
 def test_a_reader_of_the_log_is_named(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """While somebody reads an older state the log cannot be cut: that is told, and fixed."""
+    """While somebody reads an older state the log cannot be cut: that is reported, and fixed."""
     monkeypatch.setattr(command, "SCRUB_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setenv("DATABASE_URL", installation.settings["DATABASE_URL"])
     monkeypatch.chdir(installation.folder)

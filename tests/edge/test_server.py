@@ -632,7 +632,7 @@ def test_no_development_key_for_other_machines(installation: Installation) -> No
 
 @pytest.mark.size("ci")
 def test_the_last_answers_end_their_connections(installation: Installation) -> None:
-    """A client that keeps its connection is told to let go of it before it is cut."""
+    """A client that keeps its connection gets `Connection: close` before it is cut."""
     with installation.serving() as edge:
         _, before, _ = edge.get("/api/public/ping")
         edge.process.send_signal(signal.SIGTERM)

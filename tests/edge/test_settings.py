@@ -90,7 +90,7 @@ def test_what_is_no_origin_is_refused(text: str) -> None:
     ],
 )
 def test_a_wrong_value_names_its_setting(name: str, text: str) -> None:
-    """A value that cannot stand is refused under its own name."""
+    """An invalid value is refused under its own name."""
     (fault,) = refuse({name: text})
 
     assert fault.startswith(f"{name}: ")
@@ -152,7 +152,7 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_setting_is_refused(tmp_path: Path) -> None:
-    """Every such line of a `.env` file is told, by its number."""
+    """Every such line of a `.env` file is reported by its number."""
     dotenv = tmp_path / ".env"
     dotenv.write_text("PORT=9000\nBROKEN LINE\nLOG_FORMAT='json\n", "utf-8")
 
@@ -211,7 +211,7 @@ KEY = "k" * 32
     ],
 )
 def test_a_store_is_a_file_or_a_database_of_a_server(url: str) -> None:
-    """Both are taken as they stand; only a file has a path."""
+    """Both are taken as they are; only a file has a path."""
     settings = read_settings({"DATABASE_URL": url, "SECRET_KEY": KEY}, None)
 
     assert settings.database_url == url

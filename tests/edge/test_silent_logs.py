@@ -72,7 +72,7 @@ def send_form(edge: ServedEdge) -> list[int]:
 
 
 def call_tool(edge: ServedEdge, token: str, lead: Mapping[str, object]) -> bytes:
-    """Let an agent create a lead; return what it is told."""
+    """Let an agent create a lead; return its answer."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     params = {"name": "create_lead", "arguments": dict(lead)}
     headers = {

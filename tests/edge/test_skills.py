@@ -1,4 +1,4 @@
-"""The skills that the site publishes do what they say: each of their commands is run as it stands.
+"""The skills that the site publishes do what they say: each of their commands is run unchanged.
 
 Only the origin is another one, since the edge of the test listens elsewhere.
 """
@@ -54,7 +54,7 @@ async def run_all(edge: Any, name: str) -> list[bytes]:
 
 
 async def test_the_journal_is_read_without_a_key(edge: Any) -> None:
-    """The list, a page as Markdown, and the feed come as told."""
+    """The list, a page as Markdown, and the feed come as the skill says."""
     llms, page, feed = await run_all(edge, "read-the-journal")
 
     assert b"## Posts" in llms
@@ -63,7 +63,7 @@ async def test_the_journal_is_read_without_a_key(edge: Any) -> None:
 
 
 async def test_the_posts_api_is_used_with_a_key(edge: Any) -> None:
-    """A list and a post come as told."""
+    """A list and a post come as the skill says."""
     listed, post = await run_all(edge, "use-the-posts-api")
 
     assert 0 < len(orjson.loads(listed)["posts"]) <= 5
@@ -89,7 +89,7 @@ async def test_a_client_connects_over_mcp(edge: Any) -> None:
 
 @pytest.mark.parametrize("name", ["read-the-journal", "use-the-posts-api"])
 async def test_every_skill_has_commands(edge: Any, name: str) -> None:
-    """No block is passed over: each that stands there was found and would have been run."""
+    """No block is passed over: each was found and would have been run."""
     async with edge.ask("GET", f"{FOLDER}/{name}/SKILL.md") as answer:
         fences = (await answer.text()).count("```")
 

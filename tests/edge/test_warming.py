@@ -137,7 +137,7 @@ async def test_a_pool_is_warmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_worker_that_cannot_start_is_no_fault() -> None:
-    """The first document is told so; a process that ended is not kept."""
+    """The first document gets an error; a process that ended is not kept."""
     pool = WorkerPool(command=("/none/such",))
     try:
         await pool.warm()

@@ -16,7 +16,7 @@ ENVELOPE: Json = {
     "io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "1"},
 }
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The parameter that has to stand in a header as well."""
+"""The parameter that has to be in a header as well."""
 
 
 @dataclass(frozen=True, slots=True)

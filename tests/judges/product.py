@@ -28,7 +28,7 @@ class Product:
         return str(self._command("keys", "issue", *words)["key"])
 
     def register(self, *words: str) -> dict[str, Any]:
-        """Register an OAuth client; return what its operator is told."""
+        """Register an OAuth client; return what the command prints."""
         return self._command("clients", "register", "--name", "judge", *words)
 
     def _command(self, *words: str) -> dict[str, Any]:

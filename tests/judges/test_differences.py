@@ -81,7 +81,7 @@ def test_what_runs_the_official_suite_runs_alone() -> None:
     "path", sorted((FOLDER / "expected").iterdir()), ids=lambda path: path.stem
 )
 def test_every_expected_failure_has_a_reason(path: Path) -> None:
-    """In a file of expected failures a comment stands before each entry."""
+    """In a file of expected failures a comment is above each entry."""
     lines = path.read_text(encoding="utf-8").partition("server:\n")[2].splitlines()
 
     assert lines

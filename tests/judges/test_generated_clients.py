@@ -171,7 +171,7 @@ async def test_python_client_calls_everything(
     offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """openapi-python-client generates every operation without a warning, and each can be called."""
-    settings = tmp_path / "settings.json"  # of application/xml it makes nothing unless it is told
+    settings = tmp_path / "settings.json"  # it ignores application/xml without this setting
     overrides = {"application/xml": "text/plain"}
     settings.write_text(json.dumps({"content_type_overrides": overrides, "post_hooks": []}))
     words = [

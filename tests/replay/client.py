@@ -1,4 +1,4 @@
-"""A client of HTTP/1.1 that sends the bytes it is told and returns what came, unchanged."""
+"""A client of HTTP/1.1 that sends the given bytes and returns what came, unchanged."""
 
 import json
 import socket

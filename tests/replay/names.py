@@ -46,7 +46,7 @@ _TERMS: Mapping[str, timedelta] = {
 _BEFORE = timedelta(minutes=30)
 """How long before a walk began something may have been made that it meets."""
 _MINUTES = timedelta(minutes=1, seconds=30)
-"""The same for short terms: instants may be told in whole minutes."""
+"""The same for short terms: instants may be given in whole minutes."""
 _AFTER = timedelta(minutes=5)
 """How long a walk may take. Fixed instants of walks are years away."""
 

@@ -1,8 +1,8 @@
 """The recording: a file for each walk with a line for each request and its answer.
 
-What answers of one operation and status have in common stands once, in `answers.json`: the headers,
+What answers of one operation and status have in common is once in `answers.json`: the headers,
 and the shape of the body, a long body, or what it says of an error. Its number stays when its text
-changes, so that no line changes with it. An answer that differs on PostgreSQL stands in its line
+changes, so that no line changes with it. An answer that differs on PostgreSQL is in its line
 under `postgresql`.
 """
 

@@ -1,9 +1,9 @@
 """An answer as the recording has it: what the edge decided, and nothing that a theme or build did.
 
-A body of the built site is compared with the file on disk, and told by the file's name. Bodies of
-OAuth, of MCP and of errors are told as they are, or if they are long by length, digest and
-beginning. Every other one is asserted by another test, and is told by its shape and a digest: so a
-new column or operation changes shapes, which stand once, and not each walk that meets it.
+A body of the built site is compared with the file on disk, and recorded as its name. Bodies of
+OAuth, of MCP and of errors are recorded whole, or if they are long by length, digest and
+beginning. Every other one is asserted by another test, and recorded by its shape and a digest: a
+new column or operation changes shapes, which are stored once, and not each walk that meets it.
 """
 
 import csv
@@ -25,7 +25,7 @@ from tests.replay.outline import outline
 Json = dict[str, Any]
 
 LONG = 300
-"""Characters from which on a text is told by length, digest and beginning."""
+"""Characters from which on a text is recorded by length, digest and beginning."""
 _SHOWN = 120
 _MOST_MEMBERS = 200
 _OWN = frozenset(
@@ -49,13 +49,13 @@ _REQUEST_ID = "<request id>"
 _WHOLE = re.compile(
     r"/api/public/oauth/|/\.well-known/oauth-|/\.well-known/jwks\.json|/api/public/mcp$"
 )
-"""The paths whose bodies are told whole."""
+"""The paths whose bodies are recorded whole."""
 _DESCRIBED = re.compile(
     r"/api/public/v1/?$|/api/public/v1/openapi\.json|/docs/|/\.well-known/|/api/public/mcp/"
 )
 """The paths of documents about operations and columns: what they say belongs to their shape."""
 NOW = "now"
-"""The member of an entry with a body that is told by a digest: to be read, and not compared."""
+"""The member of an entry with a body that has a digest: to be read, and not compared."""
 _DEPTH = 4
 _SPANS = 100
 """Bytes from the beginning of a file up to which positions do not depend on its size."""
@@ -74,7 +74,7 @@ def shorten(text: str) -> str:
 
 
 def shorten_json(value: Any, depth: int = 2) -> Any:
-    """Return a JSON value in which long parts are told by length, digest and beginning."""
+    """Return a JSON value in which long parts are length, digest and beginning."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= LONG:
         return value

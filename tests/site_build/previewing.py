@@ -54,13 +54,13 @@ class Shown:
             connection.close()
 
     def state(self, page: str = "/") -> dict[str, Any]:
-        """Return what a browser that shows `page` is told on its arrival."""
+        """Return the first event that a browser showing `page` gets."""
         with self.listening(page) as told:
             return next(told)
 
     @contextmanager
     def listening(self, page: str = "/") -> Iterator[Iterator[dict[str, Any]]]:
-        """Follow what a browser that shows `page` is told."""
+        """Follow the events that a browser showing `page` gets."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=patience())
         try:
             connection.request("GET", f"/.preview/events?page={page}")

@@ -157,7 +157,7 @@ def test_an_entry_keeps_its_id_through_renames(bench: Workbench) -> None:
     ],
 )
 def test_a_bad_alias_is_an_error_at_its_place(bench: Workbench, alias: str, message: str) -> None:
-    """It is told with file, line and column, by check and build."""
+    """It is reported with file, line and column, by check and build."""
     bench.post("taker", aliases="[taken, /2019/old.html]")
     bench.write("images/x.pdf", "A document.")
     bench.post("new", aliases=f"[fine, {alias}]")
@@ -181,7 +181,7 @@ def test_an_alias_at_which_a_draft_will_be_is_a_warning(bench: Workbench) -> Non
 
 
 def test_aliases_may_be_a_text(bench: Workbench) -> None:
-    """Commas part it; what is wrong with one of them is told at the text."""
+    """Commas part it; an error in one of them is reported at the text."""
     bench.post("new", aliases="old, /older/")
     bench.post("other", aliases="fine, no good")
 
@@ -245,7 +245,7 @@ def test_a_rename_with_an_alias_is_none(bench: Workbench) -> None:
 
 
 def test_what_is_gone_from_a_large_build_is_counted(bench: Workbench) -> None:
-    """A folder that got other content is told in a few lines."""
+    """A folder that got other content is reported in a few lines."""
     for number in range(30):
         bench.post(f"old-{number}")
     bench.build()

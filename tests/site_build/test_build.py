@@ -35,7 +35,7 @@ PUBLIC = ["second-sight", "third", "first-light"]
 """Slugs of the small journal's public posts, in the order of the API."""
 
 VEILED = re.compile(rb"veiled", re.IGNORECASE)
-"""Stands in every draft and in every post whose time has not come."""
+"""A word in every draft and in every post whose time has not come."""
 
 LATER = "2026-06-01T12:00:00Z"
 """The instant of the small journal's scheduled post."""
@@ -118,7 +118,7 @@ def test_a_record_says_what_the_author_wrote(bench: Workbench) -> None:
 
 
 def test_who_wrote_a_text_is_told_wherever_it_is_read(bench: Workbench) -> None:
-    """On its page, to machines and in feeds; and told anew when that alone has changed."""
+    """On its page, to machines and in feeds; also when it alone has changed."""
     for author in ("Ann", "Bob"):
         bench.post("signed", author=author)
         bench.write("pages/by.md", f"---\ntitle: By\nslug: by\nauthor: {author}\n---\n\nText.\n")
@@ -225,7 +225,7 @@ def test_a_scheduled_post_appears_at_its_instant(bench: Workbench) -> None:
 
 
 def test_every_page_has_its_twin(bench: Workbench) -> None:
-    """Beside each page stands its Markdown."""
+    """Beside each page is its Markdown."""
     site = bench.build() / "site"
 
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
@@ -347,7 +347,7 @@ def test_addresses_are_those_of_the_asked_origin(bench: Workbench) -> None:
 
 @pytest.mark.parametrize("name", ["posts.json", "manifest.sqlite"])
 def test_what_is_private_stays_outside_the_site(bench: Workbench, name: str) -> None:
-    """The index and the ledger stand beside the public folder, never in it."""
+    """The index and the ledger are beside the public folder, never in it."""
     edition = bench.build()
 
     assert (edition / name).is_file()

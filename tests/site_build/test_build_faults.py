@@ -1,4 +1,4 @@
-"""What stops a build: it says so in a sentence, and the old build stands."""
+"""Errors that stop a build: one sentence says so, and the old build stays."""
 
 import os
 import resource
@@ -275,7 +275,7 @@ def limit_files() -> None:
 
 @pytest.mark.size("ci")
 def test_a_disk_that_refuses_is_told_in_a_sentence(bench: Workbench) -> None:
-    """What the disk refuses ends the build with one sentence; the old build stands."""
+    """An error of the disk ends the build with one sentence; the old build stays."""
     bench.build()
     before = serve(bench)
     (bench.content / "images" / "big.bin").write_bytes(os.urandom(200_000))
@@ -330,7 +330,7 @@ def test_a_folder_in_place_of_the_link_is_told(bench: Workbench) -> None:
 
 
 def test_a_dangling_link_does_no_harm(bench: Workbench) -> None:
-    """When the served build was taken away, the next build stands by itself."""
+    """A link to a build that is gone does not stop the next build."""
     bench.output.mkdir()
     (bench.output / "current").symlink_to("20200101T000000Z-000000000000")
 

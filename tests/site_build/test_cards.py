@@ -128,7 +128,7 @@ def test_a_title_in_another_script(font: Font, title: str) -> None:
 
 
 def test_what_runs_from_right_to_left_begins_at_the_right(font: Font) -> None:
-    """The first letter stands at the right edge of the box, whichever font writes it."""
+    """The first letter is at the right edge of the box, whichever font writes it."""
     image = look(draw_card(Card("Journal", "\u05d0 1 \u05d1", "1 May 2026", (3,)), font))
 
     assert find_ink(image, (900, 130, 1018, 530))
@@ -223,7 +223,7 @@ def test_lines_are_evenly_long(font: Font) -> None:
 
 
 def test_the_edge_is_painted_in_the_hues_of_the_tags(font: Font) -> None:
-    """Bands stand one below the other in the tags' order; without tags the leaves are bare."""
+    """Bands are one below the other in the tags' order; without tags the leaves are bare."""
     painted = look(draw_card(Card("Journal", "A title", "", (1, 9, 17)), font))
     bare = look(draw_card(Card("Journal", "A title"), font))
 
@@ -240,7 +240,7 @@ def test_a_post_of_many_tags_has_a_card(font: Font) -> None:
 
 
 def test_paper_and_ink_are_those_of_the_pages() -> None:
-    """The card's colours by day stand in the style sheet under their names."""
+    """The card's colours by day are in the style sheet under their names."""
     style = (ROOT / "theme" / "static" / "style.css").read_text(encoding="utf-8")
     for name in ("paper", "ink", "hairline"):
         found = re.search(rf"--{name}: light-dark\(#(\w{{6}})", style)
@@ -355,7 +355,7 @@ def run_card(bench: Workbench, *words: object) -> subprocess.CompletedProcess[st
 
 
 def test_the_content_that_is_named_is_enough(bench: Workbench, tmp_path: Path) -> None:
-    """No folder need stand where the settings have the content."""
+    """The content folder of the settings need not exist."""
     bench.post("plain")
     words = ("card", "plain", "--content", bench.content, "--output", tmp_path / "card.png")
 

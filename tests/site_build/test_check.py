@@ -127,7 +127,7 @@ BRACKETS = "describe it between the brackets"
     ],
 )
 def test_notes(markdown: str, notes: list[str]) -> None:
-    """A defect that a text has by itself is told where it was written; others are not asked for."""
+    """A defect of a text by itself is reported where it was written; others are not checked."""
     own = ("is empty", "alt text", "heading", "has no address")
     assert [note for note in take_note(markdown) if any(each in note for each in own)] == notes
 
@@ -181,7 +181,7 @@ def said(markdown: str) -> list[str]:
     ],
 )
 def test_html_and_what_came_out_as_letters(markdown: str, notes: list[str]) -> None:
-    """HTML that browsers would have to fix, and what the site's policy makes vain, are told."""
+    """HTML that browsers would fix, and what the site's policy disables, are reported."""
     assert said(markdown) == notes
 
 
@@ -251,7 +251,7 @@ def test_anchors(markdown: str, anchors: set[str]) -> None:
 
 
 def test_lines_count_from_the_file() -> None:
-    """Places are those of the source file, whose head stands above the text."""
+    """Places are those of the source file, whose head is above the text."""
     note = analyse(replace(PLAIN, markdown="a\n\n![](b.png)\n", body_line=8))[0].notes[0]
 
     assert (note.line, note.column) == (10, 1)
@@ -627,7 +627,7 @@ def test_links_that_lead_somewhere(address: str) -> None:
     ],
 )
 def test_links_that_lead_nowhere(markdown: str, message: str) -> None:
-    """An address that answers nothing is told at its place, with the likely one."""
+    """A broken link is reported at its place, with the likely address."""
     document = replace(PLAIN, markdown=markdown)
     found = find_problems(document, OTHER, ABOUT, DRAFT, FUTURE, files=("images/b.png",))
 
@@ -647,7 +647,7 @@ def test_a_scheduled_post_may_link_to_an_earlier_one() -> None:
 
 @pytest.mark.parametrize("slug", ["docs", "search"])
 def test_a_page_where_the_edge_has_one_is_an_error(slug: str) -> None:
-    """A page that no reader would ever see is told; a post stands elsewhere."""
+    """A page that no reader would ever see is reported; a post has another address."""
     page = replace(ABOUT, slug=slug)
     told = f"error  the slug gives the address /{slug}/, where the edge has a page of its own"
 

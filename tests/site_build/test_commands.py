@@ -127,7 +127,7 @@ def test_check_of_good_content(content: Path, run: Run) -> None:
 
 
 def test_check_of_doubtful_content(content: Path, run: Run) -> None:
-    """A warning is told, and counts as an error with --strict alone."""
+    """A warning is printed, and counts as an error with --strict alone."""
     spoil(content, GOOD.format("b").replace("Words", "[a](/x/)\n\n![](y.png)"))
     result = run("check", "--content", content)
 
@@ -368,7 +368,7 @@ def test_words_that_are_wrong(run: Run, words: list[str], sentence: str) -> None
     ["http://a/", "a.example", "ftp://a", "http://a:b", "http://[", "http://a@b", "http://a..b"],
 )
 def test_words_that_are_no_origin(run: Run, text: str) -> None:
-    """An origin is taken as browsers send it; what else is given is told so."""
+    """An origin is taken as browsers send it; anything else is refused."""
     result = run("build", "--site-url", text)
 
     assert (result.status, result.out) == (2, "")
@@ -386,7 +386,7 @@ def test_a_settings_file_in_another_encoding(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_settings_file_with_a_broken_line(run: Run, tmp_path: Path) -> None:
-    """A line of `.env` that sets nothing ends every command and is told by its number."""
+    """A line of `.env` that sets nothing ends every command, with its number."""
     (tmp_path / ".env").write_text("CONTENT_DIR=content\nSITE_URL: https://example.org\n")
 
     result = run("check", cwd=tmp_path)

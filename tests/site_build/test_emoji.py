@@ -44,7 +44,7 @@ def test_names_are_shown_as_emoji(markdown: str, text: str) -> None:
 
 
 def test_formulas_and_attributes_keep_their_letters() -> None:
-    """What stands in a tag, an address, a comment or a formula is no name."""
+    """Text in a tag, an address, a comment or a formula is no name."""
     html = convert('<a title=":tada:" href="/:tada:/">a</a> ![:tada:](/a:tada:.png) $a:b:c$').html
 
     assert "🎉" not in html

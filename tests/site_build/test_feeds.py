@@ -180,7 +180,7 @@ def test_a_feed_says_how_much_it_holds(total: int, sentence: str) -> None:
 
 
 def test_a_tag_has_a_feed_of_its_own() -> None:
-    """It is named after the tag, stands beside its page, and holds fewer posts."""
+    """It is named after the tag, is beside its page, and has fewer posts."""
     site = publish(ME, [make("a", tags=("Light & dark",))], DAY)
     channel = open_tag(ME, site.tags[0])
     feed = read_json(channel, record("a"))

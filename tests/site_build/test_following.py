@@ -44,7 +44,7 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(bench: Wor
 
 
 async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: Path) -> None:
-    """Changes in it are told when it is back, and until then that any file may have changed."""
+    """Changes in it are reported when it is back; until then any file may have changed."""
     folder = FleetingPath(tmp_path / "content")
     async with asyncio.timeout(patience()), aclosing(watch([folder])) as glances:
         assert await anext(glances) is None
@@ -57,7 +57,7 @@ async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: 
 
 
 async def test_a_name_that_is_not_utf8_ends_no_preview(tmp_path: Path) -> None:
-    """After it any file may have changed, and later changes are told by their names."""
+    """After it any file may have changed, and later changes are reported by their names."""
     async with asyncio.timeout(patience()), aclosing(watch([tmp_path])) as glances:
         assert await anext(glances) is None
         (tmp_path / os.fsdecode(b".caf\xe9.md.swp")).touch()
@@ -71,5 +71,5 @@ async def test_a_name_that_is_not_utf8_ends_no_preview(tmp_path: Path) -> None:
 
 
 def warns_of(state: State, words: str) -> bool:
-    """Return whether a state that was told warns of this."""
+    """Return whether a state that was sent warns of this."""
     return any(words in each.message for each in state.findings)

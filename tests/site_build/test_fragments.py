@@ -1,4 +1,4 @@
-"""HTML of a text that is not balanced: it stays within its page, and its author is told."""
+"""HTML of a text that is not balanced: it stays within its page, and is reported."""
 
 from datetime import UTC, datetime
 from random import Random
@@ -37,7 +37,7 @@ BROKEN = {
     '<div class="x>b\n\nc\n\n<p id="x">d</p></div>': "<div …>` has a quote that is never closed",
     '<body class="x">b</body>': "<body>` belongs to the page",
 }
-"""Texts, and what their authors are told."""
+"""Texts, and the messages that their authors get."""
 
 BALANCED = (
     "Plain *words*, `<div>` and\n\n    <div>\n\n> quotes",
@@ -77,7 +77,7 @@ def write(markdown: str) -> Document:
 
 
 def convert(markdown: str) -> tuple[str, list[str]]:
-    """Return the HTML of a text, and what its author is told."""
+    """Return the HTML of a text, and the messages that its author gets."""
     facts, conversion = analyse(write(markdown), Dialect("https://journal.test"))
     assert conversion
     return conversion.html, [note.message for note in facts.notes]
@@ -129,7 +129,7 @@ def test_broken_html_is_told_at_its_line(markdown: str, message: str) -> None:
 
 @pytest.mark.parametrize("markdown", BALANCED)
 def test_balanced_html_is_not_touched(markdown: str) -> None:
-    """It comes out as it was written, and nobody is told anything about it."""
+    """It comes out as it was written, without a message."""
     html, notes = convert(markdown + AFTER)
 
     assert repair(html) == html

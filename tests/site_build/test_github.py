@@ -1,4 +1,4 @@
-"""Texts as people write them for GitHub: what they become, and what their authors are told."""
+"""Texts as people write them for GitHub: their HTML, and the messages that authors get."""
 
 import re
 from itertools import product
@@ -232,7 +232,7 @@ def test_markdown_within_html_is_read_as_github_reads_it(around: str) -> None:
 
 @pytest.mark.parametrize("kind", ["note", "tip", "important", "warning", "caution"])
 def test_alerts_are_admonitions(kind: str) -> None:
-    """An alert of GitHub's looks like the house's own, with all that stands in it."""
+    """An alert of GitHub's looks like one of our own, with all its content."""
     page = LexborHTMLParser(
         convert(f"> [!{kind.upper()}]\n> Words\n> - a\n>\n> ```\n> b\n> ```").html
     )
@@ -270,7 +270,7 @@ def test_a_tasks_box_has_a_name() -> None:
     ],
 )
 def test_bare_addresses_are_links(markdown: str, addresses: list[str]) -> None:
-    """An address that stands by itself leads there; in code it is code."""
+    """An address by itself becomes a link; in code it is code."""
     page = LexborHTMLParser(convert(markdown).html)
 
     assert [link.attributes["href"] for link in page.css("a")] == addresses
@@ -283,7 +283,7 @@ def test_a_backslash_at_the_end_of_a_line_breaks_it() -> None:
 
 @pytest.mark.parametrize(("fence", "form"), list(product(["```", "~~~~"], ["{1,3}", "{1-1, 3}"])))
 def test_lines_of_code_are_pointed_out(fence: str, form: str) -> None:
-    """Their numbers stand in braces behind the language, beside a title or without one."""
+    """Their numbers are in braces behind the language, beside a title or without one."""
     for title in ("", ' title="a.py"'):
         html = convert(f"{fence}python {form}{title}\na\nb\nc\n{fence}").html
         pointed = LexborHTMLParser(html).css("span.hll")
@@ -296,7 +296,7 @@ def test_lines_of_code_are_pointed_out(fence: str, form: str) -> None:
     [("c++", True), ("python some words", True), ("no-such-language", False), ("", False)],
 )
 def test_the_first_word_behind_a_fence_is_the_language(info: str, colour: bool) -> None:  # noqa: FBT001
-    """Whatever else stands there, the block is code."""
+    """Whatever else is there, the block is code."""
     page = LexborHTMLParser(convert(f"```{info}\nint x = 1;\n```").html)
 
     assert bool(page.css("pre span[class]")) is colour
@@ -366,7 +366,7 @@ def test_a_formula_that_cannot_be_read(tex: str, said: str) -> None:
 
 
 def test_text_in_a_formula_is_text() -> None:
-    """Nothing that stands in one becomes markup."""
+    """Nothing in a formula becomes markup."""
     page = LexborHTMLParser(convert(r"$\text{<script>go()</script>} & a<b$").html)
 
     assert page.css("script") == []
@@ -513,7 +513,7 @@ def test_a_site_may_name_its_own_extensions(bench: Workbench, tmp_path: Path) ->
     ],
 )
 def test_extensions_that_cannot_be_used(bench: Workbench, tmp_path: Path, said: object) -> None:
-    """What MARKDOWN names wrongly is told in a sentence before anything is written."""
+    """A wrong name in MARKDOWN is reported in a sentence before anything is written."""
     with pytest.raises(BuildError, match=r"^MARKDOWN of pelicanconf\.py cannot be used: "):
         run_journal(bench.content, tmp_path / "site", MARKDOWN=said)
     assert not (tmp_path / "site").exists()

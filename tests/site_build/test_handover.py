@@ -75,7 +75,7 @@ def test_a_template_that_goes_before_the_theme_is_handed_over(
 
 
 def test_a_static_file_is_named_by_its_address(bench: Workbench, theme: Path) -> None:
-    """The edge is told where the file stands in this build, and need not know what is there."""
+    """The edge gets the file's path in this build, and need not know its content."""
     (theme / "static" / "form.js").write_text("void 0;", encoding="utf-8")
     write(theme, "contact_form.html", """<script src="{{ asset('form.js') }}"></script>""")
     folder = make(bench, theme)
@@ -109,7 +109,7 @@ def test_a_static_file_is_named_by_its_address(bench: Workbench, theme: Path) ->
 def test_a_form_that_the_edge_cannot_show_stops_the_build(
     bench: Workbench, theme: Path, source: str, sentence: str
 ) -> None:
-    """What would fail for whoever mistypes is told to the theme's author, before a page is made."""
+    """A form that would fail on a visitor's mistake is reported before a page is made."""
     write(theme, "contact_form.html", source)
 
     with pytest.raises(BuildError, match=sentence) as refusal:
@@ -120,7 +120,7 @@ def test_a_form_that_the_edge_cannot_show_stops_the_build(
 
 
 def test_a_form_in_another_encoding_stops_the_build(bench: Workbench, theme: Path) -> None:
-    """A template that is not UTF-8 is told in a sentence."""
+    """A template that is not UTF-8 is reported in a sentence."""
     (theme / "templates" / "contact_form.html").write_bytes(b"<form>\xe9</form>")
 
     with pytest.raises(BuildError, match="is not UTF-8"):

@@ -108,7 +108,7 @@ def test_a_post_leads_on_within_its_tag(bench: Workbench) -> None:
 def test_a_note_stands_beside_its_mark(bench: Workbench) -> None:
     """A short one of one paragraph that is named once, with its number and its links.
 
-    The others stand below the text alone: those with several marks or paragraphs, the long, and
+    The others are below the text alone: those with several marks or paragraphs, the long, and
     those that are named in a heading, a table or another note. A mark of theirs leads there.
     """
     notes = {
@@ -149,7 +149,7 @@ def test_amounts_are_not_broken(bench: Workbench) -> None:
 
 
 def test_a_large_picture_opens_without_a_script(bench: Workbench) -> None:
-    """Wider than the column, and no link; two or three by themselves stand in a row."""
+    """Wider than the column, and no link; two or three by themselves are in a row."""
     draw(bench, "small.png")
     Image.effect_noise((1400, 900), 80).save(bench.content / "images" / "large.jpg")
     large, small = "![L](../images/large.jpg)", "![S](../images/small.png)"
@@ -232,7 +232,7 @@ def test_a_picture_that_cannot_be_shown_is_told_at_its_line(
 
 
 def test_each_author_has_a_page(bench: Workbench) -> None:
-    """It has their posts in HTML and Markdown, stands in the sitemap, and posts lead to it."""
+    """It has their posts in HTML and Markdown, is in the sitemap, and posts link to it."""
     bench.post("both", day="2026-04-01", author="Ann Ink; Bo Ode")
     build = bench.build()
     page = read(build, "authors/ann-ink")

@@ -34,7 +34,7 @@ from tests.site_build.workbench import ROOT
 
 
 class ContentlessError(Exception):
-    """Stands for what stops a build."""
+    """An error that stops a build."""
 
 
 ENTRY = Entry('a, [b"].html', "key", "digest", (3, 2, 0), (5, 7, 0), "x\ny", "", retained=True)
@@ -42,7 +42,7 @@ LINE = Line("a", "key", "digest", 0, 9)
 
 
 def test_a_ledger_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    """Whole, or the looks of a few of its rows, whatever stands in the names of files."""
+    """As a whole, or its rows alone, whatever is in the names of files."""
     ledger = Manifest({ENTRY.path: ENTRY}, {LINE.slug: LINE}, Stamp("", 1, 2))
     write_manifest(tmp_path, ledger)
 

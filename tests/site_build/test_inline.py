@@ -1,4 +1,4 @@
-"""The step for what stands within lines, against that of Python-Markdown."""
+"""Our inline parser against that of Python-Markdown."""
 
 import pytest
 from hypothesis import given, settings

@@ -74,7 +74,7 @@ def test_a_picture_stands_for_its_post(
 
 
 def test_a_card_has_the_title_beside_the_picture(bench: Workbench) -> None:
-    """No letter stands on the picture, however long the title, and the paper has no colour."""
+    """No letter is on the picture, however long the title, and the paper has no colour."""
     put(bench, "a.jpg", pack(draw(900, 600)))
     bench.post("long", image="/images/a.jpg", title="Words and words " * 12)
     bench.post("short", image="/images/a.jpg", title="Oak")
@@ -141,7 +141,7 @@ ODD: dict[str, tuple[str, Callable[[], bytes], bool]] = {
 
 @pytest.mark.parametrize("case", ODD)
 def test_an_odd_picture_is_a_card_or_is_none(bench: Workbench, case: str) -> None:
-    """Small ones, drawings and what moves stand for no post; its plain card does."""
+    """Small ones, drawings and animations are no post's picture; its plain card is."""
     name, make, is_pictured = ODD[case]
     put(bench, name, make())
     bench.post("shown", image=f"/images/{name}")

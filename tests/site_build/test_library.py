@@ -73,7 +73,7 @@ def test_a_file_that_the_disk_did_not_give_is_read_again(
 def test_a_file_that_goes_while_it_is_read_is_no_matter_of_permissions(
     empty_bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was moved away behind the look at the folder is told as such."""
+    """A file that was moved after the folder was listed is reported as such."""
     empty_bench.post("one")
 
     def fail(*_: object) -> bytes:
@@ -89,7 +89,7 @@ def test_a_file_that_goes_while_it_is_read_is_no_matter_of_permissions(
 def test_a_text_behind_a_link_is_as_it_was_written_last(
     empty_bench: Workbench, target: str
 ) -> None:
-    """A change of the file that a link leads to is told by the path of that file."""
+    """A change of the target of a link is reported by the target's path."""
     source = empty_bench.write(target, "---\ntitle: A\nslug: a\ndate: 2026-01-01\n---\n\nOld.\n")
     link = empty_bench.content / "pages" / "link.md"
     link.parent.mkdir()

@@ -63,7 +63,7 @@ def test_each_document_is_listed_with_its_state(full_bench: Workbench) -> None:
 
 
 def test_what_waits_is_listed_as_it_appears(full_bench: Workbench) -> None:
-    """The next one comes first, and the columns stand under each other in any script."""
+    """The next one comes first, and the columns are aligned in any script."""
     lines = ask(full_bench, "future").stdout.splitlines()
 
     assert [line.split()[0] for line in lines[1:]] == ["soon", "waiting"]
@@ -82,7 +82,7 @@ def test_what_waits_is_listed_as_it_appears(full_bench: Workbench) -> None:
 def test_what_was_left_alone_is_listed(
     full_bench: Workbench, words: list[str], slugs: list[str]
 ) -> None:
-    """The one that was not updated for longest comes first; what has no date cannot be told."""
+    """The one that was not updated for longest comes first; texts without a date are left out."""
     found = json.loads(ask(full_bench, "stale", *words, "--json").stdout)
 
     assert [each["slug"] for each in found] == slugs

@@ -68,7 +68,7 @@ def test_a_signal_is_said_and_kept_to(use: str, allowed: bool) -> None:  # noqa:
 
 
 def test_the_well_known_agents_are_named() -> None:
-    """Crawlers of models are told by name, each once."""
+    """Crawlers of models are named, each once."""
     named = re.findall(r"^User-agent: (\S+)$", render_robots(ME, Policy()), re.MULTILINE)
 
     assert len(set(named)) == len(named)
@@ -132,7 +132,7 @@ def test_a_contact_of_ones_own_goes_before_the_contact_page(contact: str) -> Non
 
 
 def test_security_txt_has_every_field_once() -> None:
-    """RFC 9116: Contact and Expires are required, Expires and Preferred-Languages stand once."""
+    """RFC 9116: Contact and Expires are required, Expires and Preferred-Languages occur once."""
     lines = render_security(ME, Policy(), DAY).splitlines()
 
     assert [line.partition(": ")[0] for line in lines] == [

@@ -30,7 +30,7 @@ from tests.sizes import in_ci
 pytestmark = pytest.mark.size("test")
 
 SECRET = b"Secret Lane 5"
-"""Stands in every kind of note that the pictures of these tests carry."""
+"""A word in every kind of metadata that the pictures of these tests have."""
 XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><exif:GPSLatitude>' + SECRET + b"</x:xmpmeta>"
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 MP4 = b"\0\0\0\x18ftypmp42" + SECRET
@@ -322,7 +322,7 @@ def make_heic(image: Image.Image | None = None) -> bytes:
 
 @pytest.mark.parametrize("link", ["/images/IMG_1.HEIC", "../images/IMG_1.HEIC"])
 def test_a_heic_is_published_as_a_jpeg(bench: Workbench, link: str) -> None:
-    """It stands upright, in its own colours and without notes; pages, feeds and links name it."""
+    """It is upright, in its own colours and without metadata; pages, feeds and links name it."""
     put(bench, "IMG_1.HEIC", make_heic())
     bench.post("shown", text=f"![Two colours]({link})\n\n[the file]({link})", image=link)
     build = bench.build()

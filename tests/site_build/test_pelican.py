@@ -148,7 +148,7 @@ def test_settings_that_change_twice_within_a_second(journal: Path) -> None:
 
 
 def test_the_sitemap_of_a_plugin(journal: Path) -> None:
-    """Its file stands in place of the build's own, which says so; as text it stands beside it."""
+    """Its file replaces the build's own, which is reported; as text it is beside it."""
     settings = f'{PLAIN}THEME = "simple"\nPLUGINS = ["sitemap"]\n'
     made = build(journal, f'{settings}SITEMAP = {{"format": "xml"}}\n')
     text = (site(journal) / "sitemap.xml").read_text(encoding="utf-8")
@@ -184,7 +184,7 @@ def test_neighbours_in_a_category(journal: Path) -> None:
 
 @pytest.mark.size("ci")
 def test_a_theme_whose_base_has_no_place_for_content(journal: Path) -> None:
-    """The pages that it is lent stand in this project's own frame then, 404 among them."""
+    """Pages of this project, such as 404, are in its own frame then."""
     (journal / "bare" / "templates").mkdir(parents=True)
     (journal / "bare" / "static").mkdir()
     (journal / "bare" / "templates" / "base.html").write_text(
@@ -209,7 +209,7 @@ def test_more_categories(journal: Path) -> None:
 
 
 def test_aliases_of_a_plugin(journal: Path) -> None:
-    """A key that the settings declare reaches the plugin that reads it; without that it is told."""
+    """A key that the settings declare reaches its plugin; an undeclared one is reported."""
     settings = f'{PLAIN}THEME = "simple"\nPLUGINS = ["pelican_alias"]\n'
     made = build(journal, settings)
     assert "`alias` is no key of the front matter" in made.stdout
@@ -241,7 +241,7 @@ def test_a_plugin_that_changes_what_was_written(journal: Path) -> None:
 
 
 def test_a_plugin_that_is_not_there(journal: Path) -> None:
-    """Its name is told once, and the site is built without what it makes."""
+    """Its name is reported once, and the site is built without what it makes."""
     made = build(journal, f'{PLAIN}PLUGINS = ["no_such_plugin"]\n')
     assert made.returncode == 0, made.stderr
     told = "warning: PLUGINS names no_such_plugin, which cannot be loaded: what it makes is missing"
@@ -250,7 +250,7 @@ def test_a_plugin_that_is_not_there(journal: Path) -> None:
 
 
 def test_addresses_come_from_the_settings(journal: Path) -> None:
-    """Posts, pages, tags and lists stand where the settings put them, wherever that is said."""
+    """Posts, pages, tags and lists are where the settings put them, and links lead there."""
     settings = f"""{PLAIN}
 THEME = "{ROOT / "theme"}"
 JINJA_ENVIRONMENT = {{"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}}
@@ -308,7 +308,7 @@ def test_settings_that_cannot_be_used(said: Mapping[str, str], told: str) -> Non
 
 
 def make_identity(said: Mapping[str, object]) -> object:
-    """Return what a build would be told of the project's settings with these."""
+    """Return the messages of a build about the project's settings with these."""
     override = {"PATH": "content", "SITEURL": SITE_URL, **said}
     with contained():
         return Journal({**load_settings(Path("content")), **override}).describe()
@@ -324,7 +324,7 @@ def test_settings_without_effect_are_refused(name: str) -> None:
 
 
 def test_other_settings_without_effect_are_told(capfd: pytest.CaptureFixture[str]) -> None:
-    """They are told once, however often the settings are read."""
+    """They are reported once, however often the settings are read."""
     for _ in range(2):
         make_identity({name: ["other"] for name in IGNORED})
     lines = [line for line in capfd.readouterr().err.splitlines() if "has no effect" in line]

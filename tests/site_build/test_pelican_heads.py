@@ -209,7 +209,7 @@ def test_the_one_form_of_a_date(said: str) -> None:
     ],
 )
 def test_dates_that_are_none(date: str, told: str) -> None:
-    """A part of a day is no date, however Pelican fills it in; a zone without an offset is told."""
+    """A part of a day is no date, though Pelican completes it; an unknown zone is reported."""
     _, findings = read_document("a.md", f"Title: A\nDate: {date}\n\nWords.\n".encode(), RULES)
     assert [told in each.message for each in findings] == [True]
 

@@ -51,7 +51,7 @@ ROW = '<p class="pictures">'
     ],
 )
 def test_captions_and_rows_are_plain_markdown(text: str, html: str) -> None:
-    """An emphasis behind pictures is their caption, as on GitHub it stands below them."""
+    """An emphasis behind pictures is their caption; on GitHub it is below them."""
     made = convert(text).html.replace("\n", "").replace("> <", "><")
 
     assert made == html

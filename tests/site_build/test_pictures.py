@@ -295,7 +295,7 @@ def test_feeds_and_the_api_have_plain_images(bench: Workbench) -> None:
 
 
 def test_what_an_author_set_stays() -> None:
-    """Dimensions, choices and loading that stand in the HTML are not set again."""
+    """Dimensions, sources and loading that the HTML has are not set again."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
     pictures = {picture.path: picture}
 
@@ -437,7 +437,7 @@ def list_findings(bench: Workbench) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF"])
 def test_a_damaged_picture_is_an_error_where_it_is_shown(bench: Workbench, kind: str) -> None:
-    """A post that shows half a file is not built, and its author is told which and where."""
+    """A post with a truncated picture is not built, and the error names the file and the line."""
     data = pack(draw(600, 400), kind)
     put(bench, f"half.{kind.lower()}", data[: len(data) // 2])
     bench.post("shown", text=f"Words, then ![A](/images/half.{kind.lower()})")
@@ -450,7 +450,7 @@ def test_a_damaged_picture_is_an_error_where_it_is_shown(bench: Workbench, kind:
 
 
 def test_a_damaged_picture_that_nobody_shows_is_a_warning(bench: Workbench) -> None:
-    """It is told at its file, and the site is built."""
+    """It is reported at its file, and the site is built."""
     put(bench, "none.png", b"no picture at all")
 
     [said] = list_findings(bench)
@@ -472,7 +472,7 @@ def test_a_bomb_is_told_and_not_unpacked(bench: Workbench) -> None:
 
 
 def test_a_heavy_picture_is_a_warning(bench: Workbench) -> None:
-    """It is told at its file with the fix; one that is published smaller is not."""
+    """It is reported at its file with the fix; one that is published smaller is not."""
     put(bench, "heavy.png", pack(draw(300, 200), "PNG") + bytes(2_000_000))
     put(bench, "wide.png", pack(Image.new("1", (4_000, 10)), "PNG") + bytes(2_000_000))
 
@@ -498,7 +498,7 @@ def test_a_missing_picture_is_told_with_the_one_that_is_meant(bench: Workbench) 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_no_bytes_raise(seed: int) -> None:
-    """Whatever stands in a picture's file, measuring it answers, and says what to fix."""
+    """Whatever is in a picture's file, measuring it ends, and says what to fix."""
     whole = [pack(draw(60, 40), kind) for kind in ("JPEG", "PNG", "WEBP", "AVIF", "GIF")]
     data = bytearray(whole[seed % len(whole)])
     for step in range(8):

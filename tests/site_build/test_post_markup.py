@@ -20,7 +20,7 @@ def parse(markdown: str) -> LexborHTMLParser:
 
 
 def test_a_titled_image_by_itself_is_a_figure() -> None:
-    """The title is the caption and stands nowhere else; attributes stay where they were put."""
+    """The title is the caption and nowhere else; attributes stay where they were put."""
     html = convert("![alt](a.png \"A <b> & 'c'\"){: .wide }").html
 
     assert html == (
@@ -90,7 +90,7 @@ def test_a_caption_is_no_text_in_place_of_the_image() -> None:
 )
 @pytest.mark.parametrize("fence", ["```", "~~~~"])
 def test_code_with_a_title_is_a_figure(opening: str, fence: str) -> None:
-    """The name stands above the code, which is coloured and marked as it would be without."""
+    """The name is above the code, which is coloured and marked as it would be without."""
     page = parse(f"{fence}{opening}\nimport x\n{fence}\n")
 
     figure = page.css_first("figure.code")
@@ -111,7 +111,7 @@ def test_a_title_without_a_language() -> None:
 
 @pytest.mark.parametrize("title", ["", "  "])
 def test_an_empty_title_is_none(title: str) -> None:
-    """The code is coloured, and no caption stands above it."""
+    """The code is coloured, and has no caption."""
     page = parse(f'```python title="{title}"\nimport x\n```')
 
     assert page.css("figure") == []
@@ -190,7 +190,7 @@ def test_links_of_footnotes_lead_somewhere() -> None:
 
 
 def test_a_table_scrolls_in_a_box_with_a_name() -> None:
-    """Who uses a keyboard reaches the box, and is told what it holds."""
+    """The box can be reached with the keyboard, and has a label."""
     page = parse("|   | b |\n|---|--:|\n| 1 | 2 |\n\nWords.")
 
     box = find(page, "div.table-scroll")

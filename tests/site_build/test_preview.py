@@ -51,7 +51,7 @@ def test_every_file_is_as_a_build_makes_it(bench: Workbench) -> None:
 
 
 def test_drafts_and_scheduled_posts_are_shown_and_marked(shown: Shown) -> None:
-    """They stand in the lists and on their own pages, each with a badge that says why."""
+    """They are in the lists and on their own pages, each with a badge that says why."""
     shown.bench.post("to-come", "2999-03-01", "See [the draft](/journal/veiled-draft/).")
     shown.bench.post("at-noon", "2999-03-01T12:30:00Z")
 
@@ -95,7 +95,7 @@ def test_a_saved_post_is_told_and_shown(shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_ten_quick_saves_end_with_the_last(shown: Shown) -> None:
-    """Whatever is told in between, the page shows what was saved last."""
+    """Whichever events come in between, the page shows what was saved last."""
     for number in range(10):
         shown.bench.post("hasty", text=f"Save number {number}.")
 
@@ -133,7 +133,7 @@ def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
 def test_a_defect_is_told_with_its_place_and_its_fix(
     shown: Shown, data: bytes, place: str, message: str
 ) -> None:
-    """The post stays as it was, the error is told until it is fixed, and then it is gone."""
+    """The post stays as it was, and the error is shown until it is fixed."""
     source = shown.bench.content / "posts" / "first.md"
     good = source.read_bytes()
     source.write_bytes(data)
@@ -151,7 +151,7 @@ def test_a_defect_is_told_with_its_place_and_its_fix(
 
 @pytest.mark.size("ci")
 def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
-    """Both places are named, the first file is shown, and the rest of the site stands."""
+    """Both places are named, the first file is shown, and the rest of the site stays."""
     shown.bench.write(
         "posts/zz.md", "---\ntitle: Z\nslug: first-light\ndate: 2026-01-01\n---\nZ.\n"
     )
@@ -241,7 +241,7 @@ def test_warnings_are_told_where_they_are(shown: Shown) -> None:
 def test_a_fault_in_a_template_is_told(
     bench: Workbench, project: Path, fault: str, place: str, message: str
 ) -> None:
-    """Its file and line stand over the page as it was, and go when it is fixed."""
+    """Its file and line are shown over the page as it was, until it is fixed."""
     template = project / "theme" / "templates" / "article.html"
     good = template.read_text()
     before, behind = good.split(place, 1)
@@ -266,7 +266,7 @@ def put(fault: str, place: str) -> str:
 
 
 def faults(shown: Shown) -> list[dict[str, str]]:
-    """Return the errors that a browser on the first post is told."""
+    """Return the errors that a browser on the first post gets."""
     found: list[dict[str, str]] = shown.state("/journal/first-light/")["errors"]
     return found
 
@@ -441,7 +441,7 @@ def test_an_empty_folder_has_a_preview(empty_bench: Workbench) -> None:
 
 @pytest.mark.size("ci")
 def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
-    """A post that the disk does not give is told like any defect."""
+    """A post that cannot be read is reported like any defect."""
     source = shown.bench.content / "posts" / "first.md"
     source.unlink()
     source.symlink_to("/nowhere")
@@ -486,7 +486,7 @@ def test_the_end_does_not_wait_for_a_page(bench: Workbench, project: Path) -> No
     "path", ["/style.css", "/feed.xml", *in_ci("/feed.json", "/index.md", "/")]
 )
 def test_types_and_headers_are_those_of_the_edge(shown: Shown, path: str) -> None:
-    """What a file is, and what pages may do, is said as readers' browsers are told it."""
+    """Media types and the security policy are those that readers' browsers get."""
     (sheet,) = re.findall(r'href="(/theme/style\.[^"]*)"', shown.ask("/").text)
     answer = shown.ask(sheet if path == "/style.css" else path)
 

@@ -42,7 +42,7 @@ SECOND = timedelta(seconds=1)
 
 
 class Watchman:
-    """A publisher whose clock the test holds, and what it has told."""
+    """A publisher whose clock the test sets, and the events that it has sent."""
 
     def __init__(self, bench: Workbench, *, strict: bool = False) -> None:
         self.bench = bench
@@ -152,7 +152,7 @@ def test_nothing_happens_without_a_reason(watchman: Watchman) -> None:
 
 
 def test_bad_content_leaves_what_a_strict_watcher_serves(bench: Workbench) -> None:
-    """The findings are told once, the old edition stays, and the fixed content is built."""
+    """The findings are reported once, the old edition stays, and the fixed content is built."""
     watchman = Watchman(bench, strict=True)
     watchman.act(DAWN)
     served = watchman.served
@@ -232,7 +232,7 @@ def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
 
 @pytest.mark.size("ci")
 def test_bad_content_is_tried_again_at_the_known_instant(bench: Workbench) -> None:
-    """At that instant broken content is refused anew, which is not told a second time."""
+    """At that instant broken content is refused again, which is not reported a second time."""
     watchman = Watchman(bench, strict=True)
     watchman.act(DAWN)
     bad = watchman.bench.write("posts/bad.md", "no front matter")
@@ -339,7 +339,7 @@ def block(watchman: Watchman, link: str) -> Path:
 
 @pytest.mark.size("ci")
 def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> None:
-    """A build that something stops is told of once and tried again without any change."""
+    """A build that fails is reported once and tried again without any change."""
     place = block(watchman, "current")
 
     assert watchman.act(DAWN) == ["refused"]
@@ -591,7 +591,7 @@ def test_a_folder_that_goes_as_the_watch_begins_is_watched_when_it_is_back(tmp_p
 
 @pytest.mark.parametrize("name", [b"posts/\xff.md", b".caf\xe9.md.swp"])
 def test_a_name_that_is_not_utf8_ends_no_watch(bench: Workbench, name: bytes) -> None:
-    """After it any file may have changed, and later changes are told by their names."""
+    """After it any file may have changed, and later changes are reported by their names."""
     with closing(follow([bench.content])) as glances:
         assert next(glances) is None
         (bench.content / os.fsdecode(name)).touch()

@@ -289,7 +289,7 @@ BAD = {
 
 @pytest.mark.parametrize(("raw", "finding"), BAD.items(), ids=range(len(BAD)))
 def test_what_is_wrong(raw: bytes, finding: str) -> None:
-    """A defect of the head is told at its line and column, with the fix, and gives no document."""
+    """A defect of the head is reported with line, column and fix, and gives no document."""
     assert list_findings(raw) == [finding]
     assert read_document("posts/a.md", raw)[0] is None
 
@@ -307,7 +307,7 @@ def test_what_is_wrong(raw: bytes, finding: str) -> None:
     ],
 )
 def test_what_is_doubtful(head: str, finding: str) -> None:
-    """A warning stands beside the document."""
+    """A warning is returned beside the document."""
     document, findings = read_document("posts/a.md", post(HEAD + head))
 
     assert document
@@ -329,7 +329,7 @@ def test_all_defects_at_once() -> None:
 
 
 def test_a_page_may_not_take_the_sites_own_address() -> None:
-    """A page that would stand where the site keeps its lists is refused."""
+    """A page at the address of a list of the site is refused."""
     raw = post("title: Tags\nslug: tags\n")
 
     assert list_findings(raw, "pages/tags.md") == [

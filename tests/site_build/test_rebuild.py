@@ -205,7 +205,7 @@ def list_spare(bench: Workbench) -> dict[str, int]:
 
 
 def test_the_next_build_is_laid_out_ahead(bench: Workbench) -> None:
-    """After each build the files that it wrote have second names, and old ones are taken away."""
+    """After each build the files that it wrote have second names, and old ones are removed."""
     for number in range(4):
         edit(bench, "first", "with", f"with {number} and")
         newest = bench.post(f"newest-{number}", "2026-04-01")

@@ -67,7 +67,7 @@ def test_a_template_that_is_not_utf8_is_told(bench: Workbench, theme: Path, name
 def test_a_build_needs_no_folder_for_temporary_files(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What plugins write goes to the disk of the build, whose refusals are told with a fix."""
+    """Files of plugins go to the disk of the build, whose errors are reported with a fix."""
     monkeypatch.setattr(tempfile, "tempdir", str(bench.content / "nowhere"))
 
     made = bench.build()

@@ -189,7 +189,7 @@ def test_what_the_page_links_anyway_is_left_out(empty_bench: Workbench, tmp_path
 
 
 def test_only_pages_whose_list_changed_are_made_again(shelf: Workbench, tmp_path: Path) -> None:
-    """A post that leaves a list touches the pages it stood on, as if all had been made anew."""
+    """A post that leaves a list changes the pages it was on, as if all had been made anew."""
     one, other = tmp_path / "one", tmp_path / "other"
     run_journal(shelf.content, one, ROOT / "theme", BUILD_JOBS=1)
     before = list_inodes(one)

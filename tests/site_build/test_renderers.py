@@ -77,7 +77,7 @@ def test_the_full_text_says_how_much_it_holds(given: int, count: int, sentence: 
 
 
 def test_a_twin_tells_the_facts_and_the_text() -> None:
-    """Title, description, days, tags and source stand above the author's Markdown."""
+    """Title, description, days, tags and source are above the author's Markdown."""
     post = make("a", updated=DAY + timedelta(days=1), tags=("x", "y_z"))
 
     text = markdown.render_document(ME, post, "Some *Markdown*.\n", "journal/a/")
@@ -159,7 +159,7 @@ def test_plain_text_stays_plain(text: str, expected: str) -> None:
 
 
 def test_auth_md_has_the_sections_that_agents_look_for() -> None:
-    """Its heading names it, the sections stand in their order, and every scope is explained."""
+    """Its heading names it, the sections are in their order, and every scope is explained."""
     lines = render_auth(ME, Policy()).splitlines()
 
     assert lines[0] == "# auth.md: access to A & B"

@@ -148,7 +148,7 @@ def test_a_name_that_is_none(line: str, finding: str) -> None:
 
 
 def test_a_page_belongs_to_no_series() -> None:
-    """The key would do nothing there, so the author is told."""
+    """The key would do nothing there, so it is reported."""
     raw = b"---\ntitle: A\nslug: a\nseries: Paper\n---\n\nWords.\n"
 
     document, findings = read_document("pages/a.md", raw)

@@ -183,7 +183,7 @@ def look_on(stage: PreviewSession, seen: set[str], is_over: Event) -> None:
 
 
 def test_a_file_is_at_fault_until_it_can_be_made(bench: Workbench, stage: PreviewSession) -> None:
-    """What was told stays as it was told; the next state is without the fault."""
+    """A state that was sent does not change; the next state is without the error."""
     picture = bench.write("images/dot.svg", "<svg/>")
     stage.refresh()
     away = picture.rename(bench.output / "dot.svg")

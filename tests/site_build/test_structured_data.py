@@ -110,7 +110,7 @@ def test_what_nobody_should_find_says_nothing(site: Path, page: str) -> None:
 
 
 def test_a_post_says_all_that_is_known_of_it(site: Path) -> None:
-    """Dates with their zone, the card, words, minutes, language, tags, and who stands behind."""
+    """Dates with their zone, the card, words, minutes, language, tags, and the publisher."""
     post = find(read_graph(site / "journal" / "plain" / "index.html"), "BlogPosting")
     url = f"{SITE_URL}/journal/plain/"
 

@@ -109,7 +109,7 @@ def test_a_name_that_a_journals_template_asks_for_in_vain_is_told_and_the_page_i
 
 
 def test_a_second_build_tells_it_again_and_one_that_is_mended_does_not(journal: Path) -> None:
-    """Pages that are as they were are not made anew, and what they lack is told all the same."""
+    """Unchanged pages are not made anew, and what they lack is reported all the same."""
     override(journal, "article.html", ARTICLE)
     assert "'COLOUR' is undefined" in command(journal, "build")[1]
     assert "'COLOUR' is undefined" in command(journal, "build")[1]
@@ -132,7 +132,7 @@ def test_a_template_that_fails_is_named_by_check(journal: Path) -> None:
 
 @pytest.mark.parametrize("theme", ["simple", "notmyidea"])
 def test_pelicans_themes_ask_whether_names_are_given(journal: Path, theme: str) -> None:
-    """They ask for settings that a site may leave out, and walk over them: nothing is told."""
+    """They use settings that a site may leave out, and loop over them: nothing is reported."""
     settings = journal / "pelicanconf.py"
     settings.write_text(f'SITENAME = "A journal"\nTHEME = "{theme}"\nPLUGINS = []\n')
 

@@ -64,7 +64,7 @@ TITLE = find("a.md", 2, "`titel` is no key of the front matter; did you mean `ti
         ([serve(*OLD)], serve(), [], "; findings: 3 fixed"),
         # A line was written above: the same finding is elsewhere in its file, and nothing is new.
         ([serve(*OLD)], serve(find("a.md", 8), *OLD[1:]), [], "; findings: 3 left"),
-        # The second of two in a file is the new one, whichever stands first.
+        # The second of two in a file is the new one, whichever is first.
         (
             [serve(OLD[1])],
             serve(find("b.md", 4), OLD[1]),

@@ -13,7 +13,7 @@ Rgb = tuple[float, float, float]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 TEXT, GRAPHICS, MORE = 4.5, 3.0, 7.0
-"""Least contrast: WCAG 2.2, success criteria 1.4.3, 1.4.11, and 1.4.6 for who asks for more."""
+"""Least contrast: WCAG 2.2, success criteria 1.4.3, 1.4.11, and 1.4.6 for `prefers-contrast`."""
 HUES = 90
 
 CODE = ("ink", "code-word", "code-name", "code-text", "code-number", "code-aside")
@@ -69,7 +69,7 @@ def contrast(one: Rgb, other: Rgb) -> float:
 
 
 def declarations(style: str) -> tuple[dict[str, re.Match[str]], dict[str, re.Match[str]]]:
-    """Return the colours for everybody, and those that replace some for who asks for contrast."""
+    """Return the colours for everybody, and those that `prefers-contrast: more` replaces."""
     usual, _, more = style.partition("prefers-contrast: more")
     first, second = (
         {found["name"]: found for found in _PROPERTY.finditer(part)} for part in (usual, more)
@@ -97,7 +97,7 @@ def test_known_ratios() -> None:
 def test_text_is_legible(
     colour: Callable[[str, Scheme], Rgb], ink: str, ground: str, scheme: Scheme
 ) -> None:
-    """Text of each colour has AA contrast on each ground that it stands on."""
+    """Text of each colour has AA contrast on each of its backgrounds."""
     assert contrast(colour(ink, scheme), colour(ground, scheme)) >= TEXT
 
 

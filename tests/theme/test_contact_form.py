@@ -53,7 +53,7 @@ def test_fields_are_labelled_and_required(templates: jinja2.Environment, field: 
 
 
 def test_consent_is_asked_and_not_taken(templates: jinja2.Environment) -> None:
-    """The box is optional and empty; what it stands for is sent along as it is read."""
+    """The box is optional and empty; its sentence is sent along as it is read."""
     form = render(templates)
     wording = re.search(r'<label for="consent">(.+)</label>', form)
     ticked = control(render(templates, {"consent": "on"}), "consent")
@@ -161,7 +161,7 @@ def test_what_was_typed_stays(templates: jinja2.Environment) -> None:
 
 
 def test_a_listed_budget_is_chosen(templates: jinja2.Environment) -> None:
-    """A budget on offer is chosen where it stands, and not listed twice."""
+    """A budget on offer is selected in its place, and not listed twice."""
     tier = re.findall(r"<option>([^<]+)</option>", render(templates))[1]
     form = render(templates, {"budget_tier": tier})
 

@@ -16,7 +16,7 @@ MADE_ELSEWHERE = {"get", "post", "patch", "delete", "highlight"}
 
 
 OF_OTHER_THEMES = {"body"}
-"""Stands around what the frame lends to a theme of Pelican's."""
+"""The selector around what the frame lends to a theme of Pelican's."""
 
 
 @pytest.fixture(scope="module")

@@ -133,7 +133,7 @@ def test_every_control_has_a_label(templates: jinja2.Environment) -> None:
 
 
 def test_nothing_that_a_client_says_becomes_markup(templates: jinja2.Environment) -> None:
-    """Names, addresses and members of the request are text, wherever they stand."""
+    """Names, addresses and members of the request are text, wherever they are."""
     texts = ("client_name", "client_id", "redirect_host", "resource", "fault", "action")
     page = ask(templates, **dict.fromkeys(texts, HOSTILE), hidden=[(HOSTILE, HOSTILE)])
 

@@ -17,7 +17,7 @@ MORE_MOST = 6_860
 which a slow line brings in one turn beside three other answers."""
 ENGLISH = {chr(code) for code in range(0x20, 0x7F)} | set("\u00a0–—‘’“”…")  # noqa: RUF001
 RARELY_SLANTED = set("#$%&*+/0123456789<=>@[\\]^_`{|}~")
-"""What hardly stands in slanted words of English."""
+"""Characters that hardly occur in slanted words of English."""
 WESTERN = set("àâäáãåæçéèêëíìîïñóòôöõøœßúùûüÿÄÉÖÜ")
 
 
@@ -63,9 +63,9 @@ def test_roman_has_what_the_small_print_asks_for(roman: TTFont) -> None:
     widths = {roman["hmtx"][roman.getBestCmap()[ord(figure)]][0] for figure in "0123456789"}
 
     assert {"smcp", "c2sc", "onum", "liga"} <= features(roman)
-    assert len(widths) == 1  # so that they stand in columns
+    assert len(widths) == 1  # so that they align in columns
     feet = {roman["glyf"][roman.getBestCmap()[ord(figure)]].yMin for figure in "0123456789"}
-    assert min(feet) > -30  # none hangs below the line: `lining-nums` is what stands there unasked
+    assert min(feet) > -30  # none hangs below the line: `lining-nums` is the default
     assert "GPOS" in roman
 
 
@@ -99,7 +99,7 @@ def test_letters(roman: TTFont, more: TTFont, italic: TTFont, italic_more: TTFon
 def test_english_needs_one_face(
     roman: TTFont, more: TTFont, italic: TTFont, italic_more: TTFont
 ) -> None:
-    """Other letters and rare marks stand apart, at the code points that are declared."""
+    """Other letters and rare marks are in files of their own, as `unicode-range` declares."""
     sheet = (FOLDER.parent / "style.css").read_text(encoding="utf-8")
     for name, first, other, english in (
         ("serif-more", roman, more, ENGLISH),

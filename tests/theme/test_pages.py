@@ -206,7 +206,7 @@ def name_of(asset: str) -> str:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_colours_are_settled_before_the_page(site: Path, path: str) -> None:
-    """What chooses the scheme stands before all that is painted, behind the metas it changes."""
+    """The script that sets the scheme comes after its metas and before the style sheet."""
     page = read(site, path)
     order = [page.elements.index(element) for element in page.all("meta", name="theme-color")]
     order += [page.elements.index(list_scripts(page)[0])]
@@ -283,7 +283,7 @@ def test_outline(site: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_names_hold(site: Path, path: str) -> None:
-    """An id stands once, and whatever points at one finds it."""
+    """An id occurs once, and every reference to one finds it."""
     page = read(site, path)
     ids = Counter(each.attributes["id"] for each in page.elements if "id" in each.attributes)
     pointers = {
@@ -313,7 +313,7 @@ def test_links_lead_somewhere(site: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_navigation(site: Path, path: str) -> None:
-    """The six parts stand on every page in one order, and the one that is open is marked."""
+    """The six parts are on every page in one order, and the one that is open is marked."""
     page = read(site, path)
     links = {link.attributes["href"]: link for link in page.all("a")}
     marked = {href: links[href].attributes.get("aria-current") for href in NAVIGATION}
@@ -356,7 +356,7 @@ def test_other_forms_are_offered(site: Path, path: str) -> None:
 
 
 def test_a_title_stays_text(site: Path) -> None:
-    """Markup in a title is shown as it was written, wherever the title stands."""
+    """Markup in a title is shown as it was written, wherever the title is."""
     title = (
         'Donaudampfschifffahrtselektrizitätenhauptbetriebswerk & <other> "titles" that will not fit'
     )
@@ -467,7 +467,7 @@ def test_what_scrolls_can_be_reached(site: Path) -> None:
 def test_a_form_stands_between_its_marks(
     site: Path, templates: jinja2.Environment, form: Form
 ) -> None:
-    """What the edge puts in place of a form is, without faults, the form that stands there."""
+    """The form that the edge renders without errors is the form of the page."""
     page = (site / "contact/index.html").read_text(encoding="utf-8")
     marked = re.findall(rf"{form.start_marker}\n(.*){form.end_marker}", page, re.DOTALL)
 

@@ -74,7 +74,7 @@ def test_style_asks_nobody(style: str) -> None:
 
 
 def test_nothing_moves(style: str) -> None:
-    """Pages and leaves alone move, and only for who has not asked for less."""
+    """Pages and leaves alone move, and only without `prefers-reduced-motion`."""
     rules = without_comments(style)
     wanted = re.search(
         r"@media \(prefers-reduced-motion: no-preference\) \{.*?\n\}", rules, re.DOTALL
@@ -115,7 +115,7 @@ def test_directions_are_logical(style: str) -> None:
 
 
 def test_every_class_is_styled(style: str, templates: jinja2.Environment) -> None:
-    """A class in a template has a rule, and a rule's class stands in a template."""
+    """A class in a template has a rule, and a rule's class is in a template."""
     used, styled = classes_of(templates), selectors_of(style)
 
     of_programs = {name for name in used if re.match(r"(?:h|p|u|dt|e)-", name)}  # microformats

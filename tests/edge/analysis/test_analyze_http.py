@@ -228,7 +228,7 @@ async def test_a_stated_language_is_checked(edge: Any) -> None:
 async def test_addresses_that_are_not_read(
     make_edge: Any, mode: str, url: str, status: int
 ) -> None:
-    """403 where the operator does not let them be read, 422 where nothing stands."""
+    """403 where the operator forbids reading them, 422 where there is nothing."""
     async with make_edge(ANALYZE_FETCH=mode) as edge:
         said = await refuse(edge, url=url)
 

@@ -52,7 +52,7 @@ def count_marks(text: str) -> int:
 
 
 class Prose(HTMLParser):
-    """Gathers the text of HTML but for code that stands by itself."""
+    """Gathers the text of HTML except for blocks of code."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ def test_sentences_are_told_apart(text: str, lengths: list[int]) -> None:
     ],
 )
 def test_words_are_told_apart(text: str, words: str) -> None:
-    """A number is one, whatever stands in it; marks on letters part nothing."""
+    """A number is one word, whatever is in it; marks on letters part nothing."""
     assert tokenize(text) == words.split()
 
 
@@ -159,7 +159,7 @@ def test_words_are_told_apart(text: str, words: str) -> None:
     ],
 )
 def test_lix_needs_spaces_between_words(text: str, tag: str | None) -> None:
-    """Where nobody puts them it is not told, and nothing is marked down for it."""
+    """For a language without them it is None, and costs no points."""
     document = parse_text(text)
     metrics = measure(document, tag)
 

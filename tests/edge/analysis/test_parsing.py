@@ -33,7 +33,7 @@ def told(document: ParsedDocument) -> list[tuple[str, str]]:
 
 
 def test_a_page_is_taken_apart() -> None:
-    """Prose is what stands in main; the rest is counted over the whole page."""
+    """Prose is the text of `main`; the rest is counted over the whole page."""
     document = parse_html(PAGE, "https://here.test/page")
 
     assert document.title == "A & B"

@@ -155,7 +155,7 @@ async def test_redirects_are_followed_three_times(site: Site) -> None:
 async def test_what_cannot_be_read_is_told_in_a_sentence(
     site: Site, answer: web.Response, message: str
 ) -> None:
-    """422, or 403 where it may not be read; nothing of what stands there is repeated."""
+    """422, or 403 where it may not be read; nothing of its content is repeated."""
     site.answers["/x"] = answer
     problem = await site.refuse("/x")
 

@@ -203,7 +203,7 @@ def test_the_store_of_another_program_is_refused(installation: Installation) -> 
 def test_a_folder_that_cannot_be_written_is_a_sentence(
     installation: Installation, tmp_path: Path
 ) -> None:
-    """A file stands in the way of the folder: exit 1, and the fix."""
+    """A file is in the place of the folder: exit 1, and the fix."""
     (tmp_path / "file").write_text("")
     code, _, complained = installation.run("backup", "--to", str(tmp_path / "file" / "folder"))
 

@@ -257,7 +257,7 @@ def test_a_backup_of_an_older_schema_is_brought_up(installation: Installation) -
 
 
 def test_the_secret_key_comes_with_the_backup(installation: Installation) -> None:
-    """The backup's key takes its place again; another one that stood there is kept."""
+    """The backup's key takes its place again; another one that was there is kept."""
     key = installation.store.with_suffix(".key")
     key.write_text("a" * 64)
     backup = back_up(installation)
@@ -432,7 +432,7 @@ async def go_on(former: SQLiteStore) -> None:
 async def test_what_must_not_be_undone_is_carried_over(
     stores: tuple[SQLiteStore, SQLiteStore],
 ) -> None:
-    """Revocations and suppressions stand, what was told is not told again; leads are as then."""
+    """Revocations and suppressions remain, what was sent is not sent again; leads are as then."""
     former, restored = stores
     await go_on(former)
     sent = await carry_over(former, restored, clock)

@@ -148,7 +148,7 @@ async def test_a_sign_in_that_ends_grants_no_longer_than_that(owner: Browser) ->
 
 
 async def test_two_windows_approve_once(owner: Browser) -> None:
-    """The second is told that it is approved already, and changes neither scopes nor end."""
+    """The second approval is refused as already made, and changes neither scopes nor end."""
     filed = await file(owner.edge)
     forms: list[dict[str, Any]] = [
         {"scope": ["posts:read"]},

@@ -89,7 +89,7 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
 
 
 async def test_a_stale_form_says_what_changed(owner: Browser) -> None:
-    """What was typed is kept, the other's value is told, and a second look may overwrite it."""
+    """What was typed is kept, the other's value is shown, and a second try may overwrite it."""
     lead = await owner.lead(notes="old")
     path = f"/desk/leads/{lead['id']}/"
     await owner.post(path, notes="theirs", **{"was.notes": "old"})
@@ -152,7 +152,7 @@ async def test_the_inbox_finds_sorts_and_hands_out(owner: Browser) -> None:
 
 
 async def test_a_row_is_edited_and_deleted(owner: Browser) -> None:
-    """Faults stand at their fields; NULL is an empty field; JSON is read as JSON."""
+    """Errors are shown at their fields; NULL is an empty field; JSON is read as JSON."""
     lead = await owner.lead(notes="n", spam_score=3)
     path = f"/desk/tables/leads/{lead['id']}/"
     wrong = await owner.post(

@@ -110,7 +110,7 @@ async def test_a_long_text_beyond_ascii_is_stored(owner: Browser, kept: Kept) ->
 
 
 async def test_two_windows_do_not_overwrite_each_other(owner: Browser, kept: Kept) -> None:
-    """The second one is told what the first one stored, and may store its own then."""
+    """The second one is shown what the first one stored, and may store its own then."""
     await save(owner, "Thanks", "One")
     window = form_of(await owner.get(PATH), "Thanks")
     await save(owner, "Thanks", "Two", **window)
@@ -140,7 +140,7 @@ async def test_a_new_reply_replaces_none(owner: Browser, kept: Kept) -> None:
 
 
 async def test_what_was_typed_for_a_deleted_reply_is_kept(owner: Browser, kept: Kept) -> None:
-    """It stands in the form of a new reply, with its name."""
+    """It is in the form of a new reply, with its name."""
     await save(owner, "Thanks", "One")
     window = form_of(await owner.get(PATH), "Thanks")
     await owner.post(PATH, delete="yes", name="Thanks", **window)

@@ -112,7 +112,7 @@ async def test_an_address_inside_is_refused(make_edge: EdgeMaker, url: str, said
 
 
 async def test_an_address_is_added_once(owner: Browser) -> None:
-    """A second window is told so, and shows no secret."""
+    """A second window gets a message, and no secret."""
     await owner.token()
     form = {"url": PUBLIC, "event": "lead.created"}
     answers = await asyncio.gather(*(owner.post(PATH, **form) for _ in range(2)))

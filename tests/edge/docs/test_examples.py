@@ -1,4 +1,4 @@
-"""The examples of the reference are run as they stand."""
+"""The examples of the reference are run unchanged."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def test_every_example_does_what_is_promised(language: str, tmp_path: Path) -> N
 
 
 def _by_effect(example: tuple[str, object]) -> int:
-    """Put what deletes before what inserts: rows that are there already stand in its way."""
+    """Put deletions before insertions, which existing rows would make fail."""
     words = example[0].split("_")
     return ("delete" in words) + 2 * ("insert" in words) + 3 * ("revoke" in words)
 

@@ -69,7 +69,7 @@ def test_every_link_of_a_page_leads_somewhere(reader: Reader, path: str) -> None
 
 
 def test_every_anchor_is_an_element_of_its_own(reader: Reader) -> None:
-    """No id stands twice on a page."""
+    """No id occurs twice on a page."""
     for path in DOCS_PAGES:
         counts = Counter(each.attributes["id"] for each in parse(reader, path).css("[id]"))
         assert {name for name, count in counts.items() if count > 1} == set()
@@ -89,7 +89,7 @@ def test_every_operation_stands_on_one_page(reader: Reader) -> None:
 
 
 def test_the_overview_names_scopes_and_problems(reader: Reader) -> None:
-    """Each scope stands there with its sentence, and each problem."""
+    """Each scope is there with its sentence, and each problem."""
     text = reader.page(f"{DOCS}index.md")
 
     assert [scope for scope, told in SCOPES.items() if f"| `{scope}` | {told} |" not in text] == []
@@ -115,7 +115,7 @@ def test_a_page_is_there_as_markdown(reader: Reader, path: str) -> None:
 
 @pytest.mark.parametrize("path", DOCS_PAGES[1:])
 def test_both_forms_say_the_same(reader: Reader, path: str) -> None:
-    """Each member, each kind and each example of the page stands in the Markdown too."""
+    """Each member, each kind and each example of the page is in the Markdown too."""
     page, twin = parse(reader, path), reader.page(f"{path}index.md")
     names = {cell.text(strip=True) for cell in page.css(".operation th[scope=row] code")}
     examples = {block.text().rstrip("\n") for block in page.css(".examples pre")}

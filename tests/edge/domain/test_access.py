@@ -216,7 +216,7 @@ async def test_a_read_that_fails_for_all_who_have_left_is_no_fault(
 async def test_the_last_use_is_written_in_batches(
     access: Authenticator, keys: Keys, watched: Any, clock: Any
 ) -> None:
-    """Two keys, many uses, one transaction; the latest use of each is what stands."""
+    """Two keys, many uses, one transaction, which stores the latest use of each."""
     issued = [await keys.issue(NewKey(name)) for name in ("a", "b", "unused")]
     for key in issued[:2]:
         for _ in range(10):

@@ -56,7 +56,7 @@ def test_an_order_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> 
 
 
 def test_an_anonymous_agent_may_say_more() -> None:
-    """What it says stands, and without a type of credential it gets an API key."""
+    """It is taken as it is; without a type of credential it gets an API key."""
     order = AccessRequestInput.model_validate(
         {"type": "anonymous", "name": "Bot", "purpose": "Search."}
     )

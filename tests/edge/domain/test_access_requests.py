@@ -370,7 +370,7 @@ async def test_a_request_is_decided_once(
 
 @pytest.mark.parametrize("request_id", ["", "nonsense", "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"])
 async def test_an_unknown_request_is_not_found(decisions: AccessDecisions, request_id: str) -> None:
-    """A slip of the hand is told in a sentence."""
+    """A typing error is reported in a sentence."""
     for deciding in (decisions.approve(request_id), decisions.deny(request_id)):
         problem = await problem_of(deciding)
         assert problem.code == "not_found"
@@ -480,7 +480,7 @@ def test_the_command_says_when_there_is_nothing(run_command: Callable[..., Any])
 def test_a_slip_in_a_scope_ends_the_command_with_2(
     file_one: Callable[..., str], run_command: Callable[..., Any]
 ) -> None:
-    """Wrong usage is told apart from what cannot be done."""
+    """A misspelt scope is wrong usage: the status differs from that of a failure."""
     ended = run_command("requests", "approve", file_one(), "--scopes", "posts:raed")
 
     assert ended.code == 2

@@ -25,7 +25,7 @@ def found(peer: str, *lines: tuple[str, str], trusted: tuple[str, ...] = TRUSTED
     ],
 )
 def test_an_address_is_counted_by_what_one_subscriber_has(address: str, key: str) -> None:
-    """IPv4 by itself, IPv6 by its /64, anything else as it stands."""
+    """IPv4 by itself, IPv6 by its /64, anything else unchanged."""
     assert address_key(address) == key
 
 
@@ -88,7 +88,7 @@ def test_x_forwarded_for_is_walked_from_the_right(value: str, address: str) -> N
 
 
 def test_all_lines_of_a_header_are_one_list() -> None:
-    """What a client sends itself stands on an earlier line than what the proxy adds."""
+    """What a client sends itself is on an earlier line than what the proxy adds."""
     lines = ("X-Forwarded-For", "203.0.113.9"), ("X-Forwarded-For", "198.51.100.1")
 
     assert found(PROXY, *lines) == "198.51.100.1"

@@ -44,7 +44,7 @@ def publish(build_dir: Path, build_id: str, *slugs: str, **head: Any) -> Path:
 
 
 async def test_nothing_is_served_before_the_first_build(builds: BuildManager) -> None:
-    """Without a build there is no edition, and whoever needs one is told to come again."""
+    """Without a build there is no edition, and requests for one are refused as unavailable."""
     await builds.refresh()
 
     assert (builds.current, builds.error) == (None, NO_BUILD)
@@ -118,7 +118,7 @@ async def test_an_edition_stays_open_while_it_is_used(builds: BuildManager, tmp_
 async def test_a_bad_build_leaves_the_old_one(
     builds: BuildManager, tmp_path: Path, damage: str
 ) -> None:
-    """A build that cannot be served is told of without its path, and the old one stays."""
+    """A build that cannot be served is reported without its path, and the old one stays."""
     publish(tmp_path, "build-0001", "ink")
     await builds.refresh()
     bad = write_build(tmp_path, "build-0002", [make_post("paper")])
@@ -184,7 +184,7 @@ async def test_a_build_fixed_in_its_place_is_taken(builds: BuildManager, tmp_pat
 
 
 async def test_a_vanished_link_leaves_the_edition(builds: BuildManager, tmp_path: Path) -> None:
-    """Without `current` the edition stays and the trouble is told; both pass when it is back."""
+    """Without `current` the edition stays and an error is reported, until it is back."""
     folder = publish(tmp_path, "build-0001", "ink")
     await builds.refresh()
     (tmp_path / CURRENT_LINK).unlink()
@@ -279,7 +279,7 @@ FAULTS = [
 async def test_a_fault_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: Exception, told: str
 ) -> None:
-    """What went wrong is told and logged once; with its trace, if nobody foresaw it."""
+    """The error is reported and logged once; with its trace, if it is unexpected."""
     publish(tmp_path, "build-0001", "ink")
     builds = BuildManager(tmp_path, SITE_URL, BrokenOnce(fault))
     with caplog.at_level(logging.ERROR):

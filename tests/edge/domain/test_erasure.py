@@ -85,7 +85,7 @@ class Program:
         self.webhooks = Dispatcher(store, system_clock, SecretBox(SECRET, "t"), sender)
 
     def leads(self) -> Leads:
-        """Return the leads, told to mail and webhooks."""
+        """Return the leads, announced by mail and webhooks."""
         listeners = (self.mailing.outbox, self.webhooks)
         return Leads(self.store, system_clock, None, SECRET, listeners)  # type: ignore[arg-type]
 

@@ -108,7 +108,7 @@ async def test_keys_and_scopes_are_kept_apart(idempotency: Idempotency, doer: Do
 async def test_a_restart_forgets_nothing(
     idempotency: Idempotency, doer: Doer, store: Store, clock: Any
 ) -> None:
-    """The answer stands in the store, not in memory."""
+    """The answer is in the store, not in memory."""
     await idempotency.once(claim(), doer)
 
     assert await Idempotency(store, clock).once(claim(), doer) == ("answer 1", True)

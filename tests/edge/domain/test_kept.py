@@ -135,7 +135,7 @@ async def test_the_oldest_answers_make_room(watched: Any) -> None:
 
 
 async def test_a_failed_answer_is_not_kept(watched: Any) -> None:
-    """All who wait are told; the next is answered."""
+    """All waiting callers get the error; the next one is answered."""
     kept, read = answers(watched), partial(watched.run, READ)
     asking = asyncio.gather(*(kept.get(1, read) for _ in range(3)), return_exceptions=True)
     await asyncio.sleep(0)

@@ -29,7 +29,7 @@ def lead(**changes: Any) -> LeadInput:
 
 
 def fault(body: Any) -> str:
-    """Return the first fault of a body, as clients are told of it."""
+    """Return the first error of a body, as clients get it."""
     with pytest.raises(ValidationError) as caught:
         LeadInput.model_validate(body)
     first = caught.value.errors(include_url=False)[0]
@@ -223,7 +223,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 
 def test_an_address_has_255_characters_at_the_most() -> None:
-    """The length is told before the syntax is looked at."""
+    """The length is reported before the syntax is checked."""
     assert fault({**GOOD, "email": f"{'a' * 244}@example.org"}) == (
         "email: 256 of 255 characters: shorten it by 1"
     )
@@ -234,7 +234,7 @@ def test_an_address_has_255_characters_at_the_most() -> None:
     [("A@B.Org", "a@b.org"), ("a@xn--bcher-kva.example", "a@b\u00fccher.example")],
 )
 def test_two_spellings_of_an_address_fold_to_one(one: str, other: str) -> None:
-    """That is how repeats and keys are told."""
+    """That is how repetitions and keys are recognized."""
     assert normalize_address(one) == normalize_address(other)
 
 

@@ -106,7 +106,7 @@ async def test_consent_is_kept_with_its_time(leads: Leads, store: Store) -> None
 
 
 async def test_the_door_is_remembered(leads: Leads, store: Store, holder: Actor) -> None:
-    """The form's leads are told from those of the API."""
+    """Each lead has a source: the form, or MCP."""
     await leads.create(lead(), Sender(None, ADDRESS, "form"))
     await leads.create(lead(), Sender(holder, ADDRESS, "mcp"))
 
@@ -206,7 +206,7 @@ async def test_who_has_a_credential_never_sends_spam(
 async def test_five_leads_in_ten_minutes_and_twenty_a_day(
     leads: Leads, store: Store, clock: Any
 ) -> None:
-    """For one address without a credential; what is left is told with each."""
+    """For one address without a credential; each answer says what is left."""
     first = await leads.create(lead("0"), ANYBODY)
     assert first.quota is not None
     assert first.quota.headers["RateLimit"] == '"leads";r=4;t=600, "leads-day";r=19;t=86400'

@@ -126,7 +126,7 @@ async def test_retry_after_is_true_to_the_second(hits: list[float], rate: str) -
 
 
 async def test_nobody_is_told_to_come_again_in_no_time(seconds: Seconds) -> None:
-    """A fraction of a second is told as a whole one."""
+    """A fraction of a second is rounded up to a whole one."""
     limiter = make(seconds, RATE_LEADS="1/10seconds")
     await limiter.hit("leads", "x")
     seconds.now += 9.99
@@ -197,7 +197,7 @@ async def test_a_hit_can_be_taken_back(seconds: Seconds) -> None:
 
 
 async def test_zero_switches_a_limit_off(seconds: Seconds) -> None:
-    """Neither counted nor told."""
+    """It is neither counted nor reported."""
     limiter = make(seconds, RATE_LEADS="0")
 
     assert [await limiter.hit("leads", "x") for _ in range(100)] == [None] * 100
@@ -243,7 +243,7 @@ class Board:
         self.is_away = False
 
     async def exchange(self, told: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
-        """Note what is told."""
+        """Record the hits that are shared."""
         if self.is_away:
             raise Problem("unavailable")
         self.told.append(told)

@@ -41,7 +41,7 @@ def slugs(part: Any) -> list[str]:
 
 
 def test_newest_stand_first(posts: Posts) -> None:
-    """Posts stand newest first, and by slug where the instants are equal."""
+    """Posts are listed newest first, and by slug where the instants are equal."""
     assert slugs(posts.select()) == ["new", "a-twin", "b-twin", "old"]
 
 

@@ -24,7 +24,7 @@ DAYS = (1, 29, 31, 400)
 
 @pytest.fixture
 async def filled(store: Store, clock: MovableClock) -> Store:
-    """Return a store with rows of several ages, and what waits to be told of each lead."""
+    """Return a store with rows of several ages, and a waiting notification of each lead."""
     endpoint = make_row(WEBHOOK_ENDPOINTS, {"url": "https://a.test/", "secret": "s"})
     await store.run(Insert(WEBHOOK_ENDPOINTS, [endpoint]))
     for days in DAYS:
@@ -80,7 +80,7 @@ async def test_everything_is_kept_unless_told(filled: Store, clock: MovableClock
 
 
 async def test_old_leads_go_with_what_waits_for_them(filled: Store, clock: MovableClock) -> None:
-    """Whatever became of them; nobody is told any more of a lead that is gone."""
+    """Whatever became of them; no notification is sent of a lead that is gone."""
     assert await keep(filled, clock, leads=30).apply() == {LEADS: 2}
 
     assert await column(filled, LEADS, "name") == ["1", "29"]

@@ -61,7 +61,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    """Whoever asks for the files of no folder is told so."""
+    """A request for the files of a missing folder is refused."""
     with pytest.raises(FileNotFoundError):
         list_site(tmp_path / "none")
 

@@ -123,7 +123,7 @@ def test_a_message_keeps_its_id_and_date() -> None:
     [("a" * 60 + "." + "b" * 60 + ".example", None), ("127.0.0.1", None), ("::1", "[::1]")],
 )
 def test_a_message_id_stands_on_one_line(host: str, written: str | None) -> None:
-    """A long host is neither folded nor encoded, and an address of IPv6 stands in brackets."""
+    """A long host is neither folded nor encoded, and an address of IPv6 is in brackets."""
     message = composed("access_decision", host=host)
 
     line = next(
@@ -184,7 +184,7 @@ MARKS: list[tuple[int, Any, str | None]] = [
 
 @pytest.mark.parametrize(("score", "reasons", "mark"), MARKS)
 def test_a_lead_that_looks_like_spam_is_marked(score: int, reasons: Any, mark: str | None) -> None:
-    """A high score and a repetition stand in the subject, and the reasons in the message."""
+    """A high score and a repetition are in the subject, and the reasons in the message."""
     message = notification(spam_score=score, spam_reasons=reasons)
     subject = "New enquiry from Ann Lee"
 
@@ -198,7 +198,7 @@ def test_a_lead_that_looks_like_spam_is_marked(score: int, reasons: Any, mark: s
 
 
 def test_an_acknowledgement_is_unsubscribed_from_with_one_click() -> None:
-    """The headers of RFC 8058 stand whole, each on its line, and the link in text and HTML."""
+    """The headers of RFC 8058 are whole, each on its line, and the link is in text and HTML."""
     message = composed("lead_acknowledgement")
     lines = message.as_bytes().split(b"\r\n")
 
@@ -511,7 +511,7 @@ def test_no_name_adds_a_header_or_an_address(trick: str) -> None:
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_reason_adds_a_header(trick: str) -> None:
-    """Whatever stands in the reasons, the budget or the source, nothing comes of it."""
+    """Whatever is in the reasons, the budget or the source is plain text."""
     changes = {"spam_score": 9, "spam_reasons": [trick], "budget_tier": trick, "source": trick}
     message = notification(**changes)
 

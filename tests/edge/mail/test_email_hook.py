@@ -159,7 +159,7 @@ async def test_the_same_message_is_known_for_a_week(make_edge: Any) -> None:
 
 
 async def test_a_second_event_about_an_address_is_logged_beside_the_first(edge: Any) -> None:
-    """The suppression that stands is left as it is."""
+    """The existing suppression is left as it is."""
     for number, kind in enumerate(("email.bounced", "email.complained", "email.unsubscribed")):
         async with post(edge, event(kind), signed(event(kind), f"msg_{number}")) as answer:
             assert (await answer.json())["suppressed"] is True

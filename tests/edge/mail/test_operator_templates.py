@@ -94,7 +94,7 @@ def test_a_fault_is_found_at_the_start(
 
 
 def test_an_unknown_name_is_noted_and_the_message_is_sent_without(with_files: MakeFolder) -> None:
-    """File and line are told for text, HTML and subject; what is only asked about is no fault."""
+    """File and line are reported for text, HTML and subject; a name in a condition is no error."""
     settings = with_files(
         lead_notification__txt="Hello\n{{ lead.nme }}: {{ lead.name }}{% if odd %}{% endif %}",
         lead_notification__html="<p>\n\n{{ nothing.at.all }}</p>",

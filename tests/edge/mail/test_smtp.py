@@ -129,7 +129,7 @@ REFUSALS: list[tuple[Stage, str, int, str, str]] = [
 async def test_a_refusal_has_its_stage_and_codes(
     stage: Stage, answer: str, code: int, enhanced: str, verdict: str
 ) -> None:
-    """What a relay says at a stage is told in codes, without its own words; the next one passes."""
+    """A relay's reply at a stage is reported in codes, without its text; the next one passes."""
     async with serving(Relay({stage: answer})) as relay, near(relay.port)() as session:
         with pytest.raises(Refused) as caught:
             await post(session)
@@ -242,7 +242,7 @@ async def test_a_password_goes_after_starttls(
 
 
 async def test_no_password_goes_without_tls() -> None:
-    """A relay elsewhere that offers no TLS gets no password, and the operator is told."""
+    """A relay elsewhere that offers no TLS gets no password, and the operator a message."""
     async with serving(Relay(), host=ANY_ADDRESS, auth_require_tls=False) as relay:
         refused = await refusal_of(transport(f"smtp://{LOGIN}{ANY_ADDRESS}:{relay.port}"))
 
@@ -288,7 +288,7 @@ async def test_a_certificate_that_nobody_vouches_for(
 
 
 async def test_tls_with_a_relay_that_speaks_none() -> None:
-    """`smtps` on a port without TLS is told from other troubles."""
+    """`smtps` on a port without TLS has a message of its own."""
     async with serving(Relay()) as relay:
         refused = await refusal_of(transport(f"smtps://127.0.0.1:{relay.port}"))
 
@@ -362,7 +362,7 @@ async def test_a_relay_without_smtputf8_gets_no_such_recipient() -> None:
 
 
 async def test_a_relay_without_smtputf8_still_carries_the_news() -> None:
-    """A Reply-To that cannot be carried is left out; its address stands in the text."""
+    """A Reply-To that cannot be carried is left out; its address is in the text."""
     message = notification(email="jos\u00e9@work.example.org")
     relay = Relay()
     async with serving(relay, enable_SMTPUTF8=False), near(relay.port)() as session:

@@ -219,7 +219,7 @@ async def test_other_batches_are_refused(make_agent: Any, version: str, batch: l
 
 
 async def test_each_message_of_a_batch_counts(make_edge: Any) -> None:
-    """As a request; a batch with too many is refused whole, and told what is left."""
+    """Each counts as a request; a batch with too many is refused whole, with what is left."""
     async with make_edge(RATE_AUTHENTICATED="5/minute") as edge:
         agent = Agent(edge, await edge.token(), "2025-03-26")
         _, sent = agent.request("tools/list", None)
@@ -233,7 +233,7 @@ async def test_each_message_of_a_batch_counts(make_edge: Any) -> None:
 
 
 async def test_names_in_headers_must_agree(make_agent: Any) -> None:
-    """`Mcp-Name` repeats the tool's name, and may not stand twice."""
+    """`Mcp-Name` repeats the tool's name, and may not be sent twice."""
     agent = await make_agent()
     body, sent = agent.request("tools/call", {"name": "search", "arguments": {"query": "a"}})
     other = await agent.send(as_bytes(body), {**sent, "Mcp-Name": "fetch"})
@@ -291,7 +291,7 @@ async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:
 async def test_http_refuses_by_itself(
     agent: Agent, headers: dict[str, str], data: bytes, status: int
 ) -> None:
-    """Media types that are not spoken and bodies above the bound, all told in JSON-RPC."""
+    """Unsupported media types and bodies above the bound are refused in JSON-RPC."""
     _, sent = agent.request("tools/list", None)
     said = await agent.send(data, {**sent, **headers})
 

@@ -17,7 +17,7 @@ from tests.edge.small_builds import make_post, point_at, write_build
 pytestmark = pytest.mark.one_engine
 
 MODES = {"legacy": LEGACY, "auto": MODERN, MODERN: MODERN}
-"""How the client is told to speak, and what it then speaks."""
+"""The modes that the client is given, and the revision that it then speaks."""
 
 
 @asynccontextmanager
@@ -35,7 +35,7 @@ async def test_the_client_does_everything(edge: Any, mode: str) -> None:
     """It agrees on a revision, lists, calls, reads, fills in and completes."""
     async with connected(edge, mode) as client:
         assert client.protocol_version == MODES[mode]
-        if mode != MODERN:  # told which revision it is, the client asks nobody
+        if mode != MODERN:  # given the revision, the client asks nobody
             assert client.server_info is not None
             assert client.server_info.name == "test.journal/fore-edge"
         tools = {tool.name for tool in (await client.list_tools()).tools}

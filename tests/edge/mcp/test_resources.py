@@ -112,7 +112,7 @@ async def test_many_posts_come_page_by_page(make_edge: Any, tmp_path: Path) -> N
     "method", ["resources/list", "resources/templates/list", "prompts/list", "tools/list"]
 )
 async def test_a_cursor_that_nobody_gave_is_refused(agent: Agent, method: str) -> None:
-    """A bad cursor is -32602, wherever one may stand."""
+    """A bad cursor is -32602, wherever one is accepted."""
     said = await agent.ask(method, cursor="here")
 
     assert (said.status, said.code) == BAD[agent.version]

@@ -182,7 +182,7 @@ async def test_lists_are_short_unless_asked(make_edge: Any, tmp_path: Path) -> N
 
 
 async def test_leads_from_agents_are_marked_and_counted(agent: Agent) -> None:
-    """A lead is stored with the source `mcp`, is never spam, and stands first in the list."""
+    """A lead is stored with the source `mcp`, is never spam, and is first in the list."""
     spam = {**LEAD, "message": "CHEAP VIAGRA http://a.example http://b.example http://c.example"}
     created = (await agent.call("create_lead", **spam))["structuredContent"]
     rows = await agent.call(
@@ -295,7 +295,7 @@ async def test_numbers_of_json_are_integers_where_they_are_whole(agent: Agent) -
 
 
 async def test_tables_of_a_token_are_its_bounds(make_agent: Any) -> None:
-    """A token that was given other tables is told so, and reads those it was given."""
+    """A token with other tables is refused with a message, and reads those it was given."""
     agent = await make_agent(tables=("suppressed_emails",))
     refused = await agent.call("query_table", table="leads")
     allowed = await agent.call("query_table", table="suppressed_emails")

@@ -319,7 +319,7 @@ async def test_a_denial_is_told_to_the_client(world: World) -> None:
 async def test_a_faulty_request_is_sent_back(
     world: World, changes: dict[str, str], error: str
 ) -> None:
-    """Where client and redirect URI are right, the client is told."""
+    """Where client and redirect URI are right, the error is sent to the client."""
     back = await world.ask(new_verifier(), await world.public_client(), **changes)
 
     assert isinstance(back, ErrorRedirect)
@@ -341,7 +341,7 @@ async def test_a_faulty_request_is_sent_back(
     ],
 )
 async def test_nobody_is_sent_to_where_no_client_is(world: World, changes: dict[str, str]) -> None:
-    """An unknown client, or a redirect URI that it did not register, is told to the person."""
+    """An unknown client, or an unregistered redirect URI, is reported to the person."""
     asking = world.ask(new_verifier(), await world.public_client(), **changes)
 
     assert (await refusal(asking)).code in ("invalid", "forbidden")

@@ -91,7 +91,7 @@ def test_a_faulty_registration_says_what_to_fix(
 
 
 def test_a_secret_is_rotated_and_a_client_revoked(run: Run) -> None:
-    """One without a secret cannot be rotated; one that is not there is told so."""
+    """A client without a secret cannot be rotated; an unknown one is reported."""
     client = str(registered(run)["client_id"])
     status, said, complained = run("clients", "rotate", client)
     assert status == 0

@@ -78,7 +78,7 @@ def test_addresses_that_are(address: str) -> None:
     ],
 )
 async def test_a_private_address_is_not_connected_to(host: str) -> None:
-    """Whether it stands in the URL or behind a name."""
+    """Whether it is in the URL or behind a name."""
     problem = await refusal(Fetcher()(f"https://{host}/x"))
 
     assert "not public" in problem.message

@@ -184,7 +184,7 @@ async def test_a_change_that_breaks_a_uniqueness_changes_nothing(rows: Rows) -> 
 
 
 async def test_every_write_is_audited(rows: Rows, store: Store) -> None:
-    """Verb, table, columns of the match and number of rows stand in the log; values do not."""
+    """Verb, table, columns of the match and number of rows are in the log; values are not."""
     await rows.insert(LEADS, [LEAD, LEAD], ACTOR)
     await rows.update(LEADS, {"name": "Ada", "notes": None}, {"status": "won"}, ACTOR)
     await rows.update(LEADS, {"name": "nobody"}, {"status": "lost"}, ACTOR)

@@ -158,7 +158,7 @@ async def test_the_page_for_a_token_is_open_and_guarded(make_edge: Any) -> None:
 
 
 async def test_a_form_with_faults_comes_back(edge: Any) -> None:
-    """Each fault stands at its field, all at once; what was typed stays; nothing is filed."""
+    """Each error is shown at its field, all at once; what was typed stays; nothing is filed."""
     fields = {**GOOD, "name": " ", "email": "ann at", "type": "access_token"}
     answer, page = await send(edge, fields)
 
@@ -182,7 +182,7 @@ async def test_the_other_form_is_left_alone(edge: Any) -> None:
 
 
 async def test_a_type_that_is_not_offered_is_a_fault(edge: Any) -> None:
-    """What a browser would not send is told at the field."""
+    """Values that a browser would not send are reported at the field."""
     _, page = await send(edge, {**GOOD, "type": "everything"})
 
     assert fault(page, "type").startswith("Must be one of")

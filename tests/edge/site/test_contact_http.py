@@ -99,7 +99,7 @@ async def test_a_script_gets_the_answers_of_the_api(edge: Any) -> None:
 
 
 async def test_a_script_gets_every_fault_at_once(edge: Any) -> None:
-    """An Error names each field at fault, behind which its sentence stands."""
+    """An Error names each field at fault, followed by its sentence."""
     fields = {**GOOD, "name": " ", "email": "ann at example"}
     async with edge.ask("POST", PATH, data=fields, headers=SCRIPT) as answer:
         assert answer.status == 400
@@ -172,7 +172,7 @@ async def test_a_script_of_another_site_is_refused(edge: Any) -> None:
 
 
 async def test_a_form_with_faults_comes_back(edge: Any) -> None:
-    """Each fault stands at its field, all at once; what was typed stays; nothing is stored."""
+    """Each error is shown at its field, all at once; what was typed stays; nothing is stored."""
     fields = {**GOOD, "name": " ", "email": "ann at example", "message": "x" * 2001}
     answer, page = await send(edge, fields)
 
@@ -278,7 +278,7 @@ async def test_a_closed_form_opens_with_no_message(make_edge: Any) -> None:
 
 
 async def test_an_empty_form_asks_for_everything(edge: Any) -> None:
-    """What a browser would not let through is told field by field."""
+    """Values that a browser would not let through are reported field by field."""
     answer, page = await send(edge, {})
 
     assert answer.status == 400
@@ -299,7 +299,7 @@ async def test_nothing_typed_becomes_markup(edge: Any) -> None:
 
 
 async def test_a_hidden_fault_is_told_above_the_form(edge: Any) -> None:
-    """A field that the form does not show cannot be marked, so its fault is told above."""
+    """A field that the form does not show cannot be marked, so its error is shown above."""
     answer, page = await send(edge, {**GOOD, "consent_text": "\x07"})
 
     assert answer.status == 400
@@ -414,7 +414,7 @@ async def test_what_no_form_takes_is_told_on_a_page(edge: Any, path: str) -> Non
 
 
 async def test_a_form_from_another_site_is_refused_on_a_page(edge: Any) -> None:
-    """What stands before the form's own page is no JSON for a person either."""
+    """Errors that come before the form's own page are no JSON for a person either."""
     headers = {**BROWSER, "Sec-Fetch-Site": "cross-site"}
     async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
         assert (answer.status, answer.content_type) == (403, "text/html")
@@ -422,7 +422,7 @@ async def test_a_form_from_another_site_is_refused_on_a_page(edge: Any) -> None:
 
 
 async def test_a_repeated_field_counts_once(edge: Any) -> None:
-    """Of a field that stands twice, the last is taken, as forms on the web do."""
+    """Of a field that is sent twice, the last is taken, as forms on the web do."""
     answer, _ = await send(edge, [("name", "First"), *GOOD.items()])
 
     assert answer.status == 303

@@ -91,7 +91,7 @@ async def test_a_build_cleared_away_meanwhile_gives_way_to_the_next(
 
 
 async def test_a_build_that_is_gone_is_unavailable(pages: EdgePages, build_dir: Path) -> None:
-    """With no other in its place, whoever asks is told to come again."""
+    """With no other in its place, a page is refused as unavailable."""
     shutil.rmtree(build_dir / "build-0001")
     with pytest.raises(Problem) as caught:
         await pages.render("notice", "Title", sentences=[])

@@ -157,7 +157,7 @@ def test_a_negotiated_twin_is_not_cached() -> None:
 
 
 def test_names_are_escaped_in_headers() -> None:
-    """A name in any script is written in ASCII where it stands in a header."""
+    """A name in any script is written in ASCII in a header."""
     files = listed("tags/\u672c/index.html", "tags/\u672c/index.md")
     every = [
         value

@@ -214,7 +214,7 @@ async def test_without_words_there_is_the_form_alone(edge: Any) -> None:
 
 
 async def test_words_are_found_best_first(edge: Any) -> None:
-    """A post that has them in its title stands first; words are marked, the rest is plain."""
+    """A post that has them in its title is first; words are marked, the rest is plain."""
     answer, page = await look(edge, "?q=Sheets")
 
     assert answer.status == 200
@@ -230,7 +230,7 @@ async def test_words_are_found_best_first(edge: Any) -> None:
 
 
 async def test_pages_follow_one_another(edge: Any) -> None:
-    """Each result stands on one page; links lead on and back; what is behind the last is the last.
+    """Each result is on one page; links lead on and back; a page beyond the last is the last.
 
     A number that is none is the first.
     """
@@ -258,7 +258,7 @@ async def test_pages_follow_one_another(edge: Any) -> None:
 
 
 async def test_where_nothing_is_found_there_is_help(edge: Any) -> None:
-    """With links to where every post stands."""
+    """With links to the lists of all posts."""
     answer, page = await look(edge, "?q=xyzzy")
 
     assert (answer.status, said(page)) == (200, "No post has all of these words.")
@@ -411,7 +411,7 @@ async def test_head_is_a_get_without_its_body(edge: Any) -> None:
 
 
 async def test_the_page_comes_as_markdown(edge: Any) -> None:
-    """For who prefers that: a list of results with the addresses of their Markdown."""
+    """A list of results with the addresses of their Markdown, for clients that prefer it."""
     headers = {"Accept": "text/markdown"}
     async with edge.ask("GET", f"{PAGE}?q=sheet", headers=headers) as answer:
         text = await answer.text()
@@ -492,7 +492,7 @@ async def test_data_is_as_long_as_asked_for(edge: Any, query: str, count: int) -
     ],
 )
 async def test_bad_parameters_are_refused(edge: Any, query: str, message: str) -> None:
-    """A program is told which, and what it must be."""
+    """A program gets its name, and what it must be."""
     status, data = await ask(edge, f"?{query}")
 
     assert (status, list(data)) == (400, ["error"])
@@ -514,7 +514,7 @@ async def test_searches_are_limited(make_edge: Any, builds: Path) -> None:
 
 
 async def test_a_post_is_found_from_the_moment_of_its_build(make_edge: Any, tmp_path: Path) -> None:
-    """What a swap brings is found, and what it takes away is found no longer."""
+    """What a swap adds is found, and what it removes is found no longer."""
     posts = [make_post("old"), make_post("new", -1, content_html="<p>Marbled <b>paper</b>.</p>")]
     point_at(tmp_path, write_build(tmp_path, "build-0001", posts[:1]))
     async with make_edge(BUILD_DIR=str(tmp_path)) as edge:

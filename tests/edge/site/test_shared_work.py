@@ -53,7 +53,7 @@ async def test_who_stops_waiting_stops_nobody_else() -> None:
 
 
 async def test_a_failure_is_everybodys_and_passes() -> None:
-    """All who wait are told, and the next who asks begins anew."""
+    """All waiting callers get the error, and the next one begins anew."""
     work = SingleFlight[str]()
 
     async def fail() -> str:

@@ -289,7 +289,7 @@ async def test_an_address_near_by_is_shown_as_it_is(make_edge: Any, tmp_path: Pa
 
 
 async def test_a_missing_page(raw: RawClient) -> None:
-    """The site's own 404 page comes with its status, as Markdown for who asks for that."""
+    """The site's own 404 page comes with its status, and as Markdown on request."""
     page = await raw.send("/nothing/here", 'If-None-Match: "x"', "Range: bytes=0-1")
     marked = await raw.send("/nothing/here", MARKDOWN)
     etag = page.headers["ETag"]

@@ -60,7 +60,7 @@ def one(connection: sqlite3.Connection) -> int:
 
 
 async def test_work_without_end_is_ended(search: Search) -> None:
-    """The caller is told what to do about it, and the next one is served."""
+    """The caller gets an error that says what to do, and the next one is served."""
     with pytest.raises(Problem) as refusal:
         await search.call(count)
 
@@ -70,7 +70,7 @@ async def test_work_without_end_is_ended(search: Search) -> None:
 
 
 async def test_no_more_wait_than_there_is_room_for(search: Search, held: Event) -> None:
-    """Who comes after that is told at once, and whoever was in line is served."""
+    """Callers after that are refused at once, and those in line are served."""
     waiting = [asyncio.create_task(search.call(one)) for _ in range(MAX_READS - READERS)]
     await asyncio.sleep(0)
     with pytest.raises(Problem, match="Too many searches") as refusal:

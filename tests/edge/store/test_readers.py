@@ -30,7 +30,7 @@ def reading(seconds: float | None) -> Read:
 
 
 async def test_a_read_ends_when_its_time_is_over(slow: Store) -> None:
-    """The caller is told what to do about it, and the next read is served."""
+    """The caller gets an error that says what to do, and the next read is served."""
     with pytest.raises(Problem) as refusal:
         await slow.run(reading(0.2))
 

@@ -162,7 +162,7 @@ async def test_all_words_in_the_title_come_first() -> None:
 
 
 async def test_a_word_as_typed_comes_before_its_other_forms() -> None:
-    """Also where they stand in the title, and where the stem is that of quite another word."""
+    """Also where they are in the title, and where the stem is that of quite another word."""
     texts = [
         post("general", "Generally speaking", "Generally, a general generates. " * 9),
         post("exact", "Another", "Long text. " * 99 + "Some generics."),
@@ -339,7 +339,7 @@ async def test_a_snippet_is_of_the_text_that_has_the_words(words: str, snippet: 
 
 
 async def test_a_snippet_is_short_and_shows_the_most_words() -> None:
-    """It stands where different words stand together, and says where it was cut."""
+    """It shows where different words are together, and says where it was cut."""
     before, behind = "Lorem ipsum paper. " * 90, "dolor sit amet, edge. " * 90
     text = f"{before}Here the edge of the paper was painted. {behind}"
     ((_, _, snippet),) = await look([post("a", "Title", text)], "edge paper painted")
@@ -360,7 +360,7 @@ async def test_a_snippet_of_endless_words_is_short(text: str) -> None:
 
 
 async def test_marks_cannot_be_forged() -> None:
-    """The signs that stand for marks inside are taken out of what a post says."""
+    """The characters that mark matches internally are removed from the text of a post."""
     forged = f"No {MATCH_START}match{MATCH_END} here, {MATCH_END}{MATCH_START}but edge\x00there"
     texts = [post("a", f"A {MATCH_START}title", forged)]
 

@@ -93,7 +93,7 @@ async def test_probes_at_one_time_share_a_look() -> None:
 async def test_a_fault_is_told_to_all_and_looked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A look stands for a while only, whatever it found."""
+    """A result is kept for a while only, whatever it is."""
     monkeypatch.setattr("edge_api.db.errors.PROBE_CACHE_SECONDS", 0.0)
     look = CountedCheck()
     store = CheckedStore(look)

@@ -1,4 +1,4 @@
-"""What may be told anything: public addresses over https, and this machine where the site is."""
+"""Allowed endpoints: public addresses over https, and this machine where the site is on it."""
 
 import ssl
 from ipaddress import ip_address
@@ -105,7 +105,7 @@ URLS = [
 
 @pytest.mark.parametrize("url", URLS)
 async def test_an_address_that_is_none_of_ours_is_refused(url: str) -> None:
-    """However it is spelled: when it is given, and when something is to be told to it."""
+    """However it is spelled: when it is given, and when an event is to be sent to it."""
     problem = await refusal(WebhookSender().check(url))
     assert problem.code == "invalid"
     assert problem.message.startswith("URL: ")
@@ -129,7 +129,7 @@ async def test_a_name_that_cannot_be_one_is_refused() -> None:
 
 
 async def test_a_name_that_leads_nowhere_yet_is_taken() -> None:
-    """It is looked up again for each attempt, and its faults are told there."""
+    """It is looked up again for each attempt, and its faults are reported there."""
     await WebhookSender().check("https://no.such.host.invalid/hook")
 
     answer = await WebhookSender().post("https://no.such.host.invalid/hook", b"{}", {})
@@ -180,7 +180,7 @@ async def secure(certificate: Any, receiver: Receiver, aiohttp_server: AiohttpSe
 async def test_a_certificate_must_be_vouched_for(
     secure: str, certificate: tuple[Path, Path], receiver: Receiver
 ) -> None:
-    """Whoever nobody vouches for is told nothing."""
+    """A receiver whose certificate nobody vouches for gets no event."""
     trusted = ssl.create_default_context(cafile=str(certificate[0]))
     assert (await WebhookSender(is_loopback, ssl=trusted).post(secure, b"{}", {})).status == 204
     assert len(receiver.received) == 1

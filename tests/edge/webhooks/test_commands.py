@@ -160,7 +160,7 @@ def test_each_change_is_audited(run: Run, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_another_secret_key_opens_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator is told to rotate, and then all is well."""
+    """The message says to rotate, and after that all is well."""
     with listening() as listener:
         endpoint = added(run, listener.url)["id"]
         monkeypatch.setenv("SECRET_KEY", "another secret of thirty-two letters")

@@ -35,7 +35,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> bool:
 
 
 async def test_a_deleted_lead_is_told_to_nobody(office: Office, receiver: Receiver) -> None:
-    """Nor kept for anybody; the others are told."""
+    """Nor kept for any endpoint; the others are sent."""
     await office.endpoints.add(receiver.url)
     gone = await office.lead("Delete me")
     kept = await office.lead("Keep me")

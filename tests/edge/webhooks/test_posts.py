@@ -1,4 +1,4 @@
-"""Posts that are published, updated and removed, told to real receivers once each."""
+"""Posts that are published, updated and removed: real receivers get each event once."""
 
 import asyncio
 import json
@@ -136,7 +136,7 @@ async def test_what_neighbours_and_theme_change_is_no_update(
 async def test_each_public_member_counts(
     office: Office, receiver: Receiver, journal: Journal, change: dict[str, Any]
 ) -> None:
-    """What the author writes, and where it stands."""
+    """A post as its author writes it, and its address."""
     await office.endpoints.add(receiver.url, POSTS)
     edge = journal.edge()
     journal.build(make_post("one"))

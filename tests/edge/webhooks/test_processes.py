@@ -1,4 +1,4 @@
-"""Webhooks of an edge as its user runs it: told within seconds, and again after kill -9."""
+"""Webhooks of an edge as its user runs it: sent within seconds, and again after kill -9."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def installation(tmp_path: Path, journal: Path) -> Installation:
 
 @pytest.fixture
 def listener(installation: Installation) -> Iterator[Listener]:
-    """Return a listener that is told of new leads."""
+    """Return a listener that gets new leads."""
     with listening() as made:
         assert installation.run("webhooks", "add", made.url)[0] == 0
         yield made
@@ -66,7 +66,7 @@ async def end_leases(store: Path) -> None:
 
 
 async def waiting(store: Path) -> int:
-    """Return how many events are still to be told."""
+    """Return how many events are still to be sent."""
     opened = await open_store(store, system_clock)
     (result,) = await opened.run(Read(WEBHOOK_DELIVERIES))
     await opened.close()
@@ -141,7 +141,7 @@ async def announced(store: Path, length: int) -> None:
 
 @pytest.mark.size("ci")
 def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener: Listener) -> None:
-    """The process waits for the answer to what it has told, writes that down, and ends."""
+    """The process waits for the answer to what it has sent, stores it, and ends."""
     with installation.serving() as edge:
 
         def ask_to_end() -> None:

@@ -1,4 +1,4 @@
-"""New leads, told to real receivers: once each, signed, and again until they have arrived."""
+"""New leads, sent to real receivers: once each, signed, and again until they have arrived."""
 
 import asyncio
 import json
@@ -212,7 +212,7 @@ async def test_a_receiver_may_ask_for_a_longer_pause(
 async def test_gone_disables_the_endpoint_and_gives_up_what_waits(
     office: Office, receiver: Receiver
 ) -> None:
-    """Nothing more is kept for it until its operator enables it; then all can be told."""
+    """Nothing more is kept for it until its operator enables it; then all can be sent."""
     keyed = await office.endpoints.add(receiver.url)
     for number in range(12):
         await office.lead(f"Hello {number}")
@@ -256,7 +256,7 @@ async def test_a_redirect_is_not_followed(
 async def test_a_receiver_that_says_nothing_is_not_waited_for(
     office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event is told again later."""
+    """The event is sent again later."""
     monkeypatch.setattr(tell_module, "POST_TIMEOUT_SECONDS", 0.2)
     receiver.before_answer = lambda: asyncio.sleep(5)
     await office.endpoints.add(receiver.url)
@@ -293,7 +293,7 @@ async def test_two_dispatchers_at_once_tell_nothing_twice(
 async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
-    """The store is lost right behind the answer; when the lease is over, it is told again."""
+    """The store is lost right after the answer; when the lease is over, it is sent again."""
     watched = WatchedStore(store)
     office = make_office(watched, clock)
     await office.endpoints.add(receiver.url)
@@ -320,7 +320,7 @@ async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
 async def test_who_was_too_slow_changes_nothing(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
-    """A lease that ended in the meantime is somebody else's: their outcome stands."""
+    """A lease that ended in the meantime is another edge's, whose outcome is kept."""
     slow, quick = make_office(store, clock), make_office(store, clock)
     await slow.endpoints.add(receiver.url)
     await slow.lead()

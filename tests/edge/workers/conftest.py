@@ -27,7 +27,7 @@ class Service:
     process: subprocess.Popen[str]
     port: int
     greeting: list[str]
-    """What the person at the terminal was told, by the line."""
+    """The lines that were printed to the terminal."""
     installation: Installation
 
     @property

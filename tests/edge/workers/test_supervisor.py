@@ -198,7 +198,7 @@ def test_who_closes_the_terminal_ends_all(installation: Installation) -> None:
 
 @pytest.mark.size("ci")
 def test_workers_without_a_database_are_not_tried_again(installation: Installation) -> None:
-    """The store's sentence stands there once, and the status is 1."""
+    """The store's sentence is there once, and the status is 1."""
     missing = installation.changed(DATABASE_URL=f"{installation.settings['DATABASE_URL']}_no")
     code, said, complained = missing.run("serve", "--workers", "3")
 
@@ -238,7 +238,7 @@ def test_log_lines_as_json_have_the_worker() -> None:
 
 
 def test_nobody_else_gives_what_workers_inherit(installation: Installation) -> None:
-    """Whoever types the option is told so."""
+    """The option is refused with a message."""
     code, _, complained = installation.run("serve", "--inherited", "1,0,77,78")
 
     assert code == 2

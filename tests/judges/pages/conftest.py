@@ -1,7 +1,7 @@
 """Two served journals, and what a browser notices on every kind of page of them.
 
 How much is judged grows with the size of the run. Which pages there are is found out by `crawl.py`
-and `places.py`, the largest of each kind is judged. What is not held against a page stands in
+and `places.py`, the largest of each kind is judged. What is not held against a page is in
 tables, with its reason: EXCEPTIONS of `budgets.py` and `nu.py`, NOT_OURS of
 `test_lighthouse_whole.py`, UNLISTED of `lighthouse.py`, RULES of `markup.mjs`. Each judge is shown
 a page that is broken.

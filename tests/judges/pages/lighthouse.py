@@ -70,7 +70,7 @@ async def run(
 
 
 def faults_of(verdict: Verdict, demands: Demands) -> list[str]:
-    """Return what keeps a page from 100 in all five, from being fast or from standing still."""
+    """Return what keeps a page from 100 in all five, from being fast or from a stable layout."""
     missed = [
         f"{category} {score}: {_reasons(verdict, category)}"
         for category, score in verdict.scores.items()

@@ -82,7 +82,7 @@ async def open_the_dialog(page: Page) -> None:
 
 
 def unsubscribe_link(served: Served) -> str:
-    """Return a link as it stands in mail."""
+    """Return a link as it is in mail."""
     token = secrets.token_hex(32)
     return served.unsubscribe_path(token, f"ann.{token[:8]}@example.org")
 

@@ -99,7 +99,7 @@ def test_the_payloads_are_many_and_work() -> None:
 
 
 def test_every_post_was_built(pages: dict[str, bytes]) -> None:
-    """No payload is kept away by the build: each stands on a page of its own, of both sorts."""
+    """No payload is kept away by the build: each is on a page of its own, of both sorts."""
     posts = {
         f"/journal/{sort}-{number}/" for sort in (FIELD, BODY) for number in range(len(CHOSEN))
     }
@@ -151,7 +151,7 @@ def test_what_is_sent_comes_back_as_text(chromium: str, hostile: Served) -> None
 
 @pytest.mark.size("ci")
 def test_a_hole_is_found(chromium: str, hostile: Served, tmp_path: Path) -> None:
-    """A theme that prints a title as it stands lets scripts run, and that is seen."""
+    """A theme that prints a title unescaped lets scripts run, and that is seen."""
     theme = shutil.copytree(ROOT / "theme", tmp_path / "theme")
     article = theme / "templates" / "article.html"
     source = article.read_text(encoding="utf-8")

@@ -142,7 +142,7 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
 
 
 async def measure(page: Page, visit: PageVisit) -> None:
-    """Measure the page as it stands there."""
+    """Measure the page as it is shown."""
     visit.overflow = int(await page.evaluate(OVERFLOW))
     # Evaluated by the debugger, which no policy of the page holds back.
     await page.evaluate(_AXE.read_text(encoding="utf-8"))

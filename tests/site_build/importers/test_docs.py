@@ -33,7 +33,7 @@ class Command(NamedTuple):
     words: tuple[str, ...]
     """After `fore-edge`."""
     promised: str
-    """What stands below it; it may be nothing."""
+    """The output below it; it may be nothing."""
 
     @property
     def source(self) -> str:

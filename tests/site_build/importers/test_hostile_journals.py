@@ -63,7 +63,7 @@ def test_a_line_separator_is_a_blank_in_a_head(sign: str) -> None:
 
 
 def test_a_language_may_have_any_name(tmp_path: Path) -> None:
-    """It stands in a pattern."""
+    """It is in a pattern."""
     settings = '{"baseURL": "https://a.example/", "languages": {"zh(": {}, "en": {}}}'
     root = write(tmp_path, {"hugo.json": settings, "content/posts/a.md": "---\ntitle: A\n---\nB\n"})
     assert [text.title for text in read_hugo(root).texts] == ["A"]

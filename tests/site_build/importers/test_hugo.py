@@ -510,7 +510,7 @@ def test_redirects_of_a_host_are_read(tmp_path: Path) -> None:
 
 
 def test_parameters_and_types(tmp_path: Path) -> None:
-    """Parameters stand where texts name them; heads have them in a table too; all authors come."""
+    """Parameters replace their names in texts; heads have them in a table too; all authors come."""
     settings = 'params.mainSections = ["post"]\nparams.shop = "Inn"\n'
     head = (
         "---\ntitle: T\ndate: 2024-01-01\ntype: post\nparams: {authors: [Ann, {name: Bob}]}\n---\n"

@@ -326,7 +326,7 @@ def test_hexo(read: Read) -> None:
 
 
 def test_addresses_of_hexo(read: Read) -> None:
-    """A post has what its head has for its address; the path of `url` stands before all."""
+    """A post has the address of its head; the path of `url` is before all addresses."""
     found = read(
         {
             "_config.yml": "url: https://a.example/b\npermalink: posts/:abbrlink.html\n",

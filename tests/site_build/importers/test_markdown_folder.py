@@ -352,7 +352,7 @@ def test_settings(tmp_path: Path) -> None:
 
 
 def test_media(tmp_path: Path) -> None:
-    """Pictures that texts name stand at their old paths; code and what nobody names stay away."""
+    """Pictures that texts name keep their old paths; code and unnamed files are left out."""
     journal, _ = read(
         tmp_path,
         {
@@ -392,7 +392,7 @@ def test_a_link_out_of_the_folder(tmp_path: Path) -> None:
 @pytest.mark.size("test")
 @pytest.mark.parametrize("site", [*find_sites("folder-"), *find_sites("next-")])
 def test_real_folders(site: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """All texts of a real folder come with titles and dates, and stand where they stood."""
+    """All texts of a real folder come with titles and dates, and keep their addresses."""
     expected = json.loads((SITES / site / "expected.json").read_text())
     journal = read_markdown_folder(SITES / site / "source")
     addresses = {text.address for text in journal.texts if text.status == "published"}

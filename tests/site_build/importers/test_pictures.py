@@ -130,7 +130,7 @@ async def test_addresses_that_are_not_public_are_not_asked(fetch: Fetch) -> None
 
 @pytest.mark.parametrize("origin", ["", "nonsense", "https://a:port"])
 async def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, origin: str) -> None:
-    """Its links name no host of its own, and its owner is told."""
+    """Its links name no host of its own, and a warning says so."""
     imported = Imported("Test", texts=[Text("a.md", "![](/x.png)", "A")], origin=origin)
 
     await fetch_pictures(imported, tmp_path, lambda _: True)

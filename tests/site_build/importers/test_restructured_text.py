@@ -86,7 +86,7 @@ def test_what_is_not_known() -> None:
 
 
 def test_what_is_not_defined() -> None:
-    """A substitution that nothing defines stays as it was typed, and no message stands below."""
+    """A substitution that nothing defines stays as it was typed, without a message below."""
     body, _ = convert("A |none| here.\n")
 
     assert body == "A |none| here."

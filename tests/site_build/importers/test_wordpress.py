@@ -163,7 +163,7 @@ def test_what_is_no_text_is_named(export: Export) -> None:
 
 
 def test_addresses_of_lists(export: Export) -> None:
-    """Parents of categories stand in their addresses, each once; lists have several pages."""
+    """Parents of categories are in their addresses, each once; lists have several pages."""
     parent = (
         "<wp:category><wp:term_id>3</wp:term_id><wp:category_nicename>top</wp:category_nicename>"
         "<wp:category_parent>all</wp:category_parent></wp:category>"

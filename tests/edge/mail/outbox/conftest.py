@@ -17,7 +17,7 @@ def clock() -> TickingClock:
 
 @pytest.fixture
 async def relay() -> AsyncIterator[Relay]:
-    """Return a relay that takes all that it is given, unless it is told otherwise."""
+    """Return a relay that takes every message, unless a test scripts it otherwise."""
     async with relaying() as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""A relay that speaks real SMTP on a port of its own, and answers as the test has told it."""
+"""A relay that speaks real SMTP on a port of its own, with answers that the test scripts."""
 
 import asyncio
 from collections import deque

@@ -66,7 +66,7 @@ async def test_an_attempt_in_vain_does_not_use_it_up(polite: PostOffice, relay: 
 
 
 async def test_an_hour_has_only_so_many(polite: PostOffice) -> None:
-    """Beyond the cap nobody is thanked until the hour is over; the owner is told of all."""
+    """Beyond the cap nobody is thanked until the hour is over; the owner is notified of all."""
     for number in range(5):
         await polite.take_lead(email=f"reader-{number}@readers-club.net")
         await polite.tick()
@@ -84,7 +84,7 @@ async def test_an_hour_has_only_so_many(polite: PostOffice) -> None:
 async def test_what_looks_like_spam_is_not_thanked_for(
     polite: PostOffice, relay: Relay, changes: dict[str, int]
 ) -> None:
-    """The owner is told of it, marked; the address in it hears nothing."""
+    """The owner is notified of it, marked as spam; the address in it gets nothing."""
     await polite.take_lead(**changes)
     await polite.tick()
 

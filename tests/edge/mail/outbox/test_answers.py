@@ -46,7 +46,7 @@ def answers(office: PostOffice) -> Answers:
 
 
 async def store_lead(office: PostOffice, **changes: Any) -> Row:
-    """Store a lead that the owner is not told of."""
+    """Store a lead without a notification of its owner."""
     at = office.clock()
     row = LEADS.new_row({**LEAD, **changes}, format_instant(at), partial(new_id, at))
     await office.store.run(Insert(LEADS, [row]))

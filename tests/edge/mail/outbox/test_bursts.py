@@ -20,7 +20,7 @@ async def drain(office: PostOffice) -> None:
 
 
 async def test_a_burst_becomes_one_message(office: PostOffice, relay: Relay) -> None:
-    """Of 50 leads 20 are told one by one, and 30 in one message; the log has all 50."""
+    """Of 50 leads 20 are notified one by one, and 30 in one message; the log has all 50."""
     for _ in range(50):
         await office.take_lead()
         office.clock.move(seconds=2)
@@ -38,7 +38,7 @@ async def test_a_burst_becomes_one_message(office: PostOffice, relay: Relay) -> 
 
 
 async def test_the_next_burst_is_counted_anew(office: PostOffice, relay: Relay) -> None:
-    """What was told once is not told again, and a quiet time brings single notices back."""
+    """No lead is notified twice, and after a quiet time notices are single again."""
     for _ in range(25):
         await office.take_lead()
     await drain(office)

@@ -136,7 +136,7 @@ async def test_what_ends_the_process_is_given_up(office: PostOffice, relay: Rela
 async def test_a_suspect_is_claimed_alone_and_last(
     office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
-    """What was claimed in vain several times shares no batch: others would die with it."""
+    """An entry whose claims failed several times is sent alone: others would fail with it."""
     for _ in range(3):
         await office.take_lead()
     await office.change_entries(claims=3)

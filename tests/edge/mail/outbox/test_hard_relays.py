@@ -109,7 +109,7 @@ async def test_a_relay_that_thinks_long_gets_a_message_once(
 async def test_only_the_owners_mail_is_worth_a_warning(
     store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Anybody can have the service write in vain to an address that they made up."""
+    """Anybody can have the service send mail to an address that they made up."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
     relay.recipient_answers.extend(["250 2.1.5 ok", "554 5.7.1 policy"])
     await office.take_lead()

@@ -21,7 +21,7 @@ LEADS_PATH = "/api/public/v1/leads"
 
 
 async def test_a_lead_has_an_entry_and_a_row(office: PostOffice) -> None:
-    """The owner is to be told: the log's `message_id` is the entry's id."""
+    """A notification of the owner is queued: the log's `message_id` is the entry's id."""
     lead = await office.take_lead()
 
     (entry,), (row,) = await office.outbox(), await office.log()
@@ -77,7 +77,7 @@ async def test_without_an_owner_the_log_says_why(
 async def test_where_nobody_reads_nothing_is_sent(
     store: Store, clock: TickingClock, relay: Relay, address: str
 ) -> None:
-    """A reserved domain receives no mail: the owner is told, the sender is not thanked."""
+    """A reserved domain receives no mail: the owner is notified, the sender is not thanked."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
     await office.take_lead(email=address)
 

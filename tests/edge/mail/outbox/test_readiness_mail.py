@@ -69,7 +69,7 @@ async def test_mail_that_waits_too_long_is_said(
 
 
 async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Relay) -> None:
-    """One refusal too many, and nobody is told of leads: that must not go unseen."""
+    """One refusal too many, and no lead is notified any more: readiness has to say so."""
     relay.by_recipient[OWNER] = "550 5.1.1 no such mailbox"
     await office.take_lead()
     await office.tick()

@@ -43,7 +43,7 @@ async def test_full_batches_follow_one_another(office: PostOffice, relay: Relay)
 
 
 async def test_its_end_finishes_the_message_under_way(office: PostOffice, relay: Relay) -> None:
-    """Told to end, it waits for the relay's word, writes it down, and gives the others back."""
+    """When stopped, it waits for the relay's reply, stores it, and gives the others back."""
     relay.silent = asyncio.Event()
     for _ in range(3):
         await office.take_lead()

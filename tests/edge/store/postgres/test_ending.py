@@ -1,4 +1,4 @@
-"""The end of a store, and of its server: what is under way is finished, what is told is there."""
+"""The end of a store, and of its server: work is finished, and what was reported is stored."""
 
 import asyncio
 import signal
@@ -59,7 +59,7 @@ async def test_a_closed_store_is_unavailable(store: PostgresStore) -> None:
 
 
 async def test_a_long_read_cannot_hold_a_store_open(store: PostgresStore) -> None:
-    """It is ended, and told so."""
+    """The read is cancelled, and its caller gets an error."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
     reading: asyncio.Task[list[QueryResult]] = asyncio.create_task(
         store.run(Read(LEADS, where=(NOWHERE,), timeout=600))
@@ -142,7 +142,7 @@ async def file_of_leads(rival: PostgresConnection, server: PostgreSQL) -> str:
 async def test_an_older_state_that_somebody_reads_stands_in_the_way(
     store: PostgresStore, rival: PostgresConnection
 ) -> None:
-    """What they may still see cannot be taken away: try again."""
+    """What they may still see cannot be removed: try again."""
     lead = make_lead()
     await store.run(Insert(LEADS, [lead]))
     await rival.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -158,7 +158,7 @@ async def test_an_older_state_that_somebody_reads_stands_in_the_way(
 async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
     store: PostgresStore, rival: PostgresConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Scrubbing gives up its place in the queue, behind which reads would stand too."""
+    """Scrubbing gives up its place in the lock queue, where reads would wait behind it."""
     monkeypatch.setattr("edge_api.db.postgres.engine.LOCK_SECONDS", 0.5)
     await rival.execute("BEGIN; LOCK TABLE leads IN ACCESS SHARE MODE")
     scrubbing = asyncio.create_task(store.scrub(full=True))

@@ -1,4 +1,4 @@
-"""What ails a server in real life: each ailment is told, harms no other request, and passes."""
+"""Faults of a real server: each is reported, harms no other request, and passes."""
 
 import asyncio
 import threading
@@ -165,7 +165,7 @@ async def test_who_waited_to_write_sees_what_was_written_meanwhile(
 async def test_a_connection_that_was_ended_is_replaced(
     store: PostgresStore, rival: PostgresConnection
 ) -> None:
-    """The next write has another one, and nobody is told."""
+    """The next write uses another one, and no caller notices."""
     await write(store)
     await end_writer(rival)
     await recovery_of(lambda: write(store))
@@ -176,7 +176,7 @@ async def test_a_connection_that_was_ended_is_replaced(
 async def test_a_group_that_is_lost_before_its_commit_is_not_there(
     opener: StoreOpener, proxy: Proxy
 ) -> None:
-    """All callers are told, none of them is stored."""
+    """All callers get an error, and nothing is stored."""
     store = await opener(proxy.url)
     await write(store)
     proxy.last_word = b"pg_advisory_xact_lock"
@@ -214,7 +214,7 @@ async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_second
 async def test_a_group_that_is_lost_before_its_commit_is_run_once_more(
     store: PostgresStore, rival: PostgresConnection, times: int
 ) -> None:
-    """The server has undone it, so that nothing is stored twice; then the callers are told."""
+    """The server has undone it, so that nothing is stored twice; then the callers get an error."""
     attempts = 0
 
     async def lose(connection: Connection) -> None:

@@ -65,7 +65,7 @@ async def test_those_who_wait_share_a_commit(log: Log) -> None:
 
 
 async def test_a_caller_that_fails_fails_alone(log: Log) -> None:
-    """Its work is undone, also what it did before it failed; its neighbours' stands."""
+    """Its work is undone, also what it did before it failed; its neighbours' is stored."""
 
     async def note_twice(connection: Connection) -> None:
         await note(100, connection)
@@ -104,7 +104,7 @@ async def test_a_caller_that_fails_alone_keeps_the_connection(log: Log) -> None:
 async def test_when_the_commit_fails_nobody_is_answered(
     log: Log, rival: PostgresConnection
 ) -> None:
-    """All callers of the group are told, nothing of them is stored, and the next group works."""
+    """All callers of the group get an error, nothing is stored, and the next group works."""
     await rival.execute(
         "CREATE TABLE parent (id bigint PRIMARY KEY);"
         "CREATE TABLE child (id bigint REFERENCES parent DEFERRABLE INITIALLY DEFERRED)"

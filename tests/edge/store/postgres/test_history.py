@@ -130,7 +130,7 @@ async def test_a_difference_between_steps_and_tables_would_show(
 
 
 async def test_every_rule_is_known_by_its_column(rival: PostgresConnection) -> None:
-    """A rule that is broken is told by its name, which says of which column it is."""
+    """A broken constraint is reported by its name, which names its column."""
     rules = await rival.fetch(
         "SELECT conrelid::regclass::text, conname, attname FROM pg_constraint "
         "JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey) WHERE contype = 'c'"

@@ -66,7 +66,7 @@ def guarded(postgresql: PostgreSQL) -> Iterator[str]:
 
 
 async def test_an_empty_database_becomes_a_store(empty: str, postgresql: PostgreSQL) -> None:
-    """It has the schema's version, and everything of ours stands in a schema of its own."""
+    """It has the schema's version, and everything of ours is in a schema of its own."""
     store = await open_store(empty, clock)
     await store.close()
     versions = postgresql.execute("SELECT max(number) FROM fore_edge.schema_steps", named(empty))

@@ -124,7 +124,7 @@ async def test_a_change_and_a_deletion_are_found_too(
 async def test_a_commit_that_the_server_does_not_hear_stored_nothing(
     store: PostgresStore, proxy: Proxy, rival: PostgresConnection
 ) -> None:
-    """All callers are told so, and it is true; what an earlier group stored is no proof."""
+    """All callers get that answer, and it is true; what an earlier group stored is no proof."""
     proxy.unheard = b"COMMIT"
     problems = await asyncio.gather(*(refusal_of(write(store)) for _ in range(5)))
 

@@ -172,7 +172,7 @@ async def test_requests_with_a_credential_are_counted_by_each_edge_and_told(
 
 
 async def exchange(limiters: Sequence[Limiter]) -> None:
-    """Let each tell all others, and hear what they have told after it."""
+    """Let each share its counts with all others, and read what they shared after it."""
     for limiter in (*limiters, *limiters):
         await limiter.exchange()
 
@@ -222,7 +222,7 @@ async def test_what_could_not_be_told_is_told_later(
 
 
 async def tell_at_last(limiter: Limiter) -> None:
-    """Return when the edge has told."""
+    """Return when the edge has shared its counts."""
     while True:
         try:
             return await limiter.exchange()

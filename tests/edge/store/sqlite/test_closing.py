@@ -116,7 +116,7 @@ async def test_a_locked_store_can_be_closed(path: Path) -> None:
 
 
 async def test_a_long_read_cannot_hold_a_store_open(path: Path) -> None:
-    """It is ended, and told so."""
+    """The read is interrupted, and its caller gets an error."""
     store = await open_store(path, clock)
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(2000)]))
     nowhere = Filter("notes", "like", "%" + "a_" * 50 + "b%")

@@ -1,4 +1,4 @@
-"""What ails a store in real life: each ailment is told, harms no other request, and passes."""
+"""Faults of a real store: each is reported, harms no other request, and passes."""
 
 # ruff: noqa: ASYNC240  a test has its event loop to itself
 
@@ -122,7 +122,7 @@ def smallest_disk(path: Path) -> Iterator[None]:
 
 
 async def test_a_disk_that_fails_refuses_writes_alone(store: SQLiteStore, path: Path) -> None:
-    """The kernel refuses to write the log: all callers of the commit are told, and none stored."""
+    """The kernel refuses to write the log: all callers get an error, and none is stored."""
     await store.run(Insert(LEADS, [make_lead(notes="x" * 10_000) for _ in range(100)]))
     with smallest_disk(path):
         problems = await asyncio.gather(*(refusal_of(write(store)) for _ in range(5)))
@@ -214,7 +214,7 @@ async def test_a_store_that_is_replaced_is_taken_up(store: SQLiteStore, path: Pa
 async def test_a_log_that_is_deleted_loses_nothing_acknowledged(
     store: SQLiteStore, path: Path
 ) -> None:
-    """Commits that stand in the log alone are brought into the file before another is begun."""
+    """Commits that are in the log alone are brought into the file before another is begun."""
     for _ in range(10):
         await write(store)
     path.with_name(f"{path.name}-wal").unlink()

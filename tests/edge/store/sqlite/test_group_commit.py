@@ -95,7 +95,7 @@ async def test_one_caller_alone_is_not_kept_waiting(log: Log) -> None:
 
 
 async def test_a_caller_that_fails_fails_alone(log: Log) -> None:
-    """Its work is undone, also what it did before it failed; its neighbours' stands."""
+    """Its work is undone, also what it did before it failed; its neighbours' is stored."""
 
     def note_twice(connection: sqlite3.Connection) -> None:
         note(100, connection)
@@ -121,7 +121,7 @@ async def test_a_caller_that_fails_fails_alone(log: Log) -> None:
 
 
 async def test_when_the_commit_fails_nobody_is_answered(log: Log) -> None:
-    """All callers of the group are told, nothing of them is stored, and the next group works."""
+    """All callers of the group get an error, nothing is stored, and the next group works."""
     await log.connection.execute_fetchall("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
     await log.connection.execute_fetchall(
         "CREATE TABLE child (id REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)"

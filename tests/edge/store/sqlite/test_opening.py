@@ -389,7 +389,7 @@ def test_a_disk_without_shared_memory_is_refused() -> None:
 
 
 async def test_a_folder_is_no_store(path: Path) -> None:
-    """A slip in DATABASE_URL is told as what it is."""
+    """An error in DATABASE_URL is reported as such."""
     path.mkdir(parents=True)
 
     assert "is no file" in await refusal_of(path)

@@ -54,7 +54,7 @@ async def test_a_probe_tells_of_a_lock(store: SQLiteStore, rival: sqlite3.Connec
 def test_what_comes_behind_a_long_task_sees_what_was_changed_meanwhile(
     path: Path, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """A request that is read in the same turn, as uvloop does it, is told the version of then."""
+    """A request that is read in the same turn, as uvloop does it, gets the current version."""
 
     async def follow() -> tuple[int, list[int]]:
         store = await open_store(path, clock)
