@@ -133,7 +133,7 @@ def test_the_shipped_configuration_of_nginx_works(tmp_path: Path, recorder: Reco
     assert len(recorder.ports) == 1
 
 
-def test_a_configuration_of_nginx_that_has_changed_end_the_run(
+def test_a_changed_nginx_configuration_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What cannot be set to this machine's places is named, in place of a figure of something."""

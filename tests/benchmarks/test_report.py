@@ -55,7 +55,7 @@ def test_a_whole_run_misses_what_it_has_not_measured() -> None:
     assert missed == {line.name for line in TABLE if line.wanted is not None}
 
 
-def test_every_line_has_somebody_who_measures_it() -> None:
+def test_every_line_has_a_section_that_measures_it() -> None:
     """Each name is in the part that reaches it, or is made there of its peers."""
     parts = "".join(path.read_text() for path in Path("benchmarks/parts").glob("*.py"))
     for line in TABLE:
@@ -102,7 +102,7 @@ def test_sections_that_race_for_the_same_have_plots_of_their_own(
     assert ["77 /s" in plot for plot in shown] == [False, True]
 
 
-def test_what_several_sections_reached_is_one(race: Race) -> None:
+def test_results_of_several_sections_are_merged(race: Race) -> None:
     """By the names of the lines."""
     one, other = (Section("x", "", reached={name: Reached([1.0])}) for name in (POST, MEMORY))
     assert set(gather([one, other])) == {POST, MEMORY}

@@ -136,7 +136,7 @@ def test_a_person_allows_a_program_on_the_machine(journal: Journal, page: Page) 
     assert tokens["access_token"]
 
 
-def test_a_person_says_no(journal: Journal, page: Page) -> None:
+def test_a_person_denies_access(journal: Journal, page: Page) -> None:
     """No key is needed for that, and the client is informed."""
     client = register(journal, ELSEWHERE)
     page.goto(question(journal, client, ELSEWHERE, new_verifier()))
@@ -145,7 +145,7 @@ def test_a_person_says_no(journal: Journal, page: Page) -> None:
     assert arrived(page, ELSEWHERE)["error"] == "access_denied"
 
 
-def test_a_wrong_key_is_told_and_can_be_fixed(journal: Journal, page: Page) -> None:
+def test_a_wrong_key_is_reported_and_can_be_fixed(journal: Journal, page: Page) -> None:
     """The form comes again as it was ticked; the key is not in it."""
     client, verifier = register(journal, ELSEWHERE), new_verifier()
     page.goto(question(journal, client, ELSEWHERE, verifier))
@@ -162,7 +162,7 @@ def test_a_wrong_key_is_told_and_can_be_fixed(journal: Journal, page: Page) -> N
     assert "code" in arrived(page, ELSEWHERE)
 
 
-def test_an_unknown_program_gets_no_question(journal: Journal, page: Page) -> None:
+def test_an_unknown_client_gets_no_consent_form(journal: Journal, page: Page) -> None:
     """A page of the site says so to the person, who is not redirected."""
     response = page.goto(question(journal, "nobody", ELSEWHERE, new_verifier()))
 
@@ -173,7 +173,9 @@ def test_an_unknown_program_gets_no_question(journal: Journal, page: Page) -> No
 
 
 @pytest.mark.parametrize("width", [320, 1280])
-def test_the_page_fits_and_is_whole(journal: Journal, browser: Browser, width: int) -> None:
+def test_the_consent_page_fits_and_obeys_its_policy(
+    journal: Journal, browser: Browser, width: int
+) -> None:
     """Nothing is wider than the screen, nothing is refused by the page's own policy."""
     client = register(journal, ELSEWHERE)
     with browser.new_context(viewport={"width": width, "height": 800}) as context:

@@ -61,7 +61,7 @@ def test_a_message_is_sent_from_the_page(journal: Journal, page: Page) -> None:
     assert ("POST", "document") not in kinds
 
 
-def test_every_fault_is_told_at_its_field(journal: Journal, page: Page) -> None:
+def test_every_error_is_shown_at_its_field(journal: Journal, page: Page) -> None:
     """Each field at fault is marked and described, the first has the focus, the form says why."""
     before = len(journal.leads())
     fill(page, journal.url, name=" ", email="ann@nowhere")
@@ -125,7 +125,7 @@ def test_more_than_two_messages_hold_is_not_offered(journal: Journal, page: Page
     assert page.locator("#message").input_value() == "\u0436" * 13_200
 
 
-def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None:
+def test_an_empty_form_is_reported_in_the_page(journal: Journal, page: Page) -> None:
     """The service reports each missing field too, at the field."""
     page.goto(f"{journal.url}/contact/")
     settle(page)
@@ -135,7 +135,7 @@ def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None
     expect(page.locator("#message-fault")).to_be_visible()
 
 
-def test_a_fixed_field_is_blamed_no_longer(journal: Journal, page: Page) -> None:
+def test_an_error_goes_when_its_field_is_fixed(journal: Journal, page: Page) -> None:
     """The mark goes as soon as the field is changed, and the fixed form is taken."""
     fill(page, journal.url, email="ann@nowhere")
     send(page)
@@ -150,7 +150,9 @@ def test_a_fixed_field_is_blamed_no_longer(journal: Journal, page: Page) -> None
 
 
 @pytest.mark.size("ci")
-def test_a_page_that_came_back_is_taken_up(journal: Journal, browser: Browser, page: Page) -> None:
+def test_a_form_returned_with_errors_is_handled_by_the_script(
+    journal: Journal, browser: Browser, page: Page
+) -> None:
     """Where the form had posted itself, and its page came back with faults, the script goes on."""
     plain = browser.new_context(java_script_enabled=False).new_page()
     plain.goto(f"{journal.url}/contact/")
@@ -249,7 +251,7 @@ def test_an_answer_that_got_lost_makes_no_second_lead(journal: Journal, page: Pa
 
 
 @pytest.mark.size("ci")
-def test_a_changed_message_is_another(journal: Journal, page: Page) -> None:
+def test_a_changed_message_is_a_new_lead(journal: Journal, page: Page) -> None:
     """After a lost answer, what was changed meanwhile is a message of its own, and not refused."""
     before = len(journal.leads())
 
@@ -288,7 +290,7 @@ def test_without_a_connection_nothing_is_lost(journal: Journal, page: Page) -> N
 
 
 @pytest.mark.size("ci")
-def test_an_answer_of_something_else_is_borne(journal: Journal, page: Page) -> None:
+def test_an_answer_of_a_proxy_is_reported(journal: Journal, page: Page) -> None:
     """A proxy's error page is no answer of the service, and is reported as what it is."""
     fill(page, journal.url)
     page.route("**/contact/", lambda route: route.fulfill(status=502, body="<h1>Bad</h1>"))
@@ -309,7 +311,7 @@ def served_with(journal: Journal, **settings: str) -> Iterator[str]:
 
 
 @pytest.mark.size("ci")
-def test_too_many_messages_are_told_in_words(journal: Journal, page: Page) -> None:
+def test_the_rate_limit_is_explained(journal: Journal, page: Page) -> None:
     """Over the limit the page says when it may be tried again, as the service says it."""
     with served_with(journal, RATE_LEADS="1/hour") as url:
         fill(page, url)
@@ -336,7 +338,7 @@ def test_a_closed_form_says_so(journal: Journal, page: Page) -> None:
         expect(page.get_by_role("alert")).to_contain_text("This form is closed")
 
 
-def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
+def test_the_form_works_with_the_keyboard_alone(journal: Journal, page: Page) -> None:
     """From field to field with Tab, a fault fixed where the focus was put, sent with Enter."""
     page.goto(f"{journal.url}/contact/")
     page.locator("#name").focus()
@@ -366,7 +368,7 @@ def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
 
 
 @pytest.mark.size("ci")
-def test_the_trap_goes_along(journal: Journal, page: Page) -> None:
+def test_the_honeypot_is_sent_by_the_script(journal: Journal, page: Page) -> None:
     """A machine that fills in the trap and runs scripts is thanked, and its lead is marked."""
     fill(page, journal.url, name="Machine")
     page.locator("#gotcha").evaluate("field => { field.value = 'x' }")
@@ -435,7 +437,7 @@ def test_an_agent_fills_in_and_the_reader_sends(journal: Journal, agent_page: Pa
     assert [lead["name"] for lead in journal.leads()][:1] == ["Agent"]
 
 
-def test_an_agent_is_told_what_was_wrong(journal: Journal, agent_page: Page) -> None:
+def test_an_agent_gets_the_error_message(journal: Journal, agent_page: Page) -> None:
     """The service's own words about a fault are what the tool gives back."""
     agent_page.goto(f"{journal.url}/contact/")
     call(agent_page, email="agent@nowhere")

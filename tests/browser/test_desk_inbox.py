@@ -25,7 +25,7 @@ def test_from_the_mail_to_a_stored_note(journal: Journal, page: Page) -> None:
     assert "%3E%20note%20asks" in answer
 
 
-def test_one_press_a_message(journal: Journal, page: Page) -> None:
+def test_each_message_takes_one_press(journal: Journal, page: Page) -> None:
     """Done, Spam and Remind me go on to the next one and keep what was typed; then the undo."""
     leads = [make_lead(journal, f"press{number}") for number in range(4)]
     page.goto(f"{journal.url}/desk/leads/{leads[3]}/?status=new&q=press")

@@ -54,7 +54,7 @@ def test_a_saved_post_shows_by_itself(page: Page, shown: Shown, complaints: list
     assert complaints == []
 
 
-def test_an_error_stands_over_the_page_until_it_is_fixed(
+def test_an_error_covers_the_page_until_it_is_fixed(
     page: Page, shown: Shown, complaints: list[str]
 ) -> None:
     """File, line and fix are read over the last good page; both go with the fixed file."""
@@ -73,7 +73,7 @@ def test_an_error_stands_over_the_page_until_it_is_fixed(
 
 
 @pytest.mark.size("ci")
-def test_an_error_can_be_laid_aside(page: Page, shown: Shown) -> None:
+def test_an_error_can_be_dismissed(page: Page, shown: Shown) -> None:
     """The box over the page is hidden with a button, by keyboard too."""
     shown.bench.write("posts/other.md", "no front matter")
     page.get_by_role("button", name="Hide").focus()
@@ -95,7 +95,7 @@ def test_warnings_wait_in_a_corner(page: Page, shown: Shown) -> None:
 
 
 @pytest.mark.size("ci")
-def test_a_draft_is_told_from_a_post(page: Page, shown: Shown) -> None:
+def test_a_draft_is_marked(page: Page, shown: Shown) -> None:
     """Its badge is seen in the list and on its page, and readers' posts have none."""
     page.goto(f"{shown.url}/journal/")
     expect(page.locator(".preview-badge")).to_have_count(1)

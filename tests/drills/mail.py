@@ -95,7 +95,7 @@ class MailReport:
         ]
 
     @property
-    def repeated_in_vain(self) -> list[tuple[int, str]]:
+    def repeated_without_need(self) -> list[tuple[int, str]]:
         """Return what was sent again though the log of an earlier life had it as sent."""
         return [
             (taken.life, _id_of(taken))

@@ -15,7 +15,7 @@ HASTY = ("-m", "tests.drills.hasty_mail")
 
 
 @pytest.mark.size("test", grows=True)
-async def test_no_notification_is_lost_or_sent_in_vain(
+async def test_no_notification_is_lost_or_repeated_without_need(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each lead is notified once; twice only where the relay's yes had not been stored."""
@@ -24,7 +24,7 @@ async def test_no_notification_is_lost_or_sent_in_vain(
         print(f"\nmail: {report}")  # noqa: T201  what a person wants of a drill
 
     assert (report.kills, len(report.leads)) == (KILLS, KILLS * LEADS_A_LIFE)
-    assert (report.lost, report.renamed, report.repeated_in_vain) == (set(), set(), [])
+    assert (report.lost, report.renamed, report.repeated_without_need) == (set(), set(), [])
     assert report.duplicates == len(report.unrecorded) <= KILLS
     assert len({life for life, _ in report.unrecorded}) == len(report.unrecorded)
     assert set(report.ids) == report.recorded[-1]

@@ -84,7 +84,7 @@ async def test_related_posts_come_from_the_journal(edge: Any) -> None:
     assert (await analyze(edge, text="Edges of paper.", related=0))["related"] == []
 
 
-async def test_counts_are_the_askers(edge: Any) -> None:
+async def test_the_caller_chooses_the_number_of_keywords_and_posts(edge: Any) -> None:
     """As many keywords as wanted, none with 0."""
     text = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 
@@ -130,7 +130,7 @@ async def test_language_is_given_stated_or_guessed(edge: Any) -> None:
         ({"url": "http://journal.test/" + "x" * 2048}, "url: must have 2048 characters or fewer"),
     ],
 )
-async def test_bad_input_is_told_in_a_sentence(
+async def test_bad_input_is_reported_in_a_sentence(
     edge: Any, body: dict[str, Any], message: str
 ) -> None:
     """400, which names the member and what to fix."""
@@ -225,7 +225,7 @@ async def test_a_stated_language_is_checked(edge: Any) -> None:
         ("off", "http://journal.test/", 403),
     ],
 )
-async def test_addresses_that_are_not_read(
+async def test_urls_that_may_not_be_read_are_refused(
     make_edge: Any, mode: str, url: str, status: int
 ) -> None:
     """403 where the operator forbids reading them, 422 where there is nothing."""
@@ -236,7 +236,7 @@ async def test_addresses_that_are_not_read(
     assert said[1].startswith("url: ")
 
 
-async def test_ten_a_minute(make_edge: Any) -> None:
+async def test_the_rate_limit_is_ten_a_minute(make_edge: Any) -> None:
     """The eleventh document of an address is 429, with a Retry-After that is true."""
     async with make_edge(RATE_ANALYZE=DEFAULT_RATE) as edge:
         for _ in range(10):

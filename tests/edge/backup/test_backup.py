@@ -84,7 +84,7 @@ def test_a_backup_beside_a_running_edge_is_whole(installation: Installation, fol
 
 
 @pytest.mark.size("ci")
-def test_what_it_says_can_be_read_by_programs(installation: Installation) -> None:
+def test_the_output_is_machine_readable(installation: Installation) -> None:
     """With --json it is one object: the file, its size, the rows of each table, the key."""
     sent = as_json(installation, "backup", "--json")
 
@@ -120,7 +120,7 @@ def test_the_newest_are_kept_and_what_others_put_there(
 
 
 @pytest.mark.parametrize("words", ["backup", "upgrade"])
-def test_no_backup_goes_unless_a_number_is_given(
+def test_backups_are_deleted_only_with_a_number(
     installation: Installation, folder: Path, words: str
 ) -> None:
     """Neither a backup nor an upgrade removes what a timer with a larger `--keep` has made."""
@@ -175,7 +175,7 @@ def damage(store: Path) -> None:
     ("content", "message"),
     [(b"no database" * 1000, "is no SQLite database"), (None, "there is no store at")],
 )
-def test_what_is_no_store_is_refused(
+def test_a_file_that_is_no_store_is_refused(
     installation: Installation, content: bytes | None, message: str
 ) -> None:
     """Another file, or none: one sentence, and exit 1."""

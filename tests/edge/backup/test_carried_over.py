@@ -130,7 +130,7 @@ async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
     ],
     ids=lambda t: t.name,
 )
-async def test_what_was_taken_away_is_not_given_back(
+async def test_a_restore_does_not_undo_revocations(
     stores: tuple[SQLiteStore, SQLiteStore], table: Table
 ) -> None:
     """A replaced key and an old secret are void; denied, removed, given up and sent stay so."""

@@ -200,7 +200,7 @@ async def test_a_sole_row_that_is_gone_is_gone_in_the_copy(stores: Stores) -> No
     assert await rows(target, EMAIL_SEND_STATE) == []
 
 
-async def test_the_digest_tells_the_smallest_difference(stores: Stores) -> None:
+async def test_the_digest_shows_the_smallest_difference(stores: Stores) -> None:
     """Another value in one column of one row, and the proof is another."""
     source, _ = stores
     before = await digest_table(source, LEADS)
@@ -234,7 +234,7 @@ def test_the_command_copies_and_says_what_both_hold(installation: Installation) 
 
 
 @pytest.mark.size("ci")
-def test_what_cannot_be_copied_is_a_sentence(installation: Installation) -> None:
+def test_an_impossible_copy_is_reported(installation: Installation) -> None:
     """The same store twice, one that is not there, an address of no engine, one that is served."""
     here, there = installation.settings["DATABASE_URL"], f"sqlite:///{installation.folder}/o.db"
     for source, target, code, message in (

@@ -95,7 +95,7 @@ def test_a_backup_that_was_changed_is_refused(installation: Installation) -> Non
 
 
 @pytest.mark.size("ci")
-def test_what_was_there_is_kept_beside(installation: Installation) -> None:
+def test_the_former_store_is_kept_beside(installation: Installation) -> None:
     """Without --force a store that is there is refused; with it, it is kept and named."""
     with installation.serving() as edge:
         backup = back_up(installation)
@@ -127,7 +127,7 @@ def test_the_log_of_the_former_store_goes_with_it(installation: Installation) ->
 
 
 @pytest.mark.size("ci")
-def test_a_damaged_former_store_does_not_stand_in_the_way(installation: Installation) -> None:
+def test_a_damaged_former_store_does_not_prevent_a_restore(installation: Installation) -> None:
     """It cannot tell what to carry over: said, with what to look through; and it is kept."""
     backup = back_up(installation)
     installation.store.write_bytes(b"not a database" * 1000)
@@ -210,7 +210,7 @@ def run_limited(installation: Installation, largest: str, *words: str) -> tuple[
         ),
     ],
 )
-def test_what_cannot_be_restored_is_refused(
+def test_an_invalid_backup_is_refused(
     installation: Installation, words: tuple[str, ...], code: int, message: str
 ) -> None:
     """Each fault is a sentence, and the store is the one that was there."""

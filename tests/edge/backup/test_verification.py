@@ -450,7 +450,7 @@ def test_a_result_that_cannot_be_read_is_replaced(replicated: Installation) -> N
 
 
 @pytest.mark.size("ci")
-def test_two_at_once_are_one_too_many(replicated: Installation) -> None:
+def test_a_second_verification_at_once_is_refused(replicated: Installation) -> None:
     """The second is refused while the first one has the scratch folder."""
     with replicated.serving():
         await_replica(replicated.store)

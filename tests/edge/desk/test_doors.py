@@ -128,7 +128,7 @@ async def test_every_form_has_a_token_that_no_other_page_has(owner: Browser) -> 
     assert owner.cookie.partition("=")[2] not in str([each.text for each in shown])
 
 
-async def test_a_browser_without_cookies_is_told_so(edge: RunningEdge) -> None:
+async def test_a_browser_without_cookies_gets_a_message(edge: RunningEdge) -> None:
     """No cookie, no token: also the key that was typed is not taken, nor shown."""
     key, lost = await edge.key(), Browser(edge)
     token = await lost.token()
@@ -427,6 +427,6 @@ async def test_sign_out_empties_the_cache(owner: Browser) -> None:
     assert (owner.cookie, out.to) == ("desk=", "/desk/sign-in/")
 
 
-def test_five_links_a_day() -> None:
+def test_five_sign_in_links_are_mailed_a_day() -> None:
     """The figure of the docs."""
     assert timedelta(days=1) / STRANGER_LIFETIME == 5

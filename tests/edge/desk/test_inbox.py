@@ -125,7 +125,7 @@ async def test_what_is_due_or_was_answered_comes_first(owner: Browser) -> None:
 
 
 @pytest.mark.parametrize("name", ["\u2800", "\u3164\u200b", "\u00a0 \u2003", "\u0301"])
-async def test_a_name_without_ink_is_that_of_the_address(owner: Browser, name: str) -> None:
+async def test_an_invisible_name_is_replaced_by_the_address(owner: Browser, name: str) -> None:
     """And a text is on one line, with its links as their host."""
     text = "About \u201cA post\u201d (/journal/a-post/):\n\nsee  https://www.Example.com/a?b=c#d\n\tplease"
     await owner.lead(name=name, email="blank@x.org", message=text, created_at=ago(hours=1))

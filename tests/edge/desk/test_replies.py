@@ -93,7 +93,7 @@ async def test_a_name_leads_nowhere_else(
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "x" * (MAX_TEXT + 1), "a\x1bb"])
-async def test_a_text_that_is_none_is_refused(owner: Browser, kept: Kept, text: str) -> None:
+async def test_an_invalid_text_is_refused(owner: Browser, kept: Kept, text: str) -> None:
     """With what to fix; what was typed stays in the form."""
     refused = await save(owner, "Thanks", text)
 

@@ -106,7 +106,7 @@ async def test_a_faulty_suppression_keeps_what_was_typed(
 
 
 @pytest.mark.parametrize("reason", ["unsubscribe", "complaint"])
-async def test_who_wanted_no_mail_is_mailed_again_after_a_tick(owner: Browser, reason: str) -> None:
+async def test_lifting_an_unsubscription_needs_a_tick(owner: Browser, reason: str) -> None:
     """The page says what it means, asks once, and opens the box where the tick is missing."""
     await owner.post(SUPPRESSED, email="ann@example.org", reason=reason)
     (row,) = await owner.rows(SUPPRESSED_EMAILS)

@@ -203,7 +203,7 @@ async def test_a_test_event_says_what_came_of_it(
         assert "has arrived" not in (await owner.get(f"{PATH}?tested=made-up")).said
 
 
-async def test_what_sends_events_away_needs_a_fresh_sign_in(owner: Browser) -> None:
+async def test_changing_an_endpoint_needs_a_fresh_sign_in(owner: Browser) -> None:
     """After a day, adding and resuming ask for the key again; pausing and discarding do not."""
     row = await add(owner)
     at = format_instant(owner.edge.service.clock() - timedelta(hours=25))

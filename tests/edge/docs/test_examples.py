@@ -71,7 +71,7 @@ def test_the_overview_begins_with_what_works(reader: Reader) -> None:
     assert json.loads(body) == json.loads(error.code)
 
 
-def test_what_has_no_example_says_why(reader: Reader) -> None:
+def test_an_operation_without_example_says_why(reader: Reader) -> None:
     """An operation without examples has a sentence in their place."""
     text = "".join(reader.page(f"{path}index.md") for path in DOCS_PAGES)
 

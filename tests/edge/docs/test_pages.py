@@ -75,7 +75,7 @@ def test_every_anchor_is_an_element_of_its_own(reader: Reader) -> None:
         assert {name for name, count in counts.items() if count > 1} == set()
 
 
-def test_every_operation_stands_on_one_page(reader: Reader) -> None:
+def test_every_operation_is_on_one_page(reader: Reader) -> None:
     """Each has a section with its method and its path; no tag is forgotten."""
     assert Counter(tag for group in GROUPS.values() for tag in group.tags) == Counter(
         {operation.tag for operation in OPERATIONS}
@@ -98,7 +98,7 @@ def test_the_overview_names_scopes_and_problems(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("path", DOCS_PAGES)
-def test_a_page_is_there_as_markdown(reader: Reader, path: str) -> None:
+def test_every_page_exists_as_markdown(reader: Reader, path: str) -> None:
     """Who prefers Markdown gets the page's other form, under the headers of all pages."""
     status, headers, body = reader.edge.get(path, {"Accept": "text/markdown"})
     _, twin_headers, twin = reader.edge.get(f"{path}index.md")
@@ -172,7 +172,7 @@ def test_the_sheet_is_small(reader: Reader) -> None:
     assert len(body) <= SHEET_MOST
 
 
-def test_every_rate_limit_is_told(reader: Reader) -> None:
+def test_every_rate_limit_is_listed(reader: Reader) -> None:
     """The overview has a row for each limit that there is, with the rate that holds."""
     rates = json.loads(reader.page("/api/public/v1/"))["limits"]
     _, _, table = reader.page(f"{DOCS}index.md").partition("| Limit | At most | Counted by |")

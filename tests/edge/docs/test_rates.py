@@ -17,6 +17,6 @@ pytestmark = pytest.mark.one_engine
         ("0", "no limit"),
     ],
 )
-def test_a_rate_is_told_in_words(rate: str, told: str) -> None:
+def test_a_rate_is_written_in_words(rate: str, told: str) -> None:
     """One window is called by its unit, several are counted."""
     assert format_rate(rate) == told

@@ -108,7 +108,7 @@ async def test_an_access_token_is_for_mcp_alone(access: Authenticator, keys: Key
     await refusal(access, token)
 
 
-async def test_a_key_is_read_once_while_the_store_stands_still(
+async def test_a_key_is_read_once_while_the_store_is_unchanged(
     access: Authenticator, keys: Keys, watched: Any
 ) -> None:
     """A thousand requests cost one read."""
@@ -130,7 +130,7 @@ async def test_many_requests_after_a_change_share_one_read(
     assert len({actor.credential_id for actor in actors}) == 1
 
 
-async def test_who_leaves_takes_nothing_from_those_who_wait(
+async def test_a_cancelled_caller_does_not_cancel_the_shared_read(
     access: Authenticator, keys: Keys
 ) -> None:
     """The first of many is cancelled; the others get their answer."""
@@ -195,7 +195,7 @@ async def test_an_unknown_key_cannot_be_judged_while_the_store_is_away(
     assert (await refusal(access, "nonsense")).code == "unauthenticated"
 
 
-async def test_a_read_that_fails_for_all_who_have_left_is_no_fault(
+async def test_a_failed_read_without_callers_logs_nothing(
     access: Authenticator, keys: Keys, watched: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing is logged about an exception that nobody took."""

@@ -206,7 +206,7 @@ async def test_a_late_claim_can_be_repeated_too(
     assert (await requests.claim(filed.claim_token))[1][0].secret == first[0].secret
 
 
-async def test_a_denied_request_is_told_so(
+async def test_a_claim_of_a_denied_request_says_so(
     requests: AccessRequests, decisions: AccessDecisions, keys: Keys
 ) -> None:
     """Also one that was approved before and not fetched yet."""
@@ -256,7 +256,7 @@ async def test_housekeeping_writes_nothing_for_nothing(watched: Any, clock: Any)
     assert watched.runs == len(EXPIRING)
 
 
-async def test_only_so_many_may_wait(
+async def test_pending_requests_are_limited(
     requests: AccessRequests, decisions: AccessDecisions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of many that come at once; a decision makes room for one more."""
@@ -287,7 +287,9 @@ async def test_requests_count_by_themselves(store: Store, clock: Any, limiter: L
     await requests.submit(order(), "192.0.2.8")
 
 
-async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limiter: Limiter) -> None:
+async def test_a_request_that_was_not_stored_does_not_count(
+    watched: Any, clock: Any, limiter: Limiter
+) -> None:
     """While the store is out of reach, nobody's room is used up."""
     requests = AccessRequests(watched, clock, limiter, SECRET)
     watched.away = True
@@ -300,7 +302,7 @@ async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limite
     assert quota.headers["RateLimit"].startswith('"access_requests";r=4;')
 
 
-async def test_the_trap_denies_at_once(
+async def test_the_honeypot_denies_at_once(
     requests: AccessRequests, decisions: AccessDecisions, store: Store, clock: Any
 ) -> None:
     """A machine that fills it in waits on nobody's desk; it is listed as what it is."""
@@ -452,7 +454,7 @@ def test_the_command_lists_approves_and_denies(
     assert " both " in run_command("requests", "list").out
 
 
-def test_nothing_that_was_sent_speaks_to_the_terminal(
+def test_terminal_escapes_are_neutralized(
     file_one: Callable[..., str], run_command: Callable[..., Any]
 ) -> None:
     """Marks that turn text around are shown as signs, and a long purpose is cut."""
@@ -477,7 +479,7 @@ def test_the_command_says_when_there_is_nothing(run_command: Callable[..., Any])
     assert unknown.err == "There is no request nonsense, or it has expired\n"
 
 
-def test_a_slip_in_a_scope_ends_the_command_with_2(
+def test_a_misspelt_scope_ends_the_command_with_2(
     file_one: Callable[..., str], run_command: Callable[..., Any]
 ) -> None:
     """A misspelt scope is wrong usage: the status differs from that of a failure."""

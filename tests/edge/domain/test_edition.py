@@ -158,7 +158,7 @@ def spoil(folder: Path, damage: str) -> None:
             shutil.rmtree(folder / "site" / "journal" / "paper")
 
 
-async def test_a_first_build_that_is_bad_is_told_of(builds: BuildManager, tmp_path: Path) -> None:
+async def test_a_bad_first_build_is_reported(builds: BuildManager, tmp_path: Path) -> None:
     """Without an old edition nothing is served, and the reason is more than that."""
     spoil(publish(tmp_path, "build-0001", "ink"), "cut")
     await builds.refresh()
@@ -238,7 +238,7 @@ async def test_a_lost_build_without_another_is_no_build(
     assert (builds.current, builds.error) == (None, NO_BUILD)
 
 
-async def test_a_folder_may_stand_in_for_the_link(builds: BuildManager, tmp_path: Path) -> None:
+async def test_current_may_be_a_folder(builds: BuildManager, tmp_path: Path) -> None:
     """A copy of a build that lost the link, as in a container's image, is served as well."""
     write_build(tmp_path, "build-0001", [make_post("ink")]).rename(tmp_path / CURRENT_LINK)
     await builds.refresh()
@@ -246,7 +246,7 @@ async def test_a_folder_may_stand_in_for_the_link(builds: BuildManager, tmp_path
     assert builds.build().head.build_id == "build-0001"
 
 
-async def test_a_build_for_another_site_is_told_of(builds: BuildManager, tmp_path: Path) -> None:
+async def test_a_build_for_another_site_is_reported(builds: BuildManager, tmp_path: Path) -> None:
     """A build with another SITE_URL is served, and said to be the wrong one."""
     publish(tmp_path, "build-0001", "ink", site_url="https://other.test")
     await builds.refresh()

@@ -12,7 +12,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
 
 
-async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
+async def test_readiness_does_not_wait_for_a_silent_part(
     store: Store, clock: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It only warns, and the parts beside it are reported all the same."""

@@ -31,7 +31,7 @@ def kept(watched: Any) -> Callable[[], Coroutine[Any, Any, list[QueryResult]]]:
     return partial(answers(watched).get, None, partial(watched.run, READ))
 
 
-async def test_a_crowd_shares_one_read(watched: Any) -> None:
+async def test_concurrent_callers_share_one_read(watched: Any) -> None:
     """However many ask while the store stays as it is, it is read once."""
     value = kept(watched)
 
@@ -63,7 +63,7 @@ async def test_a_failure_is_not_kept(watched: Any) -> None:
     assert (await value())[0].rows == []
 
 
-async def test_one_who_leaves_ends_no_read(watched: Any) -> None:
+async def test_a_cancelled_caller_ends_no_shared_read(watched: Any) -> None:
     """A caller that is cancelled leaves the others their answer."""
     value = kept(watched)
     leaving, staying = (asyncio.create_task(value()) for _ in range(2))
@@ -113,7 +113,7 @@ async def test_a_change_makes_every_answer_stale(watched: Any, store: SQLiteStor
         assert (await kept.get(question, read))[0].rows == [{"email": "ada@example.org"}]
 
 
-async def test_the_oldest_answers_make_room(watched: Any) -> None:
+async def test_the_oldest_answers_are_evicted(watched: Any) -> None:
     """Memory stays bounded however many questions are asked; what alone is too heavy stays out."""
     kept, read = answers(watched, most=2 * MIN_ENTRY_BYTES), partial(watched.run, READ)
     for number in range(3):
@@ -182,7 +182,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_last_who_leaves_ends_the_read(watched: Any) -> None:
+async def test_the_last_cancelled_caller_ends_the_read(watched: Any) -> None:
     """A read for nobody would only keep others waiting; nothing of it is kept."""
     kept, read = answers(watched), SlowRead()
     asked = [asyncio.create_task(kept.get(1, read)) for _ in range(3)]
@@ -201,7 +201,7 @@ async def test_the_last_who_leaves_ends_the_read(watched: Any) -> None:
     assert read.begun == 2
 
 
-async def test_who_asks_while_an_ended_read_unwinds_has_one_of_their_own(watched: Any) -> None:
+async def test_a_caller_during_a_cancelled_read_gets_a_new_one(watched: Any) -> None:
     """It is a new read, which the end of the old one does not touch."""
     kept, read = answers(watched), SlowRead()
     leaving = asyncio.create_task(kept.get(1, read))
@@ -221,7 +221,7 @@ async def test_who_asks_while_an_ended_read_unwinds_has_one_of_their_own(watched
     assert read.begun == 2
 
 
-async def test_who_leaves_a_stale_read_leaves_the_new_one(watched: Any, store: SQLiteStore) -> None:
+async def test_cancelling_a_stale_read_leaves_the_new_one(watched: Any, store: SQLiteStore) -> None:
     """After a change others have a read of their own, which goes on."""
     kept, read = answers(watched), SlowRead()
     leaving = asyncio.create_task(kept.get(1, read))

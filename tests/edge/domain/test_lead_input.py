@@ -80,7 +80,7 @@ def test_lengths_are_code_points_once_trimmed(name: str, most: int) -> None:
         assert fault({**GOOD, name: text}) == f"{name}: must not be empty"
 
 
-def test_the_first_fault_is_told() -> None:
+def test_the_first_error_is_reported() -> None:
     """In the order of the published description."""
     assert fault({"name": "", "email": 1}) == "name: must not be empty"
 
@@ -217,7 +217,7 @@ def test_an_address_is_kept_as_it_was_sent(address: str) -> None:
         f"a@{'b' * 64}.org",
     ],
 )
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     """In the words that the contract of the API gives."""
     assert fault({**GOOD, "email": address}) == "email: not a valid e-mail address"
 
@@ -257,7 +257,7 @@ def test_consent_is_a_boolean_with_an_optional_text() -> None:
     ("value", "filled_honeypot"),
     [("", False), (None, False), (False, False), ("x", True), (["x"], True), (1, True)],
 )
-def test_whatever_fills_the_honeypot_is_seen(value: Any, *, filled_honeypot: bool) -> None:
+def test_any_value_in_the_honeypot_is_detected(value: Any, *, filled_honeypot: bool) -> None:
     """It is never a fault: the sender must not learn of it."""
     assert lead(_gotcha=value).filled_honeypot is filled_honeypot
 
@@ -353,7 +353,7 @@ def test_trimming_takes_linear_time() -> None:
 FORM = {**GOOD, "_gotcha": "", "consent_text": ""}
 
 
-def test_a_form_says_the_same_as_json() -> None:
+def test_a_form_and_json_give_the_same_lead() -> None:
     """Line breaks come as CR LF, what is left empty comes as an empty text."""
     assert read_form({**FORM, "message": "a\r\nb"}) == lead(message="a\nb")
     assert read_form({**FORM, "_gotcha": "x"}).filled_honeypot
@@ -368,7 +368,7 @@ def test_a_box_is_ticked_or_not(sent: str, *, consent: bool) -> None:
     assert not read_form(FORM).consent
 
 
-def test_every_fault_of_a_form_is_told_at_once() -> None:
+def test_every_error_of_a_form_is_reported_at_once() -> None:
     """A sentence for each field, for the page that is shown again."""
     with pytest.raises(FormErrors) as caught:
         read_form({"name": " ", "email": "x", "message": "a\x00", "consent_text": "x" * 2001})

@@ -30,13 +30,13 @@ PATHS = (
         ("/tags/\u672c\u68da\u306e/", "/tags/\u672c\u68da\u306e\u8a71/"),
     ],
 )
-def test_a_slip_leads_to_what_was_meant(asked: str, first: str) -> None:
+def test_a_misspelt_path_suggests_the_right_one(asked: str, first: str) -> None:
     """Wrong letters, signs, folders and endings lead to the page whose name is nearest."""
     assert PathSuggester(PATHS).find(asked, 3)[0] == first
 
 
 @pytest.mark.parametrize("asked", ["/wp-login.php", "/.env", "/", "", "x", "/qqqqqqqqqq/"])
-def test_what_is_like_nothing_leads_nowhere(asked: str) -> None:
+def test_an_unlike_path_suggests_nothing(asked: str) -> None:
     """Nothing is named for the sake of naming something."""
     assert PathSuggester(PATHS[1:]).find(asked, 3) == []
 

@@ -70,7 +70,7 @@ async def audited(store: Store) -> list[tuple[str, str, int]]:
     return sorted((row["actor"], row["table_name"], row["rows"]) for row in entries)
 
 
-async def test_everything_is_kept_unless_told(filled: Store, clock: MovableClock) -> None:
+async def test_everything_is_kept_without_a_setting(filled: Store, clock: MovableClock) -> None:
     """Without a setting nothing is deleted, however old it is."""
     retention_ = keep(filled, clock)
 
@@ -190,7 +190,7 @@ async def tokens(store: Store) -> list[str]:
 
 
 @pytest.mark.parametrize("days", [{"leads": 30}, {"mail_log": 30}, {"leads": 30, "mail_log": 7}])
-async def test_the_token_of_nobody_is_forgotten(
+async def test_an_unsubscribe_token_without_rows_is_deleted(
     linked: Store, clock: MovableClock, days: dict[str, int]
 ) -> None:
     """Where it is old and was not used, and no row names its address in any spelling."""
@@ -213,7 +213,7 @@ async def test_a_token_goes_after_the_last_row_that_names_its_address(
 
 
 @pytest.mark.parametrize("days", [{}, {"audit": 1}, {"leads": 30, "mail_log": 101}])
-async def test_tokens_are_kept_unless_told(
+async def test_unsubscribe_tokens_are_kept_without_a_setting(
     linked: Store, clock: MovableClock, days: dict[str, int]
 ) -> None:
     """Neither of the two settings, or one that is longer, leaves all of them."""

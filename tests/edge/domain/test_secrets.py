@@ -74,7 +74,7 @@ def test_any_header_text_has_a_digest() -> None:
     assert len(hash_secret("\udcff\ud800")) == 64
 
 
-def test_the_last_four_characters_tell_keys_apart() -> None:
+def test_the_last_four_characters_identify_a_key() -> None:
     """They are the end of the secret."""
     assert last_four("fe_sk_abcdef") == "cdef"
 

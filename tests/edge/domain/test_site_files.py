@@ -66,6 +66,6 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
         list_site(tmp_path / "none")
 
 
-def test_a_file_stands_for_itself() -> None:
+def test_site_files_are_compared_by_identity() -> None:
     """Two files with one name, of two builds, are not the same."""
     assert SiteFile("a") != SiteFile("a")

@@ -43,7 +43,7 @@ def lead(message: str = "Hello", **changes: str) -> LeadInput:
         ("BUY NOW, BUY CHEAP, BUY HERE", ("shouting", "call_to_buy")),
     ],
 )
-def test_signs_are_told_by_name(message: str, reasons: tuple[str, ...]) -> None:
+def test_spam_signs_have_names(message: str, reasons: tuple[str, ...]) -> None:
     """Ordinary enquiries have none, whatever language they are in."""
     score, found = score_spam(lead(message))
 
@@ -104,7 +104,7 @@ def test_the_honeypot_is_the_strongest_sign() -> None:
     assert score > score_spam(lead(name="www.x.org"))[0]
 
 
-def test_signs_add_up() -> None:
+def test_the_scores_of_spam_signs_add_up() -> None:
     """Markup and mixed scripts weigh 1 alone, and 2 beside another sign."""
     mixed = "your \u0440\u0430ypal account"
 

@@ -27,7 +27,7 @@ GOOD = {
     "message": "Hello,\r\ntell me about edges.",
     "_gotcha": "",
 }
-DEFAULT_LIST_LIMIT = """\
+PELICAN_SETTINGS = """\
 from pelicanconf import *
 THEME = {theme!r}
 BUDGET_TIERS = ["Up to 5,000", "Not decided yet"]
@@ -196,7 +196,7 @@ async def test_a_listed_budget_stays_chosen(
 ) -> None:
     """Where the site lists budgets, the form that comes back has them and the one that was sent."""
     settings = tmp_path / "listed.py"
-    settings.write_text(DEFAULT_LIST_LIMIT.format(theme=str(ROOT / "theme")), encoding="utf-8")
+    settings.write_text(PELICAN_SETTINGS.format(theme=str(ROOT / "theme")), encoding="utf-8")
     monkeypatch.setattr(site_settings, "SETTINGS_FILE", settings)
     builds, now = tmp_path / "builds", datetime(2026, 6, 1, tzinfo=UTC)
     build(BuildOptions(CONTENT, builds, "http://journal.test", now, jobs=1))
