@@ -39,7 +39,7 @@ def decisions(edge: Any) -> AccessDecisions:
     return AccessDecisions(edge.service.store, system_clock)
 
 
-async def test_a_filed_request_tells_how_to_go_on(edge: Any) -> None:
+async def test_a_filed_request_names_the_next_step(edge: Any) -> None:
     """The answer has the token, where to send it, until when, and what was asked for."""
     async with edge.ask("POST", REQUESTS, json=PLAIN) as answer:
         told = await answer.json()
@@ -171,7 +171,7 @@ async def test_without_the_form_everything_leads_to_the_contact_page(
         ([], "body: must be an object"),
     ],
 )
-async def test_a_faulty_request_is_told(edge: Any, body: Any, message: str) -> None:
+async def test_an_invalid_request_is_reported(edge: Any, body: Any, message: str) -> None:
     """400 with the member to fix; nothing is filed."""
     async with edge.ask("POST", REQUESTS, json=body) as answer:
         assert answer.status == 400
@@ -189,7 +189,7 @@ async def test_a_faulty_request_is_told(edge: Any, body: Any, message: str) -> N
         ([], "body: must be an object"),
     ],
 )
-async def test_a_faulty_claim_is_told(edge: Any, body: Any, message: str) -> None:
+async def test_an_invalid_claim_is_reported(edge: Any, body: Any, message: str) -> None:
     """400 for what is no claim at all."""
     async with edge.ask("POST", CLAIM, json=body) as answer:
         assert (answer.status, await error_of(answer)) == (400, message)

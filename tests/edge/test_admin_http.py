@@ -133,7 +133,7 @@ async def test_the_order_of_checks(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
-async def test_a_missing_credential_is_told_in_the_plain_shape(edge: Any, method: str) -> None:
+async def test_a_missing_credential_gets_the_plain_error(edge: Any, method: str) -> None:
     """The 401 of the interface is the plain error, and says how to authenticate."""
     status, headers, body = await answer_of(
         edge, method, "leads", None, **harmless("leads", method)

@@ -208,7 +208,7 @@ def test_what_would_cost_too_much_is_refused(pairs: list[tuple[str, str]], code:
 
 
 @pytest.mark.parametrize("name", ["select", "order", "limit", "offset"])
-def test_a_reserved_parameter_stands_once(name: str) -> None:
+def test_a_repeated_reserved_parameter_is_refused(name: str) -> None:
     """A repeated select, order, limit or offset is refused: one of them would be passed over."""
     text = {"select": "id", "order": "id"}.get(name, "1")
 

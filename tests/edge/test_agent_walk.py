@@ -199,7 +199,7 @@ async def test_one_decision_opens_both_ways(walker: Walker) -> None:
     assert len(walker.decided) == 1
 
 
-async def test_who_only_has_something_to_say_needs_three_calls(walker: Walker) -> None:
+async def test_an_agent_without_credential_sends_a_lead_in_three_calls(walker: Walker) -> None:
     """llms.txt shows method, address, type and body of a lead, which needs no key."""
     told = paragraph(await walker.read_llms(), "/leads`")
     method, url = re.findall(r"`([A-Z]+) (\S+)`", told)[0]

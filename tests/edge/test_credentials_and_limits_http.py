@@ -134,7 +134,7 @@ async def test_a_revoked_key_is_refused_at_once(edge: Any) -> None:
         assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, INVALID)
 
 
-async def test_an_mcp_token_opens_nothing_here(edge: Any) -> None:
+async def test_an_mcp_token_is_refused_by_rest(edge: Any) -> None:
     """Its audience is another endpoint, whatever its scopes say."""
     keys = Keys(edge.service.store, edge.service.clock)
     order = NewKey("agent", type="access_token", scopes=("leads:read", "mcp"))
@@ -144,7 +144,7 @@ async def test_an_mcp_token_opens_nothing_here(edge: Any) -> None:
         assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, INVALID)
 
 
-async def test_a_credential_of_the_other_endpoint_is_told_so(edge: Any) -> None:
+async def test_a_credential_of_the_other_endpoint_is_named_as_such(edge: Any) -> None:
     """Its prefix says which it is for; nothing is said of whether it is valid."""
     for token in (await edge.token(), "fe_mt_nonsense"):
         async with edge.ask("GET", PATH, token) as answer:

@@ -149,7 +149,7 @@ async def test_every_answer_has_the_safeguards(edge: Any, operation: AnyOperatio
 
 
 @EACH
-async def test_how_long_an_answer_may_be_kept(edge: Any, operation: AnyOperation) -> None:
+async def test_cache_control_of_each_operation(edge: Any, operation: AnyOperation) -> None:
     """Rows never, what needs a credential only by its reader, descriptions by everybody."""
     answer = await ask(edge, operation)
 
@@ -283,7 +283,9 @@ async def test_an_https_origin_demands_https(make_edge: Any, method: str, target
 
 
 @EACH
-async def test_what_is_left_of_a_limit_is_told(make_edge: Any, operation: AnyOperation) -> None:
+async def test_the_ratelimit_field_says_what_is_left(
+    make_edge: Any, operation: AnyOperation
+) -> None:
     """With the default limits, to whoever sends a credential that is needed or may be sent."""
     limit = {"RATE_AUTHENTICATED": str(SETTINGS["RATE_AUTHENTICATED"].default)}
     async with make_edge(**limit) as edge:
@@ -297,14 +299,16 @@ async def test_what_is_left_of_a_limit_is_told(make_edge: Any, operation: AnyOpe
 
 
 @EACH
-async def test_without_limits_nothing_is_told_of_any(edge: Any, operation: AnyOperation) -> None:
+async def test_without_limits_there_is_no_ratelimit_field(
+    edge: Any, operation: AnyOperation
+) -> None:
     """A limit that is switched off leaves no header."""
     answer = await ask(edge, operation)
 
     assert not {"RateLimit", "RateLimit-Policy"} & set(answer.headers)
 
 
-async def test_limits_are_told_in_one_field_each(make_edge: Any) -> None:
+async def test_limits_are_in_one_field_each(make_edge: Any) -> None:
     """A 201, a refusal by the second limit, and a call of a tool: every policy, each once."""
     async with make_edge(RATE_LEADS="1/hour", RATE_LEADS_ATTEMPTS="5/minute") as edge:
         for status, left in ((201, "0"), (429, "0")):
@@ -439,7 +443,7 @@ async def proxies(edge: Any) -> str:
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
-async def test_a_stranger_does_not_choose_its_address(make_edge: Any, header: str) -> None:
+async def test_an_untrusted_peer_does_not_choose_its_address(make_edge: Any, header: str) -> None:
     """Forwarding headers of a peer that is not trusted count for nothing, and are warned of."""
     async with make_edge(RATE_LEADS="1/hour") as edge:
         assert await proxies(edge) == "pass"

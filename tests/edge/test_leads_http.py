@@ -78,7 +78,7 @@ async def test_a_location_is_given_to_those_who_may_read_it(
             assert (found.status == 200) is may_read
 
 
-async def test_the_newest_lead_stands_first(edge: Any) -> None:
+async def test_the_newest_lead_is_listed_first(edge: Any) -> None:
     """As many as were asked for."""
     key = await edge.key()
     for number in range(3):
@@ -226,7 +226,7 @@ async def test_the_same_key_with_another_body_is_refused(edge: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "\u00e9"])
-async def test_a_key_that_is_none_is_refused(edge: Any, key: str) -> None:
+async def test_an_invalid_idempotency_key_is_refused(edge: Any, key: str) -> None:
     """It must not be ignored: its sender relies on it."""
     answer, body = await post(edge, headers={"Idempotency-Key": key})
 
@@ -250,7 +250,7 @@ async def test_fifty_at_once_with_one_key_are_one_lead(edge: Any, *, with_creden
     assert len(await listed(edge, reader)) == 1
 
 
-async def test_the_trap_is_sprung_unseen(edge: Any) -> None:
+async def test_the_honeypot_answers_as_usual(edge: Any) -> None:
     """A normal answer, no place in the list, a row for administrators."""
     key = await edge.key()
     answer, body = await post(edge, json={**GOOD, "_gotcha": "https://spam.test"})

@@ -540,7 +540,7 @@ async def test_a_client_that_reads_nothing_is_made_to_wait(
     assert begun <= before + 1
 
 
-async def test_a_list_may_stand_on_several_lines(edge: Any) -> None:
+async def test_a_list_header_may_be_on_several_lines(edge: Any) -> None:
     """Fields that are lists mean the same on one line and on two (RFC 9110, section 5.3)."""
     document = b"/api/public/v1/openapi.json"
     etag = (await ask(edge, get(target=document))).headers["ETag"].encode()
@@ -626,7 +626,9 @@ CREDENTIALS: dict[str, tuple[list[bytes], int]] = {
 
 
 @pytest.mark.parametrize(("lines", "status"), CREDENTIALS.values(), ids=CREDENTIALS)
-async def test_where_a_credential_may_stand(edge: Any, lines: list[bytes], status: int) -> None:
+async def test_headers_that_may_carry_a_credential(
+    edge: Any, lines: list[bytes], status: int
+) -> None:
     """In one of two headers, and in one only if they differ."""
     key, other = (await edge.key()).encode(), (await edge.key()).encode()
     sent = [line.replace(b"KEY", key).replace(b"OTHER", other) for line in lines]

@@ -119,7 +119,7 @@ def test_only_what_is_meant_to_migrates(
         assert older.version() == OLDER
 
 
-def test_doctor_tells_it_among_other_errors(older: Older) -> None:
+def test_doctor_reports_an_older_schema_among_other_errors(older: Older) -> None:
     """With what else is wrong, in both of its forms."""
     asked = older.installation.changed(TRUSTED_PROXIES="::/0")
     code, said, complained = asked.run("doctor")

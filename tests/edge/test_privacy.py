@@ -353,7 +353,9 @@ def test_what_is_no_address_can_be_erased_where_it_is_stored(installation: Insta
 
 @pytest.mark.parametrize("action", [["export"], ["erase", "--yes"]])
 @pytest.mark.parametrize("address", ["ann@example,org", *in_ci("ann", "", "@", "*")])
-def test_a_slip_of_the_pen_is_told(peopled: Installation, action: list[str], address: str) -> None:
+def test_an_invalid_address_is_reported(
+    peopled: Installation, action: list[str], address: str
+) -> None:
     """What is no address is refused: `nothing is kept` would be taken for an answer."""
     before = stored(peopled, *TABLES)
     status, _, complained = peopled.run("privacy", *action, address)
@@ -362,14 +364,14 @@ def test_a_slip_of_the_pen_is_told(peopled: Installation, action: list[str], add
     assert stored(peopled, *TABLES) == before
 
 
-def test_somebody_unknown(peopled: Installation) -> None:
+def test_an_unknown_address_has_no_rows(peopled: Installation) -> None:
     """Of an address that nobody wrote from, nothing is kept, and that is said."""
     for words in (("export",), ("erase",)):
         status, said, _ = peopled.run("privacy", *words, "nobody@example.org")
         assert (status, said) == (0, "nothing is kept of nobody@example.org\n")
 
 
-def test_erasing_wants_to_be_confirmed(peopled: Installation) -> None:
+def test_erasing_needs_a_confirmation(peopled: Installation) -> None:
     """Without a terminal it takes `--yes`, and nothing is changed before."""
     before = stored(peopled, *TABLES)
     status, _, complained = peopled.run("privacy", "erase", ANN)
@@ -382,7 +384,7 @@ def test_erasing_wants_to_be_confirmed(peopled: Installation) -> None:
 @pytest.mark.parametrize(
     ("answer", "status"), [(b"y\n", 0), (b"n\n", 1), *in_ci((b"\n", 1), (b"\x04", 1))]
 )
-def test_a_person_is_asked(peopled: Installation, answer: bytes, status: int) -> None:
+def test_erasing_asks_at_a_terminal(peopled: Installation, answer: bytes, status: int) -> None:
     """At a terminal the counts are shown first; anything but yes erases nothing."""
     before = stored(peopled, *TABLES)
     person, terminal = pty.openpty()

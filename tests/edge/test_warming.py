@@ -60,7 +60,7 @@ def warmed(edge: Any) -> tuple[bool, bool]:
         ),
     ],
 )
-async def test_the_first_sign_of_an_agent_warms(served: Any, method: str, path: str) -> None:
+async def test_the_first_agent_request_warms_the_edge(served: Any, method: str, path: str) -> None:
     """Whatever the answer is: both are ready before the agent calls."""
     assert warmed(served) == (False, False)
     async with served.ask(method, path) as answer:
@@ -69,7 +69,9 @@ async def test_the_first_sign_of_an_agent_warms(served: Any, method: str, path: 
     await until(lambda: warmed(served) == (True, True))
 
 
-async def test_nobody_else_warms(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_requests_do_not_warm_the_edge(
+    served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A site that no agent visits does without the memory that both take."""
     begun = []
 

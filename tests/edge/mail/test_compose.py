@@ -122,7 +122,7 @@ def test_a_message_keeps_its_id_and_date() -> None:
     ("host", "written"),
     [("a" * 60 + "." + "b" * 60 + ".example", None), ("127.0.0.1", None), ("::1", "[::1]")],
 )
-def test_a_message_id_stands_on_one_line(host: str, written: str | None) -> None:
+def test_a_message_id_is_on_one_line(host: str, written: str | None) -> None:
     """A long host is neither folded nor encoded, and an address of IPv6 is in brackets."""
     message = composed("access_decision", host=host)
 
@@ -387,7 +387,7 @@ def test_operators_mailboxes_arrive() -> None:
         {"host": "b\u00fccher.example"},
     ],
 )
-def test_an_envelope_that_cannot_be(changes: dict[str, str]) -> None:
+def test_an_invalid_envelope_is_refused(changes: dict[str, str]) -> None:
     """What would not make one message between two mailboxes makes none."""
     with pytest.raises(ValueError, match=r"must |badly formed"):
         composed("access_decision", **changes)
@@ -550,6 +550,6 @@ def test_no_address_adds_a_header_or_an_address(trick: str, form: str) -> None:
     assert len(to) == len(getaddresses(to)) == 1
 
 
-def test_there_are_tricks_enough() -> None:
+def test_there_are_enough_tricks() -> None:
     """The lists above try each kind of place in more than fifty ways, all different."""
     assert len(TRICKS) == len(set(TRICKS)) > 50

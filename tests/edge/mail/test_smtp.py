@@ -67,7 +67,7 @@ async def test_a_message_arrives_as_it_was_composed() -> None:
     assert "SMTPUTF8" not in received.options
 
 
-async def test_names_on_the_envelope_are_left_at_home() -> None:
+async def test_envelopes_have_addresses_without_names() -> None:
     """A sender or recipient with a name goes onto the envelope as an address."""
     async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session, sender=f"Journal <{SENDER}>", recipient=f"Owner <{RECIPIENT}>")
@@ -186,7 +186,7 @@ async def test_answers_that_drip_in_do_not_prolong_the_time() -> None:
     assert refused.message == "the relay did not answer within 0.5 s"
 
 
-async def test_no_relay_at_all() -> None:
+async def test_an_unreachable_relay_is_reported() -> None:
     """A port where nobody listens refuses nothing for ever."""
     refused = await refusal_of(near(free_port()))
 
@@ -361,7 +361,7 @@ async def test_a_relay_without_smtputf8_gets_no_such_recipient() -> None:
     assert (refused.stage, refused.enhanced, classify(refused)) == ("recipient", "5.6.7", "refused")
 
 
-async def test_a_relay_without_smtputf8_still_carries_the_news() -> None:
+async def test_a_notification_needs_no_smtputf8() -> None:
     """A Reply-To that cannot be carried is left out; its address is in the text."""
     message = notification(email="jos\u00e9@work.example.org")
     relay = Relay()
@@ -407,7 +407,7 @@ async def test_a_batch_that_is_cancelled_sends_nothing_more() -> None:
     assert relay.received == []
 
 
-async def test_a_message_is_told_by_its_id() -> None:
+async def test_a_message_keeps_its_message_id() -> None:
     """The same entry sent twice has the same Message-ID, so that receivers can tell."""
     envelope = make_envelope()
     async with serving(Relay()) as relay:

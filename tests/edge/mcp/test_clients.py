@@ -60,7 +60,7 @@ async def test_the_client_does_everything(edge: Any, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_client_is_told_what_it_did_wrong(edge: Any, mode: str) -> None:
+async def test_the_client_gets_errors_for_wrong_calls(edge: Any, mode: str) -> None:
     """Bad arguments are a result, and an unknown tool is an error of the protocol."""
     async with connected(edge, mode) as client:
         result = await client.call_tool("get_post", {"slug": "none-such"})
@@ -71,7 +71,7 @@ async def test_the_client_is_told_what_it_did_wrong(edge: Any, mode: str) -> Non
     assert raised.value.code == -32602
 
 
-async def test_the_client_hears_of_another_edition(make_edge: Any, tmp_path: Any) -> None:
+async def test_the_client_is_notified_of_a_new_build(make_edge: Any, tmp_path: Any) -> None:
     """Its subscription yields the event when the journal is built anew."""
     point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", [make_post("first")]))
     async with (

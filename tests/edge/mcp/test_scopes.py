@@ -102,7 +102,7 @@ async def test_a_bad_credential_is_refused(edge: Any, token: str) -> None:
     assert 'Bearer realm="mcp", error="invalid_token"' in said.headers["WWW-Authenticate"]
 
 
-async def test_api_keys_open_another_door(edge: Any) -> None:
+async def test_api_keys_are_refused_by_mcp(edge: Any) -> None:
     """An API key is no access token, and an access token no API key."""
     refused = await Agent(edge, await edge.key(), LEGACY).ask("tools/list")
     async with edge.ask("GET", "/api/public/v1/posts", await edge.token()) as answer:
@@ -192,7 +192,7 @@ async def test_pages_of_strangers_may_not_call(agent: Agent, origin: str, status
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "PUT"])
-async def test_other_methods_are_told_the_one(edge: Any, method: str) -> None:
+async def test_other_http_methods_are_refused_with_allow(edge: Any, method: str) -> None:
     """405 with `Allow`: there is no stream to open and no session to end."""
     async with edge.ask(method, PATH) as answer:
         assert answer.status == 405

@@ -100,7 +100,9 @@ async def test_results_may_be_cached_by_all(agent: Agent) -> None:
         "skill://",
     ],
 )
-async def test_an_unknown_uri_is_told_what_there_is(agent: Agent, method: str, uri: str) -> None:
+async def test_an_unknown_skill_uri_gets_the_list_of_skills(
+    agent: Agent, method: str, uri: str
+) -> None:
     """The error is -32602, and its sentence names the skills."""
     answer = await agent.ask(method, uri=uri)
 

@@ -275,7 +275,7 @@ async def test_tables_are_filtered_ordered_and_paged(agent: Agent) -> None:
         ("query_table", {"table": "leads", "limit": 1, "filters": {"limit": "2"}}, "limit: "),
     ],
 )
-async def test_faulty_arguments_are_told_to_the_model(
+async def test_invalid_arguments_are_reported_to_the_model(
     agent: Agent, tool: str, arguments: dict[str, Any], message: str
 ) -> None:
     """What is wrong with the arguments is a result that names the argument, and nothing happens."""

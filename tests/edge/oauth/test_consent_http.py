@@ -96,7 +96,7 @@ async def test_the_page_leads_machines_on_like_any_other(edge: Any) -> None:
         assert 'rel="service-doc"' in answer.headers["Link"]
 
 
-async def test_a_parameter_that_stands_twice_comes_back_as_well(edge: Any) -> None:
+async def test_a_repeated_parameter_is_kept_by_the_form(edge: Any) -> None:
     """The resource may, with others between (RFC 8707, section 2)."""
     resource = ("resource", f"{edge.service[OAuthServer].issuer.url}/api/public/v1")
     pairs = [resource, *request_pairs("v" * 43, await known(edge)), resource]
@@ -142,7 +142,7 @@ async def test_a_fault_leads_back_at_once_to_known_clients_alone(edge: Any) -> N
         ("POST", {"data": b"\xff", "headers": FORM}, 400),
     ],
 )
-async def test_what_a_browser_cannot_do_is_told_in_a_page(
+async def test_errors_of_the_consent_form_are_pages(
     edge: Any, method: str, more: dict[str, Any], status: int
 ) -> None:
     """Which no script of another origin may read."""
@@ -153,7 +153,7 @@ async def test_what_a_browser_cannot_do_is_told_in_a_page(
         assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
 
 
-async def test_whoever_asks_too_often_is_told_in_a_page(make_edge: Any) -> None:
+async def test_the_rate_limit_of_consent_is_a_page(make_edge: Any) -> None:
     """With the time to come again."""
     async with make_edge(RATE_TOKEN="1/hour") as edge:
         for status in (400, 429):

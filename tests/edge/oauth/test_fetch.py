@@ -52,13 +52,13 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_addresses_that_are_not_public(address: str) -> None:
+def test_private_addresses_are_recognized(address: str) -> None:
     """Of this machine, of its networks, of many at once, or that stand for others."""
     assert not is_public(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111"])
-def test_addresses_that_are(address: str) -> None:
+def test_public_addresses_are_recognized(address: str) -> None:
     """Anybody's."""
     assert is_public(ip_address(address))
 
@@ -143,12 +143,12 @@ async def test_a_document_is_fetched(fetch: Fetch) -> None:
     ("path", "reason"),
     [("/elsewhere", "answers 302"), ("/large", "larger than 64 KiB"), ("/none", "answers 404")],
 )
-async def test_what_is_no_document(fetch: Fetch, path: str, reason: str) -> None:
+async def test_an_invalid_document_is_refused(fetch: Fetch, path: str, reason: str) -> None:
     """A redirect is not followed, and nothing large is read."""
     assert reason in (await refusal(fetch(path))).message
 
 
-async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_server_times_out(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for."""
     monkeypatch.setattr(fetch_module, "METADATA_TIMEOUT", 0.2)
 
@@ -156,7 +156,7 @@ async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.Monk
 
 
 @pytest.mark.size("ci")
-async def test_name_servers_that_say_nothing_block_nobody_else(
+async def test_silent_name_servers_block_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their lookups have threads of their own, of which there is an end."""
@@ -174,7 +174,7 @@ async def test_name_servers_that_say_nothing_block_nobody_else(
     assert said == {"it took longer than 0 s": most, "its server cannot be reached": 5}
 
 
-async def test_a_certificate_that_nobody_vouches_for(certificate: tuple[Path, Path]) -> None:
+async def test_an_untrusted_certificate_is_refused(certificate: tuple[Path, Path]) -> None:
     """Such a server is not believed, and neither is one that is not there."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)

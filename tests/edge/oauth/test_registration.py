@@ -65,7 +65,9 @@ async def test_faulty_metadata_is_refused(world: World, metadata: Any, error: st
     assert await world.rows(OAUTH_CLIENTS) == []
 
 
-async def test_there_is_an_end_to_strangers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dynamic_registrations_are_limited(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The oldest that never got a token make room; where all have tokens, others come back."""
     monkeypatch.setattr(rows_module, "MAX_UNVETTED_CLIENTS", 2)
     monkeypatch.setattr(rows_module, "DELETE_BATCH", 1)
@@ -191,7 +193,7 @@ async def test_a_faulty_document_makes_no_client(world: World, body: bytes) -> N
         ("client", False),
     ],
 )
-def test_what_may_name_a_document(client_id: str, *, is_one: bool) -> None:
+def test_urls_that_may_name_a_client_document(client_id: str, *, is_one: bool) -> None:
     """An https URL with a path, and nothing that could be read in two ways."""
     assert is_document_id(client_id) is is_one
 

@@ -114,7 +114,7 @@ def test_range(header: str, span: object) -> None:
 
 
 @pytest.mark.parametrize("header", ["bytes=0-", "bytes=-1", "bytes=0-0", "bytes=-0"])
-def test_no_range_of_nothing(header: str) -> None:
+def test_an_empty_file_has_no_range(header: str) -> None:
     """An empty body has no part."""
     assert parse_range(header, 0) == range(0)
 

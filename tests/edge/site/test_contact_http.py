@@ -298,7 +298,7 @@ async def test_nothing_typed_becomes_markup(edge: Any) -> None:
     assert "49" not in find(page, "form").text()
 
 
-async def test_a_hidden_fault_is_told_above_the_form(edge: Any) -> None:
+async def test_an_error_of_a_hidden_field_is_shown_above_the_form(edge: Any) -> None:
     """A field that the form does not show cannot be marked, so its error is shown above."""
     answer, page = await send(edge, {**GOOD, "consent_text": "\x07"})
 
@@ -306,7 +306,7 @@ async def test_a_hidden_fault_is_told_above_the_form(edge: Any) -> None:
     assert "consent_text: Must not contain" in find(page, "[role=alert]").text()
 
 
-async def test_the_trap_answers_as_ever(edge: Any) -> None:
+async def test_the_honeypot_of_the_contact_form_answers_as_usual(edge: Any) -> None:
     """A machine that fills in the trap is thanked, and its lead is marked."""
     answer, _ = await send(edge, {**GOOD, "_gotcha": "x"})
 
@@ -364,7 +364,9 @@ async def test_a_form_from_the_site_is_taken(edge: Any, headers: dict[str, str])
         (b"name=" + b"x" * 131_072, "application/x-www-form-urlencoded", 413),
     ],
 )
-async def test_what_no_form_sends(edge: Any, body: bytes, content_type: str, status: int) -> None:
+async def test_requests_that_no_form_sends_are_refused(
+    edge: Any, body: bytes, content_type: str, status: int
+) -> None:
     """What is not a form of this size is refused: with a page, or with an Error to a script."""
     for accept in ("*/*", "text/html", "text/html, application/json", "application/json"):
         headers = {"Content-Type": content_type, "Accept": accept}
@@ -382,7 +384,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 @pytest.mark.parametrize("character", ["x", "\u0436", "\u7d19", "\u0301\u0316"])
-async def test_what_is_far_too_long_comes_back_with_its_fault(edge: Any, character: str) -> None:
+async def test_an_overlong_text_comes_back_with_its_error(edge: Any, character: str) -> None:
     """Up to 128 KiB, in any script, also where NFC would take the square of its length."""
     fields = {**GOOD, "message": character * (120_000 // len(quote(character)))}
     answer, page = await asyncio.wait_for(send(edge, fields, **BROWSER), 20)
@@ -399,7 +401,7 @@ async def test_what_is_far_too_long_comes_back_with_its_fault(edge: Any, charact
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}access/", f"{PATH}access/claim/"])
-async def test_what_no_form_takes_is_told_on_a_page(edge: Any, path: str) -> None:
+async def test_an_oversized_form_is_reported_on_a_page(edge: Any, path: str) -> None:
     """A person gets a page that says what to do, and a script the same sentence."""
     kind, body = {"Content-Type": "application/x-www-form-urlencoded"}, b"message=" + b"x" * 2**17
     data = io.BytesIO(body)
@@ -429,7 +431,7 @@ async def test_a_repeated_field_counts_once(edge: Any) -> None:
     assert [lead["name"] for lead in await leads(edge)] == ["Ann Lee"]
 
 
-async def test_too_many_forms_are_told_on_the_page(make_edge: Any) -> None:
+async def test_the_rate_limit_is_reported_on_the_page(make_edge: Any) -> None:
     """Over the limit the form comes back with the reason and what was typed, and 429."""
     async with make_edge(RATE_LEADS="1/hour") as edge:
         await send(edge, GOOD)
@@ -459,7 +461,7 @@ async def test_a_closed_form_says_so(make_edge: Any) -> None:
         assert "closed" in find(page, "[role=alert]").text()
 
 
-async def test_a_store_out_of_reach_is_told_on_the_page(edge: Any) -> None:
+async def test_an_unavailable_store_is_reported_on_the_page(edge: Any) -> None:
     """While leads cannot be kept, the form comes back with 503 and nothing is lost of it."""
     await edge.service.store.close()
     answer, page = await send(edge, GOOD)

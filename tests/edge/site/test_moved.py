@@ -86,7 +86,7 @@ async def test_a_former_address_is_a_lasting_redirect(
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_a_query_can_tell_a_former_address_apart(
+async def test_a_former_address_may_depend_on_its_query(
     edge: Any, method: str, path: str, status: int, target: str | None
 ) -> None:
     """Where the query is one of them, also at a page's own path; the query goes no further."""

@@ -334,7 +334,7 @@ async def test_no_query_breaks_the_page(edge: Any, query: str) -> None:
     assert (answer.status, len(page.css("#q"))) == (200, 1)
 
 
-async def test_raw_bytes_are_borne(edge: Any) -> None:
+async def test_invalid_utf8_in_the_query_is_accepted(edge: Any) -> None:
     """What no client should send is answered with a page or as a malformed request."""
     port = int(edge.url.rpartition(":")[2])
     for raw in (b"\xff", b"\xc3\xa9", b"\xed\xa0\x80", b"\xf0\x9f"):
@@ -607,7 +607,7 @@ async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
     assert await _read(edge, f"{path}?q=sheet", key) == 200
 
 
-async def test_an_empty_question_is_none(edge: Any) -> None:
+async def test_an_empty_query_is_no_error(edge: Any) -> None:
     """As data too: a form that is sent empty is no error."""
     assert await ask(edge, "?q=") == await ask(edge, "")
     assert (await ask(edge, "?q="))[0] == 200
@@ -624,9 +624,7 @@ async def test_the_page_names_its_other_form_and_what_describes_the_site(edge: A
 
 
 @pytest.mark.parametrize("accepted", ["text/markdown", "text/markdown;variant=GFM"])
-async def test_faults_are_told_in_markdown_to_who_asks_for_it(
-    make_edge: Any, builds: Path, accepted: str
-) -> None:
+async def test_errors_are_markdown_on_request(make_edge: Any, builds: Path, accepted: str) -> None:
     """The limit with its headers, and a wrong method; others have the page."""
     async with make_edge(BUILD_DIR=str(builds), RATE_SEARCH="1/hour") as edge:
         await look(edge, "?q=sheet", Accept=accepted)
@@ -657,7 +655,7 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("path", [PAGE, DATA, "/api/public/v1/posts"])
-async def test_too_many_searches_are_told(
+async def test_too_many_searches_are_refused(
     edge: Any, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 503, and when to come again."""

@@ -324,7 +324,9 @@ def read_public(journal: Journal) -> bytes:
     return b"\n".join(unpack.get(each.suffix, bytes)(each.read_bytes()) for each in files)
 
 
-async def test_no_agent_finds_it(drafts: Journal, path: str, make_edge: EdgeMaker) -> None:
+async def test_no_agent_finds_a_shared_draft(
+    drafts: Journal, path: str, make_edge: EdgeMaker
+) -> None:
     """The MCP server knows nothing of a shared draft: no tool and no resource has it."""
     async with make_edge(BUILD_DIR=str(drafts.output)) as edge:
         assert (await fetch(edge, path))[0] == 200
@@ -352,7 +354,7 @@ def found_in(text: bytes, path: str) -> list[str]:
 
 @pytest.mark.parametrize("access_log", ["combined", *in_ci("json")])
 @pytest.mark.one_engine
-def test_nothing_public_and_no_log_tells_of_it(access_log: str, tmp_path: Path) -> None:
+def test_nothing_public_and_no_log_names_a_shared_draft(access_log: str, tmp_path: Path) -> None:
     """Every byte of the build, what the edge answers, and all that it logs, faults among it."""
     port = free_port()
     journal = make_journal(tmp_path, f"http://127.0.0.1:{port}")

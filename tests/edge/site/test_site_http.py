@@ -137,7 +137,7 @@ async def test_a_form_that_the_build_compressed(
         assert answer.body == b"as if it were gzip"
 
 
-async def test_preferences_may_stand_on_several_lines(raw: RawClient) -> None:
+async def test_preferences_may_be_on_several_lines(raw: RawClient) -> None:
     """A list header in two lines is one list."""
     coded = await raw.send("/journal/a/", "Accept-Encoding: zstd", "Accept-Encoding: gzip")
     marked = await raw.send("/journal/a/", "Accept: text/html;q=0.5", MARKDOWN)
@@ -193,7 +193,7 @@ async def test_a_part_of_a_file(
 
 
 @pytest.mark.parametrize("path", ["/feed.xml", "/images/large.bin"])
-async def test_ranges_that_cannot_be(raw: RawClient, path: str) -> None:
+async def test_unsatisfiable_ranges_are_refused(raw: RawClient, path: str) -> None:
     """A range beyond the end gets 416 with the size; what is no single range gets the whole."""
     whole = (await raw.send(path)).body
     beyond = await raw.send(path, "Range: bytes=99999999-")

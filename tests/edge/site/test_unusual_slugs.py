@@ -47,7 +47,7 @@ def builds(tmp_path: Path) -> Path:
     return tmp_path / "builds"
 
 
-async def test_each_door_knows_the_slug(make_edge: Any, builds: Path) -> None:
+async def test_each_interface_serves_an_unusual_slug(make_edge: Any, builds: Path) -> None:
     """Page, Markdown, API, redirects, feeds, sitemap and resources have one address each."""
     async with make_edge(BUILD_DIR=str(builds)) as edge:
         key, agent = await edge.key("posts:read"), Agent(edge, await edge.token(), MODERN)

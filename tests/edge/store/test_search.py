@@ -180,7 +180,7 @@ async def test_a_whole_word_comes_before_longer_ones() -> None:
     assert [slug for slug, *_ in await look(texts, "cat")] == ["whole", "longer"]
 
 
-async def test_words_that_stand_together_count_for_more() -> None:
+async def test_adjacent_words_rank_higher() -> None:
     """As they do in a sentence that somebody remembers."""
     texts = [
         post("apart", "One", "The handling of paper. " + "Text. " * 20 + "An error."),
@@ -509,7 +509,7 @@ async def test_two_editions_do_not_mix() -> None:
     await new.close()
 
 
-async def test_a_disk_without_room_for_the_index_is_told(
+async def test_a_full_disk_for_the_index_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where temporary files cannot be made, the edition is not opened."""

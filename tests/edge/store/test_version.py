@@ -80,7 +80,7 @@ class CountedCheck:
             raise Problem("unavailable", self.fault)
 
 
-async def test_probes_at_one_time_share_a_look() -> None:
+async def test_concurrent_probes_share_a_check() -> None:
     """A hundred who ask cost one look, and those who ask right after none."""
     look = CountedCheck()
     store = CheckedStore(look)
@@ -90,7 +90,7 @@ async def test_probes_at_one_time_share_a_look() -> None:
     assert look.times == 1
 
 
-async def test_a_fault_is_told_to_all_and_looked_for_again(
+async def test_a_failed_check_reaches_all_probes_and_is_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A result is kept for a while only, whatever it is."""
@@ -106,7 +106,7 @@ async def test_a_fault_is_told_to_all_and_looked_for_again(
     assert look.times == 2
 
 
-async def test_who_goes_away_leaves_the_look_to_the_others() -> None:
+async def test_a_cancelled_probe_leaves_the_check_to_the_others() -> None:
     """A probe whose first caller is cancelled still answers the second."""
     look = CountedCheck()
     store = CheckedStore(look)

@@ -136,7 +136,7 @@ async def test_a_name_that_leads_nowhere_yet_is_taken() -> None:
     assert answer.message == "its server cannot be reached"
 
 
-async def test_a_site_on_this_machine_may_tell_others_on_it(receiver: Receiver) -> None:
+async def test_a_loopback_site_may_send_to_loopback_endpoints(receiver: Receiver) -> None:
     """Over http as well; no other address by that."""
     sender = make_sender(read_settings({"SITE_URL": "http://localhost:8000"}))
     await sender.check(receiver.url)
@@ -146,7 +146,7 @@ async def test_a_site_on_this_machine_may_tell_others_on_it(receiver: Receiver) 
         assert (await sender.post(url, b"{}", {})).status is None
 
 
-async def test_a_name_that_changes_its_mind_is_not_believed(
+async def test_a_name_that_resolves_to_a_private_address_later_is_refused(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """What was public when it was given may lead to this machine later: that is looked at anew."""

@@ -82,9 +82,7 @@ def test_a_faulty_address_says_what_to_fix(run: Run, url: str, message: str) -> 
     assert "no webhook endpoints yet" in run("list")[1]
 
 
-def test_this_machine_is_told_only_where_the_site_is_on_it(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loopback_endpoints_need_a_loopback_site(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A public site tells public addresses alone."""
     monkeypatch.setenv("SITE_URL", "https://journal.example")
 
@@ -136,7 +134,7 @@ def test_an_endpoint_is_removed(run: Run) -> None:
     assert "no webhook endpoints yet" in run("list")[1]
 
 
-def test_one_that_is_not_there_is_told_so(run: Run) -> None:
+def test_an_unknown_endpoint_is_reported(run: Run) -> None:
     """Whatever is wanted of it."""
     added(run)
     for action in ("remove", "enable", "rotate", "retry", "discard", "test"):

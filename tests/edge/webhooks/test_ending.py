@@ -90,7 +90,7 @@ class EndingStore(WatchedStore):
         return results
 
 
-async def test_what_was_claimed_and_not_told_is_given_back(
+async def test_claimed_deliveries_that_were_not_sent_are_released(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """The next process need not wait for the end of a lease."""

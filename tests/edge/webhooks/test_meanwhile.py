@@ -34,7 +34,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> bool:
     return False
 
 
-async def test_a_deleted_lead_is_told_to_nobody(office: Office, receiver: Receiver) -> None:
+async def test_a_deleted_lead_is_not_sent(office: Office, receiver: Receiver) -> None:
     """Nor kept for any endpoint; the others are sent."""
     await office.endpoints.add(receiver.url)
     gone = await office.lead("Delete me")
@@ -47,7 +47,7 @@ async def test_a_deleted_lead_is_told_to_nobody(office: Office, receiver: Receiv
     assert await office.deliveries() == []
 
 
-async def test_a_lead_that_goes_between_two_attempts_is_not_told_again(
+async def test_a_lead_deleted_between_two_attempts_is_not_sent_again(
     office: Office, receiver: Receiver
 ) -> None:
     """What failed before is forgotten when its time comes."""
@@ -113,7 +113,7 @@ async def test_many_refusals_at_once_disable_once(office: Office, receiver: Rece
     assert all(row["dead_at"] for row in await office.deliveries())
 
 
-async def test_a_late_refusal_does_not_overrule_who_enabled(
+async def test_a_late_refusal_does_not_disable_a_reenabled_endpoint(
     office: Office, receiver: Receiver
 ) -> None:
     """The operator has enabled the endpoint since; that refusal was to what was given up."""

@@ -81,7 +81,7 @@ async def is_disabled(store: Path) -> bool:
     return result.rows[0]["disabled_at"] is not None
 
 
-def test_a_killed_edge_tells_again_with_the_same_id(
+def test_a_killed_edge_sends_again_with_the_same_id(
     installation: Installation, listener: Listener
 ) -> None:
     """It is killed when the receiver has the event and has not answered yet."""
@@ -99,7 +99,7 @@ def test_a_killed_edge_tells_again_with_the_same_id(
     assert json.loads(listener.received[0][1])["data"]["email"] == LEAD["email"]
 
 
-def test_a_build_that_came_while_the_edge_was_down_is_told_at_its_start(
+def test_a_build_made_while_the_edge_was_down_is_sent_at_its_start(
     installation: Installation, tmp_path: Path
 ) -> None:
     """Once, and the posts that were there at the first start never."""
@@ -140,7 +140,7 @@ async def announced(store: Path, length: int) -> None:
 
 
 @pytest.mark.size("ci")
-def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener: Listener) -> None:
+def test_an_orderly_end_sends_nothing_twice(installation: Installation, listener: Listener) -> None:
     """The process waits for the answer to what it has sent, stores it, and ends."""
     with installation.serving() as edge:
 

@@ -101,7 +101,7 @@ def test_another_body_is_refused(body: bytes) -> None:
     assert not is_signed([SECRET], signed(), body)
 
 
-async def test_what_is_told_verifies(office: Office, receiver: Receiver) -> None:
+async def test_a_sent_event_verifies(office: Office, receiver: Receiver) -> None:
     """With the secret that was shown once; the store holds it encrypted."""
     office.clock.now = datetime.now(UTC)
     keyed = await office.endpoints.add(receiver.url)

@@ -35,7 +35,7 @@ def pause(office: Office, row: dict[str, object]) -> timedelta:
     return datetime.fromisoformat(str(row["due_at"])) - office.clock()
 
 
-async def test_a_lead_is_told_with_its_published_members(
+async def test_a_lead_is_sent_with_its_published_members(
     office: Office, receiver: Receiver
 ) -> None:
     """In JSON, with the instant in which it was stored, and then nothing of it is kept."""
@@ -77,7 +77,7 @@ async def test_a_lead_goes_to_every_endpoint_with_an_id_for_each(
     assert standing == {first.url: 0, second.url: 20}
 
 
-async def test_spam_is_told_to_nobody(office: Office, receiver: Receiver) -> None:
+async def test_spam_is_not_sent(office: Office, receiver: Receiver) -> None:
     """What fell into the trap is stored, and that is all."""
     await office.endpoints.add(receiver.url)
     await office.lead("Buy", _gotcha="x")
@@ -93,7 +93,7 @@ async def test_without_endpoints_nothing_is_kept(office: Office) -> None:
     assert await office.deliveries() == []
 
 
-async def test_a_replayed_lead_is_told_once(office: Office, receiver: Receiver) -> None:
+async def test_a_replayed_lead_is_sent_once(office: Office, receiver: Receiver) -> None:
     """A request that is repeated with its key stores nothing, and tells nothing."""
     await office.endpoints.add(receiver.url)
     for _ in range(3):
@@ -151,7 +151,9 @@ async def test_what_was_given_up_is_queued_again_by_hand(
     assert len(set(receiver.ids)) == 1
 
 
-async def test_what_waits_is_sent_again_at_once(office: Office, receiver: Receiver) -> None:
+async def test_waiting_deliveries_are_sent_again_at_once(
+    office: Office, receiver: Receiver
+) -> None:
     """A receiver that works again need not wait for the next attempt."""
     await office.endpoints.add(receiver.url)
     await office.lead()
@@ -166,7 +168,7 @@ async def test_what_waits_is_sent_again_at_once(office: Office, receiver: Receiv
     assert await office.deliveries() == []
 
 
-async def test_what_was_given_up_can_be_forgotten(office: Office, receiver: Receiver) -> None:
+async def test_given_up_deliveries_can_be_discarded(office: Office, receiver: Receiver) -> None:
     """What still waits is not."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
@@ -273,7 +275,7 @@ async def test_a_receiver_that_is_not_there(office: Office) -> None:
     assert (await fail(office))["last_answer"] == "its server cannot be reached"
 
 
-async def test_two_dispatchers_at_once_tell_nothing_twice(
+async def test_two_dispatchers_at_once_send_nothing_twice(
     office: Office, receiver: Receiver, open_another: Opener, clock: MovableClock
 ) -> None:
     """Each with a store of its own on the same database, as two processes have."""
@@ -317,7 +319,7 @@ async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
     assert await office.deliveries() == []
 
 
-async def test_who_was_too_slow_changes_nothing(
+async def test_a_dispatcher_with_an_expired_lease_changes_nothing(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """A lease that ended in the meantime is another edge's, whose outcome is kept."""
@@ -339,7 +341,7 @@ async def test_who_was_too_slow_changes_nothing(
     assert (row["attempts"], row["last_answer"]) == (1, "answered 500")
 
 
-async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Receiver) -> None:
+async def test_a_removed_endpoint_gets_nothing(office: Office, receiver: Receiver) -> None:
     """What waited for it goes with it."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
@@ -379,7 +381,7 @@ async def test_only_a_lead_with_deliveries_wakes_the_loop(
     assert woken == ["woken"]
 
 
-async def test_the_loop_tells_at_once_when_it_is_woken(
+async def test_the_loop_sends_at_once_when_it_is_woken(
     office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And goes on when the store was away for a while."""

@@ -73,7 +73,7 @@ class Service:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.05)
 
-    def renew_in_vain(self) -> None:
+    def fail_to_renew(self) -> None:
         """Ask for a renewal, and return when it was broken off."""
         words = "the other workers stay as they are"
         times = self.log.count(words) + 1

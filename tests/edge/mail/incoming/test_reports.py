@@ -83,7 +83,7 @@ async def test_another_failure_is_logged_alone(
         {"message_id": ""},
     ],
 )
-async def test_what_is_no_failure_of_ours_stores_nothing(
+async def test_a_report_without_a_failure_stores_nothing(
     changes: dict[str, str], reading: Reader, folder: Folder
 ) -> None:
     """It stays in the mailbox, unread."""

@@ -346,7 +346,7 @@ async def press(message_id: str, answers: Answers, half_milliseconds: int) -> bo
 
 
 @pytest.mark.size("test", grows=True)
-async def test_of_undo_and_dispatcher_exactly_one_wins(
+async def test_either_the_undo_or_the_dispatcher_wins(
     office: PostOffice, relay: Relay, open_another: Opener
 ) -> None:
     """On two edges at once: what was taken back is never sent, what was sent is not taken back."""

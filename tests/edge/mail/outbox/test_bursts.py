@@ -56,7 +56,7 @@ async def test_the_next_burst_is_counted_anew(office: PostOffice, relay: Relay) 
     assert len(told) == 2 * BURST + 2
 
 
-async def test_a_request_for_access_is_told_and_a_trap_is_not(
+async def test_a_request_for_access_is_notified_and_a_honeypot_is_not(
     office: PostOffice, relay: Relay
 ) -> None:
     """The owner learns who waits for a decision, and where to decide."""

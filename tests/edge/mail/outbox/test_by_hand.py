@@ -21,7 +21,7 @@ async def dead(office: PostOffice, relay: Relay) -> PostOffice:
     return office
 
 
-async def test_what_waits_is_listed_with_its_last_word(dead: PostOffice) -> None:
+async def test_waiting_mail_is_listed_with_its_last_error(dead: PostOffice) -> None:
     """Oldest first, with what the log said last."""
     found = await OutboxAdmin(dead.store, dead.clock).all()
 
@@ -47,7 +47,7 @@ async def test_all_that_was_given_up_is_queued_again(dead: PostOffice, relay: Re
     assert len(relay.taken) == 2  # the third waited for longer than three days
 
 
-async def test_one_is_queued_again(dead: PostOffice, relay: Relay) -> None:
+async def test_one_message_is_queued_again(dead: PostOffice, relay: Relay) -> None:
     """By its id."""
     (first, *_) = await dead.outbox()
     assert await OutboxAdmin(dead.store, dead.clock).retry(first["id"].upper()) == 1

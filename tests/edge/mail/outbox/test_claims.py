@@ -14,7 +14,7 @@ from tests.edge.mail.outbox.scripted_relay import Relay
 pytestmark = pytest.mark.each_engine
 
 
-async def test_what_one_has_claimed_another_leaves_alone(
+async def test_a_claimed_entry_is_left_to_its_owner(
     office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Two dispatchers get different entries; a third gets none until a lease is over."""
@@ -32,7 +32,7 @@ async def test_what_one_has_claimed_another_leaves_alone(
     }
 
 
-async def test_of_two_at_one_moment_each_entry_has_one(
+async def test_concurrent_claims_do_not_overlap(
     office: PostOffice, open_another: Opener, clock: TickingClock
 ) -> None:
     """Many claims at once, from several processes on one store, never share an entry."""
@@ -48,7 +48,7 @@ async def test_of_two_at_one_moment_each_entry_has_one(
     assert not all(is_complete for _, is_complete in batches)
 
 
-async def test_what_is_given_back_is_due_at_once(
+async def test_a_released_entry_is_due_at_once(
     office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Leases that are given back hold up nobody; those that are another's by now stay."""
@@ -123,7 +123,9 @@ async def test_a_failure_of_another_entry_is_not_written(
     assert await office.statuses() == ["pending"]
 
 
-async def test_what_ends_the_process_is_given_up(office: PostOffice, relay: Relay) -> None:
+async def test_an_entry_that_kills_the_process_is_given_up(
+    office: PostOffice, relay: Relay
+) -> None:
     """An entry that was claimed more than 20 times without an ending is tried no more."""
     await office.take_lead()
     await office.change_entries(claims=20)
@@ -133,7 +135,7 @@ async def test_what_ends_the_process_is_given_up(office: PostOffice, relay: Rela
     assert relay.tried == []
 
 
-async def test_a_suspect_is_claimed_alone_and_last(
+async def test_an_entry_with_many_claims_is_claimed_alone_and_last(
     office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """An entry whose claims failed several times is sent alone: others would fail with it."""
@@ -147,7 +149,7 @@ async def test_a_suspect_is_claimed_alone_and_last(
     assert [len((await claims.claim_due(10))[0]) for _ in range(4)] == [2, 1, 1, 1]
 
 
-async def test_an_ending_makes_an_entry_unsuspicious(office: PostOffice, relay: Relay) -> None:
+async def test_an_outcome_resets_the_claims_of_an_entry(office: PostOffice, relay: Relay) -> None:
     """Claims are counted since somebody last said what came of one."""
     relay.by_recipient[OWNER] = "451 4.3.0 later"
     await office.take_lead()

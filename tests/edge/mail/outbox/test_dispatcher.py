@@ -95,7 +95,7 @@ async def test_what_an_administrator_changes_counts_from_the_next_turn(
     assert len(relay.taken) == 4
 
 
-async def test_messages_keep_their_distance(office: PostOffice, relay: Relay) -> None:
+async def test_messages_are_sent_at_intervals(office: PostOffice, relay: Relay) -> None:
     """Between two messages passes the time that `send_delay_ms` says."""
     await office.change_state(send_delay_ms=300)
     await office.take_lead()
@@ -386,7 +386,7 @@ async def test_without_a_relay_queued_mail_waits_for_one(
 
 
 @pytest.mark.parametrize("address", [READER, READER.upper()])
-async def test_who_is_suppressed_is_not_mailed(
+async def test_a_suppressed_address_is_not_mailed(
     store: Store, clock: TickingClock, relay: Relay, address: str
 ) -> None:
     """It is looked at once more at the last moment, in whatever case the address is spelled."""
@@ -445,7 +445,9 @@ class BlindStore:
         """Leave closing to the fixture."""
 
 
-async def test_nothing_is_sent_unseen(store: Store, clock: TickingClock, relay: Relay) -> None:
+async def test_mail_is_not_sent_when_the_store_is_unreadable(
+    store: Store, clock: TickingClock, relay: Relay
+) -> None:
     """Where it cannot be read who is suppressed, nobody is mailed, and the message waits."""
     office = open_office(BlindStore(store), clock, relay)
     await office.take_lead()
@@ -460,7 +462,9 @@ async def test_nothing_is_sent_unseen(store: Store, clock: TickingClock, relay: 
     assert len(relay.taken) == 1
 
 
-async def test_what_was_erased_is_not_told(store: Store, clock: TickingClock, relay: Relay) -> None:
+async def test_an_erased_lead_is_not_notified(
+    store: Store, clock: TickingClock, relay: Relay
+) -> None:
     """A lead that is gone when its mail's turn comes takes the mail with it."""
     office = polite(store, clock, relay)
     lead = await office.take_lead()

@@ -15,7 +15,7 @@ from tests.edge.mail.outbox.scripted_relay import Relay
 POISON = "451 4.7.1 not this message"
 
 
-async def test_a_message_that_a_relay_minds_holds_up_nobody(
+async def test_a_message_that_the_relay_refuses_delays_no_other(
     office: PostOffice, relay: Relay
 ) -> None:
     """It waits by itself, and uses up its own attempts."""
@@ -68,7 +68,7 @@ async def test_a_notification_is_never_dropped(office: PostOffice, relay: Relay)
     assert (await office.statuses())[-2:] == ["sent", "sent"]
 
 
-async def test_what_was_given_up_can_be_forgotten(office: PostOffice, relay: Relay) -> None:
+async def test_given_up_mail_can_be_discarded(office: PostOffice, relay: Relay) -> None:
     """One or all; what still waits stays, and so does the log."""
     relay.recipient_answers.extend(["554 5.7.1 policy", "554 5.7.1 policy"])
     for _ in range(3):

@@ -49,7 +49,7 @@ async def run(installation: Installation, *words: str) -> tuple[int, str, str]:
     return await asyncio.to_thread(installation.run, *words)
 
 
-async def test_an_empty_outbox_is_said(office: PostOffice, installation: Installation) -> None:
+async def test_an_empty_outbox_is_reported(office: PostOffice, installation: Installation) -> None:
     """Nothing waits: one sentence, or an empty array."""
     assert await office.outbox() == []
     assert await run(installation, "mail", "list") == (
@@ -120,7 +120,7 @@ async def test_mail_is_queued_again_and_sent_by_a_process_of_its_own(
         ),
     ],
 )
-async def test_wrong_usage_is_told(
+async def test_wrong_usage_is_reported(
     office: PostOffice,
     installation: Installation,
     words: tuple[str, ...],
@@ -175,7 +175,9 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("new/*"))
 
 
-async def test_a_lead_over_http_is_told_at_once(installation: Installation, relay: Relay) -> None:
+async def test_a_lead_over_http_is_notified_at_once(
+    installation: Installation, relay: Relay
+) -> None:
     """The running service tells the owner, and says nothing of mail when it starts."""
     process = installation.start("serve")
     try:

@@ -74,7 +74,7 @@ async def test_without_an_owner_the_log_says_why(
 
 
 @pytest.mark.parametrize("address", ["a@lab.test", "a@host.invalid", "a@example.org"])
-async def test_where_nobody_reads_nothing_is_sent(
+async def test_mail_to_reserved_domains_is_not_sent(
     store: Store, clock: TickingClock, relay: Relay, address: str
 ) -> None:
     """A reserved domain receives no mail: the owner is notified, the sender is not thanked."""
@@ -86,9 +86,7 @@ async def test_where_nobody_reads_nothing_is_sent(
     assert len(await office.outbox()) == 1
 
 
-async def test_a_lead_that_is_not_stored_is_told_to_nobody(
-    office: PostOffice, store: Store
-) -> None:
+async def test_a_lead_that_is_not_stored_is_not_notified(office: PostOffice, store: Store) -> None:
     """Lead, entry and row are one transaction."""
     lead = await office.take_lead()
     outbox_entries = office.mailing.outbox.outbox_entries(lead)
@@ -98,7 +96,7 @@ async def test_a_lead_that_is_not_stored_is_told_to_nobody(
     assert (len(await office.outbox()), len(await office.log())) == (1, 1)
 
 
-async def test_a_replayed_lead_is_told_once(make_edge: EdgeMaker, relay: Relay) -> None:
+async def test_a_replayed_lead_is_notified_once(make_edge: EdgeMaker, relay: Relay) -> None:
     """The same Idempotency-Key again is the same lead, and no second message."""
     settings = {"SMTP_URL": f"smtp://127.0.0.1:{relay.port}", "OWNER_EMAIL": OWNER}
     headers = {"Idempotency-Key": "once"}
@@ -144,7 +142,7 @@ async def ask_for_access(office: PostOffice, email: str | None) -> str:
 
 
 @pytest.mark.parametrize(("verb", "said"), [("approve", "approved"), ("deny", "declined")])
-async def test_who_asked_for_access_is_told_of_the_decision(
+async def test_a_decision_is_mailed_to_the_requester(
     office: PostOffice, relay: Relay, verb: str, said: str
 ) -> None:
     """A decision goes by mail, from the urgent queue, in one transaction with the decision."""
@@ -161,7 +159,7 @@ async def test_who_asked_for_access_is_told_of_the_decision(
     assert "List-Unsubscribe" not in taken.message
 
 
-async def test_a_decision_that_cannot_be_told_is_made_all_the_same(
+async def test_a_decision_that_cannot_be_mailed_is_stored(
     office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Without an address, and without a relay, there is nothing to send."""
@@ -173,7 +171,9 @@ async def test_a_decision_that_cannot_be_told_is_made_all_the_same(
     assert (await office.outbox(), await office.log()) == ([], [])
 
 
-async def test_a_decision_is_told_within_its_time(office: PostOffice, relay: Relay) -> None:
+async def test_mail_about_a_decision_expires_after_fifteen_minutes(
+    office: PostOffice, relay: Relay
+) -> None:
     """Mail about access has fifteen minutes."""
     decisions = AccessDecisions(office.store, office.clock, office.mailing.outbox)
     await decisions.deny(await ask_for_access(office, LEAD["email"]))

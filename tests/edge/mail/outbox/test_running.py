@@ -25,7 +25,7 @@ async def running(office: PostOffice) -> AsyncIterator[asyncio.Task[None]]:
             await task
 
 
-async def test_a_lead_wakes_it(office: PostOffice, relay: Relay) -> None:
+async def test_a_lead_wakes_the_dispatcher(office: PostOffice, relay: Relay) -> None:
     """What was stored a moment ago is sent without waiting for the next look."""
     async with running(office):
         await office.take_lead()
@@ -42,7 +42,7 @@ async def test_full_batches_follow_one_another(office: PostOffice, relay: Relay)
         await until(lambda: len(relay.taken) == 35)
 
 
-async def test_its_end_finishes_the_message_under_way(office: PostOffice, relay: Relay) -> None:
+async def test_a_stop_finishes_the_message_under_way(office: PostOffice, relay: Relay) -> None:
     """When stopped, it waits for the relay's reply, stores it, and gives the others back."""
     relay.silent = asyncio.Event()
     for _ in range(3):
@@ -63,7 +63,7 @@ async def test_its_end_finishes_the_message_under_way(office: PostOffice, relay:
     assert office.mailing.dispatcher.active_at is None
 
 
-async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) -> None:
+async def test_a_stop_does_not_wait_for_ever(office: PostOffice, relay: Relay) -> None:
     """A relay that says nothing holds up an end for some seconds; then the message is left."""
     office.mailing.dispatcher.shutdown_timeout = 0.2
     relay.silent = asyncio.Event()
@@ -77,7 +77,7 @@ async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) 
     assert len(await office.rows(EMAIL_OUTBOX, Filter("lease", "is", None))) == 1
 
 
-async def test_it_outlives_a_store_that_is_away(
+async def test_the_dispatcher_outlives_an_outage_of_the_store(
     store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """While the store cannot be reached it waits; then it goes on."""
@@ -94,7 +94,7 @@ async def test_it_outlives_a_store_that_is_away(
         await until(lambda: len(relay.taken) == 1)
 
 
-async def test_what_was_sent_is_written_down_though_the_store_was_away(
+async def test_a_sent_message_is_recorded_after_an_outage(
     store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """The relay's yes is kept until the store takes it: the message does not go twice."""

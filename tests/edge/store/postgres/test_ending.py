@@ -116,7 +116,7 @@ async def test_a_reader_cannot_write(store: PostgresStore) -> None:
             await pool.execute("DELETE FROM leads")
 
 
-async def test_what_was_deleted_is_scrubbed(
+async def test_deleted_rows_are_scrubbed(
     store: PostgresStore, rival: PostgresConnection, postgresql: PostgreSQL
 ) -> None:
     """No file of the table holds it any more once the tables were written anew."""
@@ -139,7 +139,7 @@ async def file_of_leads(rival: PostgresConnection, server: PostgreSQL) -> str:
     return Path(server.folder / "data" / name).read_bytes().decode("latin-1")  # noqa: ASYNC240  small
 
 
-async def test_an_older_state_that_somebody_reads_stands_in_the_way(
+async def test_an_open_snapshot_prevents_scrubbing(
     store: PostgresStore, rival: PostgresConnection
 ) -> None:
     """What they may still see cannot be removed: try again."""

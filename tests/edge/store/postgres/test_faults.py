@@ -324,9 +324,7 @@ async def test_a_store_of_a_later_schema_fails_readiness(
     assert (await refusal_of(store.probe())).startswith("The store has schema version 99")
 
 
-async def test_tables_that_are_gone_are_told(
-    store: PostgresStore, rival: PostgresConnection
-) -> None:
+async def test_dropped_tables_are_reported(store: PostgresStore, rival: PostgresConnection) -> None:
     """Somebody has dropped them: no crash, and no answer."""
     await write(store)
     await rival.execute("DROP SCHEMA fore_edge CASCADE")
@@ -370,7 +368,7 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) 
         (asyncpg.QueryCanceledError("x"), "The store took too long"),
     ],
 )
-def test_what_a_server_says_is_told_in_our_words(error: Exception, message: str) -> None:
+def test_errors_of_the_server_have_our_messages(error: Exception, message: str) -> None:
     """What cannot be brought about here is known by the server's code for it."""
     problem = postgresql_problem(error)
 

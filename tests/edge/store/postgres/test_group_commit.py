@@ -160,7 +160,7 @@ async def test_a_caller_that_goes_away_harms_nobody(log: Log) -> None:
     assert set(range(1, 300, 2)) <= set(await log.numbers())
 
 
-async def test_a_writer_whose_task_is_ended_tells_those_who_wait(log: Log) -> None:
+async def test_a_cancelled_writer_fails_its_waiting_callers(log: Log) -> None:
     """A loop that is torn down leaves no caller behind without an answer."""
     tasks = [asyncio.create_task(log.writer.run(partial(note, number))) for number in range(300)]
     await asyncio.sleep(0.01)

@@ -255,7 +255,7 @@ async def test_a_server_that_is_only_read_does_not_know(
         (("", "00000000"), True),  # a later one, which has the group
     ],
 )
-async def test_what_is_there_counts_if_it_is_the_servers_successor(
+async def test_a_commit_found_on_the_successor_is_a_success(
     store: PostgresStore, proxy: Proxy, server: tuple[str, str], *, is_known: bool
 ) -> None:
     """Another system's marks and those of a former timeline prove nothing."""
@@ -345,7 +345,7 @@ async def test_groups_that_wait_meanwhile_are_written_after_it(
     assert set(written) < set(await ids(rival))
 
 
-async def test_marks_are_few(
+async def test_each_writer_has_one_commit_mark(
     store: PostgresStore, opener: StoreOpener, rival: PostgresConnection
 ) -> None:
     """One for each writer, however much it writes; those of writers that have ended are deleted."""

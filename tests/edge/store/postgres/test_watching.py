@@ -44,7 +44,7 @@ async def test_nothing_kept_is_trusted_by_an_edge_that_is_cut_off(
     assert away.version() not in numbers
 
 
-async def test_a_lost_look_is_made_up_for(store: PostgresStore) -> None:
+async def test_a_lost_connection_of_the_version_poller_is_replaced(store: PostgresStore) -> None:
     """The watcher's connection is ended by somebody: it has another one within a second."""
     session = store._poller._session  # noqa: SLF001  to take it away
     assert session is not None

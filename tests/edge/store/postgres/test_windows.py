@@ -149,7 +149,7 @@ async def test_addresses_are_not_kept(
     assert b"192.0.2.7" not in rows[0]["key"]
 
 
-async def test_requests_with_a_credential_are_counted_by_each_edge_and_told(
+async def test_requests_with_a_credential_are_counted_in_memory_and_shared(
     edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
     """In memory, because each would be a trip to the database; then each knows of the others'."""
@@ -178,7 +178,7 @@ async def exchange(limiters: Sequence[Limiter]) -> None:
 
 
 @pytest.mark.size("ci")
-async def test_what_an_edge_told_goes_with_its_window(
+async def test_shared_counts_expire_with_their_window(
     edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
     """A hit that was taken back counts nowhere; what counts no longer is heard by nobody."""
@@ -199,7 +199,7 @@ async def test_what_an_edge_told_goes_with_its_window(
 
 
 @pytest.mark.size("ci")
-async def test_what_could_not_be_told_is_told_later(
+async def test_counts_that_could_not_be_shared_are_shared_later(
     proxy: Proxy, open_at: Opener, url: str
 ) -> None:
     """An edge that is cut off goes on with what it knows, and is heard when it is back."""

@@ -235,7 +235,7 @@ async def test_a_store_of_a_later_schema_fails_readiness(
 
 
 @pytest.mark.parametrize("first_page", [0, 1])
-async def test_a_damaged_store_is_told_and_fixed(
+async def test_a_damaged_store_is_reported_and_fixed(
     store: SQLiteStore, path: Path, first_page: int
 ) -> None:
     """Rubbish in the file is no crash and no answer; the file fixed in place is taken up."""

@@ -198,7 +198,7 @@ async def test_a_closed_writer_answers_those_who_wait_and_refuses_the_next(log: 
     assert refusal.value.code == "unavailable"
 
 
-async def test_a_writer_whose_task_is_ended_tells_those_who_wait(log: Log) -> None:
+async def test_a_cancelled_writer_fails_its_waiting_callers(log: Log) -> None:
     """A loop that is torn down leaves no caller behind without an answer."""
     tasks = [asyncio.create_task(log.writer.run(partial(note, number))) for number in range(600)]
     await asyncio.sleep(0)

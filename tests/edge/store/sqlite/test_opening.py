@@ -312,7 +312,7 @@ async def kill_writer(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
-async def test_a_log_that_is_missing_is_told(path: Path, exclusive: bool) -> None:  # noqa: FBT001
+async def test_a_missing_log_is_reported(path: Path, exclusive: bool) -> None:  # noqa: FBT001
     """Commits are in it and not in the file: SQLite would go on without them, and say nothing."""
     log = await kill_writer(path)
     kept = log.rename(log.with_name("kept"))
@@ -349,7 +349,7 @@ async def test_a_log_that_held_nothing_is_not_missed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["missing", "empty"])
-async def test_a_log_without_its_file_is_told(path: Path, state: str) -> None:
+async def test_a_log_without_its_file_is_reported(path: Path, state: str) -> None:
     """SQLite would remove the log, and an empty store would look healthy."""
     log = await kill_writer(path)
     path.unlink()

@@ -41,7 +41,7 @@ async def test_a_version_of_a_locked_store_is_had_at_once(
     assert store.version() != before
 
 
-async def test_a_probe_tells_of_a_lock(store: SQLiteStore, rival: sqlite3.Connection) -> None:
+async def test_a_probe_reports_a_lock(store: SQLiteStore, rival: sqlite3.Connection) -> None:
     """Within a second, also when the writer would wait for longer."""
     rival.execute("BEGIN IMMEDIATE")
     with pytest.raises(Problem) as refusal:
