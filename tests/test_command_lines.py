@@ -125,7 +125,7 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("words", SLIPS)
-def test_a_slip_is_named_with_what_was_meant(
+def test_a_misspelt_word_gets_a_suggestion(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Options are not abbreviated, and the options of a command come after it."""
@@ -240,7 +240,7 @@ def run_as_root(
     )
 
 
-def test_root_gives_way_to_the_owner_of_the_folder(tmp_path: Path) -> None:
+def test_root_drops_to_the_owner_of_the_folder(tmp_path: Path) -> None:
     """Even where `.env` is root's; it says when that user cannot run this Python."""
     closed, journal = tmp_path / "closed", tmp_path / "journal"
     closed.mkdir(mode=0o700)

@@ -219,7 +219,7 @@ def test_every_module_says_what_it_is_for() -> None:
     assert {name: length for name, length in lengths.items() if not 1 <= length <= 5} == {}
 
 
-def test_no_module_is_longer_than_a_reader_bears() -> None:
+def test_no_module_is_longer_than_400_lines() -> None:
     """No module has more than 400 lines; a long table of cases is read line by line."""
     lengths = {
         name: text_of(name).count("\n") for name in modules() if not name.startswith("tests/")
@@ -232,7 +232,7 @@ def test_no_module_is_longer_than_a_reader_bears() -> None:
     "paper",
     ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"],
 )
-def test_the_papers_stand(paper: str) -> None:
+def test_the_project_documents_exist(paper: str) -> None:
     """The papers that a reader looks for first are there, and say something."""
     assert len(text_of(paper).split()) > 50
 

@@ -78,7 +78,7 @@ def test_former_addresses_are_listed_nowhere(bench: Workbench) -> None:
         assert path == "journal/old/index.html" or b"journal/old/" not in data, path
 
 
-def test_the_index_tells_the_edge(bench: Workbench) -> None:
+def test_the_index_has_former_addresses(bench: Workbench) -> None:
     """Its head has former paths, and former slugs of posts, of what readers see at the time."""
     bench.post("new", aliases="[old, /x/]")
     bench.post("hidden", status="draft", aliases="[hid]")

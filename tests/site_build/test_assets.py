@@ -64,7 +64,7 @@ def test_sheets_may_import_each_other(tmp_path: Path, first: str, written: str) 
     assert f'url("/{published["b.svg"].path}")'.encode() in published["sub/m.css"].data
 
 
-def test_sheets_in_a_circle_are_told(tmp_path: Path) -> None:
+def test_circular_style_sheet_imports_are_reported(tmp_path: Path) -> None:
     """None of them could be named by what it holds."""
     for name, other in (("a", "b"), ("b", "c"), ("c", "b")):
         (tmp_path / f"{name}.css").write_text(f'@import url("{other}.css");')

@@ -117,7 +117,7 @@ def test_a_record_says_what_the_author_wrote(bench: Workbench) -> None:
     assert image in post["content_html"]
 
 
-def test_who_wrote_a_text_is_told_wherever_it_is_read(bench: Workbench) -> None:
+def test_the_author_is_named_in_every_form_of_a_post(bench: Workbench) -> None:
     """On its page, to machines and in feeds; also when it alone has changed."""
     for author in ("Ann", "Bob"):
         bench.post("signed", author=author)
@@ -136,7 +136,7 @@ def test_who_wrote_a_text_is_told_wherever_it_is_read(bench: Workbench) -> None:
             assert author in (site / feed).read_text(encoding="utf-8")
 
 
-def test_each_post_stands_on_a_line(bench: Workbench) -> None:
+def test_each_post_of_the_index_is_on_a_line(bench: Workbench) -> None:
     """The index is JSON as a whole, and can be read post by post."""
     lines = (bench.build() / "posts.json").read_text(encoding="utf-8").splitlines()
 
@@ -234,7 +234,7 @@ def test_every_page_has_its_twin(bench: Workbench) -> None:
     assert lonely == []
 
 
-def test_what_is_published_links_to_what_is_there(bench: Workbench) -> None:
+def test_published_links_are_not_broken(bench: Workbench) -> None:
     """Every address of the site in every page, feed and twin leads to a file, or to the API."""
     shutil.copy(JOURNAL / "pages" / "about.md", bench.content / "pages" / "contact.md")
     bench.write(
@@ -278,7 +278,7 @@ def test_text_comes_compressed(bench: Workbench) -> None:
     assert ".well-known/security.txt" not in {path[:-3] for path in packed}
 
 
-def test_what_pages_wait_for_is_packed_better(bench: Workbench) -> None:
+def test_render_blocking_files_are_compressed_harder(bench: Workbench) -> None:
     """The sheet takes fewer bytes than at the quality that is quick enough for each page."""
     site = bench.build() / "site"
     (sheet,) = (site / "theme").glob("style.*.css")

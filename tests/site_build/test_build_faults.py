@@ -123,7 +123,7 @@ def test_pelican_says_what_it_leaves_out(bench: Workbench, tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_broken_theme_is_told_in_a_sentence(
+def test_a_broken_theme_is_reported_in_a_sentence(
     bench: Workbench, tmp_path: Path, template: str, text: str, sentence: str
 ) -> None:
     """The template and the line are named, and no trace is shown."""
@@ -145,7 +145,7 @@ def test_a_broken_theme_is_told_in_a_sentence(
     assert "Traceback" not in said
 
 
-def test_a_sheet_that_names_a_missing_file_is_told(bench: Workbench, tmp_path: Path) -> None:
+def test_a_style_sheet_with_a_missing_file_is_reported(bench: Workbench, tmp_path: Path) -> None:
     """A style sheet's reference to nothing stops the build."""
     done = run_pelican(bench.content, tmp_path / "output", "-t", make_theme_with_gap(tmp_path))
 
@@ -274,7 +274,7 @@ def limit_files() -> None:
 
 
 @pytest.mark.size("ci")
-def test_a_disk_that_refuses_is_told_in_a_sentence(bench: Workbench) -> None:
+def test_a_disk_error_is_reported_in_a_sentence(bench: Workbench) -> None:
     """An error of the disk ends the build with one sentence; the old build stays."""
     bench.build()
     before = serve(bench)
@@ -299,7 +299,7 @@ def test_a_disk_that_refuses_is_told_in_a_sentence(bench: Workbench) -> None:
 
 
 @pytest.mark.parametrize("output", ["/proc/nowhere/build", "/dev/null/build"])
-def test_a_place_that_cannot_be_written_is_told(bench: Workbench, output: str) -> None:
+def test_an_unwritable_output_folder_is_reported(bench: Workbench, output: str) -> None:
     """A folder of builds that cannot be made ends the build with one sentence."""
     done = run_build(Workbench(bench.content, Path(output)))
 
@@ -308,7 +308,7 @@ def test_a_place_that_cannot_be_written_is_told(bench: Workbench, output: str) -
     assert done.stderr.count("\n") == 1
 
 
-def test_a_missing_content_folder_is_told(bench: Workbench, tmp_path: Path) -> None:
+def test_a_missing_content_folder_is_reported(bench: Workbench, tmp_path: Path) -> None:
     """A folder that is not there ends the build with a sentence, and where help is."""
     done = run_build(Workbench(tmp_path / "nowhere", bench.output))
 
@@ -319,7 +319,7 @@ def test_a_missing_content_folder_is_told(bench: Workbench, tmp_path: Path) -> N
         build(Workbench(tmp_path / "nowhere", bench.output).order())
 
 
-def test_a_folder_in_place_of_the_link_is_told(bench: Workbench) -> None:
+def test_a_folder_in_place_of_current_is_reported(bench: Workbench) -> None:
     """A copied `current` is not overwritten."""
     (bench.output / "current" / "site").mkdir(parents=True)
 
@@ -337,7 +337,7 @@ def test_a_dangling_link_does_no_harm(bench: Workbench) -> None:
     assert (bench.build() / "site" / "index.html").is_file()
 
 
-def test_a_foreign_folder_where_a_file_belongs_is_told(bench: Workbench, tmp_path: Path) -> None:
+def test_a_foreign_folder_in_place_of_a_file_is_reported(bench: Workbench, tmp_path: Path) -> None:
     """What a build wrote makes way for another thing; what somebody else put there does not."""
     output = tmp_path / "output"
     bench.write("images/plan/first.txt", "One.")
@@ -356,7 +356,7 @@ def test_a_foreign_folder_where_a_file_belongs_is_told(bench: Workbench, tmp_pat
     assert (output / "images" / "plan").read_text(encoding="utf-8") == "All."
 
 
-def test_two_things_at_one_address_are_told(bench: Workbench, tmp_path: Path) -> None:
+def test_two_pages_at_one_address_are_reported(bench: Workbench, tmp_path: Path) -> None:
     """A page at the address of a template's page stops the build and says which."""
     bench.write(
         "pages/thanks.md", "---\ntitle: T\nslug: contact-thanks\ndescription: D.\n---\n\nWords.\n"
@@ -371,7 +371,7 @@ def test_two_things_at_one_address_are_told(bench: Workbench, tmp_path: Path) ->
         )
 
 
-def test_builds_that_nothing_names_go(bench: Workbench) -> None:
+def test_unreferenced_builds_are_deleted(bench: Workbench) -> None:
     """The served build and the one before stay; older ones go, and foreign folders never."""
     foreign = bench.output / "notes"
     foreign.mkdir(parents=True)

@@ -90,7 +90,7 @@ def find_ink(
 
 
 @pytest.mark.parametrize("title", TITLES)
-def test_a_title_stands_in_its_box(font: Font, title: str) -> None:
+def test_a_title_fits_its_box(font: Font, title: str) -> None:
     """However long, a title keeps off the edges, and the picture stays small."""
     data = draw_card(Card("Journal", title, "1 May 2026", (3, 7)), font)
     image = look(data)
@@ -146,7 +146,7 @@ def test_lines_of_japanese_begin_with_no_stop(font: Font) -> None:
     assert not any(line[0] in "\u3001\u3002" for line in lines)
 
 
-def test_a_font_beside_writes_what_the_first_lacks(font: Font, tmp_path: Path) -> None:
+def test_a_fallback_font_draws_missing_glyphs(font: Font, tmp_path: Path) -> None:
     """The other fonts of the theme's folder are tried by name; the first that has all is taken."""
     plain = ImageFont.load_default(10)  # which has no Cyrillic
     assert isinstance(plain, ImageFont.FreeTypeFont)
@@ -172,7 +172,7 @@ def test_a_font_beside_writes_what_the_first_lacks(font: Font, tmp_path: Path) -
         "\u201cquick\u201d \u2013 \u0416\u0443\u0440\u043d\u0430\u043b \u03b1\u03b2\u03b3",
     ],
 )
-def test_words_stand_where_a_line_has_them(font: Font, text: str, size: int) -> None:
+def test_words_are_placed_as_in_a_whole_line(font: Font, text: str, size: int) -> None:
     """A line put together from words is the line that Pillow draws at a stroke, to a pixel or two.
 
     Blanks are of whole pixels there; what a word looks like is the same.
@@ -423,7 +423,7 @@ def test_the_command_says_what_is_wrong(
     assert done.stderr.count("\n") == status  # wrong usage is followed by the way to the help
 
 
-def test_the_command_tells_of_files_that_cannot_be_read(bench: Workbench) -> None:
+def test_the_command_names_unreadable_files(bench: Workbench) -> None:
     """The post may be the one whose front matter is broken."""
     bench.write("posts/broken.md", "---\ntitle: Broken\nslug: broken\ndate: never\n---\nWords.\n")
 

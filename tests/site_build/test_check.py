@@ -126,7 +126,7 @@ BRACKETS = "describe it between the brackets"
         ('<a name="a">a</a>', []),
     ],
 )
-def test_notes(markdown: str, notes: list[str]) -> None:
+def test_notes_about_a_text(markdown: str, notes: list[str]) -> None:
     """A defect of a text by itself is reported where it was written; others are not checked."""
     own = ("is empty", "alt text", "heading", "has no address")
     assert [note for note in take_note(markdown) if any(each in note for each in own)] == notes
@@ -180,7 +180,7 @@ def said(markdown: str) -> list[str]:
         ("[a](file:///b.pdf)", ["1:5 the file is on your own machine"]),
     ],
 )
-def test_html_and_what_came_out_as_letters(markdown: str, notes: list[str]) -> None:
+def test_broken_html_and_unused_markdown_are_reported(markdown: str, notes: list[str]) -> None:
     """HTML that browsers would fix, and what the site's policy disables, are reported."""
     assert said(markdown) == notes
 
@@ -228,7 +228,7 @@ def test_html_and_what_came_out_as_letters(markdown: str, notes: list[str]) -> N
         ("- a\n\n    ```\n    [b](/c/)\n\n    d\n    ```", []),
     ],
 )
-def test_references(markdown: str, references: list[str]) -> None:
+def test_references_are_found_as_readers_get_them(markdown: str, references: list[str]) -> None:
     """Links and images are those that the reader gets, and nothing in code or comments."""
     assert list_references(markdown) == references
 
@@ -245,7 +245,7 @@ def test_references(markdown: str, references: list[str]) -> None:
         ('<p id="a"><a name="b">c</a></p>', {"a", "b"}),
     ],
 )
-def test_anchors(markdown: str, anchors: set[str]) -> None:
+def test_anchors_are_those_of_the_converter(markdown: str, anchors: set[str]) -> None:
     """Anchors are those that the converter gives, and those in HTML."""
     assert analyse(replace(PLAIN, markdown=markdown))[0].anchors == anchors
 
@@ -289,7 +289,7 @@ def strip(html: str) -> str:
     return re.sub(r"\s+", " ", without_code)
 
 
-def test_marks_change_nothing() -> None:
+def test_line_marks_change_no_html() -> None:
     """The converter makes the same page of a text with marks as of the text without."""
     converter = Converter(Dialect("https://a.example"))
     for document in read_posts(12):
@@ -694,7 +694,7 @@ def list_paths(folder: Path) -> list[str]:
     ]
 
 
-def test_a_folder_as_a_whole(tmp_path: Path) -> None:
+def test_a_whole_folder_is_checked(tmp_path: Path) -> None:
     """Every defect of every file comes at once, sorted by place."""
     write_post(tmp_path, "a.md", "a", "[b](/journal/b/)\n[c](/journal/c/)\n![](/images/d.png)\n")
     write_post(tmp_path, "b.md", "b")
@@ -713,7 +713,7 @@ def test_a_folder_as_a_whole(tmp_path: Path) -> None:
     ]
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_symlinks_pipes_and_odd_names_are_refused(tmp_path: Path) -> None:
     """Links out of the folder, broken links, pipes and odd names are refused, not opened."""
     content = tmp_path / "content"
     write_post(content, "a.md", "a")

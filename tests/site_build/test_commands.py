@@ -191,7 +191,7 @@ def test_colours_on_a_terminal_alone(content: Path) -> None:
     assert start_on_terminal(*command, env={"NO_COLOR": "1", "COLUMNS": "1000"}) == plain
 
 
-def test_words_that_no_terminal_should_obey(content: Path) -> None:
+def test_terminal_escapes_are_neutralized(content: Path) -> None:
     """What a post says is printed as text, whatever the encoding of the terminal."""
     spoil(content, GOOD.format("b").replace("title", '"\\e[31m\\u202Ekey [red]é"'))
     result = start("check", "--content", content, env={"PYTHONIOENCODING": "ascii"}).stdout
@@ -200,7 +200,7 @@ def test_words_that_no_terminal_should_obey(content: Path) -> None:
     assert r"`\ufffd[31m\ufffdkey [red]\xe9` is no key of the front matter" in result
 
 
-def test_a_reader_that_goes_away(content: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(content: Path) -> None:
     """A pipe that is closed early ends the command without a trace."""
     spoil(content, GOOD.format("b") + "[a](/x/y)\n" * 2_000)
     command = f"{sys.executable} -m site_build check --content '{content}' | head -n 1"
@@ -354,7 +354,7 @@ def test_build_on_a_terminal(content: Path) -> None:
         ),
     ],
 )
-def test_words_that_are_wrong(run: Run, words: list[str], sentence: str) -> None:
+def test_wrong_arguments_are_refused(run: Run, words: list[str], sentence: str) -> None:
     """What cannot be done is said in one sentence on standard error, with status 2."""
     result = run(*words)
 
@@ -367,7 +367,7 @@ def test_words_that_are_wrong(run: Run, words: list[str], sentence: str) -> None
     "text",
     ["http://a/", "a.example", "ftp://a", "http://a:b", "http://[", "http://a@b", "http://a..b"],
 )
-def test_words_that_are_no_origin(run: Run, text: str) -> None:
+def test_an_invalid_site_url_is_refused(run: Run, text: str) -> None:
     """An origin is taken as browsers send it; anything else is refused."""
     result = run("build", "--site-url", text)
 

@@ -86,7 +86,7 @@ def test_a_site_with_its_own_extensions_has_none() -> None:
 
 
 @pytest.mark.size("test")
-def test_wherever_a_text_goes(empty_bench: Workbench) -> None:
+def test_emoji_are_in_every_form_of_a_text(empty_bench: Workbench) -> None:
     """Page, feeds, API and description have the sign; title and Markdown what was typed."""
     empty_bench.post("a", text="Words :tada: of `:bug:`.", title="'A :tada: title'")
 

@@ -204,7 +204,7 @@ def test_what_no_xml_can_hold_is_left_out() -> None:
     assert found.entries[0].title == "Atitle"
 
 
-def test_feeds_stand_where_they_are_linked() -> None:
+def test_feeds_are_at_their_linked_addresses() -> None:
     """The addresses of feeds are those that pages name."""
     assert addresses.locate_feed("", addresses.FEED) == "feed.xml"
     assert addresses.locate_feed("tags/x/", addresses.FEED_JSON) == "tags/x/feed.json"

@@ -118,7 +118,7 @@ def test_broken_html_stays_within_its_page(markdown: str) -> None:
 
 
 @pytest.mark.parametrize(("markdown", "message"), BROKEN.items())
-def test_broken_html_is_told_at_its_line(markdown: str, message: str) -> None:
+def test_broken_html_is_reported_at_its_line(markdown: str, message: str) -> None:
     """The finding names the tag and says what to write, at its line."""
     notes = analyse(write(f"Words.\n\n{markdown}{AFTER}"))[0].notes
 

@@ -105,7 +105,7 @@ def test_a_post_leads_on_within_its_tag(bench: Workbench) -> None:
     assert not read(build, "journal/four").css("nav.onward")
 
 
-def test_a_note_stands_beside_its_mark(bench: Workbench) -> None:
+def test_a_side_note_is_beside_its_mark(bench: Workbench) -> None:
     """A short one of one paragraph that is named once, with its number and its links.
 
     The others are below the text alone: those with several marks or paragraphs, the long, and
@@ -199,7 +199,7 @@ def test_a_portrait_that_is_missing_is_named(bench: Workbench, tmp_path: Path) -
         run_journal(bench.content, tmp_path / "o", ROOT / "theme", AUTHOR_PICTURE="no.png")
 
 
-def test_a_picture_stands_on_top_and_in_lists(bench: Workbench) -> None:
+def test_a_lead_picture_is_on_top_and_in_lists(bench: Workbench) -> None:
     """It is the text's first block, with its words; lists show it without; Markdown has it."""
     draw(bench)
     bench.post("oak", day="2026-04-01", image="../images/oak.png", image_alt="An [old] oak")
@@ -220,7 +220,7 @@ def test_a_picture_stands_on_top_and_in_lists(bench: Workbench) -> None:
         ("an oak.png", "write a path without blanks, such as `../images/oak.jpg`"),
     ],
 )
-def test_a_picture_that_cannot_be_shown_is_told_at_its_line(
+def test_an_unusable_lead_picture_is_reported_at_its_line(
     bench: Workbench, image: str, said: str
 ) -> None:
     """As a link to it within the text is."""
@@ -260,7 +260,7 @@ def test_marks_for_programs_and_browsers(bench: Workbench) -> None:
     assert 'template="https://journal.test/search?q={searchTerms}"' in search
 
 
-def test_the_archive_has_jumps_and_tags_stand_by_use_and_by_name(bench: Workbench) -> None:
+def test_the_archive_links_to_years_and_tags_are_sorted(bench: Workbench) -> None:
     """Each year that has posts is a link to its place; the tag of most posts comes first."""
     for day in ("2024-01-02", "2025-01-02", "2025-01-03"):
         bench.post(f"p{day}", day=day, tags="[zinc]" if day > "2025" else "[acid]")

@@ -43,7 +43,7 @@ def read_post(page: Path) -> dict[str, object]:
         ("IMG.HEIC", make_heic(draw(900, 600)), "IMG.HEIC.jpg"),
     ],
 )
-def test_a_picture_stands_for_its_post(
+def test_a_picture_represents_its_post(
     bench: Workbench, name: str, data: bytes, address: str
 ) -> None:
     """Card, Open Graph, JSON-LD and both feeds have it, and say how large it is."""

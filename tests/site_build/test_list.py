@@ -62,7 +62,7 @@ def test_each_document_is_listed_with_its_state(full_bench: Workbench) -> None:
     assert (states["begun"], states["about"], states["young"]) == ("draft", *["published"] * 2)
 
 
-def test_what_waits_is_listed_as_it_appears(full_bench: Workbench) -> None:
+def test_scheduled_posts_are_listed_by_date(full_bench: Workbench) -> None:
     """The next one comes first, and the columns are aligned in any script."""
     lines = ask(full_bench, "future").stdout.splitlines()
 
@@ -79,16 +79,14 @@ def test_what_waits_is_listed_as_it_appears(full_bench: Workbench) -> None:
         (["--older-than", "0"], ["old", "young", "revised"]),
     ],
 )
-def test_what_was_left_alone_is_listed(
-    full_bench: Workbench, words: list[str], slugs: list[str]
-) -> None:
+def test_stale_posts_are_listed(full_bench: Workbench, words: list[str], slugs: list[str]) -> None:
     """The one that was not updated for longest comes first; texts without a date are left out."""
     found = json.loads(ask(full_bench, "stale", *words, "--json").stdout)
 
     assert [each["slug"] for each in found] == slugs
 
 
-def test_json_says_all_of_it(full_bench: Workbench) -> None:
+def test_json_has_every_member(full_bench: Workbench) -> None:
     """An array of objects, with instants as front matter has them."""
     (found,) = json.loads(ask(full_bench, "stale", "--json").stdout)
 
@@ -110,16 +108,14 @@ def test_json_says_all_of_it(full_bench: Workbench) -> None:
         *in_ci(("future", "nothing waits for its time"), ("stale", "nothing is stale")),
     ],
 )
-def test_nothing_is_said_to_be_nothing(
-    empty_bench: Workbench, question: str, sentence: str
-) -> None:
+def test_an_empty_list_is_reported(empty_bench: Workbench, question: str, sentence: str) -> None:
     """An empty list is a sentence, or an empty array."""
     assert ask(empty_bench, question).stdout == f"{sentence}\n"
     assert ask(empty_bench, question, "--json").stdout == "[]\n"
     assert ask(empty_bench, question).returncode == 0
 
 
-def test_files_that_cannot_be_read_are_owned_up_to(full_bench: Workbench) -> None:
+def test_unreadable_files_are_reported(full_bench: Workbench) -> None:
     """The rest is listed, a sentence says that it may not be all, and the status is 1."""
     full_bench.write("posts/bad.md", "no front matter")
     (full_bench.content / "posts" / "worse.md").write_bytes(b"---\n\xff\n---\n")
@@ -136,9 +132,7 @@ def test_files_that_cannot_be_read_are_owned_up_to(full_bench: Workbench) -> Non
     "words",
     [["nonsense"], ["stale", "--older-than", "-1"], ["stale", "--older-than", "soon"], ["post"]],
 )
-def test_a_question_that_makes_no_sense_is_refused(
-    empty_bench: Workbench, words: list[str]
-) -> None:
+def test_invalid_options_are_refused(empty_bench: Workbench, words: list[str]) -> None:
     """One sentence and where help is, and status 2."""
     done = ask(empty_bench, *words)
 

@@ -135,7 +135,7 @@ def unpack(data: bytes) -> list[tuple[bytes, str, object]]:
 
 
 @pytest.mark.parametrize("make", [*MAKERS[:4], *in_ci(*MAKERS[4:])])
-def test_an_original_says_nothing_but_its_turn_and_colours(
+def test_an_original_keeps_its_pixels_and_no_metadata(
     bench: Workbench, make: Callable[[], bytes]
 ) -> None:
     """What is published has the same pixels and frames, upright and in the same colours."""
@@ -425,7 +425,7 @@ def test_a_damaged_heic_holds_up_no_other_post(bench: Workbench, keep: float) ->
 
 
 @pytest.mark.parametrize("name", ["a.tif", "a.tiff"])
-def test_a_kind_that_no_browser_shows_is_told(bench: Workbench, name: str) -> None:
+def test_a_format_that_no_browser_shows_is_reported(bench: Workbench, name: str) -> None:
     """Its metadata cannot be removed: it is not published, and an error where a post shows it."""
     put(bench, name, b"II*\0")
     bench.post("one")
@@ -438,7 +438,7 @@ def test_a_kind_that_no_browser_shows_is_told(bench: Workbench, name: str) -> No
     assert "is of a kind that most browsers do not show" in held.finding.message
 
 
-def test_a_drawing_with_notes_is_told() -> None:
+def test_an_svg_with_metadata_is_reported() -> None:
     """An SVG is published as it is, so what its program noted in it is a finding."""
     noted = b'<svg viewBox="0 0 9 9"><metadata>By Jo, Secret Lane</metadata><path d="M0 0"/></svg>'
 

@@ -119,7 +119,7 @@ def test_the_files_of_quickstart(journal: Path) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_themes(journal: Path, theme: str) -> None:
+def test_themes_of_pelican_build(journal: Path, theme: str) -> None:
     """A theme made for Pelican is built whole, and lends its frame to the pages of the edge."""
     made = build(
         journal, f"{PLAIN}THEME = {THEMES[theme]}\nYEAR_ARCHIVE_SAVE_AS = '{{date:%Y}}.html'\n"
@@ -197,7 +197,7 @@ def test_a_theme_whose_base_has_no_place_for_content(journal: Path) -> None:
 
 
 @pytest.mark.size("ci")
-def test_more_categories(journal: Path) -> None:
+def test_posts_with_several_categories(journal: Path) -> None:
     """A post is listed in each of its categories and in those above them."""
     settings = f'{PLAIN}THEME = "notmyidea"\nPLUGINS = ["more_categories"]\n'
     made = build(journal, settings)
@@ -323,7 +323,7 @@ def test_settings_without_effect_are_refused(name: str) -> None:
         make_identity({name: other})
 
 
-def test_other_settings_without_effect_are_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_settings_without_effect_are_reported(capfd: pytest.CaptureFixture[str]) -> None:
     """They are reported once, however often the settings are read."""
     for _ in range(2):
         make_identity({name: ["other"] for name in IGNORED})

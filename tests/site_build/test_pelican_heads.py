@@ -174,7 +174,7 @@ def assert_same(folder: Path, name: str, head: str) -> None:
 
 
 @pytest.mark.parametrize("said", AMBIGUOUS)
-def test_an_ambiguous_date_is_told(said: str) -> None:
+def test_an_ambiguous_date_is_reported(said: str) -> None:
     """It is read as Pelican reads it, and a warning says how, in the form that is not ambiguous."""
     _, findings = read_document("a.md", f"Title: A\nDate: {said}\n\nWords.\n".encode(), RULES)
     message = f"`date` is {said!r}, which is read as {write_moment(said)}; write it in that form"
@@ -208,7 +208,7 @@ def test_the_one_form_of_a_date(said: str) -> None:
         ("2010-12-03 10:20 CET", "whose zone is not known, so it is read in the site's; write"),
     ],
 )
-def test_dates_that_are_none(date: str, told: str) -> None:
+def test_invalid_dates_are_reported(date: str, told: str) -> None:
     """A part of a day is no date, though Pelican completes it; an unknown zone is reported."""
     _, findings = read_document("a.md", f"Title: A\nDate: {date}\n\nWords.\n".encode(), RULES)
     assert [told in each.message for each in findings] == [True]

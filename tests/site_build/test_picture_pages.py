@@ -112,7 +112,7 @@ def test_a_page_of_pictures_shows_them_as_wide_as_itself(bench: Workbench, kind:
     )
 
 
-def test_a_layout_that_is_unknown_is_told_once(bench: Workbench) -> None:
+def test_an_unknown_layout_is_reported_once(bench: Workbench) -> None:
     """The finding names those that there are, and the post is published as usual."""
     bench.post("odd", layout="galery")
     bench.post("known", layout="pictures")

@@ -152,7 +152,7 @@ def test_a_picture_has_the_size_that_its_orientation_gives_it(orientation: int) 
     assert (picture.width, picture.height) == ((40, 60) if orientation >= 5 else (60, 40))
 
 
-def test_forms_stand_upright_and_tell_nothing(bench: Workbench) -> None:
+def test_variants_are_upright_and_without_metadata(bench: Workbench) -> None:
     """The camera's turn is applied, and its notes, the place among them, are gone."""
     put(bench, "photo.jpg", photograph(600, 400))
     bench.post("shown", text="![Two colours](/images/photo.jpg)")
@@ -170,7 +170,7 @@ def test_forms_stand_upright_and_tell_nothing(bench: Workbench) -> None:
         assert red > blue  # What was on the left is on top.
 
 
-def test_colours_are_told_in_srgb(tmp_path: Path) -> None:
+def test_colours_are_converted_to_srgb(tmp_path: Path) -> None:
     """A picture is converted by its profile: here, by one in which red and blue change places."""
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     odd = srgb.replace(b"rXYZ", b"____").replace(b"bXYZ", b"rXYZ").replace(b"____", b"bXYZ")
@@ -258,7 +258,7 @@ def test_only_the_first_image_loads_at_once(bench: Workbench) -> None:
     assert [image.get("decoding") for image in images] == ["async"] * 3
 
 
-def test_an_image_may_stand_in_a_link_or_a_figure(bench: Workbench) -> None:
+def test_an_image_may_be_in_a_link_or_a_figure(bench: Workbench) -> None:
     """What surrounds an image stays around it, and a name that needs quoting is quoted."""
     put(bench, "deep/Größe 1.jpg", pack(draw(700, 400)))
     text = (
@@ -339,7 +339,7 @@ def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
     assert plain(tag, "journal/x/", "", offers_forms=False) == tag
 
 
-def test_addresses_mean_what_a_browser_takes_them_for() -> None:
+def test_picture_addresses_are_resolved_as_by_browsers() -> None:
     """Relative, quoted and queried addresses are followed; those of other sites are not."""
     assert resolve("journal/x/", "../../images/a%20b.jpg?v=1#top") == "images/a b.jpg"
     assert resolve("journal/x/", "a.jpg") == "journal/x/a.jpg"
@@ -459,7 +459,7 @@ def test_a_damaged_picture_that_nobody_shows_is_a_warning(bench: Workbench) -> N
     assert (bench.build() / "site" / "images" / "none.png").is_file()
 
 
-def test_a_bomb_is_told_and_not_unpacked(bench: Workbench) -> None:
+def test_a_decompression_bomb_is_reported_and_not_unpacked(bench: Workbench) -> None:
     """A small file of a hundred million pixels, or of far more, is an error with its fix."""
     put(bench, "big.png", pack(Image.new("1", (10_000, 10_000)), "PNG"))
     put(bench, "huge.png", pack(Image.new("1", (20_000, 20_000)), "PNG"))
@@ -481,7 +481,7 @@ def test_a_heavy_picture_is_a_warning(bench: Workbench) -> None:
     assert said.startswith("images/heavy.png:1:1  warning  the picture weighs 2.")
 
 
-def test_a_missing_picture_is_told_with_the_one_that_is_meant(bench: Workbench) -> None:
+def test_a_missing_picture_is_reported_with_a_suggestion(bench: Workbench) -> None:
     """A name in other letters, or with a slip, leads to a suggestion at the place."""
     put(bench, "Plan.png", pack(draw(20, 20), "PNG"))
     bench.post("shown", text="![A](/images/plan.PNG)\n\n![B](/images/Pln.png)")
@@ -526,7 +526,7 @@ def test_no_bytes_raise(seed: int) -> None:
         (b'<!DOCTYPE s [<!ENTITY a "aaaa">]><svg width="&a;" height="1">', None),
     ],
 )
-def test_drawings_tell_their_size(head: bytes, size: tuple[int, int] | None) -> None:
+def test_the_size_of_an_svg_is_read(head: bytes, size: tuple[int, int] | None) -> None:
     """An SVG is as large as it says, or in the proportions of its box."""
     picture = measure("images/a.svg", head).picture
 

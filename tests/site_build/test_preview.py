@@ -79,7 +79,7 @@ def test_a_build_beside_it_carries_no_mark(shown: Shown) -> None:
     assert not (site / "journal" / "to-come").exists()
 
 
-def test_a_saved_post_is_told_and_shown(shown: Shown) -> None:
+def test_a_saved_post_is_announced_and_shown(shown: Shown) -> None:
     """A browser hears of a new version, and finds the new text there."""
     with shown.listening("/journal/first-light/") as told:
         before = next(told)["version"]
@@ -130,7 +130,7 @@ def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
         ),
     ],
 )
-def test_a_defect_is_told_with_its_place_and_its_fix(
+def test_an_error_is_shown_with_its_place_and_fix(
     shown: Shown, data: bytes, place: str, message: str
 ) -> None:
     """The post stays as it was, and the error is shown until it is fixed."""
@@ -150,7 +150,7 @@ def test_a_defect_is_told_with_its_place_and_its_fix(
 
 
 @pytest.mark.size("ci")
-def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
+def test_two_posts_of_one_address_are_reported(shown: Shown) -> None:
     """Both places are named, the first file is shown, and the rest of the site stays."""
     shown.bench.write(
         "posts/zz.md", "---\ntitle: Z\nslug: first-light\ndate: 2026-01-01\n---\nZ.\n"
@@ -204,7 +204,7 @@ def test_a_new_picture_is_served(shown: Shown) -> None:
 
 
 @pytest.mark.size("ci")
-def test_a_content_folder_that_was_moved_away_is_told(shown: Shown) -> None:
+def test_a_moved_content_folder_is_reported(shown: Shown) -> None:
     """The last site stays, with a sentence over it, until the folder is back."""
     away = shown.bench.content.with_name("away")
     shown.bench.content.rename(away)
@@ -219,7 +219,7 @@ def test_a_content_folder_that_was_moved_away_is_told(shown: Shown) -> None:
 
 
 @pytest.mark.size("ci")
-def test_warnings_are_told_where_they_are(shown: Shown) -> None:
+def test_warnings_are_sent_to_their_page(shown: Shown) -> None:
     """A browser hears the warnings about its own page, and how many there are elsewhere."""
     shown.bench.post("crooked", text="See [nothing](/journal/nowhere/).")
     shown.ask("/")
@@ -238,7 +238,7 @@ def test_warnings_are_told_where_they_are(shown: Shown) -> None:
         *in_ci(("{{ nothing.at.all }}", "{% block main %}", "'nothing' is undefined")),
     ],
 )
-def test_a_fault_in_a_template_is_told(
+def test_an_error_in_a_template_is_reported(
     bench: Workbench, project: Path, fault: str, place: str, message: str
 ) -> None:
     """Its file and line are shown over the page as it was, until it is fixed."""
@@ -328,7 +328,7 @@ def test_no_path_leaves_the_site(shown: Shown, path: str) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", *in_ci("localhost.evil.example", "", "127.0.0.1.nip.io")]
 )
-def test_a_foreign_name_is_turned_away(shown: Shown, host: str) -> None:
+def test_a_request_for_another_host_is_refused(shown: Shown, host: str) -> None:
     """A page of another site that leads its name here reads nothing."""
     for path in ("/", "/.preview/events", "/journal/veiled-draft/"):
         answer = shown.ask(path, Host=host)
@@ -343,7 +343,7 @@ def test_names_of_this_machine_are_answered(shown: Shown, host: str) -> None:
 
 
 @pytest.mark.size("ci")
-def test_readers_policy_holds(shown: Shown) -> None:
+def test_the_content_security_policy_holds(shown: Shown) -> None:
     """Pages come under the policy of the site, so that its violations show here too."""
     headers = shown.ask("/").headers
 
@@ -387,7 +387,7 @@ def test_nothing_is_written_but_its_own_folder(bench: Workbench) -> None:
     }
 
 
-def test_a_port_in_use_is_a_sentence(bench: Workbench) -> None:
+def test_a_port_in_use_is_reported(bench: Workbench) -> None:
     """The command names the way out and ends with status 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -411,7 +411,7 @@ def test_a_port_in_use_is_a_sentence(bench: Workbench) -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_is_a_sentence(words: list[str], sentence: str) -> None:
+def test_invalid_options_are_reported(words: list[str], sentence: str) -> None:
     """Each refusal names the fix and no trace."""
     done = run(sys.executable, "-m", "site_build", "serve", *words)
 
@@ -440,7 +440,7 @@ def test_an_empty_folder_has_a_preview(empty_bench: Workbench) -> None:
 
 
 @pytest.mark.size("ci")
-def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
+def test_an_unreadable_file_is_reported(shown: Shown) -> None:
     """A post that cannot be read is reported like any defect."""
     source = shown.bench.content / "posts" / "first.md"
     source.unlink()

@@ -144,7 +144,7 @@ def test_a_change_is_built_and_prepared_for(watchman: Watchman) -> None:
     assert watchman.shows("fresh")
 
 
-def test_nothing_happens_without_a_reason(watchman: Watchman) -> None:
+def test_nothing_is_built_without_a_change(watchman: Watchman) -> None:
     """Between changes and instants no build is made."""
     watchman.act(DAWN)
 
@@ -352,7 +352,7 @@ def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> N
     assert watchman.act(DAWN + 60 * SECOND) == ["served", "prepared"]
 
 
-def test_a_disk_that_is_full_at_the_manifest_is_told_and_tried_again(watchman: Watchman) -> None:
+def test_a_full_disk_at_the_manifest_is_reported_and_tried_again(watchman: Watchman) -> None:
     """A limit of the process lets every file be written but that one, which grows by each page."""
     watchman.act(DAWN)
     size = (watchman.served / "manifest.sqlite").stat().st_size
@@ -683,7 +683,7 @@ def test_a_failure_is_in_the_heartbeat_until_a_build_succeeds(beats: Beats) -> N
 @pytest.mark.parametrize(
     ("error", "stays"), [(KeyboardInterrupt, False), (ValueError, True), (None, True)]
 )
-def test_who_ends_by_a_signal_takes_the_heartbeat_away(
+def test_a_watcher_ended_by_a_signal_removes_its_heartbeat(
     beats: Beats, error: type[BaseException] | None, *, stays: bool
 ) -> None:
     """Whoever fails, or ends for the sake of new code, leaves it to grow old."""
@@ -696,7 +696,7 @@ def test_who_ends_by_a_signal_takes_the_heartbeat_away(
     assert not beats.heart.is_alive()
 
 
-def test_code_that_changes_is_noticed_when_it_is_whole(beats: Beats) -> None:
+def test_changed_code_is_noticed_once_it_is_complete(beats: Beats) -> None:
     """The watcher is outdated once two looks have found the same new files."""
     with beats.heart:
         beats.shows(lambda beat: not beat.code_changed)

@@ -288,7 +288,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("raw", "finding"), BAD.items(), ids=range(len(BAD)))
-def test_what_is_wrong(raw: bytes, finding: str) -> None:
+def test_errors_of_front_matter(raw: bytes, finding: str) -> None:
     """A defect of the head is reported with line, column and fix, and gives no document."""
     assert list_findings(raw) == [finding]
     assert read_document("posts/a.md", raw)[0] is None
@@ -306,7 +306,7 @@ def test_what_is_wrong(raw: bytes, finding: str) -> None:
         ),
     ],
 )
-def test_what_is_doubtful(head: str, finding: str) -> None:
+def test_warnings_of_front_matter(head: str, finding: str) -> None:
     """A warning is returned beside the document."""
     document, findings = read_document("posts/a.md", post(HEAD + head))
 

@@ -204,7 +204,7 @@ def list_spare(bench: Workbench) -> dict[str, int]:
     return list_inodes(bench.output / ".spare" / "site")
 
 
-def test_the_next_build_is_laid_out_ahead(bench: Workbench) -> None:
+def test_the_next_build_is_prepared_with_hard_links(bench: Workbench) -> None:
     """After each build the files that it wrote have second names, and old ones are removed."""
     for number in range(4):
         edit(bench, "first", "with", f"with {number} and")
@@ -440,9 +440,7 @@ def test_a_damaged_old_build_is_not_carried_on(
 
 
 @pytest.mark.size("ci")
-def test_a_link_or_a_file_in_place_of_the_spare_is_taken_away(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_a_link_or_file_in_place_of_the_spare_is_removed(bench: Workbench, tmp_path: Path) -> None:
     """What a link leads to is neither changed nor published."""
     bench.build()
     spare, mine = bench.output / ".spare", tmp_path / "mine"

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.size("test")
 
 
 @pytest.mark.parametrize(("name", "shown"), [(b"\xff", "\\udcff"), (b"a\nb", "\\x0a")])
-def test_a_folder_with_a_name_that_is_no_text_is_told(
+def test_a_folder_with_an_undecodable_name_is_reported(
     bench: Workbench, name: bytes, shown: str
 ) -> None:
     """The folder is the one finding, whatever lies in it."""
@@ -41,7 +41,7 @@ def theme(tmp_path: Path) -> Path:
     return Path(shutil.copytree(THEME, tmp_path / "theme"))
 
 
-def test_a_static_file_with_a_name_that_is_no_text_is_told(bench: Workbench, theme: Path) -> None:
+def test_a_static_file_with_an_undecodable_name_is_reported(bench: Workbench, theme: Path) -> None:
     """It would be published; a hidden file, such as an editor's, stops nothing."""
     before = fingerprint_theme([theme])
     (theme / "static" / os.fsdecode(b".\xff.svg.swp")).touch()
@@ -54,7 +54,7 @@ def test_a_static_file_with_a_name_that_is_no_text_is_told(bench: Workbench, the
 
 
 @pytest.mark.parametrize("name", ["article.html", "base.html"])
-def test_a_template_that_is_not_utf8_is_told(bench: Workbench, theme: Path, name: str) -> None:
+def test_a_template_that_is_not_utf8_is_reported(bench: Workbench, theme: Path, name: str) -> None:
     """It is named with the line, also where another template extends it."""
     template = theme / "templates" / name
     template.write_bytes(template.read_bytes().rstrip(b"\n") + b"\n{# caf\xe9 #}\n")
@@ -95,7 +95,7 @@ def test_builds_within_the_content_are_refused(bench: Workbench, command: str) -
     assert not (bench.content / "build").exists()
 
 
-def test_a_settings_file_that_ends_the_program_is_told(bench: Workbench, tmp_path: Path) -> None:
+def test_a_settings_file_that_exits_is_reported(bench: Workbench, tmp_path: Path) -> None:
     """The build ends with its own status, and says what the file did."""
     settings = tmp_path / "settings.py"
     settings.write_text("import sys\nsys.exit(3)\n")

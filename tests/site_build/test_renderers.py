@@ -76,7 +76,7 @@ def test_the_full_text_says_how_much_it_holds(given: int, count: int, sentence: 
     assert text.count("Words of p-") == given
 
 
-def test_a_twin_tells_the_facts_and_the_text() -> None:
+def test_a_markdown_twin_has_the_metadata_and_the_text() -> None:
     """Title, description, days, tags and source are above the author's Markdown."""
     post = make("a", updated=DAY + timedelta(days=1), tags=("x", "y_z"))
 

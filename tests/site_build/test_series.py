@@ -91,7 +91,7 @@ def test_a_long_series_shows_the_parts_around(empty_bench: Workbench, tmp_path: 
         assert find(nav, "[aria-current]").text() == f"P{part - 1}"
 
 
-def test_a_twin_says_its_place(empty_bench: Workbench) -> None:
+def test_a_markdown_twin_has_its_place_in_the_series(empty_bench: Workbench) -> None:
     """The Markdown of a part names the series; that of another post does not."""
     empty_bench.post("a", "2026-03-01", series="On paper")
     empty_bench.post("b", "2026-03-02", series="On paper")
@@ -138,7 +138,7 @@ def test_a_new_part_shows_on_all_of_them_and_nowhere_else(empty_bench: Workbench
         ),
     ],
 )
-def test_a_name_that_is_none(line: str, finding: str) -> None:
+def test_an_invalid_series_name_is_reported(line: str, finding: str) -> None:
     """What cannot be the name of a series is said with its fix."""
     raw = f"---\ntitle: A\nslug: a\ndate: 2026-03-01\n{line}\n---\n\nWords.\n".encode()
 
@@ -159,7 +159,7 @@ def test_a_page_belongs_to_no_series() -> None:
     assert document.series == ""
 
 
-def test_names_that_are_nearly_the_same_are_told(empty_bench: Workbench) -> None:
+def test_nearly_equal_series_names_are_reported(empty_bench: Workbench) -> None:
     """Blanks and signs make another series, hardly what the author meant; case makes none."""
     for slug, name in (("a", "On paper"), ("b", "on Paper"), ("c", "On-paper"), ("d", "紙")):
         empty_bench.post(slug, series=name)

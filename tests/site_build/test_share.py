@@ -144,7 +144,7 @@ def test_a_build_deletes_what_has_expired(built: Workbench) -> None:
         (["early", "--list"], 2, "Give one of SLUG, --list, --revoke"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_shares_are_refused(
     words: list[str], status: int, said: str, built: Workbench
 ) -> None:
     """In a sentence; nothing is shared then."""

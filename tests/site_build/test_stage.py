@@ -84,9 +84,7 @@ def test_what_was_shown_at_once_is_what_a_new_start_shows(
     assert {path: show(stage, path) for path in paths} == at_once
 
 
-def test_a_changed_head_is_shown_wherever_it_stands(
-    bench: Workbench, stage: PreviewSession
-) -> None:
+def test_a_changed_head_is_shown_everywhere(bench: Workbench, stage: PreviewSession) -> None:
     """A title is in lists and on the neighbours' pages, so all of it is made anew."""
     source = bench.content / "posts" / "first.md"
     source.write_text(source.read_text().replace("title: First light", "title: Quokkas"))
@@ -112,7 +110,7 @@ def test_posts_like_a_new_one_are_found_in_a_quiet_moment(
     assert 'href="/journal/another-island/"' in show(stage, page).partition('id="related"')[2]
 
 
-def test_a_file_that_was_not_told_is_seen_with_the_next_look(
+def test_an_unreported_change_is_seen_at_the_next_refresh(
     bench: Workbench, stage: PreviewSession
 ) -> None:
     """What a disk does not tell of is found when everything is looked at."""
@@ -123,7 +121,7 @@ def test_a_file_that_was_not_told_is_seen_with_the_next_look(
     assert "Quokkas." in show(stage)
 
 
-def test_nothing_changed_is_no_news(stage: PreviewSession) -> None:
+def test_an_unchanged_file_sends_no_event(stage: PreviewSession) -> None:
     """Without a change browsers are left alone."""
     assert not has_news(stage, stage.refresh)
     assert not has_news(stage, stage.settle)
@@ -266,7 +264,9 @@ def test_a_broken_theme_is_tried_once(bench: Workbench, project: Path) -> None:
     assert done.stdout.split("\n")[:2] == ["1 1", "2 None"]
 
 
-def test_lines_are_written_nowhere(bench: Workbench, stage: PreviewSession) -> None:
+def test_two_previews_of_a_folder_share_only_the_caches(
+    bench: Workbench, stage: PreviewSession
+) -> None:
     """Two previews of one folder have no file in common but the caches: one cannot harm the other.
 
     The second starts between two looks of the first at its feeds.

@@ -75,7 +75,7 @@ def trying(journal: Path, *words: str, **environment: str) -> Iterator[tuple[str
         process.stdout.close()
 
 
-def test_a_journal_is_shown_and_gone_again(journal: Path) -> None:
+def test_try_shows_a_journal_and_removes_it(journal: Path) -> None:
     """Old addresses were asked for, files that need somebody are named, the source is untouched."""
     before = take(journal)
 
@@ -95,7 +95,7 @@ def test_a_journal_is_shown_and_gone_again(journal: Path) -> None:
     assert {path.name for path in journal.parent.iterdir()} == {"old", "temporary"}
 
 
-def test_it_can_be_kept(journal: Path) -> None:
+def test_a_tried_journal_can_be_kept(journal: Path) -> None:
     """The folder is the journal then, and is not written over."""
     kept = journal.parent / "kept"
     with trying(journal, "--keep", str(kept)) as (said, _):

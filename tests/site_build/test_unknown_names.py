@@ -60,7 +60,7 @@ def override(journal: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
 
-def test_ours_ask_for_nothing_unknown(journal: Path) -> None:
+def test_our_templates_use_no_unknown_names(journal: Path) -> None:
     """A journal in the default theme is built by templates that are all strict."""
     assert command(journal, "check") == (0, "0 errors, 0 warnings in 1 file\n")
     status, said = command(journal, "build")
@@ -72,7 +72,7 @@ def test_ours_ask_for_nothing_unknown(journal: Path) -> None:
     assert notes["unknown"] == []
 
 
-def test_a_name_that_a_journals_template_asks_for_in_vain_is_told_and_the_page_is_shown(
+def test_an_unknown_name_in_a_journals_template_is_reported_and_the_page_shown(
     journal: Path,
 ) -> None:
     """`check`, `build` and `doctor` say file and line; what is only asked about is no fault."""
@@ -108,7 +108,7 @@ def test_a_name_that_a_journals_template_asks_for_in_vain_is_told_and_the_page_i
     assert "MAIL_TEMPLATES: lead_notification.txt:2: 'nme' is undefined" in said
 
 
-def test_a_second_build_tells_it_again_and_one_that_is_mended_does_not(journal: Path) -> None:
+def test_a_second_build_reports_it_again_until_it_is_fixed(journal: Path) -> None:
     """Unchanged pages are not made anew, and what they lack is reported all the same."""
     override(journal, "article.html", ARTICLE)
     assert "'COLOUR' is undefined" in command(journal, "build")[1]

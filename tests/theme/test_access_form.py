@@ -62,7 +62,7 @@ def test_what_can_be_asked_for_is_offered(templates: jinja2.Environment) -> None
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) -> None:
+def test_an_error_is_at_its_field(templates: jinja2.Environment, field: str) -> None:
     """A fault's sentence is tied to its field, which takes the focus; the form says it failed."""
     form = render(templates, {}, {field: "is <not> right"})
 
@@ -73,7 +73,7 @@ def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) 
     assert '<p class="fault" role="alert">Nothing was sent yet.' in form
 
 
-def test_a_fault_of_the_whole_takes_the_focus(templates: jinja2.Environment) -> None:
+def test_an_error_of_the_whole_form_takes_the_focus(templates: jinja2.Environment) -> None:
     """What is no field's fault is said above the form, where the reader is led."""
     form = render(templates, {}, {"form": "Too many messages; try again in 5 minutes."})
 

@@ -84,7 +84,7 @@ def colour(style: str) -> Callable[[str, Scheme], Rgb]:
     return lambda name, scheme: from_hex(usual[name][scheme])
 
 
-def test_known_ratios() -> None:
+def test_contrast_ratios_of_known_colours() -> None:
     """The formula gives the ratios that are known: black on white, and the grey at the limit."""
     assert contrast(from_hex("#000000"), from_hex("#ffffff")) == pytest.approx(21)
     assert contrast(from_hex("#767676"), from_hex("#ffffff")) == pytest.approx(4.54, abs=0.01)
@@ -102,7 +102,7 @@ def test_text_is_legible(
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_more_contrast_is_more(style: str, scheme: Scheme) -> None:
+def test_prefers_contrast_raises_contrast(style: str, scheme: Scheme) -> None:
     """Who asks for more contrast gets 7 to 1 for text, and 3 to 1 for hairlines."""
     usual, more = declarations(style)
     paper, sheet = (from_hex(more[name][scheme]) for name in ("paper", "sheet"))

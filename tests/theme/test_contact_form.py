@@ -65,7 +65,7 @@ def test_consent_is_asked_and_not_taken(templates: jinja2.Environment) -> None:
 
 
 @pytest.mark.parametrize("field", [*FIELDS, "consent", "_gotcha"])
-def test_agents_are_told_what_a_field_means(templates: jinja2.Environment, field: str) -> None:
+def test_each_field_is_described_for_agents(templates: jinja2.Environment, field: str) -> None:
     """Each field that an agent could fill in says what belongs there."""
     assert re.search(r' toolparamdescription="\w[^"]+\."', control(render(templates), field))
 
@@ -108,7 +108,7 @@ def test_the_budgets_of_the_site_are_offered(templates: jinja2.Environment) -> N
 
 
 @pytest.mark.parametrize("tiers", [None, []])
-def test_without_budgets_nobody_is_asked(
+def test_without_budgets_there_is_no_budget_field(
     templates: jinja2.Environment, tiers: list[str] | None
 ) -> None:
     """Where the site lists none, the form sends a fixed text that the API accepts."""
@@ -123,7 +123,7 @@ def test_without_budgets_nobody_is_asked(
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) -> None:
+def test_an_error_is_at_its_field(templates: jinja2.Environment, field: str) -> None:
     """A fault's sentence is tied to its field, which takes the focus; the form says it failed."""
     form = render(templates, {}, {field: "is <not> right"})
 
@@ -141,7 +141,7 @@ def test_the_first_fault_takes_the_focus(templates: jinja2.Environment) -> None:
     assert "autofocus" in control(form, "name")
 
 
-def test_a_fault_of_the_whole(templates: jinja2.Environment) -> None:
+def test_an_error_of_the_whole_form(templates: jinja2.Environment) -> None:
     """What is no field's fault is said above the form, and no field is marked."""
     form = render(templates, {}, {"form": "Too many messages; try again in 5 minutes."})
 

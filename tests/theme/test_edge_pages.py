@@ -88,7 +88,9 @@ def test_who_denies_needs_no_key(templates: jinja2.Environment) -> None:
 
 
 @pytest.mark.parametrize("kind", ["registered", "dynamic", "document"])
-def test_each_kind_of_client_is_told_apart(templates: jinja2.Environment, kind: str) -> None:
+def test_each_kind_of_client_is_introduced_differently(
+    templates: jinja2.Environment, kind: str
+) -> None:
     """A name that a program gave itself is not shown as if somebody had checked it."""
     said = text_of(ask(templates, client_kind=kind))
 
@@ -160,7 +162,7 @@ def test_a_notice_has_sentences_and_perhaps_a_link(templates: jinja2.Environment
         ("both", "an API key and an access token"),
     ],
 )
-def test_what_was_filed_is_told_with_its_token(
+def test_a_filed_request_is_shown_with_its_token(
     templates: jinja2.Environment, kind: str, words: str
 ) -> None:
     """The page shows the token, until when it is good, and how to fetch the credential with it."""

@@ -69,7 +69,7 @@ def test_roman_has_what_the_small_print_asks_for(roman: TTFont) -> None:
     assert "GPOS" in roman
 
 
-def test_figures_in_slanted_words_stand_as_in_the_text(italic: TTFont, italic_more: TTFont) -> None:
+def test_italic_figures_are_old_style(italic: TTFont, italic_more: TTFont) -> None:
     """Slanted, there are the old-style figures alone; words are kerned and have ligatures."""
     names = italic_more.getBestCmap()
     feet = [italic_more["glyf"][names[ord(figure)]].yMin for figure in "34579"]
@@ -87,7 +87,9 @@ def test_roman_varies_in_weight(roman: TTFont, more: TTFont) -> None:
         assert (axis.axisTag, axis.minValue, axis.maxValue) == ("wght", 400, 600)
 
 
-def test_letters(roman: TTFont, more: TTFont, italic: TTFont, italic_more: TTFont) -> None:
+def test_the_fonts_have_the_letters_of_western_languages(
+    roman: TTFont, more: TTFont, italic: TTFont, italic_more: TTFont
+) -> None:
     """English and its neighbours can be written, and arrows stand upright."""
     upright = {chr(code) for font in (roman, more) for code in font.getBestCmap()}
     slanted = {chr(code) for font in (italic, italic_more) for code in font.getBestCmap()}

@@ -265,7 +265,7 @@ def test_nothing_comes_from_elsewhere(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_outline(site: Path, path: str) -> None:
+def test_headings_have_an_outline(site: Path, path: str) -> None:
     """A page has a title, a language, one main part and one first heading, and skips no level."""
     page = read(site, path)
     levels = [
@@ -282,7 +282,7 @@ def test_outline(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_names_hold(site: Path, path: str) -> None:
+def test_references_to_ids_are_valid(site: Path, path: str) -> None:
     """An id occurs once, and every reference to one finds it."""
     page = read(site, path)
     ids = Counter(each.attributes["id"] for each in page.elements if "id" in each.attributes)
@@ -312,7 +312,7 @@ def test_links_lead_somewhere(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_navigation(site: Path, path: str) -> None:
+def test_navigation_is_the_same_on_each_page(site: Path, path: str) -> None:
     """The six parts are on every page in one order, and the one that is open is marked."""
     page = read(site, path)
     links = {link.attributes["href"]: link for link in page.all("a")}
@@ -327,7 +327,7 @@ def test_navigation(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_tells_its_place(site: Path, path: str) -> None:
+def test_a_page_has_its_canonical_address(site: Path, path: str) -> None:
     """A page gives its absolute address and its Markdown twin; one without a place gives none."""
     page = read(site, path)
     if path in {"404.html", "contact/thanks/index.html"}:
@@ -412,7 +412,7 @@ def test_the_leaves_are_the_latest_posts(site: Path) -> None:
     assert leaves == dated[1:]
 
 
-def test_dates(site: Path) -> None:
+def test_posts_show_their_dates(site: Path) -> None:
     """A post shows when it was published, and when it was revised only if it was."""
     revised = read(site, "journal/everything/index.html")
     times = [time.attributes["datetime"] for time in revised.all("time")]
@@ -432,7 +432,7 @@ def test_contents_only_where_they_help(site: Path) -> None:
     assert read(site, "journal/plain/index.html").all("details") == []
 
 
-def test_neighbours(site: Path) -> None:
+def test_posts_link_to_their_neighbours(site: Path) -> None:
     """A post leads to the one before it and the one after it; the ends lead one way."""
     middle = read(site, "journal/everything/index.html")
 
@@ -464,7 +464,7 @@ def test_what_scrolls_can_be_reached(site: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.template)
-def test_a_form_stands_between_its_marks(
+def test_a_form_is_between_its_markers(
     site: Path, templates: jinja2.Environment, form: Form
 ) -> None:
     """The form that the edge renders without errors is the form of the page."""

@@ -123,7 +123,7 @@ def test_every_class_is_styled(style: str, templates: jinja2.Environment) -> Non
     assert {name for name in styled - used if not MADE_ELSEWHERE.fullmatch(name)} == set()
 
 
-def test_hues_agree(style: str) -> None:
+def test_hues_of_style_and_cards_agree(style: str) -> None:
     """The style sheet paints exactly the hues that tags have, in the paint of the cards."""
     painted = dict(re.findall(r"^\.hue-(\d+) \{ --hue: ([\d.]+); \}", style, re.MULTILINE))
     by_day = re.search(r"--paint: light-dark\(oklch\(([\d.]+) ([\d.]+) ", style)

@@ -47,7 +47,7 @@ def test_a_first_visit_is_light(journal: Served, visits: list[PageVisit]) -> Non
     assert {name: weight for name, weight in weights.items() if weight > FIRST_VISIT} == {}
 
 
-def test_a_weight_is_seen(journal: Served, visits: list[PageVisit]) -> None:
+def test_an_exceeded_budget_is_detected(journal: Served, visits: list[PageVisit]) -> None:
     """The scales work: a page has a weight in what every page has, and a budget can be exceeded."""
     home = next(visit for visit in of(journal, visits) if visit.place.name == "/")
     weights = weigh(journal, home)

@@ -77,7 +77,7 @@ async def test_a_broken_page_is_found(chromium: str, tmp_path: Path) -> None:
         (900.0, 0.0, 4, "4 categories"),
     ],
 )
-def test_figures_count(lcp: float, cls: float, count: int, said: str) -> None:
+def test_core_web_vitals_count(lcp: float, cls: float, count: int, said: str) -> None:
     """A slow first look, a page that moves and a category that is missing are faults."""
     scores = dict.fromkeys("abcde"[:count], 100)
 

@@ -150,7 +150,7 @@ def test_what_is_sent_comes_back_as_text(chromium: str, hostile: Served) -> None
 
 
 @pytest.mark.size("ci")
-def test_a_hole_is_found(chromium: str, hostile: Served, tmp_path: Path) -> None:
+def test_an_injection_is_detected(chromium: str, hostile: Served, tmp_path: Path) -> None:
     """A theme that prints a title unescaped lets scripts run, and that is seen."""
     theme = shutil.copytree(ROOT / "theme", tmp_path / "theme")
     article = theme / "templates" / "article.html"
@@ -172,7 +172,7 @@ def test_a_hole_is_found(chromium: str, hostile: Served, tmp_path: Path) -> None
 
 
 @pytest.mark.size("ci")
-def test_the_policy_is_seen_to_hold(
+def test_the_content_security_policy_blocks_scripts(
     chromium: str, hostile: Served, pages: dict[str, bytes]
 ) -> None:
     """Without it exactly those bodies run that have a script or a handler in their built HTML.

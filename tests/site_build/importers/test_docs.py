@@ -218,7 +218,7 @@ def check_output(words: tuple[str, ...], printed: str) -> None:
 
 
 @pytest.mark.parametrize("words", TYPED, ids=" ".join)
-def test_a_command_brings_a_journal_over(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_import_command_of_each_guide_works(words: tuple[str, ...], tmp_path: Path) -> None:
     """What a reader types builds, serves the post, and prints what the paper says."""
     source = next(command.source for command in SHOWN if command.words == words)
     journal = JOURNALS[source]

@@ -145,7 +145,7 @@ def test_a_text_has_the_address_that_hugo_gave_it(
     assert [text.address for text in journal.texts] == [address]
 
 
-def test_languages_stand_in_names_or_in_folders(tmp_path: Path) -> None:
+def test_languages_are_read_from_names_or_folders(tmp_path: Path) -> None:
     """Each language has its own addresses; the journal's own has none in front."""
     settings = (
         'defaultContentLanguage = "de"\n[languages.de]\nweight = 2\n[languages.en]\nweight = 1\n'
@@ -193,7 +193,7 @@ def test_a_head_is_read_whole(tmp_path: Path) -> None:
     assert text.first_line == 13
 
 
-def test_a_bundles_feature_picture_stands_for_it(tmp_path: Path) -> None:
+def test_the_feature_picture_of_a_bundle_becomes_its_image(tmp_path: Path) -> None:
     """Themes take a picture by its name where the head names none."""
     files = {"content/posts/t/index.md": POST.format("T"), "content/posts/t/feature-x.jpg": ""}
 
@@ -222,7 +222,7 @@ def test_what_was_not_public_stays_so(tmp_path: Path, head: str, status: str, fo
     assert [found in each.what for each in journal.findings] == [True] * bool(found)
 
 
-def test_pages_posts_and_sections_are_told_apart(tmp_path: Path) -> None:
+def test_pages_posts_and_sections_are_distinguished(tmp_path: Path) -> None:
     """Dated texts of main sections are posts; sections with a text are pages, others lists."""
     journal = read(
         tmp_path,

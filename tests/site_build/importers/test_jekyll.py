@@ -59,7 +59,7 @@ class Read:
         ("", "date: sometime", "/2020/01/02/My-First.v2.html"),
     ],
 )
-def test_addresses(read: Read, config: str, head: str, address: str) -> None:
+def test_addresses_of_posts(read: Read, config: str, head: str, address: str) -> None:
     """Posts have the addresses that Jekyll gives them."""
     found = read(
         {"_config.yml": config, "_posts/2020-01-02-My-First.v2.md": f"---\n{head}\n---\nWords\n"}
@@ -75,7 +75,7 @@ def test_addresses(read: Read, config: str, head: str, address: str) -> None:
         ("/:title", {"/about", "/team/", "/team/us", "/docs/a/b"}),
     ],
 )
-def test_pages(read: Read, style: str, addresses: set[str]) -> None:
+def test_pages_are_imported(read: Read, style: str, addresses: set[str]) -> None:
     """Pages, in folders and collections too, end as posts do; a collection may have none."""
     found = read(
         {
@@ -136,7 +136,7 @@ def test_what_is_known_of_a_post(read: Read) -> None:
     assert list(found.files) == ["pics/a.png"]
 
 
-def test_drafts(read: Read) -> None:
+def test_drafts_are_imported(read: Read) -> None:
     """What was not published is a draft without an address, and a broken head is left out."""
     found = read(
         {
@@ -154,7 +154,7 @@ def test_drafts(read: Read) -> None:
     ]
 
 
-def test_lists(read: Read) -> None:
+def test_lists_are_redirected(read: Read) -> None:
     """Pages that a theme fills lead to what this journal has in their place, and are named."""
     found = read(
         {
@@ -229,7 +229,7 @@ def test_lists(read: Read) -> None:
         ),
     ],
 )
-def test_markdown(read: Read, written: str, read_as: str) -> None:
+def test_markdown_of_jekyll_is_converted(read: Read, written: str, read_as: str) -> None:
     """Liquid and kramdown become Markdown; code stays as it is."""
     assert read.one(written, config="title: Mine\nbaseurl: /base").body == read_as
 
@@ -345,7 +345,7 @@ def test_broken_settings(read: Read, config: str) -> None:
 
 
 @pytest.mark.parametrize("site", find_sites("jekyll-"))
-def test_sites(site: str) -> None:
+def test_real_sites_keep_their_addresses(site: str) -> None:
     """Every post and page of real sites is read, at the address that it had."""
     folder = SHARED / "sites" / site
     expected = json.loads((folder / "expected.json").read_text())

@@ -242,7 +242,7 @@ def test_what_pelican_left_out(tmp_path: Path) -> None:
     assert "'never' is not a valid date" in finding.what
 
 
-def test_links(tmp_path: Path) -> None:
+def test_links_between_sources_are_converted(tmp_path: Path) -> None:
     """Links to texts and files name them; files come with their old paths; code is left alone."""
     body = (
         "[a]({filename}../b.md#part) [b](|filename|/b.md) ![p]({static}/pics/a b.png)\n"

@@ -51,7 +51,7 @@ def pack(folder: Path, files: dict[str, str]) -> Path:
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_whole_export_is_imported(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a parameter
     """Posts with addresses, drafts of what was paid for, members; what has no text is left out."""
     root = pack(tmp_path, FILES)
     if not is_packed:
@@ -95,7 +95,7 @@ def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a
         ('<div class="pullquote"><p>a</p></div>', "> a"),
     ],
 )
-def test_what_its_editor_makes(tmp_path: Path, html: str, markdown: str) -> None:
+def test_elements_of_its_editor_become_markdown(tmp_path: Path, html: str, markdown: str) -> None:
     """Formulas and galleries are in the data of their elements; buttons are no text."""
     gallery = {"gallery": {"images": [{"src": "/1.png"}, {"src": "/2.png"}]}}
     for name, data in (

@@ -110,7 +110,7 @@ def test_one_slug_in_two_months_is_two_slugs() -> None:
         ({"image": "/a (1).svg"}, ""),
     ],
 )
-def test_a_value_that_the_build_refuses_is_mended(more: Mapping[str, object], finding: str) -> None:
+def test_a_value_that_the_build_refuses_is_fixed(more: Mapping[str, object], finding: str) -> None:
     """The post is built, and what was taken out is a finding."""
     journal = make_journal(make_post("elm"), make_post("oak", **more), files={"a (1).svg": SVG})
     check_heads(plan_journal(journal, "ink"))
