@@ -141,7 +141,7 @@ def test_a_misspelt_word_gets_a_suggestion(
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_is_a_command_as_well(program: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the program and of a command; without a command the same is shown, as an error."""
+    """For the program and for a command; without a command the same is shown, as an error."""
     shown = []
     for words in (["help"], ["--help"], ["help", "serve"], ["serve", "-h"]):
         assert PROGRAMS[program](words) == 0

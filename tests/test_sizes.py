@@ -1,4 +1,4 @@
-"""Which run has which test, and that no test is left out by all of them."""
+"""The tests of each run: no test is left out by all of them."""
 
 import re
 

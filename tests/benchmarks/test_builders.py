@@ -1,4 +1,4 @@
-"""How builders of sites are measured, with few posts: no time is judged here."""
+"""Measuring builders of sites, with few posts: no time is judged here."""
 
 import sys
 from collections.abc import Callable

@@ -29,7 +29,7 @@ def race() -> Race:
 
 
 def test_a_ratio_is_the_median_of_the_rounds(race: Race) -> None:
-    """What slows both for a while leaves it as it is."""
+    """A slowdown of both for a while does not change it."""
     assert Reached(race.speeds(HELLO)).value == pytest.approx(1.2)
 
 

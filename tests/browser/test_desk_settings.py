@@ -1,4 +1,4 @@
-"""What lies below Settings, in a real browser without scripts, on a phone."""
+"""The screens below Settings, in a real browser without scripts, on a phone."""
 
 from collections.abc import Iterator
 

@@ -29,7 +29,7 @@ PATHS = {
     "notice": "/api/public/oauth/authorize",
 }
 STATUSES = {"/no-such-page/": 404, "/api/public/oauth/authorize": 400}
-"""Of pages that say that something is wrong; of all others it is 200."""
+"""Statuses of pages that say that something is wrong; of all others it is 200."""
 HEIGHT = 800
 NARROWEST = 320
 _COLOURS = """(() => {

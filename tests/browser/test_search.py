@@ -19,9 +19,9 @@ DATA = "**/api/public/v1/search**"
 SCRIPT_MOST = 3 * 1024
 """Bytes of the script, brotli."""
 SOON_MS = 2000
-"""Of the page's own clock: more than the script waits after a letter, less than for an answer."""
+"""Milliseconds of the page's clock: longer than the pause after a letter, less than the timeout."""
 BEHIND = "/robots.txt"
-"""What `come_back` asks for."""
+"""The address that `come_back` requests."""
 HOSTILE = '<script>window.hurt=1</script>"><img src=x onerror="window.hurt=2"> forged'
 
 

@@ -39,7 +39,7 @@ _COMMANDS = {"bash": ("bash", "-euo", "pipefail"), "python": ("python",), "js": 
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where the blocks of one paper run."""
+    """The folder in which the blocks of one paper run."""
 
     folder: Path
     environment: Mapping[str, str]

@@ -84,7 +84,7 @@ class _Way:
         self._commits = chance.randint(1, 12)
         self._kept = chance.randint(0, len(COMMIT) - 1)
         self._is_answer = False
-        """Whether what the server says next answers the COMMIT."""
+        """True if the server's next message answers the COMMIT."""
 
     async def keep(self) -> None:
         """Pass on what both say until one ends."""

@@ -38,13 +38,13 @@ at some time after the first."""
 
 @dataclass(frozen=True)
 class Life:
-    """When a dispatcher is killed."""
+    """The moment at which a dispatcher is killed."""
 
     moment: str
     count: int
     """After how many such moments."""
     seconds: float
-    """How much longer it lives, if the moment is `later`."""
+    """Seconds that it lives on, if the moment is `later`."""
 
 
 def _draw(chance: random.Random, moments: Sequence[str]) -> Life:
@@ -54,7 +54,7 @@ def _draw(chance: random.Random, moments: Sequence[str]) -> Life:
 
 @dataclass
 class MailReport:
-    """What a drill found."""
+    """The findings of a drill."""
 
     kills: int = 0
     leads: set[str] = field(default_factory=set)

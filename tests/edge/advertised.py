@@ -1,4 +1,4 @@
-"""What a running site says to programs, read as they read it; and all that it points at."""
+"""Documents of a running site for programs, read as they read them, with all that they link to."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ class Answer:
 
     @property
     def graph(self) -> list[Any]:
-        """What the page says of itself as JSON-LD."""
+        """The JSON-LD of the page."""
         return [
             node for each in JSON_LD.findall(self.text) for node in orjson.loads(each)["@graph"]
         ]

@@ -50,7 +50,7 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What its commands find in their environment."""
+        """The environment of its commands."""
         kept = {name: os.environ[name] for name in _SYSTEM if name in os.environ}
         return {**kept, "PYTHONPATH": str(ROOT), **self.settings}
 

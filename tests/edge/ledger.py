@@ -1,4 +1,4 @@
-"""What was said to clients, held beside what the database has."""
+"""The answers that clients got, compared with the rows of the database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

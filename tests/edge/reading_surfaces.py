@@ -14,7 +14,7 @@ from edge_api.schema.paths import AUDIENCES, SEARCH_DATA
 from tests.edge.edge_process import ServedEdge
 
 SLUG, TAG, WORD = "zephyr-rising", "zephyrs", "zephyrword"
-"""What only the scheduled post says of itself."""
+"""Text that only the scheduled post has."""
 
 NEIGHBOUR = "calm-before"
 """The post before it, whose page leads on to it."""

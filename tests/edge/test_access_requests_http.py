@@ -129,7 +129,7 @@ async def test_one_request_for_both_doors(edge: Any, body: Any) -> None:
 
 
 async def test_a_browser_is_led_to_the_form(edge: Any) -> None:
-    """Whoever opens the address finds the form for people, which is there."""
+    """A browser at the address is redirected to the form for people, which is there."""
     async with edge.ask("GET", REQUESTS) as answer:
         assert (answer.status, answer.headers["Location"]) == (303, "/contact/#access")
     async with edge.ask("GET", "/contact/") as page:

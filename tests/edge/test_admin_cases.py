@@ -27,7 +27,7 @@ ERROR_MEMBERS = ["error", "message", "code", "details", "hint"]
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """The answer to one request."""
 
     status: int
     headers: dict[str, str]

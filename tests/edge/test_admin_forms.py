@@ -81,7 +81,7 @@ def test_other_forms_of_the_dialect_are_refused(accept: str, word: str) -> None:
 
 @given(st.text())
 def test_any_accept_chooses_a_form(accept: str) -> None:
-    """Whatever an Accept header holds, one of the forms is chosen."""
+    """For any Accept header one of the forms is chosen."""
     assert negotiate_media_type(accept) in {JSON, CSV, SINGLE}
 
 

@@ -228,7 +228,7 @@ def test_a_repeated_reserved_parameter_is_refused(name: str) -> None:
     ),
 )
 def test_any_pairs_give_a_plan_or_a_problem(table: Any, pairs: list[tuple[str, str]]) -> None:
-    """Whatever a client sends, the parser answers with a plan or with a Problem."""
+    """For any parameters the parser returns a plan or raises a Problem."""
     question: ParsedQuery | None = None
     with contextlib.suppress(Problem):
         question = parse_query(table, pairs)

@@ -1,4 +1,4 @@
-"""What the query and headers of an administrative write may say: nothing else is ignored."""
+"""The query and headers of an administrative write: nothing unknown is ignored."""
 
 import json
 from pathlib import Path
@@ -115,14 +115,14 @@ async def test_an_insert_takes_no_other_parameter(table: TableClient, query: str
     ["resolution=merge-duplicates", 'return=minimal, Resolution = "ignore-duplicates"; x=1'],
 )
 async def test_an_upsert_is_refused(table: TableClient, method: str, prefer: str) -> None:
-    """Whoever asks for one would else get an insert, or an error that misleads."""
+    """It would otherwise become an insert, or a misleading error."""
     message = await table.refusal(method, headers={"Prefer": prefer})
 
     assert message.startswith("Prefer: resolution ")
 
 
 async def test_other_preferences_are_no_reason_to_refuse(table: TableClient) -> None:
-    """Whoever does not know a preference ignores it (RFC 7240, section 2)."""
+    """An unknown preference is ignored (RFC 7240, section 2)."""
     prefer = {"Prefer": "return=representation, missing=default, resolutions=many"}
 
     status, _, rows = await table.ask("PATCH", json=BODIES["PATCH"], headers=prefer)

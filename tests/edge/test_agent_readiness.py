@@ -355,7 +355,7 @@ TEXTS = (
     "/tags/paper/",
     "/about/",
 )
-"""What names addresses of the site to programs; of pages, all that is absolute in them."""
+"""Documents that name addresses of the site to programs; of pages, all absolute addresses."""
 
 ELSEWISE = {
     "/api/public/v1/posts": 401,

@@ -56,7 +56,7 @@ async def hasty_edge(make_edge: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("begin", [b"", b"G", HALF, PING + HALF], ids=["0", "1", "half", "second"])
 async def test_a_head_that_does_not_come_is_cut_off(hasty_edge: Any, begin: bytes) -> None:
-    """Whatever came of it; on a kept connection as on a new one."""
+    """After any part of it; on a kept connection as on a new one."""
     async with connect(hasty_edge.url) as client:
         if begin.startswith(PING):
             assert await client.is_reusable()
@@ -266,7 +266,7 @@ async def test_a_connection_that_begins_holds_no_stop_up(monkeypatch: pytest.Mon
 async def test_an_answer_that_nobody_reads_is_broken_off(
     big_server: BigServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who reads slowly gets the whole of it, though that takes longer."""
+    """A slow reader gets the whole of it, though that takes longer."""
     monkeypatch.setattr(server_module, "SEND_TIMEOUT_SECONDS", 1.0)
     deaf, slow = [await big_server.ask_for_much() for _ in range(2)]
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024 * 1024)

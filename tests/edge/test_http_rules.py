@@ -40,7 +40,7 @@ ASKED_FROM_SCRIPTS = {
 }
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 SPOKEN = [operation for operation in OPERATIONS if not operation.is_page]
-"""What programs call; pages have tests of their own."""
+"""Operations for programs; pages have tests of their own."""
 PATHS = sorted({operation.path for operation in SPOKEN})
 READING = [operation for operation in SPOKEN if operation.method == "GET"]
 EACH = pytest.mark.parametrize(
@@ -69,7 +69,7 @@ CACHING = {
     "mcp_well_known_server_card": PUBLIC,
     "ai_catalog": PUBLIC,
 }
-"""How far an answer may be kept; every other one not at all."""
+"""Cache-Control of operations; every other one is not kept at all."""
 
 
 OUTCOMES = {
@@ -80,12 +80,12 @@ OUTCOMES = {
     "claim_credential": 404,
     "take_email_event": 401,
 }
-"""What a sound request of somebody who has nothing but a key comes to, where that is no success."""
+"""The status of a valid request with nothing but a key, where that is no success."""
 REFUSED = {
     "oauth": "invalid_request",
     "jsonrpc": {"code": -32600, "message": "Method not allowed"},
 }
-"""What `error` says of a wrong method, where that is no sentence."""
+"""The `error` member for a wrong method, where that is no sentence."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ async def test_leads_are_given_again_until_the_store_changes(edge: Any) -> None:
 
 
 async def test_rows_come_again_only_in_the_form_that_was_asked_for(edge: Any) -> None:
-    """Whoever wants them counted, or as a table, gets that each time."""
+    """A request for a count, or for CSV, gets that each time."""
     path, key = "/api/public/v1/admin/leads", f"X-API-Key: {await edge.key()}"
     ways = ("Prefer: count=exact", "Accept: text/csv", "Accept: application/json")
     await edge.service[Leads].create(LEAD, Sender(None, "192.0.2.1"))

@@ -1,4 +1,4 @@
-"""What is there to stay is out of the collector's way, and what goes is still freed."""
+"""Long-lived objects are frozen for the garbage collector, and others are still freed."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""What `/metrics` and the access log say, to whom, and what they leave out."""
+"""`/metrics` and the access log: their content, their readers, and what they leave out."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What `settings --check`, `serve` and `doctor` say of values that are valid and mistaken."""
+"""Messages of `settings --check`, `serve` and `doctor` about values that are valid but mistaken."""
 
 import json
 import signal
@@ -76,7 +76,7 @@ def test_trusting_some_networks_is_no_mistake(networks: str) -> None:
 
 
 def test_an_unknown_setting_is_reported_with_the_nearest_name(tmp_path: Path) -> None:
-    """What the replicator reads there is known."""
+    """Variables of the replicator are known."""
     dotenv = tmp_path / ".env"
     dotenv.write_text("SMPT_URL=x\nRATE_LEAD=0\nZZZ=1\nAWS_ACCESS_KEY_ID=a\nPORT=8000\nport=1\n")
 

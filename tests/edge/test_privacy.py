@@ -212,7 +212,7 @@ def marks(rows: list[list[Row]]) -> str:
 
 
 def test_everything_about_a_person_is_shown(peopled: Installation) -> None:
-    """Whatever the spelling, and nothing about anybody else."""
+    """In any spelling of the address, and nothing about anybody else."""
     status, said, complained = peopled.run("privacy", "export", "ANN@example.org", "--json")
     told = json.loads(said)
 
@@ -233,7 +233,7 @@ OLD_PATTERN = re.compile(r'[^\s<>"(),:;\[\]{}]+@[^\s<>"(),:;\[\]{}]+')
 @pytest.mark.size("quick")
 @given(st.lists(st.sampled_from([ANN, ANN.upper(), "@", ".", "'", "x", " ", "<", ">", ",", "\n"])))
 def test_an_address_in_a_text_is_found_as_the_pattern_has_it(parts: list[str]) -> None:
-    """Whatever surrounds it, and wherever else there is an at sign."""
+    """With anything around it, and other at signs in the text."""
     text = "".join(parts)
     found = [text.strip(), *(each[0].strip("'`.!?\\") for each in OLD_PATTERN.finditer(text))]
     assert is_within(ANN, text) == (ANN in map(str.lower, found))

@@ -39,7 +39,7 @@ MEMBERS = {
     "jsonrpc": {"jsonrpc", "id", "error"},
     "page": {"page"},
 }
-"""Of an error, in each dialect."""
+"""The members of an error, in each dialect."""
 DECLARED = [(operation, code) for operation in OPERATIONS for code in problem_codes(operation)]
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.size("test")
 
 SECOND = timedelta(seconds=1)
 LEADS = ((20 * SECOND, SECOND), (40 * SECOND, 10 * SECOND), (100 * SECOND, 40 * SECOND))
-"""How long before its time the scheduled post is saved, and how long before it is looked for.
+"""Times before its instant at which the scheduled post is saved, and is looked for.
 
 Each for a slower machine, which did not come round to all surfaces in the time before.
 """

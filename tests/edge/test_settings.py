@@ -127,7 +127,7 @@ def test_two_secrets_are_valid_during_a_rotation() -> None:
 
 
 def test_every_invalid_setting_is_reported_at_once() -> None:
-    """Who has three faults to fix hears of three."""
+    """Three faults give three messages."""
     faults = refuse({"PORT": "x", "SITE_URL": "x", "LOG_FORMAT": "x"})
 
     assert [fault.partition(":")[0] for fault in faults] == ["PORT", "SITE_URL", "LOG_FORMAT"]

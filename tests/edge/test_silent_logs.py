@@ -1,4 +1,4 @@
-"""What people send is in no line that the service writes, whatever comes of it."""
+"""Text that people send is in no line of the log, whatever the outcome."""
 
 import json
 from collections.abc import Mapping

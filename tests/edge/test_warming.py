@@ -1,4 +1,4 @@
-"""What the first call of an agent needs is loaded at the first sign of one, and not before."""
+"""Modules that agents need are loaded at the first request of one, and not before."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ OTHERS = (
     "/api/public/v1/openapi.json",
     "/none/",
 )
-"""What readers, feed readers and load balancers ask for."""
+"""Paths that readers, feed readers and load balancers request."""
 RESOURCE = "/.well-known/oauth-protected-resource"
 
 
@@ -61,7 +61,7 @@ def warmed(edge: Any) -> tuple[bool, bool]:
     ],
 )
 async def test_the_first_agent_request_warms_the_edge(served: Any, method: str, path: str) -> None:
-    """Whatever the answer is: both are ready before the agent calls."""
+    """For any answer: both are ready before the agent calls."""
     assert warmed(served) == (False, False)
     async with served.ask(method, path) as answer:
         assert answer.status < 500

@@ -164,7 +164,7 @@ MESSAGES: Mapping[str, Message] = {
     **{f"{MODERN}, {name}": message for name, message in _modern()},
     **{f"{LEGACY}, {name}": message for name, message in _legacy()},
 }
-"""What both have to answer alike."""
+"""Messages that both have to answer alike."""
 
 NO_MESSAGES: Mapping[str, bytes] = {
     "nothing": b"",

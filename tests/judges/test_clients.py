@@ -30,7 +30,7 @@ pytestmark = pytest.mark.size("test")
 
 REDIRECT = AnyUrl("http://127.0.0.1:33418/callback")
 TOOLS = {"search", "fetch", "list_posts", "get_post", "create_lead", "list_leads"}
-"""What a token lets do that has all the scopes which a client can register itself for."""
+"""Tools for a token with all the scopes which a client can register itself for."""
 METADATA = OAuthClientMetadata(
     client_name="Python client",
     redirect_uris=[REDIRECT],

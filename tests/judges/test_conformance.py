@@ -79,7 +79,7 @@ async def test_all_that_the_newest_revision_asks_of_a_server_holds(
 async def test_what_needs_no_session_holds_in_the_older_revision(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
-    """Of 2025-11-25 all passes but what a server without sessions cannot do, as the file says."""
+    """All of 2025-11-25 passes but what a server without sessions cannot do, as the file says."""
     async with serving(fixture_server(), tmp_path) as build:
         proxy = await make_proxy(build.origin, build.token)
         outcome = await judge_server(
@@ -97,7 +97,7 @@ async def test_what_needs_no_session_holds_in_the_older_revision(
 async def test_the_product_passes_all_that_applies_to_it(
     make_proxy: ProxyMaker, product: Product, access_token: str, revision: str, tmp_path: Path
 ) -> None:
-    """Of the product nothing fails but what a file gives a reason for, nothing that all need."""
+    """Nothing fails but what a file gives a reason for, and nothing that every server needs."""
     proxy = await make_proxy(product.origin, access_token)
     outcome = await judge_server(
         f"{proxy}{MCP_PATH}", revision, tmp_path, f"product-{revision}.yml"

@@ -91,7 +91,7 @@ def error_of(said: Answer) -> tuple[int, Any, Any]:
 
 
 _UNKNOWN_VERSION = f"{LEGACY}, version 1999-01-01"
-"""Of this the SDK blames the envelope, which the message does not have; we name the header."""
+"""For this the SDK blames the envelope, which the message does not have; we name the header."""
 
 
 async def test_messages_get_the_same_answers(tmp_path: Path) -> None:

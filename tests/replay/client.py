@@ -21,7 +21,7 @@ class Answer:
     headers: Headers
     body: bytes
     closed: bool = False
-    """Whether the server closed the connection behind it."""
+    """True if the server closed the connection after it."""
 
     @property
     def kind(self) -> str:

@@ -27,7 +27,7 @@ def declare_walks() -> None:
 
 @dataclass(frozen=True)
 class Performance:
-    """What came of all walks on one engine."""
+    """The results of all walks on one engine."""
 
     played: Played
     operations: list[tuple[str, str]]
@@ -35,7 +35,7 @@ class Performance:
 
     @property
     def count(self) -> int:
-        """How many pairs of a request and its answer there are."""
+        """The number of pairs of a request and its answer."""
         return sum(map(len, self.played.values()))
 
 

@@ -1,4 +1,4 @@
-"""What a play needs: a built site, a store with credentials, and edges that serve both."""
+"""The stage of a play: a built site, a store with credentials, and edges that serve both."""
 
 import json
 import os
@@ -100,7 +100,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 
 
 class Engine(Protocol):
-    """Where stores are."""
+    """The engine on which stores are."""
 
     def template(self, folder: Path) -> str:
         """Return the URL of the store that others are copies of."""

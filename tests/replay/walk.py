@@ -27,9 +27,9 @@ class Plan:
     kind: str = "plain"
     """The kind of edge that it needs."""
     fresh: bool = True
-    """Whether it needs an edge of its own: it writes, or it counts."""
+    """True if it needs an edge of its own: it writes, or it counts."""
     slow: bool = False
-    """Whether it waits for long, so that it is taken beside the others."""
+    """True if it waits for long, so that it is taken beside the others."""
 
 
 PLANS: dict[str, Plan] = {}

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """The answer to one request."""
 
     status: int
     headers: dict[str, str]

@@ -52,7 +52,7 @@ def test_the_sheet_of_every_page_loses_comments_alone() -> None:
     "written", ['@import url("%s");', "@import url(%s) screen;", '@import "%s";']
 )
 def test_sheets_may_import_each_other(tmp_path: Path, first: str, written: str) -> None:
-    """Whatever they are called: a sheet is published behind those that it names."""
+    """Under any name: a sheet is published after those that it names."""
     (tmp_path / first).write_text(written % "sub/m.css")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "m.css").write_text(".a { background: url(../b.svg) }")

@@ -1,4 +1,4 @@
-"""What a build makes public, and that all of it agrees."""
+"""The public files of a build, which all agree."""
 
 import json
 import re

@@ -299,7 +299,7 @@ def test_an_edit_draws_one_card_at_most(bench: Workbench) -> None:
 
 
 def test_cards_of_a_fresh_process_are_the_same(bench: Workbench, tmp_path: Path) -> None:
-    """Whoever draws a card, and when, it is the same bytes."""
+    """A card has the same bytes from every process, at any time."""
     first = take(bench.build(jobs=1) / "site" / "cards")
     other = Workbench(bench.content, tmp_path / "other")
 

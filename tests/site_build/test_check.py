@@ -496,7 +496,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=scaled(quick=50, ci=300))
 @given(st.lists(PIECES, max_size=60).map("".join))
 def test_no_text_raises(markdown: str) -> None:
-    """Whatever the text, there are facts, at places within it."""
+    """For any text there are facts, at places within it."""
     document = replace(PLAIN, markdown=markdown)
     facts = analyse(document)[0]
 
@@ -780,7 +780,7 @@ LINK = "[l](/a/)"
     ],
 )
 def test_no_link_is_taken_for_code(text: str) -> None:
-    """Whatever looks like a fence before it: what drafts show is withheld by such links."""
+    """Even behind what looks like a fence: what drafts show is withheld by such links."""
     facts, _ = analyse(replace(PLAIN, markdown=text))
     assert [each.address for each in facts.references] == ["/a/"]
 

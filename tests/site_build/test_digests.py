@@ -1,4 +1,4 @@
-"""What sites say, byte for byte, from nothing, after an edit, and with a post less."""
+"""The bytes of sites: built from nothing, after an edit, and with a post less."""
 
 import json
 from pathlib import Path

@@ -114,7 +114,7 @@ def test_a_head_of_pelicans_is_as_right_as_any() -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.binary(max_size=80), st.lists(st.sampled_from([line for line, _ in FIXED] + LEFT)))
 def test_no_address_changes_and_no_error_comes(body: bytes, lines: list[str]) -> None:
-    """Whatever a file holds: a fix raises nothing, and what could be read says the same."""
+    """For any file a fix raises nothing, and what could be read says the same."""
     raw = "\n".join(["---", HEAD.rstrip(), *lines, "---", ""]).encode() + body
     done = fix_head("posts/a.md", raw, RULES)
     (was, found), (now, finds) = (read_document("posts/a.md", each, RULES) for each in (raw, done))

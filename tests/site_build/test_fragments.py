@@ -205,7 +205,7 @@ PIECES = (
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_html_leaves_its_page(seed: int) -> None:
-    """Whatever tags are put together, the page around them holds."""
+    """For any sequence of tags, the page around them stays whole."""
     chance = Random(seed)  # noqa: S311 - no secret
     for _ in range(150):
         pieces = chance.choices(PIECES, k=chance.randint(1, 9))

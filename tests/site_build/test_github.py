@@ -252,7 +252,7 @@ def test_an_alert_without_a_text_and_a_quote_that_is_none() -> None:
 
 
 def test_a_tasks_box_has_a_name() -> None:
-    """Who does not see the box hears whether the task is done."""
+    """A screen reader says whether the task is done."""
     boxes = LexborHTMLParser(convert("- [ ] a\n- [x] b").html).css("li > input[disabled]")
 
     assert [box.attributes["aria-label"] for box in boxes] == ["Still to do", "Done"]
@@ -296,7 +296,7 @@ def test_lines_of_code_are_pointed_out(fence: str, form: str) -> None:
     [("c++", True), ("python some words", True), ("no-such-language", False), ("", False)],
 )
 def test_the_first_word_behind_a_fence_is_the_language(info: str, colour: bool) -> None:  # noqa: FBT001
-    """Whatever else is there, the block is code."""
+    """With anything else there, the block is code."""
     page = LexborHTMLParser(convert(f"```{info}\nint x = 1;\n```").html)
 
     assert bool(page.css("pre span[class]")) is colour
@@ -404,7 +404,7 @@ def test_one_difference_in_a_long_text() -> None:
 
 
 def test_pelicans_lists_stay_as_they_are() -> None:
-    """Who indents by four blanks, as Python-Markdown wants it, gets what they always got."""
+    """Indentation by four blanks, as Python-Markdown wants it, gives the same as before."""
     html = convert("1. a\n\n    words\n\n    * b\n        * c\n\n                code\n2. d").html
 
     page = LexborHTMLParser(html)

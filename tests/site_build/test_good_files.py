@@ -118,7 +118,7 @@ FAULTS: dict[str, str | bytes | Callable[[Path], None]] = {
     "huge picture": show("new.webp", b"RIFF" + bytes(99)),
     "reserved": head("title: One", "slug: page", "date: 2026-03-01"),
 }
-"""Of a post, each as it is written; a function is given its path."""
+"""Faults of a post, each as it is written; a function is given its path."""
 
 
 def _is_lenient(name: str) -> bool:
@@ -297,7 +297,7 @@ SAYINGS = [
 
 @pytest.mark.parametrize("saying", SAYINGS)
 def test_a_head_that_withdraws_a_post_is_understood_amid_faults(saying: str) -> None:
-    """Whatever else is wrong; what a text says below its head withdraws nothing."""
+    """With any other fault; what a text says below its head withdraws nothing."""
     others = "title: [A\nslug: one\n"
     for fences in (("---", "---"), ("+++", "+++"), ("---", "--"), ("---", ""), ("", "---")):
         opening, closing = fences
@@ -343,7 +343,7 @@ def test_other_heads_withdraw_nothing(line: str) -> None:
 
 
 def test_a_head_of_blanks_takes_no_time() -> None:
-    """Of one with much more than a line, too: nothing is tried again and again."""
+    """Even with much more than a line: nothing is tried again and again."""
     for blanks in (" " * 60_000, "\n" * 60_000, "status " * 9_000):
         for head in (f"status{blanks}x", f"---\npublished{blanks}x", f'---\nslug"{blanks}'):
             assert not is_withdrawn(find_head(head.encode()))
@@ -412,7 +412,7 @@ def test_a_folder_that_is_replaced_by_a_link_keeps_its_posts(good_bench: Workben
 
 
 def test_of_two_files_with_one_slug_the_one_that_is_shown_keeps_it(good_bench: Workbench) -> None:
-    """Of two new ones, the first by path; a draft takes no address from a post."""
+    """Among two new ones it is the first by path; a draft takes no address from a post."""
     good_bench.write("posts/z.md", f"{HEAD}Former.\n")
     good_bench.build()
     good_bench.write("posts/a.md", f"{HEAD}New.\n")
@@ -572,12 +572,12 @@ def test_sources_are_kept_apart_and_only_as_long_as_a_build_needs_them(
 
 @dataclass
 class Model:
-    """What should be public, by the rules alone."""
+    """A model of what should be public, by the rules alone."""
 
     shown: dict[str, str] = field(default_factory=dict)
     """The words that readers see, by slug."""
     good: dict[str, tuple[datetime, str]] = field(default_factory=dict)
-    """When a file appears and its words, by slug, as long as the file is good."""
+    """The instant at which a file appears and its words, by slug, as long as the file is good."""
     faulty: set[str] = field(default_factory=set)
 
     def update(self, now: datetime) -> None:

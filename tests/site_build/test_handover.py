@@ -1,4 +1,4 @@
-"""What a build hands to the edge: found as the theme finds it, refused where it would fail."""
+"""Templates that a build hands to the edge: found as the theme finds them, refused if they fail."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What spares a build its work: rows of ledgers, work in other processes, no collector."""
+"""Savings of a build: rows of ledgers, work in other processes, no garbage collector."""
 
 import gc
 import multiprocessing
@@ -145,7 +145,7 @@ def test_the_body_goes_on_while_the_work_is_done(tmp_path: Path) -> None:
 
 
 def test_work_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
-    """Whatever ends the body ends the process, too, and does not wait until it has done."""
+    """Every end of the body ends the process, too, without waiting until it is done."""
 
     def work() -> None:
         time.sleep(5)
@@ -184,7 +184,7 @@ list(map_unordered(str, range(99), 2))
 
 
 def test_a_build_leaves_the_collector_as_it_was() -> None:
-    """Whoever has switched it off finds it so."""
+    """If it was switched off, it stays off."""
     for switch, is_on in ((gc.disable, False), (gc.enable, True)):
         switch()
         with contained():

@@ -1,4 +1,4 @@
-"""What Pelican's settings switch off is off, and Pelican's themes work in a journal of `init`."""
+"""Pelican's settings that switch something off, and its themes in a journal of `init`."""
 
 import sys
 from pathlib import Path

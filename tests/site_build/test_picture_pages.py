@@ -127,7 +127,7 @@ def test_an_unknown_layout_is_reported_once(bench: Workbench) -> None:
 
 
 def test_a_journal_may_have_layouts_of_its_own() -> None:
-    """Who declares the key in the settings has a theme that knows what it means."""
+    """If the settings declare the key, the theme decides what it means."""
     rules = SourceRules(extra=("featured", "layout", "layout"))
     text = b"---\ntitle: A\nslug: a\ndate: 2026-03-01\nlayout: wide\n---\n\nWords.\n"
 

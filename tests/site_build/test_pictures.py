@@ -89,7 +89,7 @@ def find_picture(path: str, data: bytes) -> Picture:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a page offers for one image."""
+    """The variants that a page offers for one image."""
 
     sources: dict[str, dict[int, str]]
     """Addresses by the kind of picture and its width."""
@@ -498,7 +498,7 @@ def test_a_missing_picture_is_reported_with_a_suggestion(bench: Workbench) -> No
 
 @pytest.mark.parametrize("seed", range(40))
 def test_no_bytes_raise(seed: int) -> None:
-    """Whatever is in a picture's file, measuring it ends, and says what to fix."""
+    """For any bytes of a picture, measuring it ends, and says what to fix."""
     whole = [pack(draw(60, 40), kind) for kind in ("JPEG", "PNG", "WEBP", "AVIF", "GIF")]
     data = bytearray(whole[seed % len(whole)])
     for step in range(8):

@@ -174,7 +174,7 @@ def test_what_is_asked_wrongly_changes_nothing(content: Path, run: Run) -> None:
 
 
 def test_a_page_is_no_post(content: Path, run: Run) -> None:
-    """Whether it can be read or not."""
+    """Even if it cannot be read."""
     page = content / "pages" / "about.md"
     for text in ("---\ntitle: About\nslug: about\n---\n", "---\ntitle: [About\nslug: about\n---\n"):
         page.write_text(text)
@@ -226,7 +226,7 @@ def test_a_new_draft_gets_its_date_when_it_is_published(content: Path, run: Run)
 
 
 def test_list_shows_the_state(content: Path, run: Run) -> None:
-    """Of all posts and pages, unless some are asked for."""
+    """All posts and pages are listed, unless some are named."""
     write(content, f"date: {FUTURE}\n")
     write(content, "date: 2026-03-01\nstatus: draft\n", "second")
     (content / "posts" / "second.md").write_text(

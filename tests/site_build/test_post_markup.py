@@ -1,4 +1,4 @@
-"""What a post's text may have beyond plain Markdown: captions, file names, notes, tables."""
+"""Markup of posts beyond plain Markdown: captions, file names, notes, tables."""
 
 import re
 
@@ -119,7 +119,7 @@ def test_an_empty_title_is_none(title: str) -> None:
 
 
 def test_a_title_is_plain_text() -> None:
-    """Whatever a title holds is shown as it was written, to strangers too."""
+    """A title is shown as it was written, in feeds and the API too."""
     title = "<img src=x onerror=go()> & 'q' *e*"
     html = convert(f'```python title="{title}"\nx = 1\n```').html
 

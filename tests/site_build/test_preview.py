@@ -317,7 +317,7 @@ def test_a_form_is_not_taken(shown: Shown) -> None:
     ],
 )
 def test_no_path_leaves_the_site(shown: Shown, path: str) -> None:
-    """Whatever is asked for, only files of the site are given."""
+    """For any path, only files of the site are served."""
     answer = shown.ask(path)
 
     assert answer.status in {400, 404}
@@ -453,7 +453,7 @@ def test_an_unreadable_file_is_reported(shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_a_header_of_events_is_no_stream(shown: Shown) -> None:
-    """Whoever asks for the head alone gets it, and that is all."""
+    """A HEAD request gets the head, and that is all."""
     answer = shown.ask("/.preview/events", "HEAD")
 
     assert (answer.status, answer.text) == (200, "")

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.size("test")
 
 DAWN = datetime(2026, 5, 1, tzinfo=UTC)
 DUE = datetime(2026, 6, 1, 12, tzinfo=UTC)
-"""When the small journal's scheduled post appears."""
+"""The instant at which the small journal's scheduled post appears."""
 SECOND = timedelta(seconds=1)
 
 
@@ -686,7 +686,7 @@ def test_a_failure_is_in_the_heartbeat_until_a_build_succeeds(beats: Beats) -> N
 def test_a_watcher_ended_by_a_signal_removes_its_heartbeat(
     beats: Beats, error: type[BaseException] | None, *, stays: bool
 ) -> None:
-    """Whoever fails, or ends for the sake of new code, leaves it to grow old."""
+    """One that fails, or ends for the sake of new code, leaves it to grow old."""
     with suppress(KeyboardInterrupt, ValueError), beats.heart:
         beats.shows(lambda _: True)
         if error:

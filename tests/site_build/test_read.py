@@ -397,7 +397,7 @@ KEYS = st.sampled_from(["title", "slug", "date", "updated", "tags", "summary", "
 @settings(max_examples=scaled(quick=50, ci=300))
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(raw: bytes) -> None:
-    """Whatever the bytes are, there is a document or an error."""
+    """For any bytes there is a document or an error."""
     for whole in (raw, b"---\n" + raw, post(HEAD)[:-7] + raw, post(HEAD) + raw):
         document, findings = read_document("posts/a.md", whole)
         assert (document is None) == any(found.severity == "error" for found in findings)
@@ -407,7 +407,7 @@ def test_no_bytes_raise(raw: bytes) -> None:
 @settings(max_examples=scaled(quick=50, ci=300))
 @given(st.dictionaries(KEYS | st.text(), VALUES, max_size=6))
 def test_no_front_matter_raises(head: dict[str, object]) -> None:
-    """Whatever the head says, there is a document or an error, at a place within the file."""
+    """For any head there is a document or an error, at a place within the file."""
     raw = f"---\n{yaml.safe_dump(head, allow_unicode=True)}---\nWords.\n"
     document, findings = read_document("posts/a.md", raw.encode("utf-8", "replace"))
 

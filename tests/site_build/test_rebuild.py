@@ -97,7 +97,7 @@ def test_the_seed_of_hashes_changes_no_byte(bench: Workbench, tmp_path: Path) ->
 
 
 FORMS = ("xml", "json")
-"""Of a feed."""
+"""The formats of a feed."""
 
 
 def test_an_edited_text_touches_only_its_own_files(bench: Workbench) -> None:
@@ -232,7 +232,7 @@ def test_what_was_left_half_done_is_not_published(bench: Workbench, leftover: st
 
 @pytest.mark.size("ci")
 def test_a_build_after_going_back_is_the_same(bench: Workbench, tmp_path: Path) -> None:
-    """Who points `current` at the build before has the next one made from that."""
+    """If `current` points at the build before, the next one is made from that."""
     first = bench.build()
     edit(bench, "first", "Words with", "Other words with")
     bench.post("newest", "2026-04-01")
@@ -314,7 +314,7 @@ def test_a_watcher_builds_as_if_it_remembered_nothing(
 def test_templates_may_show_anything(
     bench: Workbench, tmp_path: Path, template: str, before: str, after: str
 ) -> None:
-    """Whatever a theme shows of other posts is as fresh after an edit as in a new build."""
+    """Text of other posts that a theme shows is as fresh after an edit as in a new build."""
     theme = tmp_path / "theme"
     shutil.copytree(THEME, theme)
     path = theme / "templates" / template
@@ -410,7 +410,7 @@ DAMAGES = [truncate, scramble, flip, empty, replace_by_folder]
 def test_a_damaged_cache_is_made_again(
     bench: Workbench, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    """Whatever happened to the cache's file, the site comes out right and nobody hears of it."""
+    """With any damage of the cache's file, the site is right, and no message is printed."""
     bench.build()
     damage(bench.output / ".cache" / "cache.sqlite")
     shutil.rmtree((bench.output / "current").resolve())

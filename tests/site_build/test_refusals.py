@@ -1,4 +1,4 @@
-"""What is wrong around a build, in names, templates, settings and folders: a sentence each."""
+"""Faults around a build, in names, templates, settings and folders: a sentence each."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Which posts are shown as related: by words and tags, the same at every build."""
+"""Related posts: chosen by words and tags, the same at every build."""
 
 import random
 from array import array
@@ -82,7 +82,7 @@ def test_posts_that_share_tags_are_related() -> None:
 
 
 def test_there_are_twelve_at_most_and_the_newer_goes_first() -> None:
-    """Of equally close posts the newer ones are chosen; on one day the slug decides."""
+    """Among equally close posts the newer ones are chosen; on one day the slug decides."""
     posts = [make_post(f"p{number}", VINEGAR, day=number) for number in range(20)]
     posts += [make_post("a", VINEGAR, day=19), make_post("boat", SAILING)]
     expected = relate(*posts)["p0"]

@@ -1,4 +1,4 @@
-"""What no template makes: sitemap, llms.txt, auth.md, twins, as values."""
+"""Outputs without a template: sitemap, llms.txt, auth.md, Markdown twins, as values."""
 
 import json
 import re
@@ -181,7 +181,7 @@ def test_auth_md_has_the_sections_that_agents_look_for() -> None:
 
 
 def test_auth_md_says_what_is_not_supported() -> None:
-    """Of the methods that agents know, those that do not work here are named as such."""
+    """The methods known to agents that do not work here are named as such."""
     text = " ".join(render_auth(ME, Policy()).split())
 
     assert "only `anonymous` is supported" in text

@@ -1,4 +1,4 @@
-"""What a process that builds again and again keeps: no open file and no entry of a search path."""
+"""A process that builds again and again keeps no open file and no entry of a search path."""
 
 import shutil
 import sys
@@ -30,7 +30,7 @@ def list_open_caches() -> list[str]:
 def test_a_build_that_is_stopped_leaves_no_file_open(
     bench: Workbench, tmp_path: Path, template: str, source: str
 ) -> None:
-    """Whether the theme fails at the start, between or at the end, the cache is closed."""
+    """If the theme fails at the start, between or at the end, the cache is closed."""
     shutil.copytree(THEME, tmp_path / "theme")
     place = tmp_path / "theme" / "templates" / template
     place.write_text(source)

@@ -151,7 +151,7 @@ VALUES = {
         [a]
     """,
 }
-"""What is written behind each key, parted by bars."""
+"""Values that are written behind each key, parted by bars."""
 
 LONG = [("slug", "a" * 200), ("slug", "a" * 201), ("description", "x" * 161)]
 

@@ -1,4 +1,4 @@
-"""What an author types for another program, or a sign short, is named where it was typed."""
+"""Markup of another program, or with a character missing, is reported where it was typed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the preview makes anew: a changed text at once, and all that follows from it soon after."""
+"""Pages that the preview makes anew: a changed text at once, and the consequences soon after."""
 
 import sqlite3
 import subprocess

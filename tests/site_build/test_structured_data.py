@@ -216,7 +216,7 @@ def test_an_author_who_is_not_the_site_is_a_person(author: str, kind: str) -> No
 
 
 def test_a_post_may_have_an_author_of_its_own() -> None:
-    """Who is named is a person, of whom nothing else is known; the site's author is as ever."""
+    """A named author is a person, of whom nothing else is known; the site's author is as ever."""
     bob, ann = (describe(ME, name) for name in ("Bob", "Ann"))
 
     assert bob["author"] == {"@type": "Person", "name": "Bob"}

@@ -1,4 +1,4 @@
-"""What a watcher prints: what is new since the build before, to a reader that may never read."""
+"""Output of a watcher: what is new since the build before, to a reader that may never read."""
 
 import fcntl
 import os

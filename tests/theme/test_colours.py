@@ -103,7 +103,7 @@ def test_text_is_legible(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_prefers_contrast_raises_contrast(style: str, scheme: Scheme) -> None:
-    """Who asks for more contrast gets 7 to 1 for text, and 3 to 1 for hairlines."""
+    """With `prefers-contrast: more` it is 7 to 1 for text, and 3 to 1 for hairlines."""
     usual, more = declarations(style)
     paper, sheet = (from_hex(more[name][scheme]) for name in ("paper", "sheet"))
     text = more.keys() - {"paper", "sheet", "hairline"}

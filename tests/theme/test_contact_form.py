@@ -134,7 +134,7 @@ def test_an_error_is_at_its_field(templates: jinja2.Environment, field: str) -> 
 
 
 def test_the_first_fault_takes_the_focus(templates: jinja2.Environment) -> None:
-    """Of several errors the first on the page takes the focus, in whatever order they come."""
+    """Among several errors the first on the page takes the focus, in whatever order they come."""
     form = render(templates, {}, {"message": "too long", "email": "no @", "name": "empty"})
 
     assert form.count("autofocus") == 1

@@ -1,4 +1,4 @@
-"""What the sheet of the reference promises: small, of this site alone, and of use."""
+"""The style sheet of the reference: small, of this site alone, and of use."""
 
 import re
 from pathlib import Path

@@ -122,7 +122,7 @@ def test_a_fault_takes_the_focus_and_is_tied(templates: jinja2.Environment) -> N
 
 
 def test_every_control_has_a_label(templates: jinja2.Environment) -> None:
-    """Whoever hears the page learns what each control is."""
+    """A screen reader names each control."""
     page = ask(templates)
     shown = [each for each in page.all("input") if each.attributes["type"] != "hidden"]
     labels = {each.attributes["for"] for each in page.all("label")}

@@ -13,7 +13,7 @@ FIRST_MOST = 17_000
 """Bytes of the face that every page asks for: with its headers it fits into twelve packets of
 1,460 bytes, which a slow line brings in two turns beside three other answers (RFC 6928)."""
 MORE_MOST = 6_860
-"""Of one that some pages ask for once they have the style sheet: with its headers, five packets,
+"""Bytes of one that some pages request after the style sheet: with its headers, five packets,
 which a slow line brings in one turn beside three other answers."""
 ENGLISH = {chr(code) for code in range(0x20, 0x7F)} | set("\u00a0–—‘’“”…")  # noqa: RUF001
 RARELY_SLANTED = set("#$%&*+/0123456789<=>@[\\]^_`{|}~")

@@ -72,7 +72,7 @@ PAGES = [
 ]
 NAVIGATION = ["/journal/", "/tags/", "/archive/", "/about/", "/contact/", "/search"]
 BY_THE_EDGE = ("/api/", "/docs/", "/search")
-"""Where addresses begin that no file answers, but the service."""
+"""Beginnings of addresses that the service answers, and no file."""
 JS_BUDGET = 10_000
 """Bytes of scripts that a page may load in all, as brotli."""
 EARLY_MOST = 500

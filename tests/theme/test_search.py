@@ -18,7 +18,7 @@ def render(templates: jinja2.Environment, values: Any) -> Page:
 
 @pytest.mark.parametrize("number", range(len(PAGE_SAMPLES["search"])))
 def test_the_form_can_be_used_by_everybody(templates: jinja2.Environment, number: int) -> None:
-    """Whatever was found, there is a field with a name and a hint, and a place for what is said."""
+    """With any results there is a field with a name and a hint, and a live region."""
     page = render(templates, PAGE_SAMPLES["search"][number])
     field = page.one("input").attributes
     ids = {each.attributes["id"] for each in page.elements if "id" in each.attributes}

@@ -1,4 +1,4 @@
-"""What the style sheet promises: small, of this site alone, and still."""
+"""The style sheet: small, of this site alone, and without motion."""
 
 import re
 from pathlib import Path

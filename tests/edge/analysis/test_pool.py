@@ -121,7 +121,7 @@ async def test_a_stuck_worker_is_killed_and_replaced(make_pool: PoolMaker) -> No
 
 
 async def test_a_worker_that_dies_is_replaced(make_pool: PoolMaker) -> None:
-    """Whoever killed it, idle or at work."""
+    """In whatever way it was killed, idle or at work."""
     pool = make_pool(size=1, command=command(STUCK))
     assert await pool.run(b"quick") == b"ok"
     (idle,) = pool.pids

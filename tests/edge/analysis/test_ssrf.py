@@ -111,7 +111,7 @@ def test_there_are_enough_spellings() -> None:
 
 @pytest.mark.parametrize("host", HOSTS)
 async def test_an_address_is_refused(closed: Server, host: str) -> None:
-    """Whatever its spelling, before anybody connects."""
+    """It is refused in every spelling, before a connection is made."""
     problem = await refusal(make(closed.port, Resolver()), f"http://{host}:{closed.port}/x")
 
     assert problem.code in ("forbidden", "fetch_failed")

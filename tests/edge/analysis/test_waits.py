@@ -1,4 +1,4 @@
-"""What the benchmarks see of requests beside documents that are analysed; no time is judged."""
+"""Benchmarks of requests beside documents that are analysed; no time is judged."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an operator revoked or removed since a backup stays so when the backup is restored."""
+"""Revocations and removals since a backup stay when the backup is restored."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -26,7 +26,7 @@ Stores = tuple[SQLiteStore, SQLiteStore]
 ServerStores = tuple[PostgresStore, PostgresStore]
 EVERY = tuple(TABLES.values())
 ROWS = {"email_send_state": 1, "announced_posts": 1, "mailbox_state": 1}
-"""Of tables that can have no other number."""
+"""The number of rows of tables that can have no other."""
 
 
 def quiet(_table: Table, _looked: int) -> None:

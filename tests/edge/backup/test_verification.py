@@ -95,7 +95,7 @@ FAULTS = {
     leave: "the replica lacks what was committed last",
 }
 FIXES = {"the replica cannot be restored": "; start a new replica: docs/operators.md#verification)"}
-"""What `doctor` adds; a replica that lacks the last commits may still get them."""
+"""The sentence that `doctor` adds; a replica that lacks the last commits may still get them."""
 
 
 @pytest.mark.size("ci")

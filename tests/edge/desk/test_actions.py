@@ -1,4 +1,4 @@
-"""What the owner does at the desk: each action, its undo, and what keeps it from doing harm."""
+"""Actions of the owner at the desk: each with its undo and its safeguards."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What must not work at the desk: other origins, stale sessions, used links, words as code."""
+"""Attacks on the desk: other origins, stale sessions, used links, words as code."""
 
 import re
 from datetime import timedelta
@@ -47,7 +47,7 @@ def filled(path: str) -> str:
 
 @pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
 async def test_no_form_of_another_origin_is_taken(owner: Browser, headers: dict[str, str]) -> None:
-    """Whatever the action; the same form from the desk itself works."""
+    """For every action; the same form from the desk itself works."""
     lead = await owner.lead()
     for path in POSTS:
         assert (await owner.post(filled(path), headers=headers, key="x")).status == 403, path
@@ -175,7 +175,7 @@ async def test_the_cookie_is_for_the_desk_alone(owner: Browser) -> None:
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "deleted"])
 async def test_a_session_ends_with_its_key(edge: RunningEdge, end: str) -> None:
-    """Whatever ends the key."""
+    """In whatever way the key ends."""
     browser = await Browser(edge).sign_in(await edge.key())
     (row,) = await browser.rows(CREDENTIALS)
     past = format_instant(system_clock() - timedelta(days=1))
@@ -328,7 +328,7 @@ async def test_a_link_signs_in_once_and_looking_does_nothing(edge: RunningEdge) 
 
 
 async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:
-    """Whatever address the form is given to go on to."""
+    """For any address that the form is given to go on to."""
     key = await edge.key()
     for to in (
         "//evil.test/desk/",

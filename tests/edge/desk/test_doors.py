@@ -1,4 +1,4 @@
-"""Who gets through the desk's doors: tokens of forms, fresh sign-ins, slips with keys, links."""
+"""Access to the desk: tokens of forms, fresh sign-ins, undone revocations, links."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -73,7 +73,7 @@ def fields_of(shown: Response, form: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", ["none", "empty", "wrong", "stranger", "another", "former", "two"])
 async def test_a_form_that_the_desk_did_not_show_does_nothing(edge: RunningEdge, kind: str) -> None:
-    """Whatever the action: without the token of this very session nothing is changed."""
+    """For every action: without the token of this very session nothing is changed."""
     former = await Browser(edge).sign_in(await edge.key())
     given: Any = {"none": [], "empty": "", "wrong": "a.b", "former": await former.token()}.get(kind)
     owner = await former.sign_in(await edge.key())

@@ -67,7 +67,7 @@ async def reply(owner: Browser, lead: Row, body: str, **before: float) -> None:
 
 
 async def test_a_person_is_one_row(owner: Browser) -> None:
-    """Whatever the case of the address; equal texts are one message, sent several times."""
+    """In any case of the address; equal texts are one message, sent several times."""
     ann = [
         {"email": "Ann@Example.org", "message": "Hello?", "created_at": ago(hours=n)}
         for n in (1, 2, 3)

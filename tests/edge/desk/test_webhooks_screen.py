@@ -28,7 +28,7 @@ class LocalBrowser(Browser):
 
     @property
     def own(self) -> dict[str, str]:
-        """What a browser sends besides `Origin`, which has the port."""
+        """The headers of a browser besides `Origin`, which has the port."""
         return {"Sec-Fetch-Site": "same-origin"}
 
 
@@ -220,7 +220,7 @@ async def test_changing_an_endpoint_needs_a_fresh_sign_in(owner: Browser) -> Non
 
 
 async def test_an_unknown_endpoint_is_not_found(owner: Browser) -> None:
-    """Whatever the address names."""
+    """For any id in the address."""
     for key in ("none", "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b", "%00"):
         for verb in ("pause", "resume", "rotate", "test", "retry", "discard"):
             assert (await owner.post(f"{PATH}{key}/{verb}/")).status == 404, (key, verb)

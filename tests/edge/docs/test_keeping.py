@@ -1,4 +1,4 @@
-"""When the pages of the reference are made: once, and again when a build brings something new."""
+"""The pages of the reference are made once, and again when a build brings something new."""
 
 import asyncio
 import json

@@ -131,7 +131,7 @@ def test_a_body_that_is_no_object_is_reported(given: Any) -> None:
     ],
 )
 def test_the_schema_says_what_the_model_checks(given: dict[str, Any], *, fits: bool) -> None:
-    """What is published takes an order exactly when it is taken."""
+    """The published schema accepts an access request exactly when the service does."""
     assert Draft202012Validator(request_schema()).is_valid(given) is fits
     if fits:
         AccessRequestInput.model_validate(given)

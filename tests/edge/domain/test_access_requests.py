@@ -77,7 +77,7 @@ async def problem_of(awaited: Any) -> Problem:
 async def test_a_request_is_stored_without_its_token(
     requests: AccessRequests, store: Store
 ) -> None:
-    """Whoever reads the store cannot claim what was asked for."""
+    """A reader of the store cannot claim the credential."""
     filed = await requests.submit(order(email="ann@example.org"), ADDRESS)
 
     (row,) = await rows(store)
@@ -222,7 +222,7 @@ async def test_a_claim_of_a_denied_request_says_so(
 
 @pytest.mark.parametrize("token", ["", "fe_cl_", "x" * 10_000, "fe_sk_" + "a" * 49, "\ud800"])
 async def test_an_unknown_token_is_not_found(requests: AccessRequests, token: str) -> None:
-    """Whatever somebody makes up."""
+    """For any token that somebody makes up."""
     await requests.submit(order(), ADDRESS)
 
     assert (await problem_of(requests.claim(token))).code == "not_found"

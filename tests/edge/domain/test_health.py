@@ -1,4 +1,4 @@
-"""What readiness says of parts that do not answer."""
+"""Readiness and parts that do not answer."""
 
 import asyncio
 from pathlib import Path

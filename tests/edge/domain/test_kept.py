@@ -75,7 +75,7 @@ async def test_a_cancelled_caller_ends_no_shared_read(watched: Any) -> None:
 
 
 class Answers:
-    """What is kept of several questions while the store stays as it is."""
+    """Cached answers to several questions, valid while the store is unchanged."""
 
     def __init__(self, watched: Any, most: int) -> None:
         self._watched = watched

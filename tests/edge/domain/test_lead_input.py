@@ -323,7 +323,7 @@ def test_the_published_schema_accepts_what_the_code_accepts(name: str, text: str
 
 
 def test_the_published_bounds_are_those_of_the_specification() -> None:
-    """Whoever reads the schema finds them where they look."""
+    """The schema has them as its standard keywords."""
     properties = LeadInput.model_json_schema()["properties"]
 
     bounds = {name: (properties[name]["minLength"], properties[name]["maxLength"]) for name in GOOD}

@@ -235,7 +235,7 @@ async def test_counting_starts_no_threads(seconds: Seconds) -> None:
 
 
 class Board:
-    """Where edges tell one another what each has counted; it can be away."""
+    """A place where edges share what each has counted; it can be away."""
 
     def __init__(self, others: Mapping[str, Sequence[float]]) -> None:
         self.others = others

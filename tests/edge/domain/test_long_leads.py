@@ -75,7 +75,7 @@ def test_no_grapheme_is_cut(cluster: str) -> None:
     st.text(st.characters(codec="utf-8", categories=["L", "M", "N", "P", "Zs", "So"]), min_size=20)
 )
 def test_any_text_of_two_messages_fits(piece: str) -> None:
-    """Whatever it is made of; a part is never empty or too long."""
+    """For any characters; a part is never empty or too long."""
     text = unicodedata.normalize("NFC", f"a{piece * 300}"[:3999].strip() + "z")
     if 2000 < len(text) <= 4000:
         first, second = split_message(text)

@@ -54,7 +54,7 @@ def test_the_likest_come_first_and_no_more_than_asked_for() -> None:
 
 @given(st.text(max_size=400))
 def test_no_path_is_too_odd_to_be_asked_for(asked: str) -> None:
-    """Whatever is asked, the answer is some of the known paths."""
+    """For any path, the answer is some of the known paths."""
     assert set(PathSuggester(PATHS).find(asked, 3)) <= set(PATHS)
 
 

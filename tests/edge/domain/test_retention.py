@@ -1,4 +1,4 @@
-"""How long rows are kept: for ever, or for so many days, by their age alone."""
+"""Retention of rows: for ever, or for so many days, by their age alone."""
 
 from datetime import timedelta
 from typing import Any
@@ -80,7 +80,7 @@ async def test_everything_is_kept_without_a_setting(filled: Store, clock: Movabl
 
 
 async def test_old_leads_go_with_what_waits_for_them(filled: Store, clock: MovableClock) -> None:
-    """Whatever became of them; no notification is sent of a lead that is gone."""
+    """In any status; no notification is sent of a lead that is gone."""
     assert await keep(filled, clock, leads=30).apply() == {LEADS: 2}
 
     assert await column(filled, LEADS, "name") == ["1", "29"]

@@ -270,7 +270,7 @@ def test_acknowledgements_are_all_the_same() -> None:
 
 
 def test_an_approval_says_how_to_claim() -> None:
-    """Who was given access learns what the token does, where, and until when."""
+    """The message says what the token does, where, and until when."""
     text = part(composed("access_decision"), "plain")
 
     assert str(composed("access_decision")["Subject"]) == (
@@ -284,7 +284,7 @@ def test_an_approval_says_how_to_claim() -> None:
 
 
 def test_a_refusal_says_that_there_is_nothing_to_claim() -> None:
-    """Who was refused learns that, and no address to claim at."""
+    """The message says so, and has no address to claim at."""
     values = {**APPROVED, "approved": False, "expires_at": None}
     message = compose("access_decision", make_envelope(), values)
 

@@ -128,7 +128,7 @@ def multipart() -> FormData:
     ids=lambda body: str(body)[:80],  # the environment of processes holds a test's name
 )
 async def test_one_post_unsubscribes_at_once(edge: Any, body: dict[str, Any]) -> None:
-    """Whatever the body is: 200, no redirect, no cookie, no credential; the rest still works."""
+    """For any body: 200, no redirect, no cookie, no credential; the rest still works."""
     path = await link_path(edge)
     if body.get("data") == "multipart":
         body = {"data": multipart()}

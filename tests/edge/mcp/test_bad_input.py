@@ -63,7 +63,7 @@ async def test_what_is_no_message_is_refused(agent: Agent, data: bytes, code: in
     "request_id", [0, -1, 1.0, -451851.0, 2**53, 2**63 - 1, -(2**63), "", "a", "x" * 256, "\u7d19"]
 )
 async def test_the_id_is_given_back(agent: Agent, request_id: object) -> None:
-    """Whatever id may be, the answer has the same."""
+    """For any valid id, the answer has the same."""
     assert (await agent.ask("tools/list", request_id)).body["id"] == request_id
 
 

@@ -1,4 +1,4 @@
-"""What leads to the endpoint, and what loading its SDK costs those who do not ask it."""
+"""Discovery of the endpoint, and the cost of loading its SDK for those who do not use it."""
 
 import subprocess
 import sys

@@ -19,7 +19,7 @@ AT_ONCE = 16
 INTERNAL = -32603
 """A fault of ours, which the protocol tells with status 200."""
 GROWTH = 1.05
-"""How much larger the process may be behind the messages than before them."""
+"""The factor by which the process may be larger after the messages than before."""
 SEED = 20260728
 
 SOUND: tuple[tuple[str, Json], ...] = (

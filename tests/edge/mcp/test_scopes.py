@@ -1,4 +1,4 @@
-"""Who may ask what: credentials, scopes and limits at the endpoint."""
+"""Credentials, scopes and limits at the endpoint."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ SCOPES = {
     "analyze": "",
     "query_table": "admin:read",
 }
-"""What each tool needs beside `mcp`; one needs nothing more, as its REST twin does."""
+"""The scope that each tool needs beside `mcp`; one needs none, like its REST twin."""
 
 
 def test_each_credential_has_the_scopes_that_its_api_asks_for() -> None:
@@ -95,7 +95,7 @@ async def test_without_a_credential_there_is_a_way_to_one(edge: Any) -> None:
 
 @pytest.mark.parametrize("token", ["fe_mt_made-up", "x", "fe_sk_" + "0" * 49, "a.b.c"])
 async def test_a_bad_credential_is_refused(edge: Any, token: str) -> None:
-    """Whatever is wrong with it, the words are the same."""
+    """Every fault of it has the same message."""
     said = await Agent(edge, token, LEGACY).ask("tools/list")
 
     assert said.status == 401

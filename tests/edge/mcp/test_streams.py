@@ -84,7 +84,7 @@ async def test_another_edition_is_announced(make_edge: Any, tmp_path: Path) -> N
 
 
 async def test_a_post_that_is_gone_is_announced(make_edge: Any, tmp_path: Path) -> None:
-    """Whoever holds it reads again, and finds nothing."""
+    """A client that holds it reads again, and finds nothing."""
     first, second = make_post("first"), make_post("second", day=1)
     point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", [second, first]))
     async with make_edge(BUILD_DIR=str(tmp_path / "b")) as edge:
@@ -232,7 +232,7 @@ async def plan_steps(agent: Agent, steps: int, **meta: Any) -> tuple[str, list[J
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_progress_comes_before_the_result(progressing: Agent, version: str) -> None:
-    """Who gives a token gets a stream: each step with that token, and the result last."""
+    """A client that sends a token gets a stream: each step with that token, and the result last."""
     progressing.version = version
     kind, (*steps, last) = await plan_steps(progressing, 3, progressToken="p")
 

@@ -18,7 +18,7 @@ from tests.sizes import scaled
 MCP = f"{SITE}/api/public/mcp"
 REST = f"{SITE}/api/public/v1"
 ROUNDS = scaled(quick=2, ci=20, judge=100)
-"""Of fifty at once."""
+"""Rounds of fifty concurrent requests."""
 
 
 async def connected(world: World, **changes: str) -> tuple[str, dict[str, Any]]:

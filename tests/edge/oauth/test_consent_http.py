@@ -118,7 +118,7 @@ async def test_the_only_redirect_may_be_left_out(edge: Any) -> None:
 
 
 async def test_a_fault_leads_back_at_once_to_known_clients_alone(edge: Any) -> None:
-    """Of strangers anybody could make us send browsers on: there a person has to click."""
+    """Anybody can register a client and have us redirect browsers: there a person has to click."""
     pairs = list(request_pairs("v" * 43, await known(edge), response_type="token"))
     async with edge.ask("GET", AUTHORIZE, params=pairs) as answer:
         assert answer.status == 303
@@ -145,7 +145,7 @@ async def test_a_fault_leads_back_at_once_to_known_clients_alone(edge: Any) -> N
 async def test_errors_of_the_consent_form_are_pages(
     edge: Any, method: str, more: dict[str, Any], status: int
 ) -> None:
-    """Which no script of another origin may read."""
+    """No script of another origin may read it."""
     async with edge.ask(method, AUTHORIZE, **more) as answer:
         assert answer.status == status
         assert answer.content_type == "text/html"
@@ -163,7 +163,7 @@ async def test_the_rate_limit_of_consent_is_a_page(make_edge: Any) -> None:
 
 
 async def test_refusals_are_in_the_audit_log(edge: Any) -> None:
-    """Of an unknown client, a redirect that is not its own, a faulty request and a wrong key."""
+    """Those of an unknown client, an unregistered redirect, a faulty request and a wrong key."""
     client = await known(edge)
     for changes in ({"redirect_uri": "https://evil.example/"}, {"response_type": "token"}):
         pairs = list(request_pairs("v" * 43, client, **changes))

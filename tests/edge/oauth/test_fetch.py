@@ -53,7 +53,7 @@ PRIVATE = [
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_addresses_are_recognized(address: str) -> None:
-    """Of this machine, of its networks, of many at once, or that stand for others."""
+    """Addresses of this machine, of its networks, of many at once, or that stand for others."""
     assert not is_public(ip_address(address))
 
 
@@ -78,7 +78,7 @@ def test_public_addresses_are_recognized(address: str) -> None:
     ],
 )
 async def test_a_private_address_is_not_connected_to(host: str) -> None:
-    """Whether it is in the URL or behind a name."""
+    """Neither if it is in the URL nor behind a name."""
     problem = await refusal(Fetcher()(f"https://{host}/x"))
 
     assert "not public" in problem.message

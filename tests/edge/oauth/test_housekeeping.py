@@ -1,4 +1,4 @@
-"""What is forgotten, and what is kept as long as it can tell something."""
+"""Deletion of expired rows of OAuth, and of none that is still needed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where browsers may be sent back to."""
+"""Redirect URIs: those that may be registered, and which one is used."""
 
 import pytest
 

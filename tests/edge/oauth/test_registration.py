@@ -18,7 +18,7 @@ URL = "https://client.example/oauth/metadata.json"
 
 
 async def test_a_client_that_registers_itself_is_public_and_capped(world: World) -> None:
-    """Whatever it asks for; its answer says what it got (RFC 7591, section 3.2.1)."""
+    """For any request; the answer says what it got (RFC 7591, section 3.2.1)."""
     asked = {
         "redirect_uris": [REDIRECT, "http://127.0.0.1/callback"],
         "client_name": "Agent",

@@ -153,7 +153,7 @@ async def test_faulty_values_change_nothing(
 
 
 async def test_an_empty_match_says_what_to_fix(rows: Rows) -> None:
-    """Whoever leaves out what to match learns that it must name a column."""
+    """The error says that the match must name a column."""
     problem = await problem_of(rows.delete(LEADS, {}, ACTOR))
 
     assert problem.message == "match: must name at least one column"

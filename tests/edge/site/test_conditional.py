@@ -121,7 +121,7 @@ def test_an_empty_file_has_no_range(header: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 10])
 def test_every_part_lies_within(size: int) -> None:
-    """Whatever numbers are asked for, a part is not empty and lies within the body."""
+    """For any numbers, a part is not empty and lies within the body."""
     for first in range(size + 2):
         for last in range(size + 2):
             span = parse_range(f"bytes={first}-{last}", size)

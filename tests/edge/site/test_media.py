@@ -1,4 +1,4 @@
-"""What a file is said to be, as tables."""
+"""Media types and caching of files, as tables."""
 
 from collections.abc import Mapping
 

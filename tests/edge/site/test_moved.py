@@ -101,7 +101,7 @@ async def test_other_methods_are_refused(edge: Any) -> None:
 
 
 async def test_the_missing_page_names_no_former_address(edge: Any) -> None:
-    """Whoever is close to one is led to pages that are there."""
+    """A path that is close to one gets suggestions of existing pages."""
     headers = {"Accept": "text/markdown"}
     async with edge.ask("GET", "/journal/olds/", headers=headers) as answer:
         assert answer.status == 404

@@ -1,4 +1,4 @@
-"""What readiness and doctor say of the watcher, of unpublished content and of changed code."""
+"""Readiness and doctor about the watcher, unpublished content and changed code."""
 
 import json
 import os
@@ -127,7 +127,7 @@ async def test_files_that_are_held_back_are_counted_and_named_to_the_owner(
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"at": "soon"}', b"\xff"])
 async def test_a_damaged_heartbeat_warns(publishing: PublishingMonitor, content: bytes) -> None:
-    """Whoever wrote it, it is no watcher of this version."""
+    """It was written by no watcher of this version."""
     (publishing.build_dir / HEARTBEAT_FILE).write_bytes(content)
 
     assert await ask(publishing) == (

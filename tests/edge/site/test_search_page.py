@@ -24,7 +24,7 @@ PAGE, DATA = "/search", "/api/public/v1/search"
 LIST = "/api/public/v1/posts"
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(2)> \ufdd0forged\ufdd1 {{ 7*7 }}"""
 POSTS = 23
-"""Of the journal below that have the word `sheet`."""
+"""The number of posts below that have the word `sheet`."""
 
 ODD = [
     "",
@@ -390,7 +390,7 @@ async def test_the_page_is_kept_and_asked_for_again(edge: Any) -> None:
 
 @pytest.mark.parametrize("query", ["", "?q=sheet&page=2"])
 async def test_a_slash_behind_leads_to_the_page(edge: Any, query: str) -> None:
-    """Whoever writes the address like those of built pages is sent on, with the words."""
+    """An address with a slash, like those of built pages, is redirected with the words."""
     async with edge.ask("GET", f"{PAGE}/{query}") as answer:
         assert (answer.status, answer.headers["Location"]) == (301, f"{PAGE}{query}")
     async with edge.ask("OPTIONS", f"{PAGE}/") as answer:
@@ -439,7 +439,7 @@ async def test_the_page_comes_as_markdown(edge: Any) -> None:
     ],
 )
 async def test_markdown_says_what_the_page_says(edge: Any, query: str, wanted: str) -> None:
-    """Whatever is found, and nothing of it is markup."""
+    """For any results, and nothing of them is markup."""
     async with edge.ask("GET", f"{PAGE}{query}", headers={"Accept": "text/markdown"}) as answer:
         assert answer.status == 200
         assert wanted in await answer.text()

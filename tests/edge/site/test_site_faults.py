@@ -130,7 +130,7 @@ async def test_a_large_file_that_shrinks_ends_the_connection(site: Any, build_di
 async def test_a_client_that_leaves_is_no_trouble(
     make_edge: Any, build_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Who goes away in the middle of a large file leaves no error in the log."""
+    """A client that goes away in the middle of a large file causes no error in the log."""
     with (build_dir / "build-0001" / "site" / "huge.bin").open("wb") as file:
         file.truncate(64 * 1024 * 1024)
     async with make_edge(BUILD_DIR=str(build_dir)) as edge:

@@ -239,7 +239,7 @@ async def test_head_ignores_a_range(raw: RawClient) -> None:
     [("/journal/a/", "/journal/a/index.md", b"# A\n"), ("/", "/index.md", b"# Home\n")],
 )
 async def test_a_page_as_markdown(raw: RawClient, path: str, twin: str, body: bytes) -> None:
-    """Who asks for Markdown gets the twin, says where it lies, and no cache keeps it."""
+    """A request for Markdown gets the twin with its location, and no cache keeps it."""
     answer = await raw.send(path, MARKDOWN)
 
     assert (answer.status, answer.body) == (200, body)

@@ -78,7 +78,7 @@ async def test_a_read_that_nobody_waits_for_is_ended(slow: Store) -> None:
 
 
 async def test_rows_and_total_are_of_one_snapshot(store: Store) -> None:
-    """Whoever writes meanwhile, the total fits the rows, and two reads fit each other."""
+    """Despite concurrent writes the total fits the rows, and two reads fit each other."""
     await store.run(Insert(LEADS, [make_lead(budget_tier="a") for _ in range(50)]))
 
     async def swap() -> None:

@@ -17,7 +17,7 @@ from tests.sizes import scaled
 pytestmark = pytest.mark.each_engine
 
 TEXTS = ("a", "b", None, "A", "")
-"""What column `message_id` holds in the five rows of the table, in the order of their keys."""
+"""Values of `message_id` in the five rows of the table, in the order of their keys."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What others ask of a store between its rows: has anything changed, and does it work."""
+"""Version and probe of a store: whether anything has changed, and whether it works."""
 
 import asyncio
 

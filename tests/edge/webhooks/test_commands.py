@@ -135,7 +135,7 @@ def test_an_endpoint_is_removed(run: Run) -> None:
 
 
 def test_an_unknown_endpoint_is_reported(run: Run) -> None:
-    """Whatever is wanted of it."""
+    """For every command."""
     added(run)
     for action in ("remove", "enable", "rotate", "retry", "discard", "test"):
         for wanted in ("nobody", "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"):

@@ -1,4 +1,4 @@
-"""What changes while events wait or are under way: leads, endpoints, the operator's mind."""
+"""Changes while events wait or are being sent: of leads and of endpoints."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -50,7 +50,7 @@ class Journal:
 
 
 class Edge:
-    """What an edge does with a new build."""
+    """The part of an edge that handles a new build."""
 
     def __init__(self, builds: BuildManager, announcer: Announcer) -> None:
         self.builds, self.announcer = builds, announcer
@@ -286,7 +286,7 @@ async def test_an_endpoint_that_comes_later_gets_nothing_of_before(
 async def test_an_outage_delays_and_loses_nothing(
     office: Office, receiver: Receiver, journal: Journal
 ) -> None:
-    """Whether the store fails or the process ends before it was written."""
+    """Both if the store fails and if the process ends before the commit."""
     await office.endpoints.add(receiver.url, POSTS)
     watched = WatchedStore(office.store)
     edge = journal.edge(watched)

@@ -160,7 +160,7 @@ def test_an_orderly_end_sends_nothing_twice(installation: Installation, listener
 def test_readiness_warns_until_the_operator_has_fixed_it(
     installation: Installation, listener: Listener
 ) -> None:
-    """Of an endpoint that answered 410, and of what was given up with that; commands fix both."""
+    """It warns of an endpoint that answered 410, and of given-up deliveries; commands fix both."""
     listener.status = 410
     with installation.serving() as edge:
         assert warning(edge) == ""

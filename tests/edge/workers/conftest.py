@@ -32,12 +32,12 @@ class Service:
 
     @property
     def origin(self) -> str:
-        """Where it is asked."""
+        """Its address: scheme, host and port."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def database(self) -> str:
-        """Where its store is."""
+        """The URL of its store."""
         return self.installation.settings["DATABASE_URL"]
 
     @property
@@ -47,7 +47,7 @@ class Service:
 
     @property
     def log(self) -> str:
-        """What was logged up to now."""
+        """The log up to now."""
         return (self.installation.folder / "log").read_text()
 
     @property

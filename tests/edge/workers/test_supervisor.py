@@ -138,7 +138,7 @@ def test_a_signal_ends_all_in_order(service: Service) -> None:
 
 @pytest.mark.size("ci")
 def test_a_second_signal_kills(service: Service) -> None:
-    """Whoever cannot wait loses what is under way, and the status says so."""
+    """Requests under way are lost, and the status says so."""
     workers = service.children()
     with socket.create_connection(("127.0.0.1", service.port), 60) as slow:
         slow.sendall(

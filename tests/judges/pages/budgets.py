@@ -1,4 +1,4 @@
-"""What a page may weigh: bytes that are sent for it, compressed as browsers ask for it."""
+"""Budgets of pages: bytes that are sent for one, compressed as browsers request it."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Which pages a served journal has: what its map names, and what its links lead to.
+"""The pages of a served journal: those of its sitemap, and those that its links lead to.
 
 Nothing about the journal is known beforehand, so that a page which is added is judged.
 """

@@ -1,4 +1,4 @@
-"""What pages weigh on their way to a reader."""
+"""Bytes that are transferred for pages."""
 
 from urllib.parse import urlsplit
 

@@ -95,7 +95,7 @@ def test_a_busy_machine_is_no_fault() -> None:
 
 
 def test_a_page_that_hides_may_lose_for_that_alone() -> None:
-    """Who asks not to be found loses points for it, and may for nothing else."""
+    """A page with `noindex` loses points for it, and may for nothing else."""
     scores = {**dict.fromkeys("abcd", 100), "seo": 69}
     hidden = {"category": "seo", "audit": UNLISTED, "said": "", "items": []}
     other = {**hidden, "audit": "meta-description"}

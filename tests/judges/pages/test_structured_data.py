@@ -1,4 +1,4 @@
-"""What pages say of themselves in the terms of schema.org."""
+"""Structured data of pages in the terms of schema.org."""
 
 import json
 

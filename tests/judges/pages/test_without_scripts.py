@@ -15,7 +15,7 @@ pytestmark = pytest.mark.size("test", grows=True)
 WORDS_LEAST = 8
 """In the main part of a page that says anything."""
 _SENT_BY_SCRIPT = "form:not([action]), button[type=button]:not([hidden], [popovertarget])"
-"""What a script alone makes work. A button with `popovertarget` works by itself (HTML, 6.12)."""
+"""Elements that need a script. A button with `popovertarget` works by itself (HTML, 6.12)."""
 
 
 @pytest.fixture(scope="module")

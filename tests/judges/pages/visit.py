@@ -41,11 +41,11 @@ _RUN_AXE = """() => {
 
 
 class Variant(NamedTuple):
-    """How a page is looked at."""
+    """A way to show a page."""
 
     scheme: Literal["light", "dark"]
     width: int
-    """Of the window, in CSS pixels."""
+    """The width of the window, in CSS pixels."""
 
     def __str__(self) -> str:
         return f"{self.scheme} {self.width}"
@@ -58,7 +58,7 @@ VARIANTS = [
     Variant("dark", 360),
 ]
 JUDGED = VARIANTS[: scaled(test=1, ci=2, judge=4)]
-"""How each page is judged. The first two have both schemes and both widths between them."""
+"""Variants of each page. The first two have both schemes and both widths between them."""
 
 
 @dataclass
@@ -77,7 +77,7 @@ class PageVisit:
     overflow: int = 0
     """CSS pixels by which the page is wider than the window."""
     barriers: list[str] = field(default_factory=list)
-    """What axe found."""
+    """Findings of axe."""
 
     @property
     def name(self) -> str:

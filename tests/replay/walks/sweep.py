@@ -15,7 +15,7 @@ TABLES: Final = (
 
 
 class Operation(NamedTuple):
-    """What the sweep knows of an operation."""
+    """An operation, as far as the sweep needs it."""
 
     method: str
     path: str

@@ -51,7 +51,7 @@ class Journal(NamedTuple):
     files: dict[str, str | bytes]
     """Below a folder of the name that a command uses; of an export, in the folder where it is."""
     address: str = "/2020/oak/"
-    """Where the post is found afterwards, which has the word `gall`."""
+    """The path of the imported post, which has the word `gall`."""
     kept: tuple[str, ...] = ()
     """Further files of the new journal."""
 

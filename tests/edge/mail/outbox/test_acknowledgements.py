@@ -1,4 +1,4 @@
-"""Who is thanked for a lead: rarely, so that nobody has us write to somebody else."""
+"""Acknowledgements of leads: rarely sent, so that nobody has us write to somebody else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a person does with mail by hand: look at what waits, queue again what was given up."""
+"""Commands for mail by hand: list what waits, queue again what was given up."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who sends which entry: leases, and what becomes of them when a dispatcher is late or dies."""
+"""Claims of entries: leases, also when a dispatcher is late or dies."""
 
 import asyncio
 
@@ -109,7 +109,7 @@ async def test_a_lease_that_was_lost_is_left_to_its_owner(
 async def test_a_failure_of_another_entry_is_not_written(
     office: PostOffice, store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Whoever lost the lease during the attempt writes nothing of a refusal."""
+    """A dispatcher that lost the lease during the attempt stores no refusal."""
     await office.take_lead()
     relay.by_recipient[OWNER] = "451 4.3.0 later"
 

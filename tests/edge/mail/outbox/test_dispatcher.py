@@ -1,4 +1,4 @@
-"""What the dispatcher makes of each answer of a real relay, as the rows of the log tell it."""
+"""The dispatcher and each answer of a real relay, as the rows of the log show it."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -511,7 +511,7 @@ async def test_no_log_line_names_anybody(
     relay: Relay,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Whatever becomes of mail, the service's log has ids alone: no address, name or message."""
+    """For any outcome the service's log has ids of mail alone: no address, name or message."""
     caplog.set_level("DEBUG", logger="edge_api")
     office = polite(store, clock, relay)
     answers = [LATER, "454 4.7.0 too many", "550 5.7.1 no", DROP, "250 ok"]

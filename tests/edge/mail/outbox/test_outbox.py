@@ -1,4 +1,4 @@
-"""What is written when a lead is stored: an entry for each message, or why there is none."""
+"""Entries that are stored with a lead: one for each message, or why there is none."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What readiness and `doctor` say of mail: where somebody has to look, and nobody's address."""
+"""Mail in readiness and `doctor`: where somebody has to look, and nobody's address."""
 
 import asyncio
 from pathlib import Path
@@ -32,7 +32,7 @@ async def test_readiness_is_silent_while_mail_flows(office: PostOffice) -> None:
 
 
 async def test_readiness_is_silent_without_mail_settings(store: Store, clock: TickingClock) -> None:
-    """Who wants no mail is not warned."""
+    """An operator who configured no mail is not warned."""
     assert await message(open_office(store, clock, None, OWNER_EMAIL="")) == ""
 
 
@@ -106,7 +106,7 @@ async def test_readiness_reports_a_stuck_dispatcher(office: PostOffice, relay: R
 async def test_readiness_reports_an_unavailable_store(
     store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Of mail too; whether requests may come is for the store's own check to say."""
+    """For mail too; the store's own check decides whether the edge is ready."""
     watched = WatchedStore(store)
     office = open_office(watched, clock, relay)
     watched.away = True

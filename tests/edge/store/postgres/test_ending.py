@@ -47,7 +47,7 @@ async def test_closing_finishes_what_waits_and_leaves_no_connection(
 
 
 async def test_a_closed_store_is_unavailable(store: PostgresStore) -> None:
-    """Whatever is asked of it, the answer is a problem and no crash; closing again is fine."""
+    """Every query is answered by a problem and no crash; closing again is fine."""
     await asyncio.gather(store.close(), store.close())
     await store.close()
 

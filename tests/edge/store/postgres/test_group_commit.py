@@ -137,7 +137,7 @@ async def test_a_transaction_that_failed_unseen_is_not_acknowledged(log: Log) ->
 
 
 async def test_a_caller_is_answered_after_the_commit(log: Log) -> None:
-    """Whoever looks into the table at the moment of the answer finds the row."""
+    """At the moment of the answer the row is in the table."""
     lock = asyncio.Lock()
 
     async def write(number: int) -> bool:

@@ -46,7 +46,7 @@ CATALOGUE = {
         FROM pg_indexes WHERE schemaname = $1
     """,
 }
-"""What PostgreSQL knows of the tables of a schema."""
+"""PostgreSQL's catalogue of the tables of a schema."""
 FILE_COLUMNS = """
     SELECT t.name, c.name, c.type, c."notnull" FROM pragma_table_list t, pragma_table_info(t.name) c
     WHERE t.type = 'table' AND t.name NOT GLOB 'sqlite_*' AND t.name NOT GLOB '*_search_keys'
@@ -171,7 +171,7 @@ async def test_a_row_that_the_declaration_passes_is_stored(emptied: PostgresConn
 
 
 async def test_a_row_that_breaks_a_rule_is_refused(emptied: PostgresConnection) -> None:
-    """Whatever slips past the checks of the service, the database holds the last fence."""
+    """The database refuses what slips past the checks of the service."""
     for name, breach in BREACHES:
         row = {**make_row(TABLES[name], minimal_values(name)), **breach}
         with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):

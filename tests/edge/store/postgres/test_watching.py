@@ -1,4 +1,4 @@
-"""How soon an edge knows that another has changed something."""
+"""The delay after which an edge knows that another has changed something."""
 
 import asyncio
 
@@ -59,7 +59,7 @@ async def test_a_lost_connection_of_the_version_poller_is_replaced(store: Postgr
 
 
 async def test_a_closed_store_has_no_version(store: PostgresStore) -> None:
-    """Whoever keeps answers by it learns that there is none."""
+    """Caches that depend on it get an error."""
     await store.close()
 
     with pytest.raises(Problem):

@@ -140,7 +140,7 @@ async def test_headers_say_what_is_left(edges: list[PostgresLimits]) -> None:
 async def test_addresses_are_not_kept(
     edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
-    """Who reads the database learns nobody's address."""
+    """The database has no client's address."""
     await edges[0].hit(limit_of("2/minute"), "192.0.2.7")
 
     rows = await rival.fetch("SELECT key FROM rate_hits")

@@ -70,7 +70,7 @@ async def test_closing_leaves_one_file_and_no_thread(path: Path) -> None:
 
 
 async def test_a_closed_store_is_unavailable(path: Path) -> None:
-    """Whatever is asked of it, the answer is a problem and no crash; closing again is fine."""
+    """Every query is answered by a problem and no crash; closing again is fine."""
     store = await open_store(path, clock)
     await store.close()
     await store.close()

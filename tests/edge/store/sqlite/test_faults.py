@@ -182,7 +182,7 @@ async def test_a_deleted_store_acknowledges_nothing(store: SQLiteStore, path: Pa
 async def test_version_is_unavailable_while_the_store_is_gone(
     store: SQLiteStore, path: Path
 ) -> None:
-    """Whoever keeps answers by the version learns that there is none."""
+    """Caches that depend on the version get an error."""
     path.rename(path.with_suffix(".away"))
     await refusal_of(store.run(READ))
     await refusal_of(store.run(READ))

@@ -151,7 +151,7 @@ async def test_a_file_that_goes_away_during_the_commit_is_noticed(log: Log) -> N
 
 
 async def test_a_caller_is_answered_after_the_commit(log: Log) -> None:
-    """Whoever looks into the file at the moment of the answer finds the row."""
+    """At the moment of the answer the row is in the file."""
 
     async def write(number: int) -> bool:
         await log.writer.run(partial(note, number))

@@ -129,7 +129,7 @@ def test_a_row_that_the_declaration_passes_is_stored(
 def test_a_row_that_breaks_a_rule_is_refused(
     stepped: sqlite3.Connection, name: str, breach: dict[str, Any]
 ) -> None:
-    """Whatever slips past the checks of the service, the file holds the last fence."""
+    """SQLite refuses what slips past the checks of the service."""
     table = TABLES[name]
     stepped.execute("DELETE FROM email_send_state")
     with pytest.raises(sqlite3.IntegrityError):

@@ -1,4 +1,4 @@
-"""What of libraries has no public name and is used all the same: an upgrade may take it away."""
+"""Private names of libraries that are used all the same: an upgrade may remove them."""
 
 import aiosqlite
 import pytest

@@ -425,7 +425,7 @@ async def test_a_store_that_may_not_be_read_is_refused(public_folder: Path) -> N
 
 
 async def test_a_store_that_stays_locked_is_refused(path: Path) -> None:
-    """Whoever holds the whole file for seconds is named as the cause."""
+    """A process that holds the whole file for seconds is named as the cause."""
     await make_store(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as rival:
         rival.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -1,4 +1,4 @@
-"""What others ask of a file between its rows: has anything changed, and does it work."""
+"""Version and probe of a file: whether anything has changed, and whether it works."""
 
 import asyncio
 import socket
