@@ -318,12 +318,12 @@ def test_the_rate_limit_is_explained(journal: Journal, page: Page) -> None:
         send(page)
         page.wait_for_url(THANKS)
         fill(page, url, name="Ben")
-        with page.expect_response("**/contact/") as told:
+        with page.expect_response("**/contact/") as response:
             send(page)
         expect(page.get_by_role("alert")).to_contain_text("Too many messages")
 
-        assert told.value.status == 429
-        minutes = -(-int(told.value.headers["retry-after"]) // 60)
+        assert response.value.status == 429
+        minutes = -(-int(response.value.headers["retry-after"]) // 60)
         alert = page.get_by_role("alert").inner_text()
         assert f"Try again in {minutes} minutes; what you typed stays here." in alert
         assert typed(page)["name"] == "Ben"

@@ -438,5 +438,7 @@ def test_a_post_prints_black_on_white(journal: Journal, page: Page) -> None:
     chrome = (".running-head nav", ".contents-list", ".lamp", ".fore-edge", ".copy", ".neighbours")
     for part in chrome:
         expect(page.locator(part).first).to_be_hidden()
-    told = "getComputedStyle(document.querySelector('.prose a[href^=http]'), '::after').content"
-    assert "https://elsewhere.example/far" in page.evaluate(told)
+    printed_address = (
+        "getComputedStyle(document.querySelector('.prose a[href^=http]'), '::after').content"
+    )
+    assert "https://elsewhere.example/far" in page.evaluate(printed_address)

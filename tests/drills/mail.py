@@ -111,7 +111,7 @@ class MailReport:
     def __str__(self) -> str:
         """Return the report as a line for a person."""
         return (
-            f"{self.kills} kills: {len(self.leads)} leads, {len(self.lost)} untold, "
+            f"{self.kills} kills: {len(self.leads)} leads, {len(self.lost)} not notified, "
             f"{len(self.ids)} messages, {self.duplicates} of them twice; the kill fell between "
             f"the relay's yes and the commit {len(self.unrecorded)} times"
         )

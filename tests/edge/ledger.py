@@ -15,17 +15,17 @@ class Difference:
     """Leads that were acknowledged and are not there."""
     doubled: set[str] = field(default_factory=set)
     """Idempotency keys with more than one lead."""
-    untold: set[str] = field(default_factory=set)
+    unacknowledged: set[str] = field(default_factory=set)
     """Keys with a lead that was not acknowledged; each client asked until it was."""
 
 
 def compare(outcome: Outcome, stored: Mapping[str, list[str]]) -> Difference:
     """Return how the two differ."""
-    told = outcome.acknowledged
+    acknowledged = outcome.acknowledged
     return Difference(
-        lost={key for key, row in told.items() if row not in stored.get(key, ())},
+        lost={key for key, row in acknowledged.items() if row not in stored.get(key, ())},
         doubled={key for key, rows in stored.items() if len(rows) > 1},
-        untold=stored.keys() - told.keys(),
+        unacknowledged=stored.keys() - acknowledged.keys(),
     )
 
 

@@ -42,22 +42,22 @@ def decisions(edge: Any) -> AccessDecisions:
 async def test_a_filed_request_names_the_next_step(edge: Any) -> None:
     """The answer has the token, where to send it, until when, and what was asked for."""
     async with edge.ask("POST", REQUESTS, json=PLAIN) as answer:
-        told = await answer.json()
+        filed = await answer.json()
 
     assert answer.status == 201
     assert answer.headers["Cache-Control"] == "no-store"
-    assert is_well_formed(told.pop("claim_token"), "claim_token")
-    assert parse_timestamp(told.pop("claim_token_expires"))
-    assert told == {
-        "registration_id": told["registration_id"],
+    assert is_well_formed(filed.pop("claim_token"), "claim_token")
+    assert parse_timestamp(filed.pop("claim_token_expires"))
+    assert filed == {
+        "registration_id": filed["registration_id"],
         "registration_type": "anonymous",
         "credential_type": "api_key",
         "status": "pending",
         "scopes": ["posts:read"],
         "claim_uri": f"{SITE_URL}{CLAIM}",
-        "next_step": told["next_step"],
+        "next_step": filed["next_step"],
     }
-    assert CLAIM in told["next_step"]
+    assert CLAIM in filed["next_step"]
 
 
 async def test_a_key_from_the_first_request_to_the_first_use(edge: Any) -> None:
@@ -67,8 +67,8 @@ async def test_a_key_from_the_first_request_to_the_first_use(edge: Any) -> None:
     async with edge.ask("POST", path, json={"claim_token": filed["claim_token"]}) as waiting:
         assert waiting.status == 202
         assert waiting.headers["Retry-After"] == "300"
-        told = await waiting.json()
-    assert (told["status"], "claim_token" in told) == ("pending", False)
+        pending = await waiting.json()
+    assert (pending["status"], "claim_token" in pending) == ("pending", False)
     await decisions(edge).approve(filed["registration_id"])
 
     async with edge.ask("POST", path, json={"claim_token": filed["claim_token"]}) as claimed:

@@ -165,29 +165,32 @@ async def test_a_credential_of_the_other_endpoint_is_named_as_such(edge: Any) ->
 async def read_description(edge: Any) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
     """Return what the service says of itself, and its endpoints by method and path."""
     async with edge.ask("GET", "/api/public/v1/") as answer:
-        told = await answer.json()
-    return told, {(each["method"], each["path"]): each for each in told["endpoints"]}
+        description = await answer.json()
+    return description, {(each["method"], each["path"]): each for each in description["endpoints"]}
 
 
 async def test_the_description_has_the_limits_that_hold(make_edge: Any) -> None:
     """For leads both that stop a sender; `null` where nothing is counted."""
     async with make_edge(**default("RATE_LEADS", "RATE_LEADS_ATTEMPTS"), RATE_TOKEN="0") as edge:
-        told, endpoints = await read_description(edge)
+        description, endpoints = await read_description(edge)
 
     for path in (PATH, "/api/public/access-requests"):
         assert endpoints["POST", path]["rate_limit"] == "5/10minutes;20/day;60/minute"
     assert endpoints["POST", "/api/public/oauth/token"]["rate_limit"] is None
     assert endpoints["GET", PATH]["rate_limit"] is None
-    assert (told["limits"]["leads"], told["limits"]["token"]) == ("5/10minutes;20/day", None)
+    assert (description["limits"]["leads"], description["limits"]["token"]) == (
+        "5/10minutes;20/day",
+        None,
+    )
 
 
 async def test_the_description_leads_to_every_way_to_a_credential(edge: Any) -> None:
     """OAuth, auth.md and requests for access, at addresses that answer."""
-    told, _ = await read_description(edge)
-    oauth, ways = told["oauth"], told["authentication"]
+    description, _ = await read_description(edge)
+    oauth, ways = description["oauth"], description["authentication"]
     assert oauth["issuer"] == "http://journal.test"
     assert {"authorization_code", "client_credentials"} <= set(oauth["grant_types_supported"])
-    assert ways["access_token"]["for"] == told["mcp"]["url"]
+    assert ways["access_token"]["for"] == description["mcp"]["url"]
     listed = {name: list(ways[name]["scopes"]) for name in ("api_key", "access_token")}
     assert "mcp" not in listed["api_key"]
     assert {name: list(scopes) for name, scopes in CREDENTIAL_SCOPES.items()} == listed

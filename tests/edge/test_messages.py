@@ -182,15 +182,15 @@ async def test_the_options_of_the_server_are_answered(edge: Any) -> None:
 async def test_a_target_without_a_path_is_the_root(make_edge: Any) -> None:
     """Of an absolute target; `OPTIONS` means the server there (RFC 9112, section 3.2.4)."""
     async with make_edge(SITE_URL="http://localhost") as edge:
-        told = []
+        statuses = []
         for method in (b"GET", b"OPTIONS", b"FROB"):
             for target in (b"http://localhost", b"http://localhost/"):
                 async with connect(edge.url) as connection:
                     line = method + b" " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
-                    told.append((await connection.ask(line)).status)
+                    statuses.append((await connection.ask(line)).status)
 
-    assert 501 not in told[:2]
-    assert told[2:] == [204, 204, 501, 501]
+    assert 501 not in statuses[:2]
+    assert statuses[2:] == [204, 204, 501, 501]
 
 
 @pytest.mark.parametrize(

@@ -214,16 +214,16 @@ def marks(rows: list[list[Row]]) -> str:
 def test_everything_about_a_person_is_shown(peopled: Installation) -> None:
     """In any spelling of the address, and nothing about anybody else."""
     status, said, complained = peopled.run("privacy", "export", "ANN@example.org", "--json")
-    told = json.loads(said)
+    exported = json.loads(said)
 
     assert (status, complained) == (0, "")
-    assert list(told) == ["email", "exported_at", *(table.name for table in TABLES)]
+    assert list(exported) == ["email", "exported_at", *(table.name for table in TABLES)]
     assert '"digest"' not in said  # what no interface shows, in a former row either
-    counts = {table.name: len(told[table.name]) for table in TABLES}
+    counts = {table.name: len(exported[table.name]) for table in TABLES}
     once = {"email_unsubscribe_tokens": 1, "suppressed_emails": 1}
     assert counts == {**dict.fromkeys(counts, 4), "email_send_log": 12, "former_rows": 8, **once}
     assert "other" not in said
-    assert {row["email"] for row in told["leads"]} == set(SPELLINGS)
+    assert {row["email"] for row in exported["leads"]} == set(SPELLINGS)
 
 
 OLD_PATTERN = re.compile(r'[^\s<>"(),:;\[\]{}]+@[^\s<>"(),:;\[\]{}]+')
@@ -253,14 +253,14 @@ def test_a_long_text_is_read_in_linear_time(part: str) -> None:
 def test_no_secret_is_shown(peopled: Installation) -> None:
     """What would let its reader act in the person's name, or the service's, stays in the store."""
     _, said, _ = peopled.run("privacy", "export", ANN, "--json")
-    told = json.loads(said)
+    exported = json.loads(said)
 
     assert "annmarkttt" not in said
     assert "0000annmark" not in said
-    assert set(told["email_unsubscribe_tokens"][0]) == {"id", "email", "created_at", "used_at"}
-    assert "lease" not in told["email_outbox"][0]
-    assert "dedupe_hash" not in told["leads"][0]
-    assert told["lead_messages"][0].keys().isdisjoint(("message_digest", "audit_id"))
+    assert set(exported["email_unsubscribe_tokens"][0]) == {"id", "email", "created_at", "used_at"}
+    assert "lease" not in exported["email_outbox"][0]
+    assert "dedupe_hash" not in exported["leads"][0]
+    assert exported["lead_messages"][0].keys().isdisjoint(("message_digest", "audit_id"))
 
 
 def test_a_person_can_read_the_export(peopled: Installation) -> None:
@@ -319,10 +319,10 @@ def test_an_erasure_is_audited_without_the_address(peopled: Installation) -> Non
     """The log says who erased how many rows of what, and not of whom."""
     peopled.run("privacy", "erase", ANN, "--yes")
     (entries,) = stored(peopled, AUDIT_LOG)
-    told = {entry["table_name"]: entry["rows"] for entry in entries if entry["verb"] == "erase"}
+    erased = {entry["table_name"]: entry["rows"] for entry in entries if entry["verb"] == "erase"}
 
     assert {entry["actor"] for entry in entries} == {"credential:operator"}
-    assert told == {
+    assert erased == {
         **dict.fromkeys((table.name for table in TABLES), 4),
         "email_send_log": 12,
         "former_rows": 8,

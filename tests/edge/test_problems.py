@@ -210,8 +210,8 @@ async def file_request(edge: Any) -> tuple[str, str]:
     """Ask for access; return the claim token, and the id of the request."""
     order = {"type": "anonymous"}
     async with edge.ask("POST", "/api/public/access-requests", json=order) as answer:
-        told = await answer.json()
-        return told["claim_token"], told["registration_id"]
+        filed = await answer.json()
+        return filed["claim_token"], filed["registration_id"]
 
 
 async def claimed_before(edge: Any, operation: AnyOperation) -> Answer:

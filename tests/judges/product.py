@@ -34,6 +34,6 @@ class Product:
     def _command(self, *words: str) -> dict[str, Any]:
         status, said, complained = self.installation.run(*words, "--json")
         assert status == 0, complained
-        told = json.loads(said)
-        assert isinstance(told, dict)
-        return told
+        printed = json.loads(said)
+        assert isinstance(printed, dict)
+        return printed

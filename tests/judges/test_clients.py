@@ -123,9 +123,9 @@ async def test_the_python_client_works_as_the_operator_registered_it(
 ) -> None:
     """With a client id that it was given, nothing is registered."""
     scopes = "posts:read leads:read leads:write mcp"
-    told = product.register("--redirect-uri", str(REDIRECT), "--scopes", scopes)
+    registered = product.register("--redirect-uri", str(REDIRECT), "--scopes", scopes)
     known = OAuthClientInformationFull(
-        client_id=told["client_id"],
+        client_id=registered["client_id"],
         redirect_uris=[REDIRECT],
         token_endpoint_auth_method="none",
     )
@@ -134,7 +134,7 @@ async def test_the_python_client_works_as_the_operator_registered_it(
         await check(client)
 
     assert keeper.client is not None
-    assert keeper.client.client_id == told["client_id"]
+    assert keeper.client.client_id == registered["client_id"]
 
 
 @pytest.mark.usefixtures("judges")

@@ -76,8 +76,8 @@ def offer(product: Product, api_key: str, access_token: str, tmp_path: Path) -> 
     with urlopen(f"{product.origin}/api/public/v1/openapi.json") as answer:  # noqa: S310
         document.write_bytes(answer.read())
     words = ("--auth", "client_secret_post", "--grants", "client_credentials")
-    told = product.register(*words, "--scopes", "posts:read")
-    program = {name: told[name] for name in ("client_id", "client_secret")}
+    registered = product.register(*words, "--scopes", "posts:read")
+    program = {name: registered[name] for name in ("client_id", "client_secret")}
     return Offer(product.origin, document, api_key, access_token, program)
 
 

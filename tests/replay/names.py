@@ -144,8 +144,8 @@ class Names:
         name = self.learn("jwt", text)
         if is_new:
             head, claims = (_decode(part) for part in text.split(".")[:2])
-            told = self.apply(json.dumps({"head": head, "claims": claims}, sort_keys=True))
-            self._tokens.append({name: told})
+            payload = self.apply(json.dumps({"head": head, "claims": claims}, sort_keys=True))
+            self._tokens.append({name: payload})
         return name
 
 

@@ -94,8 +94,8 @@ def _take(stage: Stage, installed: Installation, plan: Plan, on_end: OnEnd) -> l
         try:
             plan.take(walking)
         except Exception as error:
-            told = "\n".join(map(str, walking.entries[-2:]))
-            error.add_note(f"in the walk {plan.name}, behind\n{told}")
+            last_entries = "\n".join(map(str, walking.entries[-2:]))
+            error.add_note(f"in the walk {plan.name}, behind\n{last_entries}")
             raise
         on_end(plan.name, walking.entries)
         return walking.entries

@@ -157,14 +157,16 @@ def _read_answers(path: Path) -> Answers:
     """Return the answers by operation and status, with their headers."""
     if not path.exists():
         return {}
-    told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    sets = {key: [told["headers"][name] for name in names] for key, names in told["sets"].items()}
-    for each in (each for answers in told["answers"].values() for each in answers.values()):
+    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    sets = {
+        key: [stored["headers"][name] for name in names] for key, names in stored["sets"].items()
+    }
+    for each in (each for answers in stored["answers"].values() for each in answers.values()):
         if "shared" in each:
             each["shared"] = sets[each["shared"]]
     return {
         name: {int(number): each for number, each in answers.items()}
-        for name, answers in told["answers"].items()
+        for name, answers in stored["answers"].items()
     }
 
 
@@ -174,7 +176,7 @@ def _format_answers(answers: Answers) -> str:
     sets: dict[str, str] = {}
     lines: dict[str, str] = {}
     for name in sorted(answers):
-        told = []
+        rows = []
         for number, each in sorted(answers[name].items()):
             line = dict(each)
             if "shared" in each:
@@ -182,12 +184,12 @@ def _format_answers(answers: Answers) -> str:
                 headers |= {key: _show(header) for key, header in keys.items()}
                 line["shared"] = _name(_show(each["shared"]))
                 sets[line["shared"]] = _show([*keys])
-            told.append(f'   "{number}": {_show(line)}')
-        lines[name] = "\n".join(["{", ",\n".join(told), "  }"])
+            rows.append(f'   "{number}": {_show(line)}')
+        lines[name] = "\n".join(["{", ",\n".join(rows), "  }"])
     parts = []
     for part, members in (("headers", headers), ("sets", sets), ("answers", lines)):
-        told = [f"  {_show(key)}: {members[key]}" for key in sorted(members)]
-        parts.append("\n".join([f" {_show(part)}: {{", ",\n".join(told), " }"]))
+        rows = [f"  {_show(key)}: {members[key]}" for key in sorted(members)]
+        parts.append("\n".join([f" {_show(part)}: {{", ",\n".join(rows), " }"]))
     return "\n".join(["{", ",\n".join(parts), "}", ""])
 
 
@@ -231,8 +233,8 @@ def _merge(
     for entry, other in zip(on_sqlite, others, strict=True):
         line = _compact(entry, answers, last)
         if any(entry.get(name) != other.get(name) for name in {*entry, *other} - {NUMBER}):
-            told = _compact(other, answers, last).items()
-            line[OTHER] = {name: value for name, value in told if name not in REQUEST}
+            compact = _compact(other, answers, last).items()
+            line[OTHER] = {name: value for name, value in compact if name not in REQUEST}
         merged.append(line)
     return merged
 

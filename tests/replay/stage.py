@@ -198,13 +198,13 @@ class Stage:
         commands = [[*words, "--json"] for words in (*issued, *registered)]
         printed = iter(run_all(made, [["migrate"], *commands])[1:])
         for name in KEYS:
-            told = json.loads(next(printed))
-            self.secrets[name], self.ids[name] = told["key"], told["id"]
+            answer = json.loads(next(printed))
+            self.secrets[name], self.ids[name] = answer["key"], answer["id"]
         for name in CLIENTS:
-            told = json.loads(next(printed))
-            self.clients[name] = told["client_id"]
-            if told.get("client_secret"):
-                self.secrets[f"{name} secret"] = told["client_secret"]
+            answer = json.loads(next(printed))
+            self.clients[name] = answer["client_id"]
+            if answer.get("client_secret"):
+                self.secrets[f"{name} secret"] = answer["client_secret"]
         run_all(made, [["keys", "revoke", self.ids["revoked"]]])
 
     @contextmanager

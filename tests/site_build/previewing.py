@@ -55,8 +55,8 @@ class Shown:
 
     def state(self, page: str = "/") -> dict[str, Any]:
         """Return the first event that a browser showing `page` gets."""
-        with self.listening(page) as told:
-            return next(told)
+        with self.listening(page) as states:
+            return next(states)
 
     @contextmanager
     def listening(self, page: str = "/") -> Iterator[Iterator[dict[str, Any]]]:

@@ -649,21 +649,21 @@ def test_a_scheduled_post_may_link_to_an_earlier_one() -> None:
 def test_a_page_where_the_edge_has_one_is_an_error(slug: str) -> None:
     """A page that no reader would ever see is reported; a post has another address."""
     page = replace(ABOUT, slug=slug)
-    told = f"error  the slug gives the address /{slug}/, where the edge has a page of its own"
+    expected = f"error  the slug gives the address /{slug}/, where the edge has a page of its own"
 
     (found,) = find_problems(page, replace(PLAIN, slug=slug))
-    assert told in found
+    assert expected in found
 
 
 def test_one_address_for_two_files_is_an_error() -> None:
     """Both files are named; a page and a post may have the same slug."""
     twin = replace(PLAIN, path="posts/b.md")
     page = replace(ABOUT, slug="a")
-    told = "error  the slug gives the address /journal/a/, as"
+    expected = "error  the slug gives the address /journal/a/, as"
 
     assert find_problems(PLAIN, twin, page) == [
-        f"posts/a.md:1:1  {told} posts/b.md does; change one of them",
-        f"posts/b.md:1:1  {told} posts/a.md does; change one of them",
+        f"posts/a.md:1:1  {expected} posts/b.md does; change one of them",
+        f"posts/b.md:1:1  {expected} posts/a.md does; change one of them",
     ]
 
 

@@ -206,9 +206,9 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, run: Run) -> N
     (content / "posts" / "more").symlink_to(outside)
     (content / "posts" / ".a").write_text(write("Tags: [ink]"))
     (content / "posts" / "a.md").symlink_to(".a")
-    told = run("check", "--fix", "--yes", "--content", content)
+    result = run("check", "--fix", "--yes", "--content", content)
 
-    assert "1 file changed" in told.out
+    assert "1 file changed" in result.out
     assert (outside / "b.md").read_text() == write("Tags: [ink]")
     assert (content / "posts" / "a.md").is_symlink()
     assert (content / "posts" / ".a").read_text() == write("tags: [ink]")
@@ -229,9 +229,9 @@ def test_one_bad_file_does_not_keep_the_others_from_it(
             (mode != os.W_OK or not str(path).endswith("b.md")) and may(path, mode, **more)
         ),
     )
-    told = run("check", "--fix", "--yes", "--content", content)
+    result = run("check", "--fix", "--yes", "--content", content)
 
-    assert told.status == 1
-    assert told.err == f"{content}/posts/b.md is not writable; fix its permissions\n"
-    assert "1 file changed" in told.out
+    assert result.status == 1
+    assert result.err == f"{content}/posts/b.md is not writable; fix its permissions\n"
+    assert "1 file changed" in result.out
     assert "tags: [ink]" in (content / "posts" / "c.md").read_text()

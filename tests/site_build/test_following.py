@@ -29,15 +29,15 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(bench: Wor
     stage = PreviewSession(
         request, Dialect(name_origin(listening)), list_sources(bench.content)[1:]
     )
-    told: asyncio.Queue[State] = asyncio.Queue()
-    preview, ending = Preview(stage, bench.content, "127.0.0.1", told.put_nowait), asyncio.Event()
+    states: asyncio.Queue[State] = asyncio.Queue()
+    preview, ending = Preview(stage, bench.content, "127.0.0.1", states.put_nowait), asyncio.Event()
     serving = asyncio.create_task(preview.serve(listening, (), ending))
     async with ClientSession(name_origin(listening)) as browser, asyncio.timeout(patience()):
         for number in range(3):
             bench.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
             async with browser.get("/journal/crooked/") as answer:
                 assert f"nowhere-{number}" in await answer.text()
-            while not warns_of(await told.get(), f"nowhere-{number}"):
+            while not warns_of(await states.get(), f"nowhere-{number}"):
                 continue
     ending.set()
     await serving

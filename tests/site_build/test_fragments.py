@@ -122,9 +122,9 @@ def test_broken_html_is_reported_at_its_line(markdown: str, message: str) -> Non
     """The finding names the tag and says what to write, at its line."""
     notes = analyse(write(f"Words.\n\n{markdown}{AFTER}"))[0].notes
 
-    told = [note for note in notes if message in note.message]
+    found = [note for note in notes if message in note.message]
 
-    assert [(note.line, note.severity) for note in told] == [(3, "warning")]
+    assert [(note.line, note.severity) for note in found] == [(3, "warning")]
 
 
 @pytest.mark.parametrize("markdown", BALANCED)

@@ -170,7 +170,7 @@ def test_home_says_who_writes(bench: Workbench, tmp_path: Path) -> None:
     """AUTHOR_TEXT and AUTHOR_PICTURE, or else description and picture of the page `about`."""
     draw(bench)
     bench.write("pages/about.md", ABOUT)
-    told = []
+    authors = []
     for settings in (
         {"AUTHOR_TEXT": ""},
         {"AUTHOR_TEXT": "Ann <3 ink.", "AUTHOR_PICTURE": "images/oak.png"},
@@ -178,8 +178,8 @@ def test_home_says_who_writes(bench: Workbench, tmp_path: Path) -> None:
         run_journal(bench.content, tmp_path / "o", ROOT / "theme", **settings)
         home = LexborHTMLParser((tmp_path / "o" / "index.html").read_text(encoding="utf-8"))
         shown = find(home, ".about")
-        told.append((find(shown, "p").text(), len(shown.css("img[width='96']"))))
-    assert told == [("Of ink.", 0), ("Ann <3 ink.", 1)]
+        authors.append((find(shown, "p").text(), len(shown.css("img[width='96']"))))
+    assert authors == [("Of ink.", 0), ("Ann <3 ink.", 1)]
 
     bench.write("pages/about.md", ABOUT.replace("slug", "image: ../images/oak.png\nslug"))
     build = bench.build()

@@ -244,8 +244,10 @@ def test_a_plugin_that_is_not_there(journal: Path) -> None:
     """Its name is reported once, and the site is built without what it makes."""
     made = build(journal, f'{PLAIN}PLUGINS = ["no_such_plugin"]\n')
     assert made.returncode == 0, made.stderr
-    told = "warning: PLUGINS names no_such_plugin, which cannot be loaded: what it makes is missing"
-    assert made.stderr.count(told) == 1
+    sentence = (
+        "warning: PLUGINS names no_such_plugin, which cannot be loaded: what it makes is missing"
+    )
+    assert made.stderr.count(sentence) == 1
     assert (site(journal) / "my-first-review.html").is_file()
 
 
@@ -291,7 +293,7 @@ PAGINATED_TEMPLATES = {{"tag": None}}
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "sentence"),
     [
         ({"ARTICLE_URL": "posts/"}, "ARTICLE_URL is 'posts/'; write {slug} in it once"),
         ({"ARTICLE_URL": "{slug}/{name}/"}, "ARTICLE_URL cannot be filled in ('name'); it may"),
@@ -300,11 +302,11 @@ PAGINATED_TEMPLATES = {{"tag": None}}
         ({"TIMEZONE": "Europe/Nowhere"}, "TIMEZONE is 'Europe/Nowhere', which is no time zone"),
     ],
 )
-def test_settings_that_cannot_be_used(said: Mapping[str, str], told: str) -> None:
+def test_settings_that_cannot_be_used(said: Mapping[str, str], sentence: str) -> None:
     """A form of addresses that tells nothing apart is refused in a sentence."""
     with pytest.raises(BuildError) as refused:
         make_identity(said)
-    assert told in str(refused.value)
+    assert sentence in str(refused.value)
 
 
 def make_identity(said: Mapping[str, object]) -> object:
@@ -358,12 +360,12 @@ def test_two_outputs_of_one_path(journal: Path) -> None:
     more = 'EXTRA_PATH_METADATA = {"extra/notes.txt": {"path": "second-post.html"}}\n'
     made = build(journal, PLAIN + more)
     assert made.returncode
-    told = "Two outputs have the path second-post.html (extra/notes.txt, news/second.md)"
-    assert told in made.stderr
+    sentence = "Two outputs have the path second-post.html (extra/notes.txt, news/second.md)"
+    assert sentence in made.stderr
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "sentence"),
     [
         ('FEED_ALL_ATOM = "../../out.xml"', "../../out.xml is no path within the site"),
         (
@@ -385,11 +387,11 @@ def test_two_outputs_of_one_path(journal: Path) -> None:
         ("import nowhere", "pelicanconf.py: ModuleNotFoundError: No module named 'nowhere'"),
     ],
 )
-def test_settings_that_would_do_harm(journal: Path, more: str, told: str) -> None:
+def test_settings_that_would_do_harm(journal: Path, more: str, sentence: str) -> None:
     """Nothing is written outside the site, no draft is published, and no trace is shown."""
     made = build(journal, f"{PLAIN}{more}\n")
     assert made.returncode
-    assert told in made.stderr
+    assert sentence in made.stderr
     assert "Traceback" not in made.stderr
     assert not list(journal.rglob("out.*"))
 

@@ -195,7 +195,7 @@ def test_the_one_form_of_a_date(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("date", "told"),
+    ("date", "message"),
     [
         ("10:20", "is '10:20'; write it as 2026-03-01 or 2026-03-01T09:30:00Z"),
         ("2010", "is '2010'; write it as"),
@@ -208,14 +208,14 @@ def test_the_one_form_of_a_date(said: str) -> None:
         ("2010-12-03 10:20 CET", "whose zone is not known, so it is read in the site's; write"),
     ],
 )
-def test_invalid_dates_are_reported(date: str, told: str) -> None:
+def test_invalid_dates_are_reported(date: str, message: str) -> None:
     """A part of a day is no date, though Pelican completes it; an unknown zone is reported."""
     _, findings = read_document("a.md", f"Title: A\nDate: {date}\n\nWords.\n".encode(), RULES)
-    assert [told in each.message for each in findings] == [True]
+    assert [message in each.message for each in findings] == [True]
 
 
 @pytest.mark.parametrize(
-    ("head", "told"),
+    ("head", "message"),
     [
         ("Title: A\nTITLE: B\n", "2:1 `title` is given twice, which line 1 has"),
         ("Title: A\nSummary: B\ndescription: C\n", "3:1 `description` says the same as `summary`"),
@@ -225,13 +225,13 @@ def test_invalid_dates_are_reported(date: str, told: str) -> None:
         ("---\nTitle: A\ntitle: B\n---\n", "3:1 `title` is given twice, which line 2 has"),
     ],
 )
-def test_a_key_that_is_given_twice(head: str, told: str) -> None:
+def test_a_key_that_is_given_twice(head: str, message: str) -> None:
     """In any case or by a synonym it is an error that names both lines."""
     rules = RULES._replace(name_pattern="(?P<date>2010-12-03)")
     document, findings = read_document("2010-12-03.md", f"{head}\nWords.\n".encode(), rules)
     errors = [f"{e.line}:{e.column} {e.message}" for e in findings if e.severity == "error"]
     assert document is None
-    assert [each[: len(told)] for each in errors] == [told]
+    assert [each[: len(message)] for each in errors] == [message]
 
 
 def list_errors(empty_bench: Workbench) -> list[str]:
@@ -255,9 +255,9 @@ def test_slugs_that_disks_cannot_tell_apart(
     empty_bench.write("posts/one.mkd", f"Title: One\nDate: 2026-03-01\nSlug: {first}\n\nWords.\n")
     empty_bench.write("posts/two.md", f"Title: Two\nDate: 2026-03-01\nSlug: {second}\n\nWords.\n")
     one, two = (f"/journal/{normalize('NFC', each)}/" for each in (first, second))
-    told = "which some disks cannot tell from"
+    message = "which some disks cannot tell from"
     assert list_errors(empty_bench) == [
-        f"the slug gives the address {own}, {told} {its} of {file}; change one of them"
+        f"the slug gives the address {own}, {message} {its} of {file}; change one of them"
         for own, its, file in ((one, two, "posts/two.md"), (two, one, "posts/one.mkd"))
     ]
 

@@ -57,8 +57,8 @@ def test_what_a_journal_always_has(journal: Path) -> None:
 
     assert made.returncode == 0, made.stderr
     for name, place in (("ARTICLE", "journal/{slug}/"), ("PAGE", "{slug}/"), ("INDEX", "")):
-        told = f"pelicanconf.py: {name}_SAVE_AS cannot be empty: it stands at /{place}"
-        assert made.stderr.count(f"{told}\n") == 1
+        sentence = f"pelicanconf.py: {name}_SAVE_AS cannot be empty: it stands at /{place}"
+        assert made.stderr.count(f"{sentence}\n") == 1
     for path in (A, "about/index.html", "index.html"):
         assert (site(journal) / path).is_file(), path
 

@@ -81,12 +81,12 @@ def test_a_build_beside_it_carries_no_mark(shown: Shown) -> None:
 
 def test_a_saved_post_is_announced_and_shown(shown: Shown) -> None:
     """A browser hears of a new version, and finds the new text there."""
-    with shown.listening("/journal/first-light/") as told:
-        before = next(told)["version"]
+    with shown.listening("/journal/first-light/") as states:
+        before = next(states)["version"]
         assert f'data-version="{before}"' in shown.ask("/journal/first-light/").text
         source = shown.bench.content / "posts" / "first.md"
         source.write_text(f"{source.read_text()}\nQuokka.\n")
-        after = next(state["version"] for state in told if state["version"] != before)
+        after = next(state["version"] for state in states if state["version"] != before)
 
     page = shown.ask("/journal/first-light/").text
     assert f'data-version="{after}"' in page
@@ -363,8 +363,8 @@ def test_an_address_without_its_slash_leads_on(shown: Shown) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, *in_ci(signal.SIGTERM)])
 def test_a_signal_ends_it_cleanly(shown: Shown, number: int) -> None:
     """Browsers that listen do not hold it up, and nothing is printed but what there was to say."""
-    with shown.listening() as told:
-        next(told)
+    with shown.listening() as states:
+        next(states)
         status, said = shown.end(number)
 
     assert (status, said) == (0, "")
@@ -471,15 +471,15 @@ def test_the_end_does_not_wait_for_a_page(bench: Workbench, project: Path) -> No
     )
     with (
         previewing(bench, project=project) as shown,
-        shown.listening() as told,
+        shown.listening() as states,
         socket.create_connection(("127.0.0.1", shown.port)) as asking,
     ):
-        next(told)
+        next(states)
         asking.sendall(b"GET /about/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(1)  # Until the page is under way; sooner, the test only shows less.
         shown.process.send_signal(signal.SIGTERM)
 
-        assert list(told) == []
+        assert list(states) == []
 
 
 @pytest.mark.parametrize(

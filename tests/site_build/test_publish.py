@@ -57,10 +57,10 @@ class Watchman:
 
     def act(self, now: datetime, times: int = 3) -> list[str]:
         """Let the publisher look at the clock a few times; return what it tells of."""
-        told = len(self.news)
+        before = len(self.news)
         for _ in range(times):
             self.publisher.act(now)
-        return [each.kind for each in self.news[told:]]
+        return [each.kind for each in self.news[before:]]
 
     def edit(self) -> None:
         """Report what has changed in the content, as the watch does."""

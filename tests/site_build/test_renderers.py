@@ -206,10 +206,10 @@ def test_both_texts_show_a_whole_lead(closed: str) -> None:
     auth, llms = render_auth(ME, policy), agents.render_llms(publish(ME, [], DAY), policy)
     shown = auth.partition("```http\nPOST /api/public/v1/leads\n")[2].partition("\n```")[0]
     header, _, body = shown.partition("\n\n")
-    (told,) = re.findall(r"`(\{.*?\})`", llms)
+    (example,) = re.findall(r"`(\{.*?\})`", llms)
 
-    assert json.loads(body) == json.loads(told)
-    assert list(json.loads(told)) == ["name", "email", "budget_tier", "message"]
+    assert json.loads(body) == json.loads(example)
+    assert list(json.loads(example)) == ["name", "email", "budget_tier", "message"]
     assert ("X-API-Key: <API_KEY>" in header) is (closed == "true")
     assert ("A key with `leads:write` is needed." in auth) is (closed == "true")
     assert f"a lead, needs {'a' if closed == 'true' else 'no'} key and" in llms

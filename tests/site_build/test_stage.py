@@ -186,13 +186,13 @@ def test_a_file_is_at_fault_until_it_can_be_made(bench: Workbench, stage: Previe
     stage.refresh()
     away = picture.rename(bench.output / "dot.svg")
     assert not show(stage, "images/dot.svg")
-    told = stage.state
-    assert "cannot be read" in told.faults["images/dot.svg"].message
+    former = stage.state
+    assert "cannot be read" in former.faults["images/dot.svg"].message
 
     away.rename(picture)
     assert show(stage, "images/dot.svg") == "<svg/>"
     assert not stage.state.faults
-    assert told.faults
+    assert former.faults
 
 
 def test_settling_keeps_the_faults_that_are_left(bench: Workbench, stage: PreviewSession) -> None:

@@ -90,9 +90,9 @@ def test_an_unknown_name_in_a_journals_template_is_reported_and_the_page_shown(
     for words in ("check", "build"):
         status, said = command(journal, words)
         lines = sorted(said.splitlines())
-        told = [line for line in lines if "undefined" in line or "no attribute" in line]
+        found = [line for line in lines if "undefined" in line or "no attribute" in line]
         assert status == 0, said
-        assert [line[: len(start)] for line, start in zip(told, wanted, strict=True)] == wanted
+        assert [line[: len(start)] for line, start in zip(found, wanted, strict=True)] == wanted
     assert command(journal, "check", "--strict")[0] == 1
     page = (journal / "build/current/site/journal/a-post/index.html").read_text()
     assert "<p>A post: .</p>" in page

@@ -189,8 +189,8 @@ async def test_a_post_is_not_related_to_itself(edge: Any, spelling: str) -> None
 
     assert said["input"]["url"] == f"http://journal.test/journal/first-edge/{twin}"
     async with edge.ask("GET", "/journal/first-edge/") as page:
-        told = await analyze(edge, html=await page.text(), related=10)
-    assert "first-edge" in {post["slug"] for post in told["related"]}, "where nobody knows"
+        report = await analyze(edge, html=await page.text(), related=10)
+    assert "first-edge" in {post["slug"] for post in report["related"]}, "where nobody knows"
     assert "first-edge" not in {post["slug"] for post in said["related"]}
 
 

@@ -77,7 +77,7 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
     assert "The notes on the message of Ann Lee were saved" in done.said
 
     again = await owner.post(path, back=saved.to, notes="Called.\nAgain", **{"was.notes": ""})
-    assert again.to == path, "nothing was changed, so nothing is told of"
+    assert again.to == path, "nothing was changed, so nothing is reported"
 
     form = done.tree.css_first(".notice form")
     assert form is not None

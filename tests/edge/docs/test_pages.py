@@ -92,7 +92,9 @@ def test_the_overview_names_scopes_and_problems(reader: Reader) -> None:
     """Each scope is there with its sentence, and each problem."""
     text = reader.page(f"{DOCS}index.md")
 
-    assert [scope for scope, told in SCOPES.items() if f"| `{scope}` | {told} |" not in text] == []
+    assert [
+        scope for scope, sentence in SCOPES.items() if f"| `{scope}` | {sentence} |" not in text
+    ] == []
     assert [each.message for each in PROBLEMS.values() if each.message not in text] == []
     assert "$" not in re.sub(r"```.*?```", "", text, flags=re.DOTALL)
 

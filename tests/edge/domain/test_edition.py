@@ -218,8 +218,8 @@ async def test_a_lost_build_gives_way_to_the_one_before(
 
     assert builds.build().head.build_id == "build-0001"
     assert builds.error.startswith("the newest build is not served: " if part else LOST)
-    told = [line.message for line in caplog.records if line.levelno > logging.INFO]
-    assert told == [builds.error]
+    messages = [line.message for line in caplog.records if line.levelno > logging.INFO]
+    assert messages == [builds.error]
 
     publish(tmp_path, "build-0003", "thread")
     await builds.refresh()
@@ -275,9 +275,9 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "told"), FAULTS)
+@pytest.mark.parametrize(("fault", "sentence"), FAULTS)
 async def test_a_fault_is_logged_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: Exception, told: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: Exception, sentence: str
 ) -> None:
     """The error is reported and logged once; with its trace, if it is unexpected."""
     publish(tmp_path, "build-0001", "ink")
@@ -288,17 +288,17 @@ async def test_a_fault_is_logged_once(
     await builds.close()
 
     assert builds.current is None
-    assert told in builds.error
-    assert [bool(record.exc_info) for record in caplog.records] == [told == FAULTS[1][1]]
+    assert sentence in builds.error
+    assert [bool(record.exc_info) for record in caplog.records] == [sentence == FAULTS[1][1]]
 
 
-@pytest.mark.parametrize(("fault", "told"), FAULTS)
-async def test_a_build_is_tried_again(tmp_path: Path, fault: Exception, told: str) -> None:
+@pytest.mark.parametrize(("fault", "sentence"), FAULTS)
+async def test_a_build_is_tried_again(tmp_path: Path, fault: Exception, sentence: str) -> None:
     """What may pass, such as a full disk, is tried again after a while."""
     publish(tmp_path, "build-0001", "ink")
     builds = BuildManager(tmp_path, SITE_URL, BrokenOnce(fault), retry_seconds=0.0)
     await builds.refresh()
-    assert told in builds.error
+    assert sentence in builds.error
     await builds.refresh()
 
     assert (builds.build().head.build_id, builds.error) == ("build-0001", "")

@@ -341,10 +341,10 @@ def test_the_command_issues_with_all_options(run_command: Callable[..., Any]) ->
     )
     token = run_command("keys", "issue", "--name", "agent", "--type", "access_token", "--json")
 
-    told = json.loads(issued.out)
-    assert is_well_formed(told.pop("key"), "api_key")
-    assert told == {
-        "id": told["id"],
+    printed = json.loads(issued.out)
+    assert is_well_formed(printed.pop("key"), "api_key")
+    assert printed == {
+        "id": printed["id"],
         "name": "Zoë",
         "type": "api_key",
         "expires_at": "2999-01-31T00:00:00.000000Z",

@@ -103,9 +103,9 @@ def test_too_long_says_by_how_much_and_what_to_do(
 @pytest.mark.parametrize("more", [{}, {"rest": "second"}, {"name": " "}])
 def test_a_text_longer_than_two_messages_cannot_be_split(more: dict[str, str]) -> None:
     """It is counted against what two hold, whichever button was pressed."""
-    told = faults("\u0436" * 13_200, **more)
-    assert told["message"] == "13,200 of 4,000 characters: shorten it by 9,200"
-    assert "rest" not in told
+    found = faults("\u0436" * 13_200, **more)
+    assert found["message"] == "13,200 of 4,000 characters: shorten it by 9,200"
+    assert "rest" not in found
 
 
 def test_a_name_at_fault_beside_white_space_offers_nothing() -> None:

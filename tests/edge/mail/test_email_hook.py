@@ -188,9 +188,9 @@ async def test_other_events_are_ignored(edge: Any, kind: str) -> None:
     body = json.dumps({"type": kind, "data": {}}).encode()
     async with post(edge, body) as answer:
         assert answer.status == 202
-        told = await answer.json()
-    assert told["status"] == "ignored"
-    assert told["sentence"].startswith(f"Events of type {kind} are ignored")
+        ignored = await answer.json()
+    assert ignored["status"] == "ignored"
+    assert ignored["sentence"].startswith(f"Events of type {kind} are ignored")
     await assert_nothing_happened(edge)
 
 

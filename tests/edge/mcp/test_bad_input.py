@@ -177,11 +177,11 @@ async def test_batches_are_answered_in_the_revision_that_has_them(make_agent: An
     """With one answer for each request, and for each message that is none; 202 without any."""
     agent = await make_agent(version="2025-03-26")
     _, sent = agent.request("tools/list", None)
-    told = {"jsonrpc": "2.0", "method": "notifications/x"}
+    notification = {"jsonrpc": "2.0", "method": "notifications/x"}
     call = {"name": "search", "arguments": {"query": "edge"}}
     batch = [
         PING,
-        told,
+        notification,
         {**PING, "id": "b", "method": "tools/call", "params": call},
         {**PING, "id": 3, "method": "tools/destroy"},
         5,
@@ -193,7 +193,7 @@ async def test_batches_are_answered_in_the_revision_that_has_them(make_agent: An
         assert said.body[0]["result"]["tools"]
         assert said.body[1]["result"]["structuredContent"]["results"]
         assert [each["error"]["code"] for each in said.body[2:]] == [-32601, -32600]
-    assert (await agent.send(as_bytes([told, told]), sent)).status == 202
+    assert (await agent.send(as_bytes([notification, notification]), sent)).status == 202
     assert len((await agent.send(as_bytes([PING] * 50), sent)).body) == 50
 
 

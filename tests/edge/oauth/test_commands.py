@@ -30,8 +30,8 @@ def registered(run: Run, *words: str) -> dict[str, object]:
     """Return a new client, as `--json` tells of it."""
     status, said, _ = run("clients", "register", "--name", "Robot", "--json", *words)
     assert status == 0
-    told: dict[str, object] = json.loads(said)
-    return told
+    printed: dict[str, object] = json.loads(said)
+    return printed
 
 
 def test_a_client_that_acts_for_itself_gets_a_secret_once(run: Run) -> None:

@@ -26,8 +26,10 @@ async def known(edge: Any, *redirects: str) -> str:
 
 async def stranger(edge: Any) -> str:
     """Return the id of a client that registered itself."""
-    told = await edge.service[OAuthServer].clients.register_dynamic({"redirect_uris": [REDIRECT]})
-    return str(told["client_id"])
+    registered = await edge.service[OAuthServer].clients.register_dynamic(
+        {"redirect_uris": [REDIRECT]}
+    )
+    return str(registered["client_id"])
 
 
 async def shown(edge: Any, pairs: Any) -> tuple[list[tuple[str, str]], str]:

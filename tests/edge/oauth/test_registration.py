@@ -26,15 +26,15 @@ async def test_a_client_that_registers_itself_is_public_and_capped(world: World)
         "scope": "posts:read admin:write",
         "unknown": [1],
     }
-    told = await world.oauth.clients.register_dynamic(asked)
+    registered = await world.oauth.clients.register_dynamic(asked)
 
-    assert told["token_endpoint_auth_method"] == "none"
-    assert "client_secret" not in told
-    assert told["scope"] == "posts:read"
-    assert told["grant_types"] == ["authorization_code", "refresh_token"]
+    assert registered["token_endpoint_auth_method"] == "none"
+    assert "client_secret" not in registered
+    assert registered["scope"] == "posts:read"
+    assert registered["grant_types"] == ["authorization_code", "refresh_token"]
     verifier = new_verifier()
-    code = await world.code(told["client_id"], verifier)
-    assert (await world.redeem(told["client_id"], code, verifier))["scope"] == "posts:read"
+    code = await world.code(registered["client_id"], verifier)
+    assert (await world.redeem(registered["client_id"], code, verifier))["scope"] == "posts:read"
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ async def test_dynamic_registrations_are_limited(
     ids = []
     for _ in range(3):
         world.clock.move(seconds=1)
-        told = await world.oauth.clients.register_dynamic({"redirect_uris": [REDIRECT]})
-        ids.append(told["client_id"])
+        registered = await world.oauth.clients.register_dynamic({"redirect_uris": [REDIRECT]})
+        ids.append(registered["client_id"])
     assert {row["id"] for row in await world.rows(OAUTH_CLIENTS)} == set(ids[1:])
 
     for client in ids[1:]:

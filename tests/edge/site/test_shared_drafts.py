@@ -253,8 +253,8 @@ async def test_a_share_ends_by_itself(drafts: Journal, make_edge: EdgeMaker) -> 
         instant = expires + timedelta(seconds=seconds)
         async with make_edge(lambda now=instant: now, BUILD_DIR=str(drafts.output)) as edge:
             assert (await fetch(edge, path))[0] == wanted
-    told = json.loads(record.read_text()) | {"expires": "2020-01-01T00:00:00Z"}
-    record.write_text(json.dumps(told))
+    expired = json.loads(record.read_text()) | {"expires": "2020-01-01T00:00:00Z"}
+    record.write_text(json.dumps(expired))
     drafts.share("--list")
 
     assert not record.parent.exists()

@@ -33,8 +33,8 @@ def added(run: Run, url: str = HERE) -> dict[str, Any]:
     """Return a new endpoint, as `--json` tells of it."""
     status, said, _ = run("add", url, "--json")
     assert status == 0
-    told: dict[str, Any] = json.loads(said)
-    return told
+    printed: dict[str, Any] = json.loads(said)
+    return printed
 
 
 def test_an_endpoint_is_added_and_its_secret_shown_once(run: Run) -> None:
@@ -150,11 +150,11 @@ def test_each_change_is_audited(run: Run, capsys: pytest.CaptureFixture[str]) ->
         run(action, endpoint)
     main(["audit"])
 
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for verb in ("add", "rotate", "enable", "remove"):
-        assert f"credential:operator  {verb} webhook_endpoints" in told
+        assert f"credential:operator  {verb} webhook_endpoints" in printed
     for verb in ("retry", "discard"):
-        assert f"credential:operator  {verb} webhook_deliveries" in told
+        assert f"credential:operator  {verb} webhook_deliveries" in printed
 
 
 def test_another_secret_key_opens_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

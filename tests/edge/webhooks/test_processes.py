@@ -112,16 +112,16 @@ def test_a_build_made_while_the_edge_was_down_is_sent_at_its_start(
     starts = [(1, []), (2, ["post.published two"]), (2, []), (3, ["post.published three"])]
     with listening() as listener:
         assert made.run("webhooks", "add", listener.url, "--events", "post.published")[0] == 0
-        for number, (length, told) in enumerate(starts):
+        for number, (length, expected) in enumerate(starts):
             newest_first = posts[:length][::-1]
             built = write_build(folder, f"build-{number:04}", newest_first, site_url=site_url)
             point_at(folder, built)
             with made.serving():
-                for _ in told:
+                for _ in expected:
                     listener.arrivals.get(timeout=patience())
                 asyncio.run(announced(made.store, length))
             events = [json.loads(body) for _, body in listener.received]
-            assert [f"{each['type']} {each['data']['slug']}" for each in events] == told
+            assert [f"{each['type']} {each['data']['slug']}" for each in events] == expected
             assert asyncio.run(waiting(made.store)) == 0
             listener.received.clear()
 

@@ -109,8 +109,8 @@ async def test_a_sent_event_verifies(office: Office, receiver: Receiver) -> None
     await office.dispatcher.run_once()
 
     (received,) = receiver.received
-    told = Webhook(keyed["secret"]).verify(received.body, received.headers)
-    assert told["data"]["email"] == "ann@example.org"
+    event = Webhook(keyed["secret"]).verify(received.body, received.headers)
+    assert event["data"]["email"] == "ann@example.org"
     assert abs(time.time() - int(received.headers["webhook-timestamp"])) < 300
     with pytest.raises(WebhookVerificationError):
         Webhook(keyed["secret"]).verify(received.body + b" ", received.headers)

@@ -387,16 +387,16 @@ async def test_the_loop_sends_at_once_when_it_is_woken(
     """And goes on when the store was away for a while."""
     monkeypatch.setattr(outbox_module, "POLL_SECONDS", 3600)
     watched = WatchedStore(office.store)
-    told = make_office(watched, office.clock)
-    await told.endpoints.add(receiver.url)
+    watched_office = make_office(watched, office.clock)
+    await watched_office.endpoints.add(receiver.url)
     watched.away = True
-    running = asyncio.create_task(told.dispatcher.run())
+    running = asyncio.create_task(watched_office.dispatcher.run())
     try:
         await asyncio.sleep(0.05)
         watched.away = False
-        await told.lead()
+        await watched_office.lead()
         await receiver.arrival()
-        await told.lead("Another")
+        await watched_office.lead("Another")
         await receiver.arrival()
     finally:
         running.cancel()

@@ -259,10 +259,10 @@ def messages(w: Walk) -> None:
         for raw in (b"", b"{", b"\xff", b'{"a": NaN}', b"[" * 5000):
             w.post(PATH, body=raw, bearer="token", headers={**headers, "Content-Type": JSON})
     call = {"name": "fetch", "arguments": {"id": "first-edge"}}
-    told = {"jsonrpc": "2.0", "method": "notifications/x"}
+    notification = {"jsonrpc": "2.0", "method": "notifications/x"}
     batches: tuple[Any, ...] = (
-        [PING, told, {**PING, "id": "b", "method": "tools/call", "params": call}, 5],
-        [told, told],
+        [PING, notification, {**PING, "id": "b", "method": "tools/call", "params": call}, 5],
+        [notification, notification],
         [{**PING, "method": "initialize"}],
         [PING] * 51,
         [{**PING, "method": "x"}],

@@ -42,8 +42,8 @@ async def test_an_address_that_is_gone_is_suppressed(
     async with reading() as edge:
         store = edge.service.store
         lead, answer = await answer_lead(store)
-        told = report(answer, status, recipient="owner@journal.test")
-        folder.put(told, told)
+        bounce = report(answer, status, recipient="owner@journal.test")
+        folder.put(bounce, bounce)
         await until_read(store, 2)
 
         assert await outcome(store) == (

@@ -50,10 +50,10 @@ async def test_the_next_burst_is_counted_anew(office: PostOffice, relay: Relay) 
     office.clock.move(minutes=11)
     await drain(office)
 
-    told = [str(each.message["Subject"]) for each in relay.taken]
-    assert told.count("5 more enquiries") == 1
-    assert told.count("3 more enquiries") == 1
-    assert len(told) == 2 * BURST + 2
+    subjects = [str(each.message["Subject"]) for each in relay.taken]
+    assert subjects.count("5 more enquiries") == 1
+    assert subjects.count("3 more enquiries") == 1
+    assert len(subjects) == 2 * BURST + 2
 
 
 async def test_a_request_for_access_is_notified_and_a_honeypot_is_not(

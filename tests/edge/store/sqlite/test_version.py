@@ -59,20 +59,20 @@ def test_what_comes_behind_a_long_task_sees_what_was_changed_meanwhile(
     async def follow() -> tuple[int, list[int]]:
         store = await open_store(path, clock)
         seen: list[int] = []
-        told = asyncio.Event()
+        was_read = asyncio.Event()
         loop, (near, far) = asyncio.get_running_loop(), socket.socketpair()
 
         def read() -> None:
             near.recv(1)
             seen.append(store.version())
-            told.set()
+            was_read.set()
 
         loop.add_reader(near, read)
         try:
             before = store.version()
             change_elsewhere(path)
             far.send(b"x")
-            await asyncio.wait_for(told.wait(), 10)
+            await asyncio.wait_for(was_read.wait(), 10)
         finally:
             loop.remove_reader(near)
             near.close()
