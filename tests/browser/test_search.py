@@ -41,7 +41,7 @@ def results(page: Page) -> list[str]:
 
 
 def expect_status(page: Page, sentence: str | re.Pattern[str]) -> None:
-    """Wait until the page says so to who hears it."""
+    """Wait until the live region has this text."""
     expect(page.get_by_role("status")).to_have_text(sentence)
 
 

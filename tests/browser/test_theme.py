@@ -298,7 +298,7 @@ def test_headings_are_linked_by_keyboard(journal: Journal, page: Page) -> None:
 
 
 def test_code_is_copied(journal: Journal, page: Page) -> None:
-    """The button gives the code alone, without prompts, and says so to who cannot see it."""
+    """The button gives the code alone, without prompts, and announces it."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=journal.url)
     page.goto(f"{journal.url}{POST}")
     buttons = page.get_by_role("button", name="Copy this code")

@@ -94,7 +94,7 @@ def request_for(key: str, number: int, times: int, operator: str = "ilike") -> b
 async def test_reads_end_when_their_clients_go_away(
     edge: Any, watcher: Watcher, operator: str, *, is_shared: bool
 ) -> None:
-    """Also those that wait for a connection; who asks next need not wait for any of them."""
+    """Also those that wait for a connection; the next client need not wait for any of them."""
     key, store = await edge.key(), edge.service.store
     async with AsyncExitStack() as clients:
         for number in range(2 * READERS):

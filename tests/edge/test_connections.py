@@ -313,7 +313,7 @@ def is_closed(connection: socket.socket) -> bool:
 
 @pytest.mark.size("ci")
 def test_connections_that_are_held_open_shut_nobody_out(tmp_path: Path) -> None:
-    """More of them than there are descriptors: who asks is answered, each time."""
+    """More of them than there are descriptors: a request is answered, each time."""
     with limited(tmp_path, 256, 256) as edge, ExitStack() as stack:
         held = []
         for _ in range(HELD):

@@ -89,7 +89,7 @@ async def test_a_new_build_is_shown_at_once(make_edge: Any, tmp_path: Path) -> N
 
 
 async def test_a_connection_that_is_to_end_ends(edge: Any) -> None:
-    """Who asks for the end gets it each time, and so does everybody while the service drains."""
+    """`Connection: close` is honoured each time, and sent to everybody while the service drains."""
     async with connect(edge.url) as kept:
         for _ in range(3):
             await kept.ask(get("/"))

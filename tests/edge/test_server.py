@@ -235,14 +235,14 @@ def test_doctor_names_keys_that_requests_got_before(installation: Installation) 
     assert installation.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
 
 
-@pytest.mark.parametrize(("state", "is_told"), [("no", True), ("yes", False)])
+@pytest.mark.parametrize(("state", "is_reported"), [("no", True), ("yes", False)])
 async def test_a_clock_that_is_off_is_logged(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     state: str,
     *,
-    is_told: bool,
+    is_reported: bool,
 ) -> None:
     """In one line with its fix, by what systemd says."""
     program, asked = tmp_path / "timedatectl", tmp_path / "asked"
@@ -258,8 +258,8 @@ async def test_a_clock_that_is_off_is_logged(
     watching.cancel()
 
     sentence = "the clock is not synchronised: run timedatectl set-ntp true"
-    assert [line.message for line in caplog.records] == [sentence] * is_told
-    assert warnings == {"clock": sentence * is_told}
+    assert [line.message for line in caplog.records] == [sentence] * is_reported
+    assert warnings == {"clock": sentence * is_reported}
 
 
 def test_a_new_store_needs_no_backup_yet(installation: Installation) -> None:

@@ -29,7 +29,7 @@ ENGINES = ("sqlite", "postgresql")
 OTHER = ENGINES[1]
 NUMBER = "answer"
 """The member of a recorded entry with the number of its answer: it is not compared."""
-_UNTOLD = (NOW, NUMBER)
+_IGNORED = (NOW, NUMBER)
 _LONG_BODY = re.compile(r"\b\d+ characters, [0-9a-f]{16}")
 Answers = dict[str, dict[int, Json]]
 """The answers by operation and status, and then by number."""
@@ -135,7 +135,7 @@ def _differences(was: Sequence[Json], now: Sequence[Json]) -> list[str]:
 
 def _compare(old: Json, new: Json) -> str:
     members = [
-        name for name in {**old, **new} if name not in _UNTOLD and old.get(name) != new.get(name)
+        name for name in {**old, **new} if name not in _IGNORED and old.get(name) != new.get(name)
     ]
     lines = [_request(new)]
     for name in members:

@@ -318,7 +318,7 @@ async def test_the_honeypot_denies_at_once(
 async def test_administrative_scopes_are_only_given_by_name(
     requests: AccessRequests, decisions: AccessDecisions
 ) -> None:
-    """Who asks for them gets posts alone, unless whoever decides names them."""
+    """A request for them is granted posts alone, unless the decision names them."""
     every = order(scopes=["posts:read", "admin:read", "mcp"])
     unnamed = await requests.submit(every, ADDRESS)
     named = await requests.submit(every, ADDRESS)

@@ -52,7 +52,7 @@ async def test_a_change_is_seen_by_whoever_asks_next(watched: Any, store: SQLite
 
 
 async def test_a_failure_is_not_kept(watched: Any) -> None:
-    """Once the store is back, the next who asks is answered."""
+    """Once the store is back, the next caller is answered."""
     value = kept(watched)
     watched.away = True
     with pytest.raises(Problem):
@@ -102,7 +102,7 @@ async def test_each_question_is_read_once(watched: Any) -> None:
 
 
 async def test_a_change_makes_every_answer_stale(watched: Any, store: SQLiteStore) -> None:
-    """Also one that is being read while the change comes is not given to who asks later."""
+    """A read that is under way during the change is not shared with later callers."""
     kept, read = answers(watched), partial(watched.run, READ)
     assert (await kept.get("early", read))[0].rows == []
     reading = asyncio.create_task(kept.get("late", read))
@@ -170,7 +170,7 @@ class SlowRead:
 
 
 async def leave(*askers: "asyncio.Task[list[QueryResult]]") -> None:
-    """Have those who ask stop waiting."""
+    """Cancel the waiting callers."""
     for asker in askers:
         asker.cancel()
     await asyncio.gather(*askers, return_exceptions=True)

@@ -133,7 +133,7 @@ def test_a_message_id_is_on_one_line(host: str, written: str | None) -> None:
 
 
 def test_an_owner_can_answer() -> None:
-    """The owner's message comes from the journal, and its answer goes to who wrote."""
+    """The owner's message comes from the journal, and its answer goes to the sender of the lead."""
     parsed = received(notification())
 
     assert str(parsed["From"]) == "The Journal <journal@journal.example>"

@@ -65,7 +65,7 @@ def test_if_none_match(condition: str, matches: bool) -> None:  # noqa: FBT001
     ],
 )
 def test_if_range(condition: str | None, etag: str, holds: bool) -> None:  # noqa: FBT001
-    """A range is only given to who has the very same representation, or sets no condition."""
+    """A range is only sent to a client with the same representation, or without a condition."""
     assert range_applies(condition, etag) is holds
 
 

@@ -58,7 +58,7 @@ async def edge(make_edge: Any, tmp_path: Any) -> Any:
 async def test_a_former_address_is_a_lasting_redirect(
     edge: Any, method: str, path: str, target: str
 ) -> None:
-    """308, in whatever form it was asked for, with its query; also to who wants Markdown."""
+    """308, in whatever form it was asked for, with its query; also for Markdown."""
     for accept in ("*/*", "text/markdown"):
         async with edge.ask(method, path, headers={"Accept": accept}) as answer:
             assert answer.status == 308

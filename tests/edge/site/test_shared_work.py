@@ -17,7 +17,7 @@ ASKING = 8
 
 
 async def test_many_get_one_outcome() -> None:
-    """All who ask while it is under way get the same; who asks afterwards begins anew."""
+    """All callers while it is under way get the same; later ones begin anew."""
     work, gate = SingleFlight[object](), asyncio.Event()
 
     async def make() -> object:

@@ -206,7 +206,7 @@ async def test_unsatisfiable_ranges_are_refused(raw: RawClient, path: str) -> No
 
 
 async def test_a_range_on_condition(raw: RawClient) -> None:
-    """`If-Range` gives the part to who has this very form, and the whole to everyone else."""
+    """`If-Range` gives the part to clients with this very form, and the whole to all others."""
     etag = (await raw.send("/feed.xml")).headers["ETag"]
     for condition, status in ((etag, 206), (f"W/{etag}", 200), ('"x"', 200)):
         answer = await raw.send("/feed.xml", "Range: bytes=0-1", f"If-Range: {condition}")

@@ -81,7 +81,7 @@ class CountedCheck:
 
 
 async def test_concurrent_probes_share_a_check() -> None:
-    """A hundred who ask cost one look, and those who ask right after none."""
+    """A hundred probes cost one check, and those right after it none."""
     look = CountedCheck()
     store = CheckedStore(look)
     await asyncio.gather(*(store.probe() for _ in range(100)))

@@ -73,8 +73,8 @@ async def test_a_lead_goes_to_every_endpoint_with_an_id_for_each(
 
     assert len(set(first.ids)) == len(set(second.ids)) == len(second.ids) == 20
     assert set(first.ids).isdisjoint(second.ids)
-    standing = {each["url"]: each["waiting"] for each in await office.endpoints.all()}
-    assert standing == {first.url: 0, second.url: 20}
+    waiting = {each["url"]: each["waiting"] for each in await office.endpoints.all()}
+    assert waiting == {first.url: 0, second.url: 20}
 
 
 async def test_spam_is_not_sent(office: Office, receiver: Receiver) -> None:

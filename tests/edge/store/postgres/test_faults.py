@@ -26,11 +26,11 @@ from tests.edge.store.samples import make_lead
 pytestmark = pytest.mark.size("test")
 
 READ = Read(LEADS, ("id",), with_total=True)
-STANDING = """
+COMMITTING = """
 SELECT FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%COMMIT'
 """
-END = STANDING.replace("SELECT", "SELECT pg_terminate_backend(pid)")
+END = COMMITTING.replace("SELECT", "SELECT pg_terminate_backend(pid)")
 END_ALL = END.replace("AND query LIKE '%COMMIT'", "")
 TAKE_LOCK = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
@@ -72,7 +72,7 @@ async def end_writer(rival: PostgresConnection) -> None:
     ended = await rival.fetch(END)
     assert len(ended) == 1
     for _ in range(200):
-        if not await rival.fetch(STANDING):
+        if not await rival.fetch(COMMITTING):
             return
         await asyncio.sleep(0.05)
 
