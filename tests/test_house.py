@@ -202,7 +202,7 @@ def test_no_file_holds_what_belongs_to_one_machine_or_person(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "sample"), SAMPLES)
-def test_what_is_forbidden_is_recognised(kind: str, sample: str) -> None:
+def test_each_forbidden_text_is_recognised(kind: str, sample: str) -> None:
     """Each forbidden kind is found in a line that holds it."""
     assert FORBIDDEN[kind].search(sample)
 

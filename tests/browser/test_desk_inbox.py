@@ -127,7 +127,7 @@ def test_the_keyboard_alone_walks_from_the_inbox_to_a_note(journal: Journal, pag
     assert stored(journal, lead)["notes"] == "By keys."
 
 
-def test_what_is_typed_is_saved_by_itself(journal: Journal, browser: Browser) -> None:
+def test_notes_and_answers_are_saved_while_typing(journal: Journal, browser: Browser) -> None:
     """With script, note and answer, again and again; a window that is closed loses nothing."""
     lead = make_lead(journal, "itself")
     with browser.new_context() as context:

@@ -132,7 +132,7 @@ def test_a_form_saves_itself(journal: Journal, page: Page) -> None:
     assert stored(journal, lead)["notes"] == "Called. Again. Lost?"
 
 
-def test_what_was_typed_is_saved_when_one_leaves(journal: Journal, page: Page) -> None:
+def test_a_note_is_saved_when_the_page_is_left(journal: Journal, page: Page) -> None:
     """Before the two seconds are over."""
     lead = make_lead(journal, "left")
     path = f"/desk/tables/leads/{lead}/"

@@ -99,7 +99,7 @@ def test_the_question_of_a_client_is_in_order(journal: Journal, watched: Watched
     check_order(journal, watched)
 
 
-def test_what_was_filed_is_in_order(journal: Journal, watched: Watched) -> None:
+def test_the_page_of_a_filed_request_is_in_order(journal: Journal, watched: Watched) -> None:
     """The page with the claim token, whose token is wider than a narrow screen."""
     watched.page.set_viewport_size({"width": NARROWEST, "height": HEIGHT})
     watched.page.goto(f"{journal.url}/contact/")

@@ -109,7 +109,7 @@ async def test_reads_end_when_their_clients_go_away(
 
 
 @pytest.mark.size("ci")
-async def test_who_stays_gets_the_answer(edge: Any, watcher: Watcher) -> None:
+async def test_the_remaining_client_gets_the_answer(edge: Any, watcher: Watcher) -> None:
     """Two clients share a read; one goes away, and the other is answered."""
     key, store = await edge.key(), edge.service.store
     await store.run(Delete(LEADS, (Filter("email", "eq", OTHER),)))

@@ -201,7 +201,7 @@ def test_a_member_is_selected_once() -> None:
     ("pairs", "code"),
     [([("select", ",".join(["*"] * 201))], "54011"), ([("name", "eq.a")] * 101, "54001")],
 )
-def test_what_would_cost_too_much_is_refused(pairs: list[tuple[str, str]], code: str) -> None:
+def test_too_many_elements_and_filters_are_refused(pairs: list[tuple[str, str]], code: str) -> None:
     """So many elements and filters and no more, before anything is worked out."""
     assert sqlstate_of("leads", *pairs) == code
     ask("leads", *([("select", ",".join(["*"] * 200))] if code == "54011" else pairs[1:]))

@@ -372,7 +372,7 @@ ELSEWISE = {
 
 
 @pytest.mark.parametrize("path", TEXTS)
-async def test_what_is_advertised_answers(path: str, visitor: Visitor) -> None:
+async def test_every_advertised_url_answers(path: str, visitor: Visitor) -> None:
     """Every URL of the site in what programs read is answered, or refused as documented."""
     said = await visitor.get(path)
     assert said.status == 200
@@ -389,7 +389,7 @@ async def test_what_is_advertised_answers(path: str, visitor: Visitor) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/about/", "/tags/paper/", "/journal/", "/contact/", "/none/"]
 )
-async def test_what_a_header_links_to_is_of_its_type(path: str, visitor: Visitor) -> None:
+async def test_links_of_headers_have_their_type(path: str, visitor: Visitor) -> None:
     """Each link of a page's header answers with the type that it names."""
     links = (await visitor.get(path)).links
     assert len(links) > 6
@@ -398,7 +398,7 @@ async def test_what_a_header_links_to_is_of_its_type(path: str, visitor: Visitor
         assert (answer.status, answer.media_type) == (200, link.type or answer.media_type), link
 
 
-async def test_what_the_api_catalog_links_to_is_of_its_type(visitor: Visitor) -> None:
+async def test_links_of_the_api_catalog_have_their_type(visitor: Visitor) -> None:
     """Each link of the catalog answers with the type that it names."""
     for context in (await visitor.get("/.well-known/api-catalog")).json["linkset"]:
         targets = [link for links in context.values() if isinstance(links, list) for link in links]

@@ -161,7 +161,9 @@ async def test_cache_control_of_each_operation(edge: Any, operation: AnyOperatio
 
 
 @EACH_READING
-async def test_what_has_a_validator_is_not_sent_again(edge: Any, operation: AnyOperation) -> None:
+async def test_an_unchanged_answer_with_a_validator_is_304(
+    edge: Any, operation: AnyOperation
+) -> None:
     """A 304 has the validator and the caching, no body; another validator gets the whole."""
     whole = await ask(edge, operation)
     etag = whole.headers.get("ETag")
@@ -347,7 +349,7 @@ async def test_long_answers_are_compressed(
         assert int(answer.headers["Content-Length"]) < 1024
 
 
-def test_which_answers_mix_secrets_with_what_was_sent() -> None:
+def test_operations_that_return_secrets_are_declared() -> None:
     """Those with tokens, claim tokens and credentials."""
     assert {each.name for each in SPOKEN if each.returns_secret} == {
         "oauth_token",

@@ -181,7 +181,7 @@ async def test_a_lead_at_its_bounds_is_taken(edge: Any, change: dict[str, Any]) 
         (b" " * 70_000, "application/json", 413),
     ],
 )
-async def test_what_is_no_lead_at_all_is_refused(
+async def test_a_body_that_is_no_lead_is_refused(
     edge: Any, body: bytes, media_type: str, status: int
 ) -> None:
     """Each with an Error body and nothing more."""

@@ -110,7 +110,7 @@ NOT_MESSAGES = {
 
 
 @pytest.mark.parametrize("raw", NOT_MESSAGES.values(), ids=NOT_MESSAGES)
-async def test_what_is_not_http_is_refused(edge: Any, raw: bytes) -> None:
+async def test_a_message_that_is_no_http_is_refused(edge: Any, raw: bytes) -> None:
     """It gets 400 with a sentence, and the connection ends: nobody knows what would follow."""
     answer = await ask(edge, raw)
 

@@ -341,7 +341,7 @@ def test_another_spelling_of_a_domain_is_the_same_person(installation: Installat
     assert "annmark" not in marks(stored(installation, *TABLES))
 
 
-def test_what_is_no_address_can_be_erased_where_it_is_stored(installation: Installation) -> None:
+def test_a_stored_invalid_address_can_be_erased(installation: Installation) -> None:
     """Administrators may have written anything into the column."""
     rows = make_rows("Ann, by phone", "annmark")
     store_rows(installation, {LEADS: rows[LEADS]})
@@ -453,7 +453,7 @@ def test_erased_text_is_gone_from_the_disk(installation: Installation, served: S
 
 
 @pytest.mark.size("ci")
-async def test_what_moved_from_page_to_page_is_gone_too(tmp_path: Path) -> None:
+async def test_copies_in_other_database_pages_are_scrubbed(tmp_path: Path) -> None:
     """Rows that grew and shrank leave copies where they lay: a whole scrub finds them."""
     chance = Random(1)  # noqa: S311  the same rows each time
     store = await open_store(tmp_path / "edge.db", system_clock)
@@ -537,7 +537,7 @@ def test_the_operator_deletes_what_is_old(installation: Installation) -> None:
     assert (len(leads), len(outbox), len(deliveries)) == (1, 1, 1)
 
 
-def test_what_belongs_to_a_deleted_lead_goes_when_it_cannot_come_back(
+def test_rows_of_a_deleted_lead_go_when_its_undo_expires(
     installation: Installation,
 ) -> None:
     """Not with an older change of the lead, as long as its deletion can be undone."""

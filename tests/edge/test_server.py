@@ -592,7 +592,7 @@ def test_doctor_says_everything_that_is_wrong(installation: Installation) -> Non
 @pytest.mark.parametrize(
     "words", [("doctor",), ("audit",), *in_ci((("keys", "list"),), (("requests", "list"),))]
 )
-def test_who_only_looks_makes_no_store(installation: Installation, words: tuple[str, ...]) -> None:
+def test_reading_commands_make_no_store(installation: Installation, words: tuple[str, ...]) -> None:
     """A command in the wrong folder says that nothing is there, and leaves nothing there."""
     code, said, complained = installation.run(*words)
 
@@ -754,7 +754,7 @@ async def test_a_fault_is_logged_with_the_id_of_its_request(
 
 
 @pytest.mark.size("ci")
-def test_it_starts_without_a_build_and_serves_one_that_comes(installation: Installation) -> None:
+def test_the_edge_starts_without_a_build_and_serves_a_later_one(installation: Installation) -> None:
     """The journal says that it is not built; a build is served soon after it appears."""
     builds = Path(installation.settings["BUILD_DIR"])
     shutil.rmtree(builds)

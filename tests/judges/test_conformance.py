@@ -60,7 +60,7 @@ def make_proxy(aiohttp_server: AiohttpServer) -> ProxyMaker:
     return make
 
 
-async def test_all_that_the_newest_revision_asks_of_a_server_holds(
+async def test_all_checks_of_the_newest_revision_pass(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
     """With the suite's fixtures mounted, all that 2026-07-28 scores passes, and newer scenarios."""
@@ -76,7 +76,7 @@ async def test_all_that_the_newest_revision_asks_of_a_server_holds(
     assert outcome.status == 0, str(outcome)
 
 
-async def test_what_needs_no_session_holds_in_the_older_revision(
+async def test_sessionless_checks_pass_in_the_older_revision(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
     """All of 2025-11-25 passes but what a server without sessions cannot do, as the file says."""

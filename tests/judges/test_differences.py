@@ -55,7 +55,7 @@ def test_each_row_of_the_readme_gives_a_reason() -> None:
     assert [row for row in cells if len(row) != 3 or not all(map(str.strip, row))] == []
 
 
-def test_what_runs_the_official_suite_runs_alone() -> None:
+def test_tests_of_the_official_suite_run_alone() -> None:
     """Each test that starts it has the mark, since the suite gives up on answers by its clock."""
     without: list[str] = []
     found = 0

@@ -108,7 +108,7 @@ async def test_messages_get_the_same_answers(tmp_path: Path) -> None:
     assert {status for (status, _), _ in answers.values()} == {200, 202, 400, 404}
 
 
-async def test_what_is_no_message_is_refused_alike(tmp_path: Path) -> None:
+async def test_a_body_that_is_no_message_is_refused_alike(tmp_path: Path) -> None:
     """A body that is no message gets the SDK's status, and the code that JSON-RPC has for it."""
     async with both(tmp_path) as pair:
         for name, body in NO_MESSAGES.items():

@@ -244,7 +244,7 @@ def test_a_rename_with_an_alias_is_none(bench: Workbench) -> None:
     assert "/journal/old/ was an address in the previous build" in warning
 
 
-def test_what_is_gone_from_a_large_build_is_counted(bench: Workbench) -> None:
+def test_many_vanished_pages_are_counted(bench: Workbench) -> None:
     """A folder that got other content is reported in a few lines."""
     for number in range(30):
         bench.post(f"old-{number}")
@@ -284,7 +284,7 @@ def test_an_alias_changes_a_build_and_no_more(bench: Workbench) -> None:
     assert "older/index.html" in second
 
 
-def test_whatever_the_edge_routes_is_no_alias_and_no_page() -> None:
+def test_addresses_of_the_edge_are_no_alias_and_no_page() -> None:
     """The addresses are those that the edge declares: a new operation elsewhere fails here."""
     routed = {item.path for item in (*ROUTED, *DESK, *METRICS)} - {"/contact/"}  # a page of ours
     shadowed = {path for path in routed if is_of_edge(re.sub(r"\{\w+\}", "x", path)[1:])}

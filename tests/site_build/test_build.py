@@ -346,7 +346,7 @@ def test_addresses_are_those_of_the_asked_origin(bench: Workbench) -> None:
 
 
 @pytest.mark.parametrize("name", ["posts.json", "manifest.sqlite"])
-def test_what_is_private_stays_outside_the_site(bench: Workbench, name: str) -> None:
+def test_private_files_stay_outside_the_site(bench: Workbench, name: str) -> None:
     """The index and the ledger are beside the public folder, never in it."""
     edition = bench.build()
 

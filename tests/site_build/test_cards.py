@@ -127,7 +127,7 @@ def test_a_title_in_another_script(font: Font, title: str) -> None:
     assert find_ink(image, (1020, 0, 1100, 630)) is None
 
 
-def test_what_runs_from_right_to_left_begins_at_the_right(font: Font) -> None:
+def test_right_to_left_titles_begin_at_the_right(font: Font) -> None:
     """The first letter is at the right edge of the box, whichever font writes it."""
     image = look(draw_card(Card("Journal", "\u05d0 1 \u05d1", "1 May 2026", (3,)), font))
 

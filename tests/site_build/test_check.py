@@ -331,7 +331,7 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("markdown", ATTACKS, ids=range(len(ATTACKS)))
-def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
+def test_text_that_would_take_hours_to_convert_is_an_error(markdown: str) -> None:
     """A text that the converter would need hours for is refused at a place, before it starts."""
     document = replace(PLAIN, markdown=markdown)
     facts = analyse(document)[0]
@@ -363,7 +363,7 @@ def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
     ],
     ids=range(14),
 )
-def test_what_is_merely_long_is_no_error(markdown: str) -> None:
+def test_long_texts_are_no_error(markdown: str) -> None:
     """Long tables, lists, definitions and listings are what some posts need."""
     assert not analyse(replace(PLAIN, markdown=markdown))[0].notes
 
@@ -786,7 +786,7 @@ def test_no_link_is_taken_for_code(text: str) -> None:
 
 
 @pytest.mark.parametrize("before", ["> ```\n\n", "Note.[^1]\n\n[^1]: ```\n    x\n    ```\n\n"])
-def test_what_looks_like_code_hides_no_excess(before: str) -> None:
+def test_apparent_code_does_not_hide_slow_text(before: str) -> None:
     """A text that would take minutes is refused at once."""
     facts, html = analyse(replace(PLAIN, markdown=before + "[" * 8000))
     assert html is None

@@ -194,7 +194,7 @@ def test_a_tag_has_a_feed_of_its_own() -> None:
     assert channel.most < open_journal(site).most
 
 
-def test_what_no_xml_can_hold_is_left_out() -> None:
+def test_characters_invalid_in_xml_are_left_out() -> None:
     """Control characters in a post do not make the feed of all posts unreadable."""
     odd = record("a", title="A\x0btitle", excerpt="\x00\x1f", content_html="<p>\x0c\ufffe</p>")
 

@@ -81,7 +81,7 @@ def write(line: str) -> str:
 
 
 @pytest.mark.parametrize(("line", "fixed"), FIXED)
-def test_what_has_one_right_answer_is_fixed(line: str, fixed: str) -> None:
+def test_unambiguous_findings_are_fixed(line: str, fixed: str) -> None:
     """Its finding is gone afterwards; all other bytes stay, and a second fix finds nothing."""
     text = write(line)
     for ends, mark in (("\n", b""), ("\r\n", b"\xef\xbb\xbf"), ("\r", b"")):
@@ -97,7 +97,7 @@ def test_what_has_one_right_answer_is_fixed(line: str, fixed: str) -> None:
 
 
 @pytest.mark.parametrize("line", LEFT)
-def test_what_has_several_answers_is_left(line: str) -> None:
+def test_ambiguous_findings_are_not_fixed(line: str) -> None:
     """An ambiguous date, another address, a key that is given twice: the author decides."""
     raw = write(line).encode()
 

@@ -20,7 +20,7 @@ from tests.site_build.workbench import FleetingPath, Workbench
 pytestmark = pytest.mark.size("test")
 
 
-async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(bench: Workbench) -> None:
+async def test_a_change_seen_by_a_request_is_checked_later(bench: Workbench) -> None:
     """With nothing watched, the page that is asked for shows the change; the warning follows."""
     state = bench.output
     cache, now = bench.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)

@@ -212,7 +212,7 @@ def test_the_libraries_have_what_is_replaced() -> None:
         ("- a\n- b\n\n  - c", "<li>\n<p>a</p>\n</li>"),
     ],
 )
-def test_what_blocks_become(markdown: str, html: str) -> None:
+def test_each_kind_of_block_becomes_html(markdown: str, html: str) -> None:
     """Cells, definitions, abbreviations, notes and lists come out as elements of a page."""
     assert html in convert(markdown).html
 
@@ -387,7 +387,7 @@ def test_text_in_a_formula_is_text() -> None:
         ),
     ],
 )
-def test_what_has_to_be_fixed_is_named(markdown: str, fault: str) -> None:
+def test_unsupported_markup_is_reported(markdown: str, fault: str) -> None:
     """At its line, with what to write."""
     assert find_faults(markdown) == [fault]
 

@@ -114,7 +114,7 @@ def test_a_policy_that_cannot_be_meant_stops_the_build(
         read_policy(settings)
 
 
-def test_what_is_left_out_of_the_policy_keeps_its_default() -> None:
+def test_omitted_members_of_the_policy_keep_their_default() -> None:
     """A setting names what differs."""
     policy = read_policy({"CONTENT_SIGNALS": {"ai-train": True}, "SECURITY_CONTACT": None})
 

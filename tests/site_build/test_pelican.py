@@ -408,7 +408,7 @@ def test_a_slug_is_of_one_post(journal: Path) -> None:
 
 
 @pytest.mark.size("ci")
-def test_what_an_address_names_has_a_default(journal: Path) -> None:
+def test_names_in_addresses_have_defaults(journal: Path) -> None:
     """A post without an author or a language has those of the site in its address."""
     forms = ("{lang}/{author}/{slug}/", "{lang}/{author}/{slug}/index.html")
     assert build(journal, f"{PLAIN}ARTICLE_URL, ARTICLE_SAVE_AS = {forms}\n").returncode == 0

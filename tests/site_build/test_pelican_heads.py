@@ -140,7 +140,7 @@ def test_suffixes_of_pelican(tmp_path: Path, name: str) -> None:
     assert_same(tmp_path, name, f"{PLAIN}Tags: Ink\n")
 
 
-def test_what_the_name_of_a_file_says(tmp_path: Path) -> None:
+def test_the_file_name_gives_date_and_slug(tmp_path: Path) -> None:
     """The date may be there alone."""
     assert_same(tmp_path, "2010-12-03-a-post.md", "Title: A title\n")
 

@@ -34,7 +34,7 @@ def journal(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("theme", ["simple", "notmyidea", ""])
-def test_what_is_switched_off_is_not_made(journal: Path, theme: str) -> None:
+def test_disabled_pages_are_not_made(journal: Path, theme: str) -> None:
     """No page of tags, authors, categories or the archive is there, and nothing links to one."""
     chosen = f'THEME = "{theme}"\n' if theme else "from site_build.default_settings import *\n"
     made = build(journal, f"{chosen}{PLAIN}{OFF}")
@@ -50,7 +50,7 @@ def test_what_is_switched_off_is_not_made(journal: Path, theme: str) -> None:
     assert not list(site(journal).rglob("red/*"))
 
 
-def test_what_a_journal_always_has(journal: Path) -> None:
+def test_pages_that_cannot_be_disabled(journal: Path) -> None:
     """Posts, pages and the first page cannot be off: a sentence says once where they are."""
     off = 'ARTICLE_URL = ARTICLE_SAVE_AS = PAGE_SAVE_AS = INDEX_SAVE_AS = ""\n'
     made = build(journal, f'THEME = "simple"\n{PLAIN}{off}')

@@ -207,7 +207,7 @@ def test_every_kind_of_pixel_is_understood(tmp_path: Path, mode: str) -> None:
         assert level > 245
 
 
-def test_what_is_transparent_stays_so(tmp_path: Path) -> None:
+def test_variants_keep_transparency(tmp_path: Path) -> None:
     """A form keeps the holes of its picture."""
     image = draw(600, 400).convert("RGBA")
     image.paste((0, 0, 0, 0), (0, 0, 600, 200))
@@ -221,7 +221,7 @@ def test_what_is_transparent_stays_so(tmp_path: Path) -> None:
         assert found.getchannel("A").getpixel((form.width // 2, form.height // 4)) == 0
 
 
-def test_what_moves_or_is_drawn_is_left_alone(bench: Workbench) -> None:
+def test_animations_and_svg_get_no_variants(bench: Workbench) -> None:
     """No forms are made of animations and SVG, and pages know their dimensions."""
     frames = [draw(300, 200).convert("P"), draw(300, 200).convert("P")]
     put(bench, "moves.gif", pack(frames[0], "GIF", save_all=True, append_images=frames[1:]))
@@ -294,7 +294,7 @@ def test_feeds_and_the_api_have_plain_images(bench: Workbench) -> None:
     assert plain.replace("<", "&lt;").replace(">", "&gt;") in feed
 
 
-def test_what_an_author_set_stays() -> None:
+def test_attributes_set_by_the_author_are_kept() -> None:
     """Dimensions, sources and loading that the HTML has are not set again."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
     pictures = {picture.path: picture}
@@ -328,7 +328,7 @@ def test_what_an_author_set_stays() -> None:
         "&lt;img src=/images/a.jpg&gt;",
     ],
 )
-def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
+def test_foreign_images_get_no_variants(tag: str) -> None:
     """Images of other sites, tags without an end and code about images offer nothing of ours."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
 

@@ -111,7 +111,7 @@ def test_an_action_changes_the_head_alone(
         ),
     ],
 )
-def test_what_is_so_already_is_left(
+def test_repeated_actions_do_not_touch_the_file(
     content: Path, run: Run, action: str, before: str, sentence: str
 ) -> None:
     """Neither a second publication nor a second withdrawal touches the file."""
@@ -150,7 +150,7 @@ def test_a_draft_with_faults_is_not_published_but_withdrawn(content: Path, run: 
     assert read(path) == "date: 2026-02-30\nstatus: draft\n"
 
 
-def test_what_is_asked_wrongly_changes_nothing(content: Path, run: Run) -> None:
+def test_invalid_arguments_change_nothing(content: Path, run: Run) -> None:
     """An unknown slug names the nearest, two posts are both named, and the past is no schedule."""
     first, second = write(content, "status: draft\n"), write(content, "", "second")
     texts = [first.read_bytes(), second.read_bytes()]
@@ -193,7 +193,7 @@ def test_a_head_in_one_line_is_left_to_its_author(content: Path, run: Run) -> No
     assert path.read_bytes() == text
 
 
-def test_it_says_what_the_post_is_and_when_readers_see_it(content: Path, run: Run) -> None:
+def test_the_command_reports_the_new_state_and_its_date(content: Path, run: Run) -> None:
     """Its date, and the build that shows it, which a watcher makes."""
     words = ("--content", content)
     path = write(content, "date: 2026-03-01\nstatus: draft\n")

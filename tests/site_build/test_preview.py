@@ -282,7 +282,7 @@ def test_a_changed_style_sheet_is_shown(bench: Workbench, project: Path) -> None
 
 
 @pytest.mark.parametrize("path", ["/search?q=x", *in_ci("/api/public/v1/posts", "/docs/")])
-def test_what_the_service_answers_is_said(shown: Shown, path: str) -> None:
+def test_pages_of_the_edge_are_explained(shown: Shown, path: str) -> None:
     """A page says in a sentence where to look for it."""
     answer = shown.ask(path)
 

@@ -170,7 +170,9 @@ def test_bad_content_leaves_what_a_strict_watcher_serves(bench: Workbench) -> No
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_what_was_prepared_is_withdrawn_with_bad_content(bench: Workbench, *, strict: bool) -> None:
+def test_a_prepared_edition_is_withdrawn_when_content_is_bad(
+    bench: Workbench, *, strict: bool
+) -> None:
     """An author who reschedules a post amid other faults does not see it published."""
     watchman = Watchman(bench, strict=strict)
     watchman.act(DAWN)
@@ -338,7 +340,7 @@ def block(watchman: Watchman, link: str) -> Path:
 
 
 @pytest.mark.size("ci")
-def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> None:
+def test_failures_not_caused_by_content_are_tried_again(watchman: Watchman) -> None:
     """A build that fails is reported once and tried again without any change."""
     place = block(watchman, "current")
 

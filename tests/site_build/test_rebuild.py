@@ -142,7 +142,7 @@ def test_a_new_title_shows_wherever_the_post_is_named(bench: Workbench, tmp_path
     assert "The third" in neighbour
 
 
-def test_what_is_removed_is_gone(bench: Workbench) -> None:
+def test_files_of_removed_posts_are_deleted(bench: Workbench) -> None:
     """The files of a removed post and of its tag stay behind."""
     bench.build()
     (bench.content / "posts" / "second.md").unlink()
@@ -155,7 +155,7 @@ def test_what_is_removed_is_gone(bench: Workbench) -> None:
 
 
 @pytest.mark.size("ci")
-def test_what_is_renamed_moves(bench: Workbench, tmp_path: Path) -> None:
+def test_a_renamed_post_moves(bench: Workbench, tmp_path: Path) -> None:
     """A post with another slug leaves nothing at its old address, in either kind of build."""
     bench.build()
     run_pelican(bench.content, tmp_path / "output")
@@ -218,7 +218,7 @@ def test_the_next_build_is_prepared_with_hard_links(bench: Workbench) -> None:
 
 @pytest.mark.size("ci")
 @pytest.mark.parametrize("leftover", ["foreign.html", "journal/foreign/index.html"])
-def test_what_was_left_half_done_is_not_published(bench: Workbench, leftover: str) -> None:
+def test_a_half_written_build_is_not_published(bench: Workbench, leftover: str) -> None:
     """A folder whose ledger is gone holds nobody knows what, and is made anew."""
     bench.build()
     left = bench.output / ".spare" / "site" / leftover
@@ -489,7 +489,7 @@ def test_a_damaged_build_is_fixed_under_its_name(bench: Workbench, tmp_path: Pat
     assert differ(again, build_elsewhere(bench, tmp_path)) == []
 
 
-def test_what_a_template_sets_itself_hides_what_all_pages_are_given() -> None:
+def test_variables_set_by_a_template_are_no_dependency() -> None:
     """A page does not hang on the list of all tags because its template calls its own ones so."""
     seen: dict[str, None] = {}
     environment = Environment(autoescape=True)

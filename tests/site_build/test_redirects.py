@@ -166,7 +166,7 @@ def test_a_preview_follows_them(bench: Workbench) -> None:
         assert 'http-equiv="refresh"' not in shown.ask("/journal/oak/").text
 
 
-def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+def test_a_redirects_file_that_is_no_file_is_not_read(tmp_path: Path) -> None:
     """Nobody waits for a pipe; a missing file says nothing."""
     os.mkfifo(tmp_path / "redirects.txt")
     reader = threading.Thread(target=read_redirects, args=(tmp_path,), daemon=True)

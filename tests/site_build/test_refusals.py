@@ -105,7 +105,7 @@ def test_a_settings_file_that_exits_is_reported(bench: Workbench, tmp_path: Path
     assert (done.returncode, done.stderr) == (1, "settings.py: SystemExit: 3\n")
 
 
-def test_what_the_system_refuses_has_its_fix(tmp_path: Path) -> None:
+def test_errors_of_the_system_have_a_fix(tmp_path: Path) -> None:
     """Too many open files are no matter of the disk, and a folder that is not there has a fix."""
     assert find_fix(OSError(errno.EMFILE, "Too many open files")).startswith("raise the limit of")
     with pytest.raises(BuildError, match=r"nowhere cannot be read: No such.*; put it there"):

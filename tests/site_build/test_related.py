@@ -131,7 +131,7 @@ def test_terms_are_bounded() -> None:
     assert found[0] in names("plenty")
 
 
-def test_what_many_posts_share_is_not_followed() -> None:
+def test_terms_shared_by_many_posts_are_ignored() -> None:
     """With a thousand posts the work stays in proportion: a word of all brings none together."""
     terms = {f"posts/p{number}.md": array("Q", [7 << 8 | 9]) for number in range(1000)}
     posts = [make_post(f"p{number}", "") for number in range(1000)]
@@ -173,7 +173,9 @@ def test_a_page_links_what_is_related(shelf: Workbench, tmp_path: Path) -> None:
     assert pages[1].css("nav.related") == []
 
 
-def test_what_the_page_links_anyway_is_left_out(empty_bench: Workbench, tmp_path: Path) -> None:
+def test_posts_that_the_page_links_anyway_are_left_out(
+    empty_bench: Workbench, tmp_path: Path
+) -> None:
     """Neither the posts before and after nor parts of the series are related: the next ones are."""
     for day in range(1, 10):
         series = {"series": "Jars"} if day in {1, 5, 7} else {}

@@ -104,7 +104,7 @@ def test_a_slug_is_used_once(tmp_path: Path) -> None:
         ("a", ["+"], "a tag is '\\+', which gives no address; use a letter or a digit"),
     ],
 )
-def test_what_would_be_an_error_is_not_written(
+def test_an_invalid_head_is_not_written(
     tmp_path: Path, title: str, tags: list[str], message: str
 ) -> None:
     """A head that the reader would refuse is not written."""

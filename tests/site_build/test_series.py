@@ -66,7 +66,7 @@ def test_a_series_goes_by_its_name_in_any_case(empty_bench: Workbench, tmp_path:
     assert label(read_series(build(empty_bench, tmp_path), "p1")) == "Paper, part 2 of 3"
 
 
-def test_what_readers_cannot_see_is_no_part(empty_bench: Workbench, tmp_path: Path) -> None:
+def test_unpublished_posts_are_no_part(empty_bench: Workbench, tmp_path: Path) -> None:
     """A series with one public post shows nothing, and a scheduled part is not counted."""
     empty_bench.post("now", series="Paper")
     empty_bench.post("draft", series="Paper", status="draft")

@@ -202,7 +202,7 @@ def test_style_sheets_and_fonts_are_part_of_it(built: Workbench) -> None:
     assert [each for each in links if "theme/" in each] == []
 
 
-def test_what_a_full_disk_refuses_is_no_share(built: Workbench) -> None:
+def test_a_share_on_a_full_disk_leaves_nothing(built: Workbench) -> None:
     """Nothing of it is listed or left; the next one is a share again."""
     built.post("long", text="Words of it. " * 30_000, status="draft")
     assert share(built, "early").returncode == 0

@@ -69,9 +69,7 @@ def test_a_changed_text_is_in_every_form_of_the_post(
         assert "Quokkas." in show(stage, path)
 
 
-def test_what_was_shown_at_once_is_what_a_new_start_shows(
-    bench: Workbench, stage: PreviewSession
-) -> None:
+def test_an_incremental_preview_equals_a_fresh_one(bench: Workbench, stage: PreviewSession) -> None:
     """After a text alone has changed, no file differs from one that is made from nothing."""
     source = append(bench, "Quokkas.")
     stage.refresh({str(source)})
@@ -142,7 +140,7 @@ def test_a_text_that_was_fixed_is_shown(bench: Workbench, stage: PreviewSession)
     assert "Quokkas." in show(stage)
 
 
-def test_what_a_page_request_saw_first_is_still_checked(
+def test_a_change_seen_by_a_page_request_is_still_checked(
     bench: Workbench, stage: PreviewSession
 ) -> None:
     """A broken link is warned of in the next quiet moment, and then not again."""

@@ -104,7 +104,7 @@ def test_every_page_says_what_it_is(site: Path, page: str, kinds: list[str]) -> 
 
 
 @pytest.mark.parametrize("page", ["404.html", "contact/thanks/index.html"])
-def test_what_nobody_should_find_says_nothing(site: Path, page: str) -> None:
+def test_unindexed_pages_have_no_structured_data(site: Path, page: str) -> None:
     """Pages that are not indexed have no structured data."""
     assert "ld+json" not in (site / page).read_text(encoding="utf-8")
 
@@ -172,7 +172,7 @@ def test_no_text_ends_a_script(site: Path, page: str) -> None:
     read_graph(site / page / "index.html")
 
 
-def test_what_is_escaped_means_the_same() -> None:
+def test_escaped_json_ld_is_read_unchanged() -> None:
     """JSON readers get the text back; HTML readers see no sign that means something to them."""
     script = write_script({"name": NASTY})
     inner = script.removeprefix('<script type="application/ld+json">').removesuffix("</script>")

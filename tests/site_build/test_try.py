@@ -107,7 +107,7 @@ def test_a_tried_journal_can_be_kept(journal: Path) -> None:
     assert again.stderr == f"{kept} is there already; choose a new folder\n"
 
 
-def test_what_is_no_journal_is_one_sentence(tmp_path: Path) -> None:
+def test_a_source_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     """Nothing is left of it."""
     (tmp_path / "empty").mkdir()
     for name in ("empty", "none"):
@@ -118,7 +118,7 @@ def test_what_is_no_journal_is_one_sentence(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 
 
-def test_a_port_that_is_taken_is_one_sentence(journal: Path) -> None:
+def test_a_port_in_use_is_reported(journal: Path) -> None:
     """It is said before anything is imported."""
     with trying(journal) as (_, origin):
         port = origin.rpartition(":")[2]

@@ -20,7 +20,7 @@ def published(bench: Workbench, now: str = NOW) -> set[str]:
     return {path for path in found if path.startswith("images/") and not path.endswith(PACKED)}
 
 
-def test_what_drafts_alone_use_is_not_published(empty_bench: Workbench) -> None:
+def test_files_of_drafts_alone_are_not_published(empty_bench: Workbench) -> None:
     """Pictures and files appear with the text that uses them, and go when that is a draft again."""
     bench = empty_bench
     for name in ("draft", "later", "both", "nobody", "lead", "set", "page"):

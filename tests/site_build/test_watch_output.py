@@ -86,7 +86,7 @@ TITLE = find("a.md", 2, "`titel` is no key of the front matter; did you mean `ti
         ([refuse(ERROR), refuse(TITLE)], refuse(ERROR), [ERROR], None),
     ],
 )
-def test_what_is_new_is_printed(
+def test_new_findings_are_printed(
     capsys: pytest.CaptureFixture[str],
     before: list[ReleaseEvent],
     now: ReleaseEvent,

@@ -56,7 +56,7 @@ def test_no_field_cuts_what_is_typed(templates: jinja2.Environment, field: str) 
     assert "maxlength" not in control(render(templates), field)
 
 
-def test_what_can_be_asked_for_is_offered(templates: jinja2.Environment) -> None:
+def test_each_type_of_credential_is_offered(templates: jinja2.Environment) -> None:
     """The choice has every type of credential that a request may name."""
     assert re.findall(r'<option value="(\w+)"', render(templates)) == [*get_args(RequestedType)]
 
@@ -82,7 +82,7 @@ def test_an_error_of_the_whole_form_takes_the_focus(templates: jinja2.Environmen
     assert "aria-invalid" not in form
 
 
-def test_what_was_typed_stays(templates: jinja2.Environment) -> None:
+def test_typed_values_are_kept(templates: jinja2.Environment) -> None:
     """Values come back as typed, a leading empty line and the choice included."""
     typed = {"name": "Ada", "email": "ada@x", "purpose": "\nHello\n", "type": "access_token"}
     form = render(templates, typed, {"email": "?"})

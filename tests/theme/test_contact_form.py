@@ -149,7 +149,7 @@ def test_an_error_of_the_whole_form(templates: jinja2.Environment) -> None:
     assert "aria-invalid" not in form
 
 
-def test_what_was_typed_stays(templates: jinja2.Environment) -> None:
+def test_typed_values_are_kept(templates: jinja2.Environment) -> None:
     """Values come back as typed, a message's leading empty line and an unlisted budget included."""
     typed = {"name": "Ada", "email": "ada@x.test", "budget_tier": "Odd", "message": "\nHello\n"}
     form = render(templates, typed, {"email": "?"})

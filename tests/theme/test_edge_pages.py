@@ -77,7 +77,7 @@ def test_the_form_sends_the_answer_and_what_it_brought(templates: jinja2.Environ
     ]
 
 
-def test_who_denies_needs_no_key(templates: jinja2.Environment) -> None:
+def test_denying_needs_no_key(templates: jinja2.Environment) -> None:
     """The browser asks for the key before it allows, never before it denies."""
     page = ask(templates)
     allow, deny = page.all("button")

@@ -452,7 +452,7 @@ def test_right_to_left(site: Path) -> None:
     assert read(site, "journal/plain/index.html").one("article").attributes["dir"] == "ltr"
 
 
-def test_what_scrolls_can_be_reached(site: Path) -> None:
+def test_scrollable_blocks_can_be_focused(site: Path) -> None:
     """Code and tables, which may be wider than the screen, take the keyboard's focus."""
     page = read(site, "journal/everything/index.html")
     boxes = page.all("div", **{"class": "table-scroll"})

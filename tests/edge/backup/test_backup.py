@@ -248,7 +248,9 @@ def test_a_second_backup_at_once_is_refused(installation: Installation, folder: 
     assert not partial.exists()
 
 
-def test_what_a_killed_backup_left_is_removed(installation: Installation, folder: Path) -> None:
+def test_the_leftovers_of_a_killed_backup_are_removed(
+    installation: Installation, folder: Path
+) -> None:
     """The next one clears it away."""
     folder.mkdir()
     (folder / ".edge-20200101T000000.000000Z.partial").write_text("half")

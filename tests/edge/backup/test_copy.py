@@ -153,7 +153,7 @@ async def on_one_server(
         yield opened[0], opened[1]
 
 
-async def test_what_others_write_on_the_same_server_does_not_change_the_source(
+async def test_writes_to_the_target_on_the_same_server_do_not_abort_a_copy(
     on_one_server: ServerStores,
 ) -> None:
     """As the copy does itself in its target: the server's transactions are counted together."""

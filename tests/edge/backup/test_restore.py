@@ -429,7 +429,7 @@ async def go_on(former: SQLiteStore) -> None:
     )
 
 
-async def test_what_must_not_be_undone_is_carried_over(
+async def test_revocations_and_sent_mail_are_carried_over(
     stores: tuple[SQLiteStore, SQLiteStore],
 ) -> None:
     """Revocations and suppressions remain, what was sent is not sent again; leads are as then."""

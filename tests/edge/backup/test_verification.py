@@ -308,7 +308,7 @@ def is_verified(settings: Settings) -> bool:
     return result is not None and not result.public_error
 
 
-def test_what_was_verified_is_verified_again_in_time(
+def test_a_verification_is_due_once_a_day(
     plain: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once a day, after a fault or where the clock was put back sooner; readiness warns late."""

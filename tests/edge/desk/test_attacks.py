@@ -80,7 +80,7 @@ async def test_only_post_changes_anything(owner: Browser) -> None:
     assert (await owner.rows(LEADS))[0]["status"] == "new"
 
 
-async def test_what_was_typed_outlives_a_lost_session(owner: Browser) -> None:
+async def test_a_typed_form_outlives_a_lost_session(owner: Browser) -> None:
     """It is asked to sign in, then offers to send the same form."""
     lead, key = await owner.lead(), await owner.edge.key()
     path = f"/desk/leads/{lead['id']}/"
@@ -234,7 +234,7 @@ async def test_each_action_needs_scope_and_tables(
     assert (await browser.get("/desk/")).status == 200
 
 
-async def test_who_lacks_admin_read_does_not_get_in(edge: RunningEdge) -> None:
+async def test_a_key_without_admin_read_does_not_sign_in(edge: RunningEdge) -> None:
     """Nor does a token for MCP, nor a word that is no key; the last is counted."""
     browser = Browser(edge)
     for key in (await edge.key("posts:read"), await edge.token(), "fe_sk_wrong", ""):

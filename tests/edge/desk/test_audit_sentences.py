@@ -76,7 +76,7 @@ async def said(owner: Browser) -> list[str]:
 
 
 @each_engine
-async def test_what_one_did_is_said_and_undone(owner: Browser) -> None:
+async def test_an_action_is_described_with_its_undo(owner: Browser) -> None:
     """The notice has the undo, the undo has the redo, and nobody meets two buttons of one name."""
     leads = [await owner.lead(name=f"n{n}", email=f"n{n}@example.org") for n in range(11)]
     form = {"id": [each["id"] for each in leads], "status": "spam"}

@@ -139,7 +139,7 @@ async def test_a_new_reply_replaces_none(owner: Browser, kept: Kept) -> None:
     assert kept() == {"Thanks": "One"}
 
 
-async def test_what_was_typed_for_a_deleted_reply_is_kept(owner: Browser, kept: Kept) -> None:
+async def test_the_text_of_a_deleted_reply_is_kept_in_the_form(owner: Browser, kept: Kept) -> None:
     """It is in the form of a new reply, with its name."""
     await save(owner, "Thanks", "One")
     window = form_of(await owner.get(PATH), "Thanks")

@@ -43,7 +43,7 @@ async def waits(owner: Browser) -> dict[str, str]:
     return {each.text(): str(each.attributes["href"]) for each in links}
 
 
-async def test_what_waits_is_said_in_sentences(owner: Browser) -> None:
+async def test_waiting_work_is_listed_in_sentences(owner: Browser) -> None:
     """Each leads to the screen that has it; what is only one has the singular."""
     assert await waits(owner) == {}
     first = await owner.lead(created_at=ago(days=3, hours=1))

@@ -129,7 +129,7 @@ async def test_an_answer_is_kept_for_24_hours(
     assert [row["id"] for row in result.rows] == [claim().id]
 
 
-async def test_what_has_expired_is_forgotten_by_itself(
+async def test_expired_idempotency_keys_are_deleted(
     idempotency: Idempotency, doer: Doer, clock: Any, store: Store
 ) -> None:
     """An answer says who sent what: it goes when its time is over, whether or not others come."""
@@ -158,7 +158,7 @@ class FailingClock:
         return system_clock() + timedelta(days=1, seconds=1)
 
 
-async def test_a_running_edge_forgets_what_has_expired(
+async def test_a_running_edge_deletes_expired_idempotency_keys(
     make_edge: EdgeMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a request, from time to time; a time that fails is followed by the next."""

@@ -162,7 +162,7 @@ def test_a_missing_member_is_refused(tmp_path: Path, member: str) -> None:
     "raw",
     [b"", b"\n", b"{}", b"[]\n", b"null\n", b'"x"\n', b"\xff\xfe\n", b"PK\x03\x04", INDEX_END],
 )
-def test_what_is_no_index_is_refused(tmp_path: Path, raw: bytes) -> None:
+def test_a_file_that_is_no_index_is_refused(tmp_path: Path, raw: bytes) -> None:
     """Anything else is refused by its first line."""
     assert "damaged in line 1" in refusal(tmp_path, raw)
 

@@ -51,7 +51,7 @@ async def refusal(leads: Leads, *arguments: Any) -> Problem:
     ],
     ids=["plain", "long", "agreed", "trapped"],
 )
-async def test_what_is_stored_is_what_the_table_takes(
+async def test_a_stored_lead_passes_the_check_of_the_table(
     leads: Leads, store: Store, source: Literal["api", "form", "mcp"], given: dict[str, Any]
 ) -> None:
     """A row is not checked a second time, so that the first check must be as strict."""
@@ -261,7 +261,7 @@ async def test_an_idempotency_mismatch_does_not_count(leads: Leads) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "key"])
-async def test_what_could_not_be_stored_does_not_count(
+async def test_a_lead_that_was_not_stored_does_not_count(
     store: Store, watched: Any, clock: Any, limiter: Limiter, key: str | None
 ) -> None:
     """503 as often as it takes, then all five still go in."""

@@ -129,7 +129,7 @@ def test_a_cursor_need_not_have_a_valid_instant(posts: Posts) -> None:
     assert posts.select(after=last) == []
 
 
-def test_what_is_searched_is_free_of_markup(posts: Posts) -> None:
+def test_searched_text_is_free_of_markup(posts: Posts) -> None:
     """Search gets every post, newest first, as the words that a reader sees."""
     texts = list(posts.texts())
 

@@ -106,7 +106,7 @@ async def test_old_entries_of_the_audit_log_go(filled: Store, clock: MovableCloc
     assert await column(filled, AUDIT_LOG, "verb") == ["1", "29", "31", "forget"]
 
 
-async def test_what_was_deleted_is_audited(filled: Store, clock: MovableClock) -> None:
+async def test_deletions_are_audited(filled: Store, clock: MovableClock) -> None:
     """By the service where nobody asked it to, by the operator where they did."""
     await keep(filled, clock, leads=30).apply()
     await keep(filled, clock, mail_log=30).apply(OPERATOR)

@@ -73,7 +73,7 @@ def test_an_address_of_a_relay_is_read(text: str, place: MailServer | MailFolder
         "maildir:\x00",
     ],
 )
-def test_what_is_no_address_of_a_relay(text: str) -> None:
+def test_an_invalid_relay_url_is_refused(text: str) -> None:
     """Anything else is refused with what to fix, and without a password."""
     with pytest.raises(ValueError, match=r"^must ") as caught:
         check_relay(text)
@@ -137,7 +137,7 @@ def test_an_address_of_a_mailbox_is_read(text: str, place: MailServer) -> None:
         "imaps://a:%00@h.net",
     ],
 )
-def test_what_is_no_address_of_a_mailbox(text: str) -> None:
+def test_an_invalid_mailbox_url_is_refused(text: str) -> None:
     """Passwords go without TLS to this machine alone; no folder ends its command."""
     with pytest.raises(ValueError, match=r"^must ") as caught:
         parse_imap(text)
@@ -186,7 +186,7 @@ def test_a_mailbox_is_read(text: str, mailbox: Mailbox) -> None:
         "a@x.org b@y.org",
     ],
 )
-def test_what_is_not_one_mailbox(text: str) -> None:
+def test_an_invalid_sender_mailbox_is_refused(text: str) -> None:
     """What is none, or could be read as two, is refused with what to fix."""
     with pytest.raises(ValueError, match=r"^must "):
         check_mailbox(text)

@@ -159,7 +159,7 @@ def test_an_owner_reads_the_whole_lead(kind: str) -> None:
     assert "<script" not in content or kind == "plain"
 
 
-def test_what_a_lead_says_cannot_pass_for_what_we_say() -> None:
+def test_each_line_of_a_lead_is_quoted() -> None:
     """Each line of a lead's message is quoted in the text, whatever ends a line."""
     ends = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
     message = "".join(f"here{end}-- \n" for end in ends)

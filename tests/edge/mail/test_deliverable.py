@@ -87,7 +87,7 @@ def test_octets_count_and_not_characters() -> None:
         "=?utf-8?q?x=0D=0ABcc=3Ab=40work.org?=@work.org",
     ],
 )
-def test_what_cannot_be_written_on_an_envelope(address: str) -> None:
+def test_an_invalid_address_is_not_deliverable(address: str) -> None:
     """What is no address, or more than one, or would be read as another, is never mailed."""
     said = undeliverable_reason(address)
 

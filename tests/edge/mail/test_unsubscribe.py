@@ -199,7 +199,9 @@ async def test_a_link_works_again_when_an_administrator_has_let_mail_flow(edge: 
     assert await rows(edge, EMAIL_UNSUBSCRIBE_TOKENS) == [before]
 
 
-async def test_it_is_done_also_where_no_page_can_be_shown(make_edge: Any, tmp_path: Path) -> None:
+async def test_unsubscribing_works_when_no_page_can_be_rendered(
+    make_edge: Any, tmp_path: Path
+) -> None:
     """A mail program must not be told that it failed: the answer is plain text."""
     folder = tmp_path / "builds"
     point_at(folder, write_build(folder, posts=[make_post("a")], files={"index.html": "x"}))

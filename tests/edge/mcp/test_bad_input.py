@@ -49,7 +49,7 @@ def as_bytes(value: object) -> bytes:
         (as_bytes({**PING, "id": 1e19}), -32600),
     ],
 )
-async def test_what_is_no_message_is_refused(agent: Agent, data: bytes, code: int) -> None:
+async def test_a_body_that_is_no_message_is_refused(agent: Agent, data: bytes, code: int) -> None:
     """400 with JSON-RPC's own code and no id; the endpoint goes on answering."""
     _, headers = agent.request("tools/list", None)
     said = await agent.send(data, headers)

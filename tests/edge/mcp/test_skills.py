@@ -123,7 +123,7 @@ async def test_wrong_parameters_are_refused(agent: Agent) -> None:
     assert (await agent.ask("skills/list", cursor="2")).code == -32602
 
 
-async def test_whoever_may_not_read_posts_reads_skills(make_agent: Any) -> None:
+async def test_skills_need_no_scope_for_posts(make_agent: Any) -> None:
     """They are public files: the scope of the endpoint is enough."""
     agent = await make_agent("mcp")
 

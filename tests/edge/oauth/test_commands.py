@@ -122,7 +122,7 @@ def test_signing_keys_are_listed_and_rotated(run: Run) -> None:
     assert line.startswith(kid.strip())
 
 
-def test_who_only_looks_makes_no_store(run: Run, tmp_path: Path) -> None:
+def test_reading_commands_make_no_store(run: Run, tmp_path: Path) -> None:
     """A store comes into being when something is to be kept."""
     for words in (("clients", "list"), ("signing-keys", "list"), ("signing-keys", "rotate")):
         assert run(*words)[0] == 1

@@ -58,7 +58,7 @@ async def test_a_form_comes_back_beside_the_cookies_of_others(edge: Any) -> None
             assert "error=access_denied" in answer.headers["Location"]
 
 
-async def test_what_was_left_out_stays_out_after_a_fault(edge: Any) -> None:
+async def test_unticked_scopes_stay_unticked_after_an_error(edge: Any) -> None:
     """Also where nothing was chosen: the next press must not grant all."""
     members, cookie = await shown(edge, request_pairs("v" * 43, await known(edge)))
     form = [*members, ("decision", "allow"), ("api_key", "wrong")]

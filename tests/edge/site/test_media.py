@@ -120,7 +120,7 @@ def test_a_page_names_its_own_feeds_and_the_journals() -> None:
         ("a.json", False),
     ],
 )
-def test_what_is_made_for_programs_is_open_to_scripts(name: str, is_open: bool) -> None:  # noqa: FBT001
+def test_feeds_and_well_known_files_allow_any_origin(name: str, is_open: bool) -> None:  # noqa: FBT001
     """Feeds and well-known files may be read by scripts of any origin, pages may not."""
     headers = dict(file_headers({}, SiteFile(name), negotiated=False))
 

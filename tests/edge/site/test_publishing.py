@@ -178,7 +178,7 @@ async def test_content_that_nobody_builds_is_noticed(publishing: PublishingMonit
 
 
 @pytest.mark.parametrize("name", [".post.md.swp", "post.md~", ".obsidian/workspace.json"])
-async def test_what_editors_leave_is_no_content(publishing: PublishingMonitor, name: str) -> None:
+async def test_files_of_editors_are_no_content(publishing: PublishingMonitor, name: str) -> None:
     """Hidden files and copies are newer than the build all the time."""
     file = publishing.content_dir / name
     file.parent.mkdir(exist_ok=True)

@@ -301,7 +301,7 @@ async def test_posts_with_some_of_the_words_follow(edge: Any) -> None:
 
 
 @pytest.mark.parametrize("words", ["secret", "draft", "later"])
-async def test_what_is_not_public_is_not_found(edge: Any, words: str) -> None:
+async def test_unpublished_posts_are_not_found(edge: Any, words: str) -> None:
     """Neither a draft nor a post of the future, on the page or as data."""
     _, page = await look(edge, f"?q={words}")
 
@@ -345,7 +345,7 @@ async def test_invalid_utf8_in_the_query_is_accepted(edge: Any) -> None:
         assert head.split()[1] in (b"200", b"400")
 
 
-async def test_what_a_post_says_is_text(edge: Any) -> None:
+async def test_the_text_of_a_post_is_escaped(edge: Any) -> None:
     """A title, a text and a tag that look like markup are shown as they are, and marked as text."""
     _, page = await look(edge, "?q=alert")
 
@@ -527,9 +527,7 @@ async def test_a_post_is_found_from_the_moment_of_its_build(make_edge: Any, tmp_
         assert (await _head(edge, "?q=paper"))["ETag"] != etag
 
 
-async def test_what_was_searched_for_is_kept_while_the_build_is_served(
-    make_edge: Any, tmp_path: Path
-) -> None:
+async def test_results_are_cached_while_the_build_is_served(make_edge: Any, tmp_path: Path) -> None:
     """The index is asked once by many, for each form and each number; the next build is asked."""
     paths = [f"{path}?q=ink&limit={limit}" for path in (DATA, LIST) for limit in (5, 6)]
     paths.append(f"{PAGE}?q=ink")

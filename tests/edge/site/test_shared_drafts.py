@@ -154,7 +154,7 @@ async def test_a_shared_draft_is_a_page_with_its_pictures(
     assert "A draft" not in text
 
 
-async def test_whatever_is_not_shared_is_a_missing_page(
+async def test_an_unknown_share_is_a_missing_page(
     drafts: Journal, path: str, make_edge: EdgeMaker
 ) -> None:
     """Malformed tokens and names that the share lacks get the answer of any missing page."""

@@ -57,7 +57,7 @@ async def test_a_file_is_served(raw: RawClient, path: str, content_type: str, bo
     assert len(set(answer.headers)) == len(answer.headers)
 
 
-async def test_what_pages_are_made_of_leaves_out_what_only_a_page_can_say(raw: RawClient) -> None:
+async def test_style_sheets_lack_the_headers_of_pages(raw: RawClient) -> None:
     """A style sheet has no policy of its own; a picture, which can be opened by itself, has."""
     style = await raw.send("/theme/style.0123456789ab.css")
     picture = await raw.send("/images/edge.png")

@@ -75,7 +75,7 @@ def test_the_printed_schema_makes_the_tables_of_postgresql(
     assert [tuple(row) for row in made] == [tuple(row) for row in stepped]
 
 
-def test_its_help_says_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_the_schema_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     """With an example to copy."""
     assert main(["migrate", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -416,7 +416,7 @@ PIECES = ["AND", "OR", "NOT", "NEAR(", "site", "é", *"\"'*^:+-() "]
 @pytest.mark.size("quick", grows=True)
 @settings(max_examples=scaled(quick=50, ci=500))
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
-def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, words: str) -> None:
+def test_any_text_becomes_a_valid_query(index: Path, words: str) -> None:
     """Text of any kind, and words and signs of the engine's own language in any order."""
     if not has_word(words):
         return

@@ -168,7 +168,7 @@ def test_another_secret_key_opens_no_secret(run: Run, monkeypatch: pytest.Monkey
         assert run("test", endpoint)[0] == 0
 
 
-def test_who_only_looks_makes_no_store(run: Run, tmp_path: Path) -> None:
+def test_reading_commands_make_no_store(run: Run, tmp_path: Path) -> None:
     """A store comes into being when something is to be kept."""
     for words in (("list",), ("retry",), ("remove", "x"), ("test", "x")):
         assert run(*words)[0] == 1

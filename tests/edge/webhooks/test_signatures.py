@@ -89,7 +89,7 @@ def test_tampering_is_refused(name: str, change: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize("ago", [301, 86_400, -310, -86_400])
-def test_what_is_old_or_of_the_future_is_refused(ago: float) -> None:
+def test_an_old_or_future_signature_is_refused(ago: float) -> None:
     """More than five minutes either way; and what is not signed at all."""
     assert not is_signed([SECRET], signed(ago=ago), BODY)
     assert not is_signed([SECRET], {}, BODY)

@@ -129,7 +129,7 @@ async def test_failures_are_tried_again_ever_later_and_then_given_up(
     assert len({each.headers["webhook-signature"] for each in receiver.received}) == 10
 
 
-async def test_what_was_given_up_is_queued_again_by_hand(
+async def test_given_up_deliveries_are_queued_again_by_hand(
     office: Office, receiver: Receiver
 ) -> None:
     """It begins anew, and arrives."""
@@ -352,7 +352,7 @@ async def test_a_removed_endpoint_gets_nothing(office: Office, receiver: Receive
     assert (await office.deliveries(), receiver.received) == ([], [])
 
 
-async def test_what_comes_while_an_endpoint_is_disabled_is_not_queued(
+async def test_events_for_a_disabled_endpoint_are_not_queued(
     office: Office, receiver: Receiver
 ) -> None:
     """Nothing new waits for it, and what waited is given up."""

@@ -125,7 +125,7 @@ def test_bodies_run_nothing(chromium: str, hostile: Served, pages: dict[str, byt
 
 
 @pytest.mark.size("ci")
-def test_what_programs_are_given_runs_nothing(chromium: str, hostile: Served) -> None:
+def test_html_of_feeds_and_api_runs_no_script(chromium: str, hostile: Served) -> None:
     """The HTML of feeds and API runs nothing in a page of somebody else, who has no policy."""
     found = [
         Shown(name, "", f"<!DOCTYPE html><title>Reader</title>{html}".encode())
@@ -136,7 +136,7 @@ def test_what_programs_are_given_runs_nothing(chromium: str, hostile: Served) ->
 
 
 @pytest.mark.size("ci")
-def test_what_is_sent_comes_back_as_text(chromium: str, hostile: Served) -> None:
+def test_echoed_input_is_text(chromium: str, hostile: Served) -> None:
     """Searches, addresses, forms, names of programs and mail run nothing, even without a policy."""
     found = [
         *echoes.addressed(CHOSEN),

@@ -214,7 +214,9 @@ def test_the_feature_picture_of_a_bundle_becomes_its_image(tmp_path: Path) -> No
         ("_build: {list: never}", "hidden", ""),
     ],
 )
-def test_what_was_not_public_stays_so(tmp_path: Path, head: str, status: str, found: str) -> None:
+def test_unpublished_texts_stay_unpublished(
+    tmp_path: Path, head: str, status: str, found: str
+) -> None:
     """Drafts stay drafts; what else was not shown becomes one, and is reported."""
     journal = read(tmp_path, {"content/posts/a.md": f"---\ntitle: A\n{head}\n---\nText.\n"})
 
@@ -460,7 +462,7 @@ def test_real_journals_keep_their_addresses(site: str) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["content/posts/_index.md", "content/_index.md", "hugo.yaml"])
-def test_what_a_section_hands_down_holds(
+def test_cascaded_front_matter_is_applied(
     tmp_path: Path, place: str, handed: str, status: str
 ) -> None:
     """A draft by the head of its section, of the home page or by the settings stays one."""
@@ -524,7 +526,7 @@ def test_parameters_and_types(tmp_path: Path) -> None:
     assert [each.what for each in journal.findings] == ["the shortcode param is not known"]
 
 
-def test_what_is_not_published_is_a_draft(tmp_path: Path) -> None:
+def test_published_false_is_a_draft(tmp_path: Path) -> None:
     """Hugo takes `published: false` for a draft; a day there is none."""
     head = "---\ntitle: A\ndate: 2024-01-01\npublished: {}\n---\nWords.\n"
     files = {f"content/posts/{e}.md": head.format(e) for e in ("false", "2024-01-01")}

@@ -108,7 +108,7 @@ def test_a_folder_of_collections(read: Read) -> None:
     assert [text.address for text in found.texts] == ["/notes/b.html", "/2020/01/02/a.html"]
 
 
-def test_what_is_known_of_a_post(read: Read) -> None:
+def test_the_front_matter_of_a_post_is_read(read: Read) -> None:
     """A head gives names, dates, tags, folders and pictures, and what themes call them."""
     found = read(
         {
@@ -360,7 +360,7 @@ def test_real_sites_keep_their_addresses(site: str) -> None:
     assert not [each for each in found.findings if each.kind == "left out"]
 
 
-def test_what_had_a_password_is_a_draft(read: Read) -> None:
+def test_texts_with_a_password_become_drafts(read: Read) -> None:
     """A password in a head is no secret of a public page."""
     assert read.one("Words.", "title: A\npassword: x").status == "draft"
 

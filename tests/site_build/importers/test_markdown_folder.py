@@ -415,7 +415,7 @@ def test_real_folders(site: str, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_what_components_and_shortcodes_hold(tmp_path: Path) -> None:
+def test_markdown_within_components_and_shortcodes(tmp_path: Path) -> None:
     """Inner Markdown loses its margin, components of other systems are those of Hugo."""
     body, found = convert(
         tmp_path,
@@ -479,7 +479,7 @@ def test_a_vault_of_which_a_part_is_public(tmp_path: Path) -> None:
     assert [each.what[:28] for each in journal.findings] == ["notes without `publish: true"]
 
 
-def test_what_is_no_text_of_a_site(tmp_path: Path) -> None:
+def test_files_that_are_no_texts_are_left_out(tmp_path: Path) -> None:
     """Themes, pages of errors, drawings and the manual of Quartz stay away; what is private too."""
     _, texts = read(
         tmp_path,
@@ -571,7 +571,7 @@ def test_tables_of_a_starter(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_not_public_is_not(tmp_path: Path) -> None:
+def test_unpublished_texts_stay_unpublished(tmp_path: Path) -> None:
     """Passwords, folders without addresses and files of drafts stay out; unlisted is hidden."""
     journal, texts = read(
         tmp_path,

@@ -216,7 +216,7 @@ def test_sites_within_the_site(tmp_path: Path) -> None:
     assert (text.address, text.lang) == ("/fr/a-post.html", "fr")
 
 
-def test_what_pelican_left_out(tmp_path: Path) -> None:
+def test_texts_that_pelican_left_out(tmp_path: Path) -> None:
     """A text without a date is a draft, and one that cannot be read is named."""
     imported = read(
         tmp_path,
@@ -397,7 +397,7 @@ def test_odd_settings_stop_no_text(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_not_public_is_not(tmp_path: Path) -> None:
+def test_unpublished_texts_stay_unpublished(tmp_path: Path) -> None:
     """A password makes a draft, IGNORE_FILES leave out, and settings that may be secret stay."""
     imported = read_pelican(
         make(

@@ -109,7 +109,7 @@ def test_elements_of_its_editor_become_markdown(tmp_path: Path, html: str, markd
     assert re.sub(r"\n[ \n]*\n", "\n\n", journal.texts[0].body).strip() == markdown
 
 
-def test_its_own_host_is_that_of_links_to_its_posts(tmp_path: Path) -> None:
+def test_the_host_is_found_by_links_to_posts(tmp_path: Path) -> None:
     """Links to other journals say nothing of it; a poll is named as left out."""
     body = (
         '<a href="https://me.org/p/talk">a</a> <a href="https://you.org/p/other">b</a>'
@@ -134,9 +134,7 @@ def test_hostile_archives_write_nothing(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [root]
 
 
-def test_what_is_no_whole_export_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incomplete_export_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No zip, a zip that is cut, one without its table, and one that unpacks to too much."""
     path = pack(tmp_path, FILES)
     whole = path.read_bytes()

@@ -389,7 +389,7 @@ def test_an_export_is_found_as_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("files", [(), ("a.txt",), ("a.xml",)])
-def test_what_is_no_journal_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
+def test_a_folder_that_is_no_journal_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
     """One sentence says what a journal would be."""
     for name in files:
         (tmp_path / name).write_text("<nothing/>")

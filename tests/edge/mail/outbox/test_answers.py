@@ -284,9 +284,7 @@ async def test_an_answer_is_taken_back(office: PostOffice, answers: Answers, rel
     assert [row["kind"] for row in await answers.of_leads([lead["id"]])] == ["sent"]
 
 
-async def test_what_others_did_meanwhile_is_not_taken_back(
-    office: PostOffice, answers: Answers
-) -> None:
+async def test_later_changes_by_others_are_not_undone(office: PostOffice, answers: Answers) -> None:
     """A lead that was won since stays so; a draft that was begun since is kept below."""
     lead, other = await store_lead(office), await store_lead(office)
     sent = await answers.send(lead, TEXT, "", SIGNED_IN, [other["id"]])
@@ -314,7 +312,7 @@ async def test_marks_that_were_undone_do_not_keep_an_answer(
     assert (await states(office), await office.outbox()) == ([("new", None)], [])
 
 
-async def test_what_is_being_sent_is_not_taken_back(
+async def test_an_answer_that_is_being_sent_is_not_taken_back(
     office: PostOffice, answers: Answers, relay: Relay
 ) -> None:
     """Once it is claimed, whatever comes of the attempt; and once it was sent."""

@@ -30,7 +30,7 @@ async def test_waiting_mail_is_listed_with_its_last_error(dead: PostOffice) -> N
     assert "given up at attempt 1" in found[0]["reason"]
 
 
-async def test_all_that_was_given_up_is_queued_again(dead: PostOffice, relay: Relay) -> None:
+async def test_all_given_up_mail_is_queued_again(dead: PostOffice, relay: Relay) -> None:
     """It counts as new: its attempts and its time begin anew, and the log and the audit say so."""
     dead.clock.move(hours=100)
     count = await OutboxAdmin(dead.store, dead.clock).retry()
@@ -57,7 +57,7 @@ async def test_one_message_is_queued_again(dead: PostOffice, relay: Relay) -> No
 
 
 @pytest.mark.parametrize("wrong", ["nonsense", "01989f3a-7c00-7000-8000-3d2b1c0a9f8e", "waiting"])
-async def test_what_was_not_given_up_is_not_queued_again(dead: PostOffice, wrong: str) -> None:
+async def test_only_given_up_mail_is_queued_again(dead: PostOffice, wrong: str) -> None:
     """An unknown id, and one that waits anyway, are refused."""
     *_, waiting = await dead.outbox()
     with pytest.raises(Problem) as caught:
@@ -68,9 +68,7 @@ async def test_what_was_not_given_up_is_not_queued_again(dead: PostOffice, wrong
     assert caught.value.code == "not_found"
 
 
-async def test_what_waits_is_sent_once_the_relay_is_mended(
-    office: PostOffice, relay: Relay
-) -> None:
+async def test_waiting_mail_is_sent_once_the_relay_works(office: PostOffice, relay: Relay) -> None:
     """The pause ends, and a later attempt is made now; both begin at the next turn."""
     relay.by_recipient[OWNER] = "451 4.3.0 later"
     await office.take_lead()

@@ -78,7 +78,7 @@ async def test_a_batch_shares_a_connection(office: PostOffice, relay: Relay) -> 
     assert [taken.connection for taken in relay.taken] == [1] * 10 + [2] * 2
 
 
-async def test_what_an_administrator_changes_counts_from_the_next_turn(
+async def test_changed_sending_settings_count_from_the_next_turn(
     office: PostOffice, relay: Relay
 ) -> None:
     """`batch_size` and `retry_after_until` are read at each turn; no row is the defaults."""

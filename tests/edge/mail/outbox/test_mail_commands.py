@@ -60,7 +60,7 @@ async def test_an_empty_outbox_is_reported(office: PostOffice, installation: Ins
     assert json.loads((await run(installation, "mail", "list", "--json"))[1]) == []
 
 
-async def test_what_waits_and_what_was_given_up_is_listed(
+async def test_waiting_and_given_up_mail_is_listed(
     office: PostOffice, relay: Relay, installation: Installation
 ) -> None:
     """A line for each message; what a terminal would obey is shown as a sign."""
@@ -79,7 +79,9 @@ async def test_what_waits_and_what_was_given_up_is_listed(
     assert rows[0]["due_at"] is None
 
 
-async def test_what_waits_is_counted(office: PostOffice, installation: Installation) -> None:
+async def test_mail_retry_counts_waiting_mail(
+    office: PostOffice, installation: Installation
+) -> None:
     """`mail retry --all` says how many messages are due at once, beside those given up."""
     await office.take_lead()
     said = (await run(installation, "mail", "retry", "--all"))[1]

@@ -143,7 +143,7 @@ async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: PostgresC
     assert len((await writing)[0].rows) == 1
 
 
-async def test_who_waited_to_write_sees_what_was_written_meanwhile(
+async def test_a_writer_that_waited_for_the_lock_sees_earlier_writes(
     opener: StoreOpener, rival: PostgresConnection, url: str
 ) -> None:
     """Also where the database is set to an isolation that would show the state before."""

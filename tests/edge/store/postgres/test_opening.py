@@ -158,7 +158,7 @@ async def test_many_processes_may_open_a_new_store_at_once(empty: str) -> None:
     assert (len(leads.rows), len(states.rows)) == (4, 1)
 
 
-async def test_who_only_looks_makes_nothing(empty: str, postgresql: PostgreSQL) -> None:
+async def test_reading_commands_make_no_store(empty: str, postgresql: PostgreSQL) -> None:
     """A command that reads refuses a database without a store, and leaves it so."""
     assert "there is no store in the database" in await refusal(empty, create=False)
     assert postgresql.execute("SELECT to_regnamespace('fore_edge')", named(empty))[0][0] is None

@@ -269,7 +269,7 @@ async def test_a_commit_found_on_the_successor_is_a_success(
         assert (await refusal_of(write(store))).message == UNKNOWN
 
 
-async def test_what_is_missing_on_another_timeline_is_not_known(
+async def test_a_commit_missing_on_another_timeline_is_unclear(
     store: PostgresStore, proxy: Proxy
 ) -> None:
     """The former server may have it."""
@@ -360,7 +360,7 @@ async def test_each_writer_has_one_commit_mark(
     assert writer != other
 
 
-async def test_what_changes_nothing_leaves_no_mark(
+async def test_a_transaction_without_changes_leaves_no_mark(
     store: PostgresStore, rival: PostgresConnection
 ) -> None:
     """Probes and changes that find no row would look like writes to all other edges."""

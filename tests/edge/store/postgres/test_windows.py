@@ -107,7 +107,7 @@ async def test_a_hit_is_forgotten_when_its_window_has_passed(edges: list[Postgre
     assert not (await edges[1].hit(long, "x")).allowed
 
 
-async def test_what_was_swept_is_gone(
+async def test_expired_windows_are_deleted(
     edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
     """A sender who never comes back leaves no row."""

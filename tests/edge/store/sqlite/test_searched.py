@@ -81,7 +81,7 @@ async def test_a_former_version_goes_on_writing_after_an_upgrade(
 @pytest.mark.parametrize(
     "change", ["DELETE FROM leads WHERE name = 'Zyzzyva'", "UPDATE leads SET name = 'Ann'"]
 )
-async def test_what_a_former_version_erases_leaves_nothing(
+async def test_an_erasure_by_a_former_version_leaves_nothing(
     former: sqlite3.Connection, path: Path, change: str
 ) -> None:
     """It cannot take single rows out of the index, so that it empties it; it is filled again."""

@@ -51,7 +51,7 @@ async def test_a_probe_reports_a_lock(store: SQLiteStore, rival: sqlite3.Connect
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_what_comes_behind_a_long_task_sees_what_was_changed_meanwhile(
+def test_a_request_after_a_long_task_gets_the_current_version(
     path: Path, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     """A request that is read in the same turn, as uvloop does it, gets the current version."""
