@@ -327,7 +327,7 @@ def test_a_lock_pins_and_hashes_all_it_is_asked_for(lock: str) -> None:
 
 
 def test_the_locks_agree() -> None:
-    """What runs in the tests is what runs in production: the test lock holds the whole run lock.
+    """Tests run the versions of production: the test lock has the whole run lock.
 
     Where a package is needed may differ: tests need some on machines that production does not.
     """
@@ -342,7 +342,7 @@ def test_the_locks_agree() -> None:
     ("lock", "folders"), [("run", PRODUCT), ("test", ("",)), ("bench", (APART,))]
 )
 def test_every_library_in_use_is_asked_for(lock: str, folders: tuple[str, ...]) -> None:
-    """What production code imports is named in run.in; what the rest does, there or in test.in.
+    """Imports of production code are named in run.in; those of the rest, there or in test.in.
 
     Peers of the benchmarks that run in an environment of their own have bench.in.
     """

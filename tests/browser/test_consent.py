@@ -106,7 +106,7 @@ def redeem(journal: Journal, client: str, answer: dict[str, str], **form: str) -
 
 
 def test_a_person_allows_a_program_of_another_origin(journal: Journal, page: Page) -> None:
-    """What is ticked is granted, and the browser's policy lets the redirect through."""
+    """The ticked scopes are granted, and the browser's policy lets the redirect through."""
     client, verifier = register(journal, ELSEWHERE), new_verifier()
     page.goto(question(journal, client, ELSEWHERE, verifier))
     text = page.locator("main").inner_text()

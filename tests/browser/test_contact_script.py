@@ -153,7 +153,7 @@ def test_an_error_goes_when_its_field_is_fixed(journal: Journal, page: Page) -> 
 def test_a_form_returned_with_errors_is_handled_by_the_script(
     journal: Journal, browser: Browser, page: Page
 ) -> None:
-    """Where the form had posted itself, and its page came back with faults, the script goes on."""
+    """The form had posted itself, and its page came back with errors: the script goes on."""
     plain = browser.new_context(java_script_enabled=False).new_page()
     plain.goto(f"{journal.url}/contact/")
     type_in(plain, email="ann@nowhere")
@@ -228,7 +228,7 @@ def test_a_page_that_is_loaded_again_sends_nothing_twice(journal: Journal, page:
 
 
 def test_an_answer_that_got_lost_makes_no_second_lead(journal: Journal, page: Page) -> None:
-    """When the connection breaks behind a stored lead, sending again finds it."""
+    """The connection breaks after the lead is stored: sending again finds it."""
     before = len(journal.leads())
 
     def lose(route: Route) -> None:
@@ -331,7 +331,7 @@ def test_the_rate_limit_is_explained(journal: Journal, page: Page) -> None:
 
 @pytest.mark.size("ci")
 def test_a_closed_form_says_so(journal: Journal, page: Page) -> None:
-    """Where leads need a credential, a message above the form says so."""
+    """If leads need a credential, a message above the form says so."""
     with served_with(journal, LEADS_REQUIRE_CREDENTIAL="true") as url:
         fill(page, url)
         send(page)

@@ -191,7 +191,7 @@ def tab_to(page: Page, selector: str) -> None:
 def test_screens_are_accessible_and_fit(
     journal: Journal, browser: Browser, width: int, scheme: Any
 ) -> None:
-    """What axe finds, what is wider than the screen, what the page's own policy refuses."""
+    """No finding of axe, nothing wider than the screen, no violation of the page's policy."""
     lead = make_lead(journal, f"seen{width}{scheme}", status="spam", spam_reasons=["a"], notes="n")
     with browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True

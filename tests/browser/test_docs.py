@@ -154,7 +154,7 @@ def test_a_link_leads_to_its_operation(browser: Browser, journal: Journal, width
 
 
 def test_a_language_is_chosen_without_a_script(browser: Browser, journal: Journal) -> None:
-    """Of the examples one is open at a time, by the keyboard too, with JavaScript off."""
+    """One example is open at a time, by the keyboard too, with JavaScript off."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{journal.url}/docs/posts/")

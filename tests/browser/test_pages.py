@@ -136,7 +136,7 @@ def test_a_violation_would_be_seen(journal: Journal, watched: Watched) -> None:
 
 
 def test_the_schemes_differ(journal: Journal, browser: Browser) -> None:
-    """Who prefers dark gets other colours than who prefers light."""
+    """The dark scheme has other colours than the light one."""
     seen = set()
     for scheme in ("light", "dark"):
         page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")

@@ -84,7 +84,7 @@ def test_an_error_can_be_dismissed(page: Page, shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_warnings_wait_in_a_corner(page: Page, shown: Shown) -> None:
-    """What a check would warn of is counted, and read when somebody asks for it."""
+    """Warnings of a check are counted, and listed on a press."""
     shown.bench.post("morning", text="See [nothing](/journal/nowhere/).")
 
     notes = page.locator(".preview-notes")
@@ -107,7 +107,7 @@ def test_a_draft_is_marked(page: Page, shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_a_page_finds_its_preview_again(browser: Browser, shown: Shown) -> None:
-    """What was saved between two looks at a page left open shows at the second."""
+    """A change between two views of an open page is shown at the second."""
     page = browser.new_page()
     page.goto(f"{shown.url}/journal/morning/")
     page.goto("about:blank")

@@ -129,7 +129,7 @@ def test_a_zero_character_is_no_word(journal: Journal, page: Page) -> None:
 
 
 def test_script_and_service_make_the_same_page(journal: Journal, page: Page) -> None:
-    """What is typed looks as what is loaded, to the last element and attribute."""
+    """Results of typed words equal those of a loaded page, to the last element and attribute."""
     open_search(page, journal, "edge")
     loaded = markup(page)
     page.get_by_label("Words").fill("")
@@ -144,7 +144,7 @@ def test_script_and_service_make_the_same_page(journal: Journal, page: Page) -> 
 def test_script_and_service_say_the_same_of_what_comes_near(
     journal: Journal, page: Page, words: str
 ) -> None:
-    """How many posts there are, and another spelling, which leads to its results."""
+    """The number of posts, and another spelling, which links to its results."""
     open_search(page, journal, words)
     loaded = [page.locator(name).inner_html() for name in ("#search-count", "#search-suggestion")]
     count = page.locator(".results > li").count()
@@ -299,7 +299,7 @@ def test_a_rate_limit_is_explained_with_its_time(
 
 @pytest.mark.size("ci")
 def test_the_message_of_the_rate_limit_is_shown(journal: Journal, page: Page) -> None:
-    """What the service itself says when somebody asks too often."""
+    """The page shows the service's own message."""
     port = free_port()
     store = f"sqlite:///{journal.installation.folder}/{port}/edge.db"
     url = f"http://127.0.0.1:{port}"
@@ -332,7 +332,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_words_that_look_like_markup_are_text(
     hostile: str, browser: Browser, *, scripts: bool
 ) -> None:
-    """Of posts and of readers: nothing runs, nothing is loaded, all of it can be read."""
+    """Those of posts and of readers: nothing runs, nothing is loaded, all of it can be read."""
     with browser.new_context(java_script_enabled=scripts) as context:
         page = context.new_page()
         loaded: list[str] = []

@@ -143,7 +143,7 @@ def test_the_choice_is_remembered_without_a_flash(journal: Journal, page: Page) 
 
 @pytest.mark.size("ci")
 def test_the_choice_of_scheme_can_be_reset_to_the_system(journal: Journal, page: Page) -> None:
-    """Who chooses what the system says anyway follows the system again, also when it changes."""
+    """Choosing the system's own scheme follows the system again, also when that changes."""
     page.goto(journal.url)
     lamp = page.get_by_role("button", name="Dark page")
     lamp.press("Enter")
@@ -354,7 +354,7 @@ def test_the_layout_does_not_shift(
 def test_a_scroll_bar_pushes_nothing_aside(
     journal: Journal, browser: Browser, chromium: str
 ) -> None:
-    """What is shown before the rest of a page arrives stays in place, where bars take room."""
+    """The first part of a page stays in place when the rest arrives, even if bars take room."""
     shown = browser.browser_type.launch(
         executable_path=chromium, args=list(ARGUMENTS), ignore_default_args=["--hide-scrollbars"]
     )
@@ -420,7 +420,7 @@ def test_letters_of_what_follows_wait_until_a_reader_is_near(journal: Journal, p
 def test_touch_targets_are_large_enough(
     journal: Journal, page: Page, path: str, width: int
 ) -> None:
-    """What is pressed outside of the text measures 24 pixels each way (WCAG 2.2, 2.5.8)."""
+    """Targets outside of the text measure 24 pixels each way (WCAG 2.2, 2.5.8)."""
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{journal.url}{path}")
 

@@ -35,7 +35,7 @@ from tests.patience import patience
 ANSWERING: Final = ("-m", "tests.drills.answering")
 ANSWERS_A_LIFE: Final = 6
 MOMENTS: Final = ("recipient", "message", "stored", "later")
-"""When a life ends: as a recipient is named, as a message has arrived and is not answered yet, as
+"""Ends of a life: as a recipient is named, as a message has arrived and is not answered yet, as
 an answer is stored, or at some time after that."""
 END: Final = 3.0  # seconds after which a life ends all the same
 LONGEST: Final = 6 * WAIT.total_seconds()

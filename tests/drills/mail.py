@@ -32,7 +32,7 @@ LEADS_A_LIFE: Final = 5
 LONGEST_LIFE: Final = 0.06
 """Seconds from the first word to the relay to the kill, at the most: some messages."""
 MOMENTS: Final = ("recipient", "message", "later")
-"""When a life ends: as a recipient is named, as a message has arrived and is not answered yet, or
+"""Ends of a life: as a recipient is named, as a message has arrived and is not answered yet, or
 at some time after the first."""
 
 

@@ -189,7 +189,7 @@ async def test_a_key_that_is_revoked_at_one_edge_is_refused_by_all(
 
 
 async def test_a_limit_is_counted_by_all_edges_together(machines: list[Machine]) -> None:
-    """Of 36 requests from one address, 12 to each edge, a limit of 30 a minute refuses six."""
+    """A limit of 30 a minute refuses six of 36 requests from one address, 12 to each edge."""
     asked = await asyncio.gather(*(ask_for_token(each) for each in machines for _ in range(12)))
 
     assert Counter(status == 429 for status in asked) == {False: 30, True: 6}

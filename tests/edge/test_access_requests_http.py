@@ -244,7 +244,7 @@ async def test_every_address_in_auth_md_is_live(edge: Any) -> None:
 
 
 async def test_the_servers_metadata_leads_to_the_registration(edge: Any) -> None:
-    """What agents look for in `agent_auth` is where it says."""
+    """The addresses in `agent_auth` are right."""
     async with edge.ask("GET", "/.well-known/oauth-authorization-server") as answer:
         block = (await answer.json())["agent_auth"]
 

@@ -131,7 +131,7 @@ def test_one_object_is_the_only_row() -> None:
 
 @pytest.mark.parametrize("number", [0, 2])
 def test_one_object_of_none_or_several_is_refused(number: int) -> None:
-    """Where one object is asked for, none and several are problems that name the number."""
+    """For a request of one object, none and several are errors that name the number."""
     with pytest.raises(Problem) as raised:
         singleton([{"id": 1}] * number)
 
@@ -250,7 +250,7 @@ def test_no_cell_is_a_formula_for_any_separator(separator: str, formula: str) ->
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("sign", ["+1+", "-1-", "+ 1 -", "\uff0b1\uff0b"])
 def test_no_cell_goes_on_in_the_next_as_a_formula(separator: str, sign: str) -> None:
-    """Where the separator is another, quotes around the cells between are a text in a formula."""
+    """With another separator, quotes around the cells between are a text in a formula."""
     rows: list[dict[str, Any]] = [
         {"id": 1, "a": f"Hello\n{sign}", "b": "web", "c": "&cmd|'/C calc'!A0\nI agree"},
         {"id": 2, "a": f"Hello\r\n{sign} ", "b": None, "c": '&HYPERLINK("x")'},

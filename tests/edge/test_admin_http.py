@@ -192,7 +192,7 @@ async def test_a_fault_of_each_body_is_named(edge: Any, table: str) -> None:
 async def test_a_body_of_another_shape_is_refused(
     edge: Any, method: str, body: str, words: str
 ) -> None:
-    """What is no row, no match or no JSON is named, and nothing is changed."""
+    """The error says that it is no row, no match or no JSON, and nothing is changed."""
     key = await edge.key()
     headers = {"Content-Type": "application/json"}
 

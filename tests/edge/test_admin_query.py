@@ -190,7 +190,7 @@ def test_a_column_is_ordered_by_once() -> None:
 
 
 def test_a_member_is_selected_once() -> None:
-    """Of two members with one name the last counts, in the place of the first."""
+    """The last of two members with one name counts, in the place of the first."""
     chosen = ask("leads", ("select", "name,email,name:message,*,*")).selection
 
     assert [output.name for output in chosen][:2] == ["name", "email"]

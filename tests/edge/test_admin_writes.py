@@ -92,7 +92,7 @@ async def test_a_filter_in_the_query_never_widens_a_change(
 async def test_a_filter_is_refused_before_the_body_is_looked_at(
     table: TableClient, method: str
 ) -> None:
-    """What PostgREST's clients send for a change has no `match`, and for a deletion no body."""
+    """Changes of PostgREST's clients have no `match`, and their deletions no body."""
     body = {} if method == "DELETE" else {"json": TO}
 
     problem = await table.refused(400, method, "?email=eq.a@b.c&select=*", **body)
@@ -220,7 +220,7 @@ async def test_columns_that_agree_with_the_body_are_accepted(
 async def test_columns_that_differ_from_the_body_are_refused(
     table: TableClient, columns: str
 ) -> None:
-    """What they leave out would be stored, or what they add would be missing."""
+    """Omitted columns would be stored, or added ones would be missing."""
     message = await table.refusal("POST", params={"columns": columns})
 
     assert message.startswith("columns: ")
@@ -228,7 +228,7 @@ async def test_columns_that_differ_from_the_body_are_refused(
 
 
 async def test_columns_are_given_once(table: TableClient) -> None:
-    """Of two lists nobody could say which one counts."""
+    """Two lists would be ambiguous."""
     query = "?columns=email,reason&columns=email,reason"
 
     assert (await table.refusal("POST", query)).startswith("columns: ")

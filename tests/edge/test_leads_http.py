@@ -67,7 +67,7 @@ async def test_a_lead_is_created_listed_and_found(edge: Any) -> None:
 async def test_a_location_is_given_to_those_who_may_read_it(
     edge: Any, scopes: tuple[str, ...] | None, tables: tuple[str, ...], *, may_read: bool
 ) -> None:
-    """Whether the row may be read decides, also when an answer is given again."""
+    """The right to read the row decides, also when an answer is repeated."""
     key = await edge.key(*scopes, tables=tables) if scopes else None
     for _ in range(2):
         answer, body = await post(edge, key, headers={"Idempotency-Key": "k"})
@@ -203,7 +203,7 @@ async def test_the_same_key_and_body_get_the_same_answer(edge: Any) -> None:
 
 
 async def test_line_ends_make_no_other_body(edge: Any) -> None:
-    """What a form sends with CR LF is the lead that a program sends with LF."""
+    """A form's lead with CR LF equals that of a program with LF."""
     key, texts = {"Idempotency-Key": "k"}, ("one\r\ntwo", "one\ntwo", "one\rtwo\r\n")
     sent = [await post(edge, headers=key, json={**GOOD, "message": text}) for text in texts]
 

@@ -80,7 +80,7 @@ async def comes_true(holds: Callable[[], bool]) -> bool:
 async def test_an_edge_freezes_its_objects_when_a_build_is_served(
     make_edge: EdgeMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it starts, and when another build takes over; the one before it goes."""
+    """At the start, and when another build takes over; the one before it is freed."""
     monkeypatch.setattr(background_jobs, "REFRESH_SECONDS", PAUSE)
     point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("ink")]))
     async with make_edge(exclusive=True, BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:

@@ -180,7 +180,7 @@ async def test_the_options_of_the_server_are_answered(edge: Any) -> None:
 
 
 async def test_a_target_without_a_path_is_the_root(make_edge: Any) -> None:
-    """Of an absolute target; `OPTIONS` means the server there (RFC 9112, section 3.2.4)."""
+    """The path of an absolute target; for `OPTIONS` it is the server (RFC 9112, section 3.2.4)."""
     async with make_edge(SITE_URL="http://localhost") as edge:
         statuses = []
         for method in (b"GET", b"OPTIONS", b"FROB"):

@@ -34,7 +34,7 @@ def test_an_own_row_is_what_a_checked_one_is(table: Table) -> None:
 
 
 def test_an_own_row_folds_what_is_stored_in_lower_case() -> None:
-    """What is looked up by a folded text has to be found."""
+    """Rows have to be found by the folded text."""
     for table in TABLES.values():
         for name in table.case_insensitive:
             given = {**full_row(table, 1), name: "ADA@EXAMPLE.ORG"}

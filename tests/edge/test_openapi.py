@@ -182,7 +182,7 @@ def validator_at(document: dict[str, Any], *steps: str) -> Draft202012Validator:
 async def test_live_answers_fit_their_schema(
     edge: Any, document: dict[str, Any], path: str
 ) -> None:
-    """What a GET answers is what the document says that it answers."""
+    """The answers of GET are as the document declares."""
     key = await edge.key()
     async with edge.ask("GET", path, key) as answer:
         if answer.status == 303:  # on to a page

@@ -375,7 +375,7 @@ async def test_digits_in_texts_are_texts(admin: Admin) -> None:
 
 
 async def test_there_is_one_schema(admin: Admin) -> None:
-    """Of PostgREST's headers that choose a schema, `public` alone is taken."""
+    """PostgREST's headers that choose a schema take `public` alone."""
     for method, name in (("GET", "Accept-Profile"), ("POST", "Content-Profile")):
         body: dict[str, Any] = {"json": {**LEAD, "name": "Zoe"}} if method == "POST" else {}
         message, _ = await admin.error(method, headers={name: "secret"}, **body)

@@ -184,7 +184,7 @@ PUZZLES = [*"\"'*\\", "a AND", "NOT", "a OR (b", "title:a", "a*", "^a", "-a", "{
 
 @pytest.mark.parametrize("words", [*PUZZLES, "\U0001f600", "a" * 1000, "a\nb", "\t"])
 async def test_no_words_break_the_search(edge: Any, key: str, words: str) -> None:
-    """Whatever is typed is looked for as words."""
+    """Any text is searched as words."""
     async with edge.ask("GET", PATH, key, params={"q": words}) as answer:
         assert answer.status == 200
 

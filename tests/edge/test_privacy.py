@@ -251,7 +251,7 @@ def test_a_long_text_is_read_in_linear_time(part: str) -> None:
 
 
 def test_no_secret_is_shown(peopled: Installation) -> None:
-    """What would let its reader act in the person's name, or the service's, stays in the store."""
+    """Values that let a reader act in the person's name, or the service's, stay in the store."""
     _, said, _ = peopled.run("privacy", "export", ANN, "--json")
     exported = json.loads(said)
 
@@ -297,7 +297,7 @@ def test_everything_about_a_person_is_erased(peopled: Installation, spelling: st
 
 
 def test_the_wish_not_to_be_mailed_is_kept(peopled: Installation) -> None:
-    """Where there was a suppression it stays, without what was noted beside it."""
+    """An existing suppression stays, without the notes beside it."""
     _, said, _ = peopled.run("privacy", "erase", ANN, "--yes")
     (rows,) = stored(peopled, SUPPRESSED_EMAILS)
     kept = {row["email"]: (row["reason"], row["metadata"]) for row in rows}
@@ -308,7 +308,7 @@ def test_the_wish_not_to_be_mailed_is_kept(peopled: Installation) -> None:
 
 
 def test_no_suppression_is_made(installation: Installation) -> None:
-    """Who was never suppressed leaves no address behind."""
+    """A person who was never suppressed leaves no address behind."""
     store_rows(installation, make_rows(ANN, "annmark"))
     installation.run("privacy", "erase", ANN, "--yes")
 
@@ -356,7 +356,7 @@ def test_a_stored_invalid_address_can_be_erased(installation: Installation) -> N
 def test_an_invalid_address_is_reported(
     peopled: Installation, action: list[str], address: str
 ) -> None:
-    """What is no address is refused: `nothing is kept` would be taken for an answer."""
+    """It is refused: `nothing is kept` would be taken for an answer."""
     before = stored(peopled, *TABLES)
     status, _, complained = peopled.run("privacy", *action, address)
 
@@ -365,7 +365,7 @@ def test_an_invalid_address_is_reported(
 
 
 def test_an_unknown_address_has_no_rows(peopled: Installation) -> None:
-    """Of an address that nobody wrote from, nothing is kept, and that is said."""
+    """Nothing is kept of an address that nobody wrote from, and the command says so."""
     for words in (("export",), ("erase",)):
         status, said, _ = peopled.run("privacy", *words, "nobody@example.org")
         assert (status, said) == (0, "nothing is kept of nobody@example.org\n")

@@ -360,7 +360,7 @@ async def test_declared_problem_is_met(
 
 
 def test_problem_met_elsewhere_is_met(request: pytest.FixtureRequest) -> None:
-    """What is left out above has a test of its own."""
+    """Problems that are left out above have tests of their own."""
     sources = Path(request.path).parent.rglob("test_*.py")
     texts = "".join(path.read_text() for path in sources if path != request.path)
 

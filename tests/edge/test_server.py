@@ -618,7 +618,7 @@ def test_doctor_finds_a_development_key_on_a_public_site(installation: Installat
 
 @pytest.mark.size("ci")
 def test_no_development_key_for_other_machines(installation: Installation) -> None:
-    """Where other machines reach the edge, no key with every scope is made."""
+    """If other machines reach the edge, no key with every scope is made."""
     with installation.start("serve", "--host", "0.0.0.0") as process:  # noqa: S104  the point
         assert process.stdout is not None
         greeting = process.stdout.readline()
@@ -775,7 +775,7 @@ def test_the_edge_starts_without_a_build_and_serves_a_later_one(installation: In
 def test_doctor_sees_another_program_at_the_local_address(
     installation: Installation, tmp_path: Path
 ) -> None:
-    """What answers is no edge; silence is no fault, since a journal is not always served."""
+    """It reports that the program is no edge; silence is no fault: a journal need not be served."""
     port = free_port()
     local = installation.changed(PORT=str(port), SITE_URL=f"http://127.0.0.1:{port}")
     assert local.run("migrate")[0] == 0

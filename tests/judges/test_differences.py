@@ -25,7 +25,7 @@ def own_programs() -> dict[str, str]:
 
 
 def test_the_official_suite_is_run_itself() -> None:
-    """What is started is a file of the suite's own package."""
+    """The program that is started is a file of the suite's own package."""
     assert CONFORMANCE.is_relative_to(MODULES / "@modelcontextprotocol" / "conformance")
 
 

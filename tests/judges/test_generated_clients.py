@@ -232,7 +232,7 @@ def use_all(client: GeneratedClient, program: Mapping[str, str]) -> None:
 
 @pytest.mark.usefixtures("judges")
 async def test_typescript_client_calls_everything(offer: Offer, tmp_path: Path) -> None:
-    """What openapi-typescript generates has every operation; openapi-fetch can call each.
+    """The types of openapi-typescript have every operation; openapi-fetch can call each.
 
     The compiler holds the list of calls against the list of operations, and each call against its
     types; then the calls are run.

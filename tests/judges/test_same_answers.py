@@ -123,7 +123,7 @@ async def test_a_body_that_is_no_message_is_refused_alike(tmp_path: Path) -> Non
 
 
 async def test_the_edge_is_stricter_only_where_it_means_to_be(tmp_path: Path) -> None:
-    """What the SDK takes and the edge does not is on a list, and gets an error."""
+    """Messages that the SDK takes and the edge does not are on a list, and get an error."""
     async with both(tmp_path) as pair:
         for name, (message, code) in _ON_PURPOSE.items():
             ours, theirs = await pair.answers(message)

@@ -29,7 +29,7 @@ THEME = Path(__file__).resolve().parent.parent.parent / "theme"
     ],
 )
 def test_a_sheet_goes_out_without_comments(tmp_path: Path, written: str, published: str) -> None:
-    """What only looks like a comment stays, and so does a licence's; no two tokens become one."""
+    """Text that looks like a comment stays, and so does a licence; no two tokens become one."""
     (tmp_path / "style.css").write_text(written)
     asset = Assets(tmp_path).published["style.css"]
 

@@ -244,7 +244,7 @@ def build_when_free(bench: Workbench) -> Path:
 
 
 def test_a_killed_process_of_the_crew_stops_the_build(bench: Workbench) -> None:
-    """When one process dies the build says so, ends with 1 and leaves the old site."""
+    """If one process dies the build says so, ends with 1 and leaves the old site."""
     for number in range(40):
         bench.post(f"p-{number}", text="Some *words* and\n\n```python\nx = 1\n```\n" * 40)
     bench.output.mkdir()
@@ -338,7 +338,7 @@ def test_a_dangling_link_does_no_harm(bench: Workbench) -> None:
 
 
 def test_a_foreign_folder_in_place_of_a_file_is_reported(bench: Workbench, tmp_path: Path) -> None:
-    """What a build wrote makes way for another thing; what somebody else put there does not."""
+    """A folder of a build makes way for a file; one that somebody else put there does not."""
     output = tmp_path / "output"
     bench.write("images/plan/first.txt", "One.")
     run_journal(bench.content, output)

@@ -637,7 +637,7 @@ def test_links_that_lead_nowhere(markdown: str, message: str) -> None:
 
 
 def test_a_scheduled_post_may_link_to_an_earlier_one() -> None:
-    """What is public by the time a post appears may be linked from it; drafts may link anywhere."""
+    """A post may link to all that is public when it appears; drafts may link anywhere."""
     later = replace(FUTURE, published=NOW.replace(year=2028), markdown="[a](/journal/future/)\n")
     later = replace(later, path="posts/later.md", slug="later")
     sketch = replace(DRAFT, markdown="[a](/journal/future/) [b](/journal/later/)\n")
@@ -817,7 +817,7 @@ def test_apparent_code_does_not_hide_slow_text(before: str) -> None:
     ],
 )
 def test_nothing_of_a_block_is_lost(text: str, shown: str) -> None:
-    """What Python-Markdown leaves as it is stays, and tags in code end no element."""
+    """Text that Python-Markdown leaves alone stays, and tags in code end no element."""
     _, html = analyse(replace(PLAIN, markdown=text))
     assert html is not None
     assert shown in html.html

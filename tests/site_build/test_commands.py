@@ -192,7 +192,7 @@ def test_colours_on_a_terminal_alone(content: Path) -> None:
 
 
 def test_terminal_escapes_are_neutralized(content: Path) -> None:
-    """What a post says is printed as text, whatever the encoding of the terminal."""
+    """Text of a post is printed as text, whatever the encoding of the terminal."""
     spoil(content, GOOD.format("b").replace("title", '"\\e[31m\\u202Ekey [red]é"'))
     result = start("check", "--content", content, env={"PYTHONIOENCODING": "ascii"}).stdout
 
@@ -263,7 +263,7 @@ def test_build(content: Path, run: Run) -> None:
 
 
 def test_build_for_an_instant(content: Path, run: Run) -> None:
-    """What is published after the instant is left out."""
+    """Posts after the instant are left out."""
     assert build(run, content, "--now", "2026-02-28T23:59:59Z").status == 0
     assert read_index(content)["slugs"] == []
 
@@ -304,7 +304,7 @@ def test_build_of_bad_content(content: Path, run: Run) -> None:
 
 
 def test_build_into_a_file(content: Path, run: Run) -> None:
-    """What the disk refuses is said in one sentence."""
+    """An error of the disk is one sentence."""
     (output := content.parent / "file").touch()
     result = run("build", "--content", content, "--output", output)
 
@@ -355,7 +355,7 @@ def test_build_on_a_terminal(content: Path) -> None:
     ],
 )
 def test_wrong_arguments_are_refused(run: Run, words: list[str], sentence: str) -> None:
-    """What cannot be done is said in one sentence on standard error, with status 2."""
+    """The error is one sentence on standard error, with status 2."""
     result = run(*words)
 
     assert (result.status, result.out) == (2, "")

@@ -31,7 +31,7 @@ def test_without_a_corpus_the_journals_own_posts_do(
 def test_a_corpus_goes_before_the_journals_own_posts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where SHARED_DIR has posts, those are used, and the report says so."""
+    """If SHARED_DIR has posts, those are used, and the report says so."""
     monkeypatch.setenv("SHARED_DIR", str(tmp_path))
     posts = tmp_path / "corpus" / "posts"
     posts.mkdir(parents=True)

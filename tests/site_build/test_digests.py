@@ -12,7 +12,7 @@ pytestmark = pytest.mark.size("ci")
 
 @pytest.mark.parametrize("name", SITES)
 def test_a_site_has_its_recorded_digests(tmp_path: Path, name: str) -> None:
-    """Where a change is meant, `python -m tests.site_build.digests` writes the digests anew."""
+    """For an intended change, `python -m tests.site_build.digests` writes the digests anew."""
     expected = json.loads(FILE.read_text("utf-8"))[name]
 
     assert make_digests(SITES[name], tmp_path) == expected

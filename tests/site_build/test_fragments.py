@@ -107,7 +107,7 @@ def assert_contained(html: str) -> None:
 
 @pytest.mark.parametrize("markdown", BROKEN)
 def test_broken_html_stays_within_its_page(markdown: str) -> None:
-    """What follows the text is outside of it, and the words behind the fault can be read."""
+    """The elements after the text are outside of it, and the words after the fault can be read."""
     html, _ = convert(markdown + AFTER)
 
     assert_contained(html)

@@ -174,7 +174,7 @@ def test_blocks_of_any_text(text: str) -> None:
 
 
 def test_blocks_of_other_extensions() -> None:
-    """What is indented below the line that opens one is read as GitHub reads it, too."""
+    """Indented text below the line that opens one is read as GitHub reads it, too."""
     dialect = Dialect("https://journal.test", ("pymdownx.tabbed", "pymdownx.details", GITHUB))
     opening = ('=== "A"', "??? note")
     html = "".join(
@@ -415,7 +415,7 @@ def test_pelicans_lists_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("sign", ["> ", "- ", "1. ", "* > "])
 def test_nesting_has_an_end(sign: str) -> None:
-    """What nobody could read is refused at its line, and nothing of it is lost in silence."""
+    """Deeper text is refused at its line, and nothing of it is lost in silence."""
     facts = analyse(make_document(f"Words\n\n{sign * (DEEPEST + 1)}a\n"))[0]
 
     assert [(note.line, note.severity) for note in facts.notes] == [(3, "error")]

@@ -363,7 +363,7 @@ def test_a_head_of_blanks_takes_no_time() -> None:
 def test_a_head_of_which_one_value_is_wrong_is_read(
     good_bench: Workbench, lines: tuple[str, ...], *, is_down: bool
 ) -> None:
-    """What it says of its state and its date counts; it is down, or as it was and named."""
+    """Its state and its date count; it is withdrawn, or stays as it was and is named."""
     good_bench.post("one", text="Former.")
     good_bench.build()
     good_bench.write("posts/one.md", head("title: One", "slug: one", *lines))

@@ -191,7 +191,7 @@ def test_the_edge_gets_pages_and_their_shell(bench: Workbench, theme: Path) -> N
 
 
 def test_the_shell_is_not_published(bench: Workbench, theme: Path) -> None:
-    """What the edge renders with is no part of the site."""
+    """Templates of the edge are no part of the site."""
     write(theme, "notice.html", "Words.")
     write(theme, "shell.html", SHELL)
     folder = make(bench, theme)
@@ -287,7 +287,7 @@ def test_the_reference_needs_a_frame_of_its_own(bench: Workbench, theme: Path, l
 
 
 def test_another_page_of_the_edge_is_another_build(bench: Workbench, theme: Path) -> None:
-    """What the edge renders with counts for a build's name, though no file of the site differs."""
+    """Templates of the edge count for a build's name, though no file of the site differs."""
     write(theme, "shell.html", SHELL)
     names = set()
     for words in ("One.", "Two.", "Two."):
@@ -336,7 +336,7 @@ def test_the_edge_offers_the_budgets_of_the_site(bench: Workbench, tmp_path: Pat
 
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_a_closed_form_is_not_shown(bench: Workbench, tmp_path: Path, *, is_closed: bool) -> None:
-    """Where leads need a credential, the contact page says so in place of its form."""
+    """If leads need a credential, the contact page says so in place of its form."""
     bench.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
     closed = str(is_closed).lower()
     run_journal(bench.content, tmp_path / "output", ROOT / "theme", LEADS_REQUIRE_CREDENTIAL=closed)
@@ -378,7 +378,7 @@ def test_the_form_for_access_is_there_on_request_alone(
 def test_budgets_that_cannot_be_meant_stop_the_build(
     bench: Workbench, theme: Path, tiers: object
 ) -> None:
-    """What is wrong is said with the setting's name, before a page is made."""
+    """The error has the setting's name, and comes before a page is made."""
     with pytest.raises(BuildError, match="BUDGET_TIERS has to be a list of different texts"):
         make(bench, theme, BUDGET_TIERS=tiers)
 

@@ -96,7 +96,7 @@ def test_a_manifest_of_another_version_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_manifest_is_written_from_the_one_before(tmp_path: Path) -> None:
-    """What differs is written, what is gone is removed, and the one before stays as it was."""
+    """Changed rows are written, removed ones are deleted, and the one before stays as it was."""
     folders = [tmp_path / name for name in ("first", "second", "third")]
     other = ENTRY._replace(path="b.html")
     kept, changed = ENTRY._replace(path="c.html"), ENTRY._replace(path="b.html", digest="new")

@@ -109,7 +109,7 @@ def test_the_well_known_agents_are_named() -> None:
 def test_a_policy_that_cannot_be_meant_stops_the_build(
     settings: Mapping[str, object], sentence: str
 ) -> None:
-    """What is wrong is said with the setting's name."""
+    """The error has the setting's name."""
     with pytest.raises(BuildError, match=re.escape(sentence)):
         read_policy(settings)
 

@@ -138,7 +138,7 @@ def unpack(data: bytes) -> list[tuple[bytes, str, object]]:
 def test_an_original_keeps_its_pixels_and_no_metadata(
     bench: Workbench, make: Callable[[], bytes]
 ) -> None:
-    """What is published has the same pixels and frames, upright and in the same colours."""
+    """The published file has the same pixels and frames, upright and in the same colours."""
     data = make()
     source = put(bench, "photo.bin", data).rename(bench.content / "images" / f"{make.__name__}.png")
     published = bench.build() / "site" / "images" / source.name
@@ -195,7 +195,7 @@ def test_a_clean_picture_is_published_to_the_byte(bench: Workbench) -> None:
 
 
 def test_a_picture_under_another_ending_has_no_metadata_either(bench: Workbench) -> None:
-    """What it is decides, not what it is called; a file of another kind stays as it is."""
+    """The content decides, not the name; a file of another kind stays as it is."""
     put(bench, "photo.jpg.bak", pack(draw(300, 200), exif=note(1)))
     put(bench, "film.mp4", b"\0\0\0\x08ftyp\0\0\0\x0cudtaGPS!")
 
@@ -206,7 +206,7 @@ def test_a_picture_under_another_ending_has_no_metadata_either(bench: Workbench)
 
 
 def test_a_jpeg_with_a_second_picture_keeps_the_first(bench: Workbench) -> None:
-    """What cameras put behind a picture, each part with notes of its own, is not published."""
+    """Parts that cameras append to a picture, each with metadata, are not published."""
     put(
         bench, "two.jpg", pack(draw(300, 200), "MPO", save_all=True, append_images=[draw(300, 200)])
     )

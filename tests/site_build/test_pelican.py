@@ -89,7 +89,7 @@ def _answers(folder: Path, page: Path, address: str) -> bool:
 
 
 def test_the_files_of_quickstart(journal: Path) -> None:
-    """What `pelican-quickstart` writes builds as it is, and so do its settings for publishing."""
+    """The files of `pelican-quickstart` build unchanged, and so do its settings for publishing."""
     answers = [str(journal), "Quick", "Ann", "en", "n", "y", "10", "Europe/Rome", "n"]
     subprocess.run(
         [Path(sys.executable).with_name("pelican-quickstart")],
@@ -165,7 +165,7 @@ def test_the_sitemap_of_a_plugin(journal: Path) -> None:
 
 @pytest.mark.size("ci")
 def test_neighbours_in_a_category(journal: Path) -> None:
-    """What a plugin adds to posts reaches their pages, also where a neighbour alone changed."""
+    """Values that a plugin adds to posts reach their pages, also if a neighbour alone changed."""
     override = journal / "own"
     override.mkdir()
     (override / "article.html").write_text(
@@ -318,7 +318,7 @@ def make_identity(said: Mapping[str, object]) -> object:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_settings_without_effect_are_refused(name: str) -> None:
-    """What would change content or addresses, and cannot, ends the build before it begins."""
+    """Settings that would change content or addresses, and cannot, end the build at once."""
     default = DEFAULT_CONFIG.get(name)
     other = (not default) if isinstance(default, bool) else [("a", "b")]
     with pytest.raises(BuildError, match=rf"^pelicanconf\.py: {name} has no effect here: .+; take"):

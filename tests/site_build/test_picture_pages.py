@@ -149,7 +149,7 @@ def test_badges_stay_in_their_line(bench: Workbench) -> None:
 
 
 def test_a_heading_and_a_picture_have_different_ids(bench: Workbench) -> None:
-    """What a press opens is the picture, even below a heading that has its number as its name."""
+    """A press opens the picture, even below a heading that has its number as its name."""
     put(bench, "a.jpg", pack(draw(1800, 1200)))
     bench.post("shown", text="## Picture 1\n\n![a](/images/a.jpg)")
 

@@ -259,7 +259,7 @@ def test_only_the_first_image_loads_at_once(bench: Workbench) -> None:
 
 
 def test_an_image_may_be_in_a_link_or_a_figure(bench: Workbench) -> None:
-    """What surrounds an image stays around it, and a name that needs quoting is quoted."""
+    """Elements around an image stay around it, and a name that needs quoting is quoted."""
     put(bench, "deep/Größe 1.jpg", pack(draw(700, 400)))
     text = (
         "[![A](/images/deep/Gr%C3%B6%C3%9Fe%201.jpg)](/images/deep/Gr%C3%B6%C3%9Fe%201.jpg)\n\n"
@@ -422,7 +422,7 @@ def test_another_picture_of_the_same_name_is_seen_at_once(bench: Workbench) -> N
 
 
 def test_forms_of_drafts_are_not_made(bench: Workbench) -> None:
-    """What only a draft shows costs nothing yet."""
+    """A picture of a draft costs nothing yet."""
     put(bench, "a.jpg", pack(draw(700, 400)))
     bench.post("hidden", text="![A](/images/a.jpg)", status="draft")
 

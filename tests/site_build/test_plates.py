@@ -110,7 +110,7 @@ SOUND = write_plate(
     ],
 )
 def test_a_page_shows_a_plate_or_plays(markdown: str, html: str) -> None:
-    """What the site's policy lets nobody see is a link that says where it leads."""
+    """An embed that the site's policy blocks is a link that says where it leads."""
     assert show(markdown) == html
 
 

@@ -147,7 +147,7 @@ def test_a_fence_shown_within_another_is_left_alone() -> None:
     ],
 )
 def test_a_check_leaves_no_trace(markdown: str) -> None:
-    """What the check hands on is what the converter makes of the text by itself."""
+    """The result of the check is that of the converter for the text by itself."""
     document = make_document(markdown)
 
     converted = Converter(Dialect("https://journal.test")).convert(document)
@@ -209,7 +209,7 @@ def test_heads_say_what_they_head() -> None:
 
 
 def test_no_heading_takes_an_id_of_the_page() -> None:
-    """What the theme names so can still be found, and the contents lead to the heading."""
+    """The theme's own element can still be found, and the contents lead to the heading."""
     for name in sorted(THEME_IDS):
         made = convert(f"## {name.title()}\n")
         assert f'id="{name}-section"' in made.html

@@ -69,7 +69,7 @@ def test_drafts_and_scheduled_posts_are_shown_and_marked(shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_a_build_beside_it_carries_no_mark(shown: Shown) -> None:
-    """What only the preview shows never reaches a build."""
+    """Marks of the preview never reach a build."""
     shown.bench.post("to-come", "2999-03-01")
     wait_for(lambda: shown.ask("/journal/to-come/").status, lambda status: status == 200)
 

@@ -122,7 +122,7 @@ def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
 
 @pytest.mark.size("ci")
 def test_instants_that_were_slept_through_are_caught_up(watchman: Watchman) -> None:
-    """When several instants have passed, all their posts are served."""
+    """After several instants have passed, all their posts are served."""
     watchman.bench.post("even-later", "2026-07-01")
     watchman.act(DAWN)
 
@@ -187,7 +187,7 @@ def test_a_prepared_edition_is_withdrawn_when_content_is_bad(
 
 
 def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> None:
-    """When somebody took it away, the post still appears at its instant."""
+    """After it was removed, the post still appears at its instant."""
     watchman.act(DAWN)
     (watchman.bench.output / "next").unlink()
 
@@ -434,7 +434,7 @@ def test_each_error_is_reported_once_until_a_build_succeeds(bench: Workbench) ->
 
 
 def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman) -> None:
-    """What was prepared before a change is not served while the change cannot be built."""
+    """An edition prepared before a change is not served while the change cannot be built."""
     watchman.act(DAWN)
     block(watchman, "current")
     (watchman.bench.content / "posts" / "later.md").unlink()
@@ -556,7 +556,7 @@ def delete_and_make_anew(content: Path) -> None:
 def test_a_content_folder_that_is_replaced_is_followed(
     bench: Workbench, change: Callable[[Path], None]
 ) -> None:
-    """What the new folder says is served within seconds, and later edits in it are, too."""
+    """Content of the new folder is served within seconds, and later edits in it are, too."""
     if change is lead_the_link_elsewhere:
         bench.content.rename(real := bench.content.with_name("real"))
         bench.content.symlink_to(real)
@@ -709,7 +709,7 @@ def test_changed_code_is_noticed_once_it_is_complete(beats: Beats) -> None:
 
 
 def test_a_disk_that_takes_nothing_does_not_end_the_heartbeat(beats: Beats) -> None:
-    """When there is room again it goes on."""
+    """It goes on as soon as there is room again."""
     beats.output.touch()
     with beats.heart:
         beats.heart.note("")

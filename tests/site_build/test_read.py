@@ -371,7 +371,7 @@ BOMB = "a: &a [x, x, x]\n" + "".join(
     ids=range(16),
 )
 def test_absurd_files_are_refused(raw: bytes) -> None:
-    """What no author writes is refused by a finding, never by running out of memory or stack."""
+    """A file that no author writes is refused by a finding, not by a lack of memory or stack."""
     document, findings = read_document("posts/a.md", raw)
 
     assert document is None

@@ -185,7 +185,7 @@ def test_pelican_leaves_foreign_files_alone(bench: Workbench, tmp_path: Path) ->
 
 @pytest.mark.size("ci")
 def test_a_file_and_a_folder_change_places(bench: Workbench, tmp_path: Path) -> None:
-    """What was a file may become a folder, and the other way round."""
+    """A file may become a folder, and the other way round."""
     bench.write("images/plan", "All.")
     bench.build()
     (bench.content / "images" / "plan").unlink()
@@ -441,7 +441,7 @@ def test_a_damaged_old_build_is_not_carried_on(
 
 @pytest.mark.size("ci")
 def test_a_link_or_file_in_place_of_the_spare_is_removed(bench: Workbench, tmp_path: Path) -> None:
-    """What a link leads to is neither changed nor published."""
+    """The target of a link is neither changed nor published."""
     bench.build()
     spare, mine = bench.output / ".spare", tmp_path / "mine"
     mine.mkdir()
@@ -461,7 +461,7 @@ def test_a_link_or_file_in_place_of_the_spare_is_removed(bench: Workbench, tmp_p
 def test_after_a_ledger_that_cannot_be_read_nothing_is_left(
     bench: Workbench, tmp_path: Path, statement: str
 ) -> None:
-    """What was withdrawn goes, also where the spare shares the ledger of an earlier version."""
+    """Withdrawn files go, also if the spare shares the ledger of an earlier version."""
     old = bench.build()
     ledger = old / MEMORY
     with closing(sqlite3.connect(ledger)) as opened, opened:

@@ -59,7 +59,7 @@ def names(text: str, **head: object) -> set[int]:
 
 
 def test_posts_that_share_words_are_related() -> None:
-    """What two posts have in common counts; what all have, or none, does not."""
+    """Words that two posts have in common count; those that all have, or none, do not."""
     found = relate(
         make_post("jars", VINEGAR),
         make_post("dill", f"{VINEGAR} With garlic."),

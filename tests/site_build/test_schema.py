@@ -67,7 +67,7 @@ def test_the_schema_is_one(kind: Kind) -> None:
 
 
 def test_every_head_has_the_same_verdict() -> None:
-    """What is read from journal and corpus the schema takes, and what is not it refuses."""
+    """The schema accepts the heads of journal and corpus that are read, and refuses the others."""
     validators = {
         kind: Draft202012Validator(describe_front_matter(kind)) for kind in ("post", "page")
     }
@@ -229,7 +229,7 @@ def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("kind", ["post", "page"])
 def test_the_schema_is_printed(tmp_path: Path, kind: Kind) -> None:
-    """What the command prints is the schema, and nothing is written."""
+    """The command prints the schema, and writes nothing."""
     done = command(tmp_path, kind)
 
     assert json.loads(done.stdout) == describe_front_matter(kind)

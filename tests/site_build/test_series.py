@@ -139,7 +139,7 @@ def test_a_new_part_shows_on_all_of_them_and_nowhere_else(empty_bench: Workbench
     ],
 )
 def test_an_invalid_series_name_is_reported(line: str, finding: str) -> None:
-    """What cannot be the name of a series is said with its fix."""
+    """The error has its fix."""
     raw = f"---\ntitle: A\nslug: a\ndate: 2026-03-01\n{line}\n---\n\nWords.\n".encode()
 
     _, findings = read_document("posts/a.md", raw)

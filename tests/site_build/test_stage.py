@@ -111,7 +111,7 @@ def test_posts_like_a_new_one_are_found_in_a_quiet_moment(
 def test_an_unreported_change_is_seen_at_the_next_refresh(
     bench: Workbench, stage: PreviewSession
 ) -> None:
-    """What a disk does not tell of is found when everything is looked at."""
+    """A change without an event is found when all files are checked."""
     append(bench, "Quokkas.")
 
     assert not has_news(stage, stage.refresh, {str(bench.content / "posts" / "second.md")})

@@ -151,7 +151,7 @@ def test_the_site_says_how_it_is_searched(site: Path) -> None:
 
 
 def test_a_list_names_its_posts_in_order(site: Path) -> None:
-    """What a leaf of a list shows is said of it."""
+    """Each entry has the values that its leaf shows."""
     node = find(read_graph(site / "journal" / "index.html"), "CollectionPage")
 
     entries = node["mainEntity"]["itemListElement"]

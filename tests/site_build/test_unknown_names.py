@@ -120,7 +120,7 @@ def test_a_second_build_reports_it_again_until_it_is_fixed(journal: Path) -> Non
 
 
 def test_a_template_that_fails_is_named_by_check(journal: Path) -> None:
-    """What would stop a build is not left for it to say."""
+    """An error that would stop a build is reported by `check` already."""
     override(journal, "article.html", '{% extends "base.html" %}\n{% block content %}{{ 1 / 0 }}')
 
     status, said = command(journal, "check")

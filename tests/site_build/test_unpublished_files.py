@@ -45,7 +45,7 @@ def test_files_of_drafts_alone_are_not_published(empty_bench: Workbench) -> None
 
 
 def test_a_post_with_an_error_keeps_back_what_is_new_alone(empty_bench: Workbench) -> None:
-    """What readers have stays, also where its name is a part of a word."""
+    """Published files stay, also if their name is a part of a word."""
     for name in ("1", "known"):
         empty_bench.write(f"images/{name}.svg", SVG)
     assert published(empty_bench) == {"images/1.svg", "images/known.svg"}
@@ -77,7 +77,7 @@ def test_a_post_with_an_error_keeps_back_what_is_new_alone(empty_bench: Workbenc
 def test_each_way_to_name_a_file_is_a_use(
     empty_bench: Workbench, use: str, *, is_seen: bool
 ) -> None:
-    """What a published text links or shows stays, though a draft shows it too."""
+    """Files that a published text links or shows stay, though a draft shows them too."""
     empty_bench.write("images/a.svg", SVG)
     empty_bench.post("hidden", text="![A](/images/a.svg)", status="draft")
     empty_bench.post("seen", text=use)

@@ -202,7 +202,7 @@ START = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_ed
 
 
 def test_a_full_pipe_stops_no_preview(bench: Workbench) -> None:
-    """What it writes of each error is dropped, and pages are served."""
+    """Its lines about errors are dropped, and pages are served."""
     port = find_free_port()
     places = {"CONTENT_DIR": bench.content, "BUILD_DIR": bench.output}
     environment = {name: str(place.absolute()) for name, place in places.items()}

@@ -74,7 +74,7 @@ def test_an_error_is_at_its_field(templates: jinja2.Environment, field: str) -> 
 
 
 def test_an_error_of_the_whole_form_takes_the_focus(templates: jinja2.Environment) -> None:
-    """What is no field's fault is said above the form, where the reader is led."""
+    """An error of no field is shown above the form, where the reader is led."""
     form = render(templates, {}, {"form": "Too many messages; try again in 5 minutes."})
 
     alert = '<p class="fault" role="alert" tabindex="-1" autofocus>Too many messages;'

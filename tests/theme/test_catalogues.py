@@ -46,7 +46,7 @@ def list_forms(texts: Any) -> list[str]:
 
 
 def test_the_template_has_every_sentence() -> None:
-    """What translators start from is what the sources say; `docs/translating.md` makes it anew."""
+    """The translators' template has the sentences of the sources; see `docs/translating.md`."""
     with (LOCALE / "babel.cfg").open(encoding="utf-8") as file:
         methods, options = parse_mapping_cfg(file)  # type: ignore[no-untyped-call]
     found = extract_from_dir(ROOT, methods, options, KEYWORDS)

@@ -111,7 +111,7 @@ def test_the_budgets_of_the_site_are_offered(templates: jinja2.Environment) -> N
 def test_without_budgets_there_is_no_budget_field(
     templates: jinja2.Environment, tiers: list[str] | None
 ) -> None:
-    """Where the site lists none, the form sends a fixed text that the API accepts."""
+    """Without a list, the form sends a fixed text that the API accepts."""
     limit = LeadRow.model_json_schema()["properties"]["budget_tier"]["maxLength"]
     form = render(templates, {"budget_tier": "Typed elsewhere"}, tiers=tiers)
     field = control(form, "budget_tier")
@@ -142,7 +142,7 @@ def test_the_first_fault_takes_the_focus(templates: jinja2.Environment) -> None:
 
 
 def test_an_error_of_the_whole_form(templates: jinja2.Environment) -> None:
-    """What is no field's fault is said above the form, and no field is marked."""
+    """An error of no field is shown above the form, and no field is marked."""
     form = render(templates, {}, {"form": "Too many messages; try again in 5 minutes."})
 
     assert '<p class="fault" role="alert">Too many messages; try again in 5 minutes.</p>' in form

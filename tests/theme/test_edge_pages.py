@@ -110,7 +110,7 @@ def test_a_program_on_the_machine_is_warned_of(
 
 
 def test_a_fault_takes_the_focus_and_is_tied(templates: jinja2.Environment) -> None:
-    """What is wrong is said once, first, and is part of what describes key and scopes."""
+    """The error is shown once, first, and is part of the description of key and scopes."""
     page = ask(templates, fault="This is not a valid API key.")
     alert = page.one("p", role="alert")
 

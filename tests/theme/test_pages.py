@@ -130,7 +130,7 @@ def test_templates_ask_for_what_they_are_given(templates: jinja2.Environment) ->
 def test_pages_of_the_reference_use_what_they_are_given(
     templates: jinja2.Environment, name: str, given: tuple[str, ...]
 ) -> None:
-    """What the edge gives to a template of the reference is what that looks up."""
+    """The edge gives to a template of the reference exactly the names that it uses."""
     assert names_asked(templates, name) == set(given)
 
 
@@ -138,7 +138,7 @@ def test_pages_of_the_reference_use_what_they_are_given(
 def test_pages_of_the_edge_use_what_they_are_given(
     templates: jinja2.Environment, page: str, given: tuple[str, ...]
 ) -> None:
-    """What the edge gives to a page is what its template looks up."""
+    """The edge gives to a page exactly the names that its template uses."""
     assert names_asked(templates, f"{page}.html") == set(given)
 
 
@@ -175,7 +175,7 @@ def test_nothing_is_inline(site: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_scripts_are_few(site: Path, path: str) -> None:
-    """What a page can do beyond being read waits until it is there, and is small."""
+    """Scripts are loaded after the page, and are small."""
     page = read(site, path)
     modules = [
         element.attributes["data-module"]

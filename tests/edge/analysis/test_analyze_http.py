@@ -94,7 +94,7 @@ async def test_the_caller_chooses_the_number_of_keywords_and_posts(edge: Any) ->
 
 
 async def test_language_is_given_stated_or_guessed(edge: Any) -> None:
-    """What the asker says counts most, then what the page says."""
+    """The caller's language counts most, then that of the page."""
     german = "Das ist nicht der Rand, sondern die Mitte des Buches, und sie ist aus Papier."
     page = f'<html lang="fr"><title>x</title><p>{german}'
 
@@ -203,7 +203,7 @@ async def test_the_page_itself_takes_no_place_of_a_related_post(edge: Any) -> No
 
 
 async def test_a_stated_language_is_checked(edge: Any) -> None:
-    """What is no tag does not come back: the text tells, or nobody does."""
+    """An invalid tag is not repeated: the language of the text is detected."""
     for stated, tag in (("x" * 90_000, "en"), ("DE_ch", "de-CH"), ("<b>", "en")):
         page = f"<html lang='{stated}'><p>The edge of the book was painted."
         assert (await analyze(edge, html=page))["metrics"]["language"] == tag

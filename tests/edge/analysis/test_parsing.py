@@ -151,7 +151,7 @@ def test_text_is_parsed_into_blocks() -> None:
 
 
 def test_nesting_is_limited() -> None:
-    """What goes deeper loses its tags and keeps its text; what does not is left alone."""
+    """Deeper elements lose their tags and keep their text; others are left alone."""
     deep = "<div>" * 5000 + "text" + "</div>" * 5000
     flat = "<p>text</p>" * 5000
     unclosed = "<li>a<p>b<br>" * 5000

@@ -184,7 +184,7 @@ async def test_a_job_does_not_pay_for_the_start_of_its_worker(make_pool: PoolMak
 async def test_a_worker_that_takes_too_long_to_start_is_ended(
     make_pool: PoolMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waited for it is refused, and need not wait for ever."""
+    """The waiting caller gets an error, and need not wait for ever."""
     monkeypatch.setattr("edge_api.analysis.analyst.STARTUP_TIMEOUT_SECONDS", 0.5)
     pool = make_pool(size=1, command=command(f"import time; time.sleep(30)\n{STUCK}"))
 
@@ -266,7 +266,7 @@ async def test_a_worker_that_does_not_start_is_reported(make_pool: PoolMaker) ->
 
 
 async def test_the_memory_of_a_worker_is_limited(make_pool: PoolMaker) -> None:
-    """Who takes more than there is gets an error in place of the machine's memory."""
+    """A worker that takes more gets an error instead of the machine's memory."""
     program = (
         f"{LISTENING}\nfrom edge_api.analysis.report import limit_resources\nlimit_resources()\n"
         "for job in jobs():\n    bytearray(1 << 30)\n    send(b'ok')"
@@ -322,7 +322,7 @@ async def test_workers_end_with_the_edge(tmp_path: Path, journal: Path) -> None:
 
 @pytest.mark.size("ci")
 async def test_a_busy_worker_ends_by_its_own_alarm() -> None:
-    """When nobody is left to kill it."""
+    """It does so when nobody is left to kill it."""
     program = (
         "from edge_api.analysis import report as worker\n"
         "worker.WORK_SECONDS = 0\nworker.answer = lambda job: [0 for _ in iter(int, 1)]\n"

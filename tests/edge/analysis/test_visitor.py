@@ -171,7 +171,7 @@ async def test_no_more_than_the_limit_is_read(site: Site) -> None:
 
 
 async def test_robots_txt_is_obeyed(site: Site) -> None:
-    """Who is asked to keep away does; where robots.txt fails, too (RFC 9309, 2.3.1.4)."""
+    """A disallowed page is not read, nor any page if robots.txt fails (RFC 9309, 2.3.1.4)."""
     site.answers = {"/private": text("x"), ROBOTS: text("User-agent: fore-edge\nDisallow: /p\n")}
     assert "asks to keep away" in (await site.refuse("/private")).message
     assert site.asked == [ROBOTS]

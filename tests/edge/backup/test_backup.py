@@ -108,7 +108,7 @@ def test_the_key_can_be_left_out(installation: Installation, folder: Path) -> No
 def test_the_newest_are_kept_and_what_others_put_there(
     installation: Installation, folder: Path
 ) -> None:
-    """Of its own it keeps as many as it is told; a file that it did not name is left alone."""
+    """The option says how many backups are kept; files of other names are left alone."""
     folder.mkdir()
     strange = ["edge-backup.db", "edge-20200101T000000Z.db", "notes.txt"]
     for name in strange:
@@ -306,7 +306,7 @@ def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) ->
 def test_a_replicated_store_gives_a_backup_of_its_own(
     installation: Installation, tmp_path: Path
 ) -> None:
-    """What Litestream keeps in the store is not in the backup, which holds our tables alone."""
+    """Tables of Litestream are not in the backup, which has our tables alone."""
     replicated = installation.changed(LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
     with replicated.serving() as edge:
         assert edge.await_body("/api/public/v1/readiness", b'"replica":{"status":"pass",')

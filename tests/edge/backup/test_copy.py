@@ -65,7 +65,7 @@ async def rows(store: Store, table: Table) -> list[object]:
 
 
 async def test_every_column_of_every_table_is_copied(stores: Stores) -> None:
-    """What one store answers to any question the other does; counts and digests say so."""
+    """Both stores give the same answers; counts and digests prove it."""
     source, target = stores
     copied = await copy_tables(source, target, EVERY, quiet)
 

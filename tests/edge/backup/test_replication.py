@@ -247,7 +247,7 @@ def test_a_killed_edge_takes_its_replicator_along(installation: Installation) ->
 def test_the_leftovers_of_a_dead_edge_are_replaced(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no `setpriv` ends the replicator, the next edge does, and has its own."""
+    """Without `setpriv` the next edge ends the former replicator, and starts its own."""
     monkeypatch.setenv("PATH", "/nowhere")
     with installation.serving() as edge:
         await_replica(installation.store)
@@ -508,7 +508,7 @@ def test_no_store_is_made_where_the_replica_holds_one(installation: Installation
 
 
 def test_no_store_is_made_where_the_replica_does_not_answer(installation: Installation) -> None:
-    """Whether there is one is unknown: it is refused, with the reason."""
+    """The replica may have a store: the start is refused, with the reason."""
     other = installation.changed(LITESTREAM_REPLICA="sftp://me@127.0.0.1:9/journal")
     code, _, complained = other.run("migrate")
 

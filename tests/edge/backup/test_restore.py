@@ -151,7 +151,7 @@ def test_a_damaged_former_store_does_not_prevent_a_restore(installation: Install
 async def test_a_disk_that_fills_up_changes_nothing(
     installation: Installation, entries: int
 ) -> None:
-    """What is carried over does not fit: exit 1, a sentence, and the former store as it was."""
+    """The rows to carry over do not fit: exit 1, a sentence, and the former store as it was."""
     await fill(
         installation.store, Insert(LEADS, [make_lead(message="m" * 1900) for _ in range(500)])
     )
@@ -334,7 +334,7 @@ def test_a_secret_key_of_another_store_is_refused(
 
 @pytest.mark.size("ci")
 def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> None:
-    """What a restore has put aside is restored like a backup: the former key comes back too."""
+    """A store that a restore has put aside is restored like a backup, with its former key."""
     key = installation.store.with_suffix(".key")
     key.write_text("a" * 64)
     backup = back_up(installation)
@@ -349,7 +349,7 @@ def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> Non
 
 @pytest.mark.size("ci")
 def test_a_store_that_cannot_be_exchanged_keeps_its_key(installation: Installation) -> None:
-    """What goes wrong before the backup is in place leaves the key of the former store in its."""
+    """An error before the backup is in place leaves the key of the former store in its place."""
     key = installation.store.with_suffix(".key")
     key.write_text("a" * 64)
     backup = back_up(installation)

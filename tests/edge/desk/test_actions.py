@@ -89,7 +89,7 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
 
 
 async def test_a_stale_form_says_what_changed(owner: Browser) -> None:
-    """What was typed is kept, the other's value is shown, and a second try may overwrite it."""
+    """The typed text is kept, the other's value is shown, and a second try may overwrite it."""
     lead = await owner.lead(notes="old")
     path = f"/desk/leads/{lead['id']}/"
     await owner.post(path, notes="theirs", **{"was.notes": "old"})
@@ -374,7 +374,7 @@ async def test_an_undo_that_comes_too_late_says_why(owner: Browser) -> None:
 
 
 async def test_a_lead_says_at_its_top_that_mail_came_back(owner: Browser) -> None:
-    """What the owner would write to that address is likely to come back too."""
+    """Mail of the owner to that address is likely to come back too."""
     lead = await owner.lead()
     log = {"template_name": "x", "recipient_email": lead["email"], "status": "bounced"}
     await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))

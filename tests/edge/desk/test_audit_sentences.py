@@ -116,7 +116,7 @@ async def test_a_message_is_named(owner: Browser) -> None:
 
 @each_engine
 async def test_an_erased_person_is_not_named(owner: Browser) -> None:
-    """What was said of them before is said without a name."""
+    """Earlier sentences about them have no name either."""
     lead = await owner.lead()
     await owner.post("/desk/leads/mark/", id=lead["id"], status="contacted")
     await owner.post(f"/desk/leads/{lead['id']}/erase/", sure="yes")

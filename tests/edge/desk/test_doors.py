@@ -146,7 +146,7 @@ async def test_a_browser_without_cookies_gets_a_message(edge: RunningEdge) -> No
 
 
 async def test_a_form_outlives_its_session(owner: Browser) -> None:
-    """What was typed can be sent after a new sign-in, since the old cookie shows whose it is."""
+    """A typed form can be sent after a new sign-in, since the old cookie shows whose it is."""
     lead, key = await owner.lead(), await owner.edge.key()
     path = f"/desk/leads/{lead['id']}/"
     await owner.get(path)

@@ -99,7 +99,7 @@ async def test_an_endpoint_is_added_and_changed(owner: Browser) -> None:
     ],
 )
 async def test_an_address_inside_is_refused(make_edge: EdgeMaker, url: str, said: str) -> None:
-    """Where the site is public; what was typed and ticked stays, nothing is stored."""
+    """On a public site; the typed and ticked values stay, nothing is stored."""
     async with make_edge(SITE_URL="https://journal.example") as edge:
         owner = await Browser(edge).sign_in(await edge.key())
         shown = await owner.post(PATH, url=url, event="post.removed")

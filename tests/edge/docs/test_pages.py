@@ -101,7 +101,7 @@ def test_the_overview_names_scopes_and_problems(reader: Reader) -> None:
 
 @pytest.mark.parametrize("path", DOCS_PAGES)
 def test_every_page_exists_as_markdown(reader: Reader, path: str) -> None:
-    """Who prefers Markdown gets the page's other form, under the headers of all pages."""
+    """A client that prefers Markdown gets that form, under the headers of all pages."""
     status, headers, body = reader.edge.get(path, {"Accept": "text/markdown"})
     _, twin_headers, twin = reader.edge.get(f"{path}index.md")
     _, page_headers, _ = reader.edge.get(path)

@@ -100,7 +100,7 @@ async def test_a_malformed_key_is_refused_without_looking(
 
 
 async def test_an_access_token_is_for_mcp_alone(access: Authenticator, keys: Keys) -> None:
-    """Where an API key is wanted it is invalid, before and after it was seen as a token."""
+    """In place of an API key it is invalid, before and after it was used as a token."""
     token = (await keys.issue(NewKey("a", type="access_token"))).secret
 
     await refusal(access, token)
@@ -146,7 +146,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_shared_read(
 async def test_a_revocation_counts_from_the_next_request_on(
     access: Authenticator, keys: Keys
 ) -> None:
-    """What was remembered of the key is looked at again."""
+    """The cached row of the key is read again."""
     issued = await keys.issue(NewKey("a"))
     await access.authenticate(issued.secret)
     await keys.revoke(issued.row["id"])

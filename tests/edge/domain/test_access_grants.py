@@ -177,7 +177,7 @@ async def test_a_credential_whose_end_has_come_is_not_handed_out(
 async def test_two_windows_decide_once(
     requests: AccessRequests, decisions: AccessDecisions, store: Store
 ) -> None:
-    """Of approvals with other scopes and ends at once the first holds, and is what is claimed."""
+    """The first of concurrent approvals with other scopes and ends holds, and is claimed."""
     for _ in range(10):
         filed = await requests.submit(order(), "192.0.2.7")
         given = [("posts:read",), ("posts:read", "leads:read")]

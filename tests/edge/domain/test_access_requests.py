@@ -357,7 +357,7 @@ async def test_scopes_that_cannot_be_are_refused_on_approval(
 async def test_a_request_is_decided_once(
     requests: AccessRequests, decisions: AccessDecisions
 ) -> None:
-    """What is decided stays, but that an approval can be taken back until it is used."""
+    """A decision is final, except that an approval can be undone until it is used."""
     filed = await requests.submit(order(), ADDRESS)
     request_id = filed.row["id"]
     await decisions.approve(request_id)
@@ -382,7 +382,7 @@ async def test_an_unknown_request_is_not_found(decisions: AccessDecisions, reque
 async def test_every_step_is_in_the_audit_log(
     requests: AccessRequests, decisions: AccessDecisions, store: Store
 ) -> None:
-    """Who filed, decided and fetched; the credential that was handed out is named."""
+    """It says who filed, decided and fetched, and names the credential."""
     filed = await requests.submit(order(), ADDRESS)
     await decisions.approve(filed.row["id"])
     claimed = await requests.claim(filed.claim_token)

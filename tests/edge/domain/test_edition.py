@@ -168,7 +168,7 @@ async def test_a_bad_first_build_is_reported(builds: BuildManager, tmp_path: Pat
 
 
 async def test_a_build_fixed_in_its_place_is_taken(builds: BuildManager, tmp_path: Path) -> None:
-    """Whatever of a bad build is replaced, index or site, is looked at again."""
+    """A bad build of which index or site is replaced is checked again."""
     for damage in ("cut", "site"):
         folder = publish(tmp_path, f"build-{damage}", "ink")
         whole = tmp_path / "whole"
@@ -294,7 +294,7 @@ async def test_a_fault_is_logged_once(
 
 @pytest.mark.parametrize(("fault", "sentence"), FAULTS)
 async def test_a_build_is_tried_again(tmp_path: Path, fault: Exception, sentence: str) -> None:
-    """What may pass, such as a full disk, is tried again after a while."""
+    """After a passing fault, such as a full disk, it is tried again after a while."""
     publish(tmp_path, "build-0001", "ink")
     builds = BuildManager(tmp_path, SITE_URL, BrokenOnce(fault), retry_seconds=0.0)
     await builds.refresh()

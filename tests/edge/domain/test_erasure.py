@@ -430,7 +430,7 @@ WAYS.append(lambda text: text.replace("k", "\u212a"))
 async def test_the_database_leaves_out_no_spelling(
     store: Store, people: list[tuple[str, str]], spellings: list[tuple[Any, str, str]]
 ) -> None:
-    """What it narrows the rows to has all that `is_within` finds in all of them."""
+    """Its selection of rows has all that `is_within` finds in all rows."""
     texts = [
         way(frame.format(f"{local}@{domain}"))
         for local, own in people

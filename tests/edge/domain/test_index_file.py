@@ -49,7 +49,7 @@ def test_an_index_is_one_json_value() -> None:
 
 
 def test_an_unchanged_post_is_taken_over(tmp_path: Path) -> None:
-    """Of two indexes the posts that are equal byte for byte are one object, the others are not."""
+    """Posts of two indexes that are equal byte for byte are one object, the others are not."""
     old = read_records(tmp_path, POSTS)
     new = read_records(tmp_path, [POSTS[0], {**POSTS[1], "title": "Changed"}, POSTS[2]], old)
 

@@ -42,7 +42,7 @@ async def test_concurrent_callers_share_one_read(watched: Any) -> None:
 
 
 async def test_a_change_is_seen_by_whoever_asks_next(watched: Any, store: SQLiteStore) -> None:
-    """What was kept is not believed any longer than the store is as it was."""
+    """A cached value is valid only until the store changes."""
     value = kept(watched)
     assert (await value())[0].rows == []
 
@@ -92,7 +92,7 @@ def answers(watched: Any, most: int = 10 * MIN_ENTRY_BYTES) -> Answers:
 
 
 async def test_each_question_is_read_once(watched: Any) -> None:
-    """Whoever asks what was asked before, at the same time or later, shares that read."""
+    """Callers with the same question, at the same time or later, share that read."""
     kept, read = answers(watched), partial(watched.run, READ)
 
     await asyncio.gather(*(kept.get(number % 3, read) for number in range(20)))

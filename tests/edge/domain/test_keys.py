@@ -123,7 +123,7 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
     ],
 )
 async def test_a_faulty_order_makes_no_key(keys: Keys, order: NewKey, message: str) -> None:
-    """What is wrong is named, with what there is."""
+    """The error names the fault, with the valid values."""
     assert await problem_of(keys, order) == message
 
 
@@ -146,7 +146,7 @@ async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
 
 
 async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> None:
-    """Of several at the same moment one gets the successor, and no other is made."""
+    """One of several concurrent callers gets the successor, and no other is made."""
     old = await keys.issue(NewKey("client"))
 
     outcomes = await asyncio.gather(

@@ -151,7 +151,7 @@ INVISIBLE = [
 
 @pytest.mark.parametrize("name", ["name", "budget_tier", "message"])
 def test_a_text_has_a_visible_character(name: str) -> None:
-    """What nobody sees is no name by itself; beside a letter or an emoji it stays as it is."""
+    """Invisible characters are no name by themselves; beside a letter or an emoji they stay."""
     for text in (*INVISIBLE, " ".join(INVISIBLE), "\u200b\u3000\u200b"):
         assert fault({**GOOD, name: text}) == f"{name}: must have a visible character"
     for text in ("\u200ba", "a\ufe0f", "\u2764\ufe0f", "\U0001f9d1\u200d\U0001f33e", "\u0e33", "."):

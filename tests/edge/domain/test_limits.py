@@ -171,7 +171,7 @@ async def test_keys_and_limits_are_counted_apart(seconds: Seconds) -> None:
 
 
 async def test_peeking_counts_nothing(seconds: Seconds) -> None:
-    """What is left stays left, for a key never seen as well."""
+    """The rest stays the same, for a key never seen as well."""
     limiter = make(seconds, RATE_LEADS="2/minute")
     await limiter.hit("leads", "x")
 

@@ -114,7 +114,7 @@ def test_a_name_at_fault_beside_white_space_offers_nothing() -> None:
 
 
 def test_other_errors_are_reported_with_the_length() -> None:
-    """Of a short message nothing is offered, and a control character is still refused."""
+    """A short message is not split, and a control character is still refused."""
     assert faults("x" * 3600, name=" ").keys() == {"name", "message", "rest"}
     assert faults("x" * 3600, rest="second", name=" ").keys() == {"name", "rest"}
     assert faults("Hello", name=" ").keys() == {"name"}

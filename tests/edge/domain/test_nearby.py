@@ -42,7 +42,7 @@ def test_an_unlike_path_suggests_nothing(asked: str) -> None:
 
 
 def test_the_likest_come_first_and_no_more_than_asked_for() -> None:
-    """Of many that are near the nearest are named, in an order that stays."""
+    """The nearest of many similar paths are named, in a stable order."""
     posts = [f"/journal/printing-number-{number}/" for number in range(2000)]
     nearby = PathSuggester(posts)
 

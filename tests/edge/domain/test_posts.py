@@ -75,7 +75,7 @@ def test_an_index_without_posts_lists_none() -> None:
 
 @pytest.mark.parametrize("slug", ["", "missing", "NEW", "new ", "new\n", "../new", "new\x00"])
 def test_a_missing_post_is_a_problem(posts: Posts, slug: str) -> None:
-    """What is not exactly a slug is not found."""
+    """Only an exact slug is found."""
     with pytest.raises(Problem) as caught:
         posts.document(slug)
 

@@ -118,7 +118,7 @@ async def test_deletions_are_audited(filled: Store, clock: MovableClock) -> None
 
 
 async def test_nothing_old_is_nothing_written(filled: Store, clock: MovableClock) -> None:
-    """Where nothing is too old the store is left alone."""
+    """If nothing is too old, nothing is written."""
     before = filled.version()
     assert await keep(filled, clock, leads=1000, mail_log=1000, audit=1000).apply() == {
         LEADS: 0,
@@ -193,7 +193,7 @@ async def tokens(store: Store) -> list[str]:
 async def test_an_unsubscribe_token_without_rows_is_deleted(
     linked: Store, clock: MovableClock, days: dict[str, int]
 ) -> None:
-    """Where it is old and was not used, and no row names its address in any spelling."""
+    """If it is old and was not used, and no row names its address in any spelling."""
     deleted = await keep(linked, clock, **days).apply()
 
     assert deleted[EMAIL_UNSUBSCRIBE_TOKENS] == 1

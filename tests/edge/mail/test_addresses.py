@@ -187,6 +187,6 @@ def test_a_mailbox_is_read(text: str, mailbox: Mailbox) -> None:
     ],
 )
 def test_an_invalid_sender_mailbox_is_refused(text: str) -> None:
-    """What is none, or could be read as two, is refused with what to fix."""
+    """No address, or one that could be read as two, is refused with what to fix."""
     with pytest.raises(ValueError, match=r"^must "):
         check_mailbox(text)

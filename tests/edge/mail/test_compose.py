@@ -388,7 +388,7 @@ def test_operators_mailboxes_arrive() -> None:
     ],
 )
 def test_an_invalid_envelope_is_refused(changes: dict[str, str]) -> None:
-    """What would not make one message between two mailboxes makes none."""
+    """Anything but one message between two mailboxes is refused."""
     with pytest.raises(ValueError, match=r"must |badly formed"):
         composed("access_decision", **changes)
 
@@ -505,13 +505,13 @@ def check_answers(message: EmailMessage, values: Mapping[str, str]) -> None:
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_name_adds_a_header_or_an_address(trick: str) -> None:
-    """Whatever a name has in it, there is one recipient, one address to answer to: no more."""
+    """With any name there is one recipient and one address to answer to, no more."""
     check_harmless(notification(name=trick))
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_reason_adds_a_header(trick: str) -> None:
-    """Whatever is in the reasons, the budget or the source is plain text."""
+    """Any text in the reasons, the budget or the source is plain text."""
     changes = {"spam_score": 9, "spam_reasons": [trick], "budget_tier": trick, "source": trick}
     message = notification(**changes)
 
@@ -522,7 +522,7 @@ def test_no_reason_adds_a_header(trick: str) -> None:
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_title_adds_a_header(trick: str) -> None:
-    """Whatever the title of the site has in it, a subject is a subject."""
+    """With any title of the site, the subject is one header."""
     message = compose("access_decision", make_envelope(), {**APPROVED, "site_title": trick})
 
     ours = [name for name, _ in headers_of(composed("access_decision"))]

@@ -88,7 +88,7 @@ def test_octets_count_and_not_characters() -> None:
     ],
 )
 def test_an_invalid_address_is_not_deliverable(address: str) -> None:
-    """What is no address, or more than one, or would be read as another, is never mailed."""
+    """No address, several, or one that could be read as another, is never mailed."""
     said = undeliverable_reason(address)
 
     assert said == "The address cannot be written on an envelope"

@@ -86,7 +86,7 @@ async def assert_nothing_happened(edge: Any) -> None:
 async def test_an_event_is_logged_and_suppresses(
     edge: Any, body: bytes, status: str, reason: str | None
 ) -> None:
-    """What may arrive a next time only is logged."""
+    """A failure that may pass is only logged."""
     async with post(edge, body) as answer:
         assert answer.status == 200
         assert await answer.json() == {"status": status, "suppressed": reason is not None}
@@ -305,7 +305,7 @@ async def test_too_much_is_refused_unread(edge: Any) -> None:
 
 
 async def test_a_body_may_be_compressed(edge: Any) -> None:
-    """What is signed is what comes out."""
+    """The signature is that of the decompressed body."""
     headers = {**signed(event()), "Content-Encoding": "gzip"}
     async with post(edge, gzip.compress(event()), headers) as answer:
         assert answer.status == 200

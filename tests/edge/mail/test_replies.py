@@ -99,7 +99,7 @@ def test_every_verdict_is_given_to_something() -> None:
 
 
 def test_only_a_permanent_word_about_the_mailbox_counts_against_an_address() -> None:
-    """Of codes at all stages, only 5XX with 5.1.X, of recipient or message, bounces."""
+    """Among the codes at all stages, only 5XX with 5.1.X, of recipient or message, bounces."""
     codes = [None, 250, 399, *range(420, 460), 500, *range(530, 560), 571, 599]
     enhanced = ["", *(f"{a}.{b}.{c}" for a, b, c in product((2, 4, 5), range(8), range(12)))]
     bounced = {

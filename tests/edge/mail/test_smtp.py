@@ -56,7 +56,7 @@ async def refusal_of(carrier: Transport, **changes: Any) -> Refused:
 
 
 async def test_a_message_arrives_as_it_was_composed() -> None:
-    """What a relay receives is what was composed, for one recipient."""
+    """The relay receives the composed message, for one recipient."""
     message = notification(message=".\n..\nFrom here\n" + "x" * 1990)
     async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session, message)
@@ -207,7 +207,7 @@ async def test_an_unreachable_relay_is_reported() -> None:
 async def test_a_relay_that_is_closed_refuses_no_message(
     lines: list[str], code: int | None, verdict: str
 ) -> None:
-    """What is said before a message is begun is about the relay, not about the message."""
+    """A reply before a message is begun is about the relay, not about the message."""
     async with reciting(*lines) as port:
         refused = await refusal_of(near(port))
 
@@ -341,7 +341,7 @@ async def test_an_answer_beyond_ascii_goes_by_smtputf8() -> None:
 
 
 async def test_a_domain_beyond_ascii_goes_in_ascii() -> None:
-    """Where only the domain is beyond ASCII, any relay can carry it (RFC 5891)."""
+    """If only the domain is beyond ASCII, any relay can carry it (RFC 5891)."""
     message = notification(email="ann@b\u00fccher.example")
     relay = Relay()
     async with serving(relay, enable_SMTPUTF8=False), near(relay.port)() as session:
@@ -381,7 +381,7 @@ async def test_a_notification_needs_no_smtputf8() -> None:
 
 @pytest.mark.parametrize("recipient", ["a@x.org, b@y.org", "a@x.org>\r\nRCPT TO:<b@y.org", ""])
 async def test_an_envelope_is_for_one(recipient: str) -> None:
-    """What is not exactly one address is never named to the relay."""
+    """Only exactly one address is named to the relay."""
     async with serving(Relay()) as relay:
         refused = await refusal_of(near(relay.port), recipient=recipient)
 

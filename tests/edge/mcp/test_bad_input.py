@@ -159,7 +159,7 @@ async def test_headers_and_envelope_must_agree(
 async def test_an_unknown_revision_is_refused_by_name(
     make_agent: Any, version: str, message: dict[str, Any]
 ) -> None:
-    """Where the header alone names it: the sentence says which header, and what it may be."""
+    """If the header alone names it, the sentence says which header, and what it may be."""
     agent = await make_agent(version=LEGACY)
     _, sent = agent.request("tools/list", None)
     said = await agent.send(as_bytes(message), {**sent, "MCP-Protocol-Version": version})
@@ -259,7 +259,7 @@ async def test_the_eras_have_methods_of_their_own(make_agent: Any) -> None:
 
 
 async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:
-    """Where 2026-07-28 wants it, and never for anybody else: they depend on the scopes."""
+    """Only 2026-07-28 has that, and caching is private: results depend on the scopes."""
     agent = await make_agent()
     uri = "http://journal.test/journal/first-edge/"
     for method, params in (

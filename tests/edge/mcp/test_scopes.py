@@ -32,7 +32,7 @@ SCOPES = {
 
 
 def test_each_credential_has_the_scopes_that_its_api_asks_for() -> None:
-    """What is said to work with a key is what REST asks for; with a token, what tools ask for."""
+    """Documented scopes of keys are those of REST; those of tokens are those of tools."""
     asked = {each.scope for each in (*ROUTED, *METRICS) if each.audience == "rest"}
     tools = {tool.scope for tool in bind_tools(OPERATIONS).values()}
 

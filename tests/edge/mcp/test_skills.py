@@ -74,7 +74,7 @@ async def test_the_extension_is_declared_beside_resources(agent: Agent) -> None:
 
 
 async def test_results_may_be_cached_by_all(agent: Agent) -> None:
-    """What is public says so and for how long, and in the later era that it is complete."""
+    """Public results say so and for how long, and in the later era that they are complete."""
     uri = "skill://connect-over-mcp/SKILL.md"
     answers = [await agent.ask("skills/list"), await agent.ask("skills/get", uri=uri)]
     if agent.version == MODERN:

@@ -133,7 +133,7 @@ async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
 
 
 async def test_all_streams_have_a_bound(edge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When all are taken it is 503 with a sentence and a time to come again."""
+    """Above it the answer is 503 with a sentence and a time to come again."""
     monkeypatch.setattr(slots_of(edge), "_limit", 1)
     one, two = [Agent(edge, await edge.token(*READER), MODERN) for _ in range(2)]
     async with listening(one):
@@ -145,7 +145,7 @@ async def test_all_streams_have_a_bound(edge: Any, monkeypatch: pytest.MonkeyPat
 
 
 async def test_dropped_listeners_are_gone(edge: Any) -> None:
-    """Of 20 clients that just vanish, no stream, task or listener is left after a moment."""
+    """No stream, task or listener is left of 20 clients that just vanish."""
     agents = [Agent(edge, await edge.token(*READER), MODERN) for _ in range(4)]
     before = len(asyncio.all_tasks())
     async with AsyncExitStack() as stack:
@@ -174,7 +174,7 @@ async def test_revocation_ends_open_streams(edge: Any, monkeypatch: pytest.Monke
 
 
 async def test_the_end_of_the_service_is_said(edge: Any) -> None:
-    """When the service drains, listeners get their result as the last message."""
+    """At the drain of the service, listeners get their result as the last message."""
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with listening(agent) as answer:
         edge.service[Health].start_draining()
@@ -260,7 +260,7 @@ async def test_without_progress_the_answer_is_json(progressing: Agent, version: 
 async def test_progress_needs_no_free_stream(
     progressing: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where all streams are taken the result comes alone: progress is a courtesy."""
+    """If all streams are taken the result comes alone: progress is a courtesy."""
     monkeypatch.setattr(slots_of(progressing.edge), "_limit", 0)
     kind, messages = await plan_steps(progressing, 3, progressToken=1)
 

@@ -278,7 +278,7 @@ async def test_tables_are_filtered_ordered_and_paged(agent: Agent) -> None:
 async def test_invalid_arguments_are_reported_to_the_model(
     agent: Agent, tool: str, arguments: dict[str, Any], message: str
 ) -> None:
-    """What is wrong with the arguments is a result that names the argument, and nothing happens."""
+    """The result is an error that names the argument, and nothing is done."""
     result = await agent.call(tool, **arguments)
 
     assert result["isError"]
@@ -314,7 +314,7 @@ async def test_unknown_tools_are_an_error_of_the_protocol(agent: Agent) -> None:
 
 
 async def test_the_largest_document_of_the_schema_is_taken(make_edge: Any) -> None:
-    """What a tool's schema allows fits into a message."""
+    """The largest document that a tool's schema allows fits into a message."""
     async with make_edge() as edge:
         agent = Agent(edge, await edge.token(), LEGACY)
         text = ("Binders painted it. " * 5000)[:100_000]

@@ -278,7 +278,7 @@ async def test_revoking_a_client_ends_what_it_was_granted(world: World) -> None:
 
 
 async def test_a_holder_grants_no_more_than_the_key_may_do(world: World) -> None:
-    """What the key lacks is left out; nothing at all is refused."""
+    """Scopes that the key lacks are left out; a grant without any is refused."""
     client, verifier = await world.public_client(), new_verifier()
     asked = await world.ask(verifier, client)
     assert isinstance(asked, ConsentRequest)
@@ -319,7 +319,7 @@ async def test_a_denial_is_sent_to_the_client(world: World) -> None:
 async def test_a_faulty_request_is_sent_back(
     world: World, changes: dict[str, str], error: str
 ) -> None:
-    """Where client and redirect URI are right, the error is sent to the client."""
+    """If client and redirect URI are right, the error is sent to the client."""
     back = await world.ask(new_verifier(), await world.public_client(), **changes)
 
     assert isinstance(back, ErrorRedirect)

@@ -142,7 +142,7 @@ async def test_a_client_that_now_has_keys_has_to_sign(world: World) -> None:
     ],
 )
 async def test_a_key_that_is_private_or_huge_is_not_worked_with(world: World, key: Any) -> None:
-    """What a library would compute for hours is refused by its looks."""
+    """A key with which a library would compute for hours is refused by its size."""
     world.fetched.documents[URL] = document(jwks={"keys": [key]}, **SIGNING)
     problem = await refusal(world.oauth.clients.find(URL))
 

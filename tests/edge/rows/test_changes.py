@@ -169,7 +169,7 @@ async def test_a_value_can_be_set_to_null(rows: Rows) -> None:
 
 
 async def test_a_change_that_breaks_a_uniqueness_changes_nothing(rows: Rows) -> None:
-    """Of several rows that would become equal none is changed."""
+    """None of several rows that would become equal is changed."""
     given = [{"email": f"{name}@b.c", "token": name * 32} for name in "xy"]
     await rows.insert(EMAIL_UNSUBSCRIBE_TOKENS, given, ACTOR)
     match = {"used_at": None}

@@ -194,7 +194,7 @@ async def test_writes_at_the_same_time_do_not_mix(rows: Rows, store: Store) -> N
 
 
 async def test_no_hidden_column_is_shown(rows: Rows, store: Store) -> None:
-    """What other parts keep in a hidden column is in no answer, and no filter reaches it."""
+    """The value of a hidden column is in no answer, and no filter reaches it."""
     row = LEADS.new_row({**LEAD, **HIDDEN}, "2026-01-01T00:00:00.000000Z", lambda: ID)
     await store.run(Insert(LEADS, [row]))
 

@@ -152,7 +152,7 @@ class ErasingStore:
 
 
 async def test_an_erasure_is_not_undone(rows: Rows, store: Store, clock: Ticking) -> None:
-    """Who is erased while a deletion is being undone does not come back by it."""
+    """A person who is erased while a deletion is being undone does not come back by it."""
     await rows.insert(LEADS, [{**LEAD, "id": ID}], ACTOR)
     clock.now += timedelta(seconds=1)
     await rows.delete(LEADS, {"id": ID}, ACTOR)

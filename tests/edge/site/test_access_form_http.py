@@ -127,7 +127,7 @@ async def test_a_person_fetches_the_key_by_a_button(edge: Any) -> None:
 async def test_an_invalid_claim_token_is_reported_on_the_page(
     edge: Any, token: str, status: int, said: str
 ) -> None:
-    """What was pasted stays; nothing becomes markup; without a token there is the empty form."""
+    """The pasted text stays; nothing becomes markup; without a token there is the empty form."""
     answer, page = await send(edge, {"claim_token": token}, CLAIM_PATH)
 
     assert answer.status == status
@@ -212,7 +212,7 @@ async def test_the_honeypot_of_the_access_form_answers_as_usual(edge: Any) -> No
     "headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.test"}]
 )
 async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str, str]) -> None:
-    """What another site's page sends in a reader's name is not taken."""
+    """A form that another site's page sends in a reader's name is refused."""
     async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
         assert answer.status == 403
     assert await requests(edge) == []
@@ -229,7 +229,7 @@ async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str,
 async def test_requests_that_no_form_sends_are_refused(
     edge: Any, body: bytes, content_type: str, status: int
 ) -> None:
-    """What is not a form of this size is refused: with a page, or with an Error to a script."""
+    """Anything but a form of this size is refused: with a page, or with an Error to a script."""
     headers = {"Content-Type": content_type}
     async with edge.ask("POST", PATH, data=BytesIO(body), headers=headers) as answer:
         assert (answer.status, answer.content_type) == (status, "text/html")

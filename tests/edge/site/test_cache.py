@@ -29,7 +29,7 @@ def test_a_replaced_value_counts_once() -> None:
 
 
 def test_a_value_larger_than_the_cache_is_not_kept() -> None:
-    """What alone outgrows the cache leaves it empty, and the cache goes on working."""
+    """A value that outgrows the cache leaves it empty, and the cache goes on working."""
     cache: SizedCache[str] = SizedCache(limit=10)
     cache.put("a", "A", 11)
     assert cache.get("a") is None

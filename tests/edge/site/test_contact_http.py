@@ -158,7 +158,7 @@ async def test_a_form_that_is_edited_is_another_lead(edge: Any, name: str) -> No
 async def test_a_page_is_answered_unless_json_is_named(
     edge: Any, accept: str, content_type: str
 ) -> None:
-    """What a browser asks for when it is led somewhere is a page."""
+    """A browser that navigates gets a page."""
     async with edge.ask("POST", PATH, data={}, headers={"Accept": accept}) as answer:
         assert (answer.status, answer.content_type) == (400, content_type)
 
@@ -194,7 +194,7 @@ async def test_a_form_with_faults_comes_back(edge: Any) -> None:
 async def test_a_listed_budget_stays_chosen(
     make_edge: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the site lists budgets, the form that comes back has them and the one that was sent."""
+    """If the site lists budgets, the returned form has them and the one that was sent."""
     settings = tmp_path / "listed.py"
     settings.write_text(PELICAN_SETTINGS.format(theme=str(ROOT / "theme")), encoding="utf-8")
     monkeypatch.setattr(site_settings, "SETTINGS_FILE", settings)
@@ -259,7 +259,7 @@ async def test_a_post_leads_to_a_message_about_it(edge: Any) -> None:
     ],
 )
 async def test_any_other_query_opens_the_page_as_it_is(edge: Any, query: str, accept: str) -> None:
-    """What names no public post is ignored; nothing of it comes back."""
+    """A query that names no public post is ignored; nothing of it comes back."""
     bodies = []
     for path in (PATH, f"{PATH}?{query}"):
         async with edge.ask("GET", path, headers={"Accept": accept}) as answer:
@@ -328,7 +328,7 @@ async def test_the_honeypot_of_the_contact_form_answers_as_usual(edge: Any) -> N
     ],
 )
 async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str, str]) -> None:
-    """What another site's page sends in a reader's name is not taken."""
+    """A form that another site's page sends in a reader's name is refused."""
     async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
         assert (answer.status, answer.content_type) == (403, "text/html")
         assert "from another site" in await answer.text()
@@ -367,7 +367,7 @@ async def test_a_form_from_the_site_is_taken(edge: Any, headers: dict[str, str])
 async def test_requests_that_no_form_sends_are_refused(
     edge: Any, body: bytes, content_type: str, status: int
 ) -> None:
-    """What is not a form of this size is refused: with a page, or with an Error to a script."""
+    """Anything but a form of this size is refused: with a page, or with an Error to a script."""
     for accept in ("*/*", "text/html", "text/html, application/json", "application/json"):
         headers = {"Content-Type": content_type, "Accept": accept}
         async with edge.ask("POST", PATH, data=io.BytesIO(body), headers=headers) as answer:
@@ -424,7 +424,7 @@ async def test_a_form_from_another_site_is_refused_on_a_page(edge: Any) -> None:
 
 
 async def test_a_repeated_field_counts_once(edge: Any) -> None:
-    """Of a field that is sent twice, the last is taken, as forms on the web do."""
+    """The last value of a field that is sent twice is taken, as forms on the web do."""
     answer, _ = await send(edge, [("name", "First"), *GOOD.items()])
 
     assert answer.status == 303
@@ -453,7 +453,7 @@ async def test_attempts_are_counted_as_in_the_api(make_edge: Any) -> None:
 
 
 async def test_a_closed_form_says_so(make_edge: Any) -> None:
-    """Where leads need a credential, the page says that the form is closed."""
+    """If leads need a credential, the page says that the form is closed."""
     async with make_edge(LEADS_REQUIRE_CREDENTIAL="true") as edge:
         answer, page = await send(edge, GOOD)
 
@@ -505,7 +505,7 @@ async def test_a_long_message_keeps_its_end(edge: Any, *, for_script: bool) -> N
 
 
 async def test_the_two_leads_of_a_long_message_count_as_one(make_edge: Any) -> None:
-    """Where two an hour may be sent, another one may."""
+    """With a limit of two an hour, another one may be sent."""
     async with make_edge(RATE_LEADS="2/hour") as edge:
         long = {**GOOD, "message": "word " * 700, "rest": "second"}
         another = {**GOOD, "message": "Another message."}

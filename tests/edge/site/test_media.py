@@ -128,7 +128,7 @@ def test_feeds_and_well_known_files_allow_any_origin(name: str, is_open: bool) -
 
 
 def test_a_page_without_a_twin_does_not_vary_by_accept() -> None:
-    """Where there is nothing to choose, caches need not look at `Accept`."""
+    """Without a choice, caches need not look at `Accept`."""
     files = listed("a/index.html")
 
     assert dict(file_headers(files, files["/a/"], negotiated=False))["Vary"] == "Accept-Encoding"

@@ -89,7 +89,7 @@ async def test_a_former_address_is_a_lasting_redirect(
 async def test_a_former_address_may_depend_on_its_query(
     edge: Any, method: str, path: str, status: int, target: str | None
 ) -> None:
-    """Where the query is one of them, also at a page's own path; the query goes no further."""
+    """If the query is one of them, also at a page's own path; the query goes no further."""
     async with edge.ask(method, path) as answer:
         assert (answer.status, answer.headers.get("Location")) == (status, target)
 

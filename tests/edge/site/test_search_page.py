@@ -335,7 +335,7 @@ async def test_no_query_breaks_the_page(edge: Any, query: str) -> None:
 
 
 async def test_invalid_utf8_in_the_query_is_accepted(edge: Any) -> None:
-    """What no client should send is answered with a page or as a malformed request."""
+    """Invalid bytes are answered with a page or as a malformed request."""
     port = int(edge.url.rpartition(":")[2])
     for raw in (b"\xff", b"\xc3\xa9", b"\xed\xa0\x80", b"\xf0\x9f"):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -514,7 +514,7 @@ async def test_searches_are_limited(make_edge: Any, builds: Path) -> None:
 
 
 async def test_a_post_is_found_from_the_moment_of_its_build(make_edge: Any, tmp_path: Path) -> None:
-    """What a swap adds is found, and what it removes is found no longer."""
+    """Posts that a swap adds are found, and those that it removes are not."""
     posts = [make_post("old"), make_post("new", -1, content_html="<p>Marbled <b>paper</b>.</p>")]
     point_at(tmp_path, write_build(tmp_path, "build-0001", posts[:1]))
     async with make_edge(BUILD_DIR=str(tmp_path)) as edge:
@@ -585,7 +585,7 @@ async def test_without_a_build_the_search_says_so(make_edge: Any, tmp_path: Path
 
 @pytest.mark.parametrize("path", [PAGE, DATA, "/api/public/v1/posts"])
 async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
-    """What nobody waits for any more leaves its place in the line; the next one is served."""
+    """An abandoned search leaves its place in the queue; the next one is served."""
     release, key = Event(), await edge.key()
     search = edge.service[BuildManager].build().search
     holding = [asyncio.create_task(search.call(lambda _: release.wait(30))) for _ in range(2)]

@@ -251,7 +251,7 @@ async def test_a_page_as_markdown(raw: RawClient, path: str, twin: str, body: by
 
 
 async def test_a_page_without_a_twin_stays_html(raw: RawClient) -> None:
-    """Where there is no Markdown, HTML comes; a file that is no page is not negotiated."""
+    """Without Markdown, HTML is sent; a file that is no page is not negotiated."""
     page = await raw.send("/plain/", MARKDOWN)
     picture = await raw.send("/images/edge.png", MARKDOWN)
 

@@ -87,7 +87,7 @@ def test_ilike(text: str, pattern: str, expected: bool) -> None:  # noqa: FBT001
 
 
 def test_no_text_is_unknown() -> None:
-    """Where a row has no text, neither the pattern nor its negation holds."""
+    """For a row without a text, neither the pattern nor its negation holds."""
     assert like(None, "%") is None
     assert ilike(None, "%") is None
 

@@ -65,7 +65,7 @@ async def test_a_read_that_waits_in_line_ends_in_time_too(slow: Store) -> None:
 
 
 async def test_a_read_that_nobody_waits_for_is_ended(slow: Store) -> None:
-    """When clients go away, their reads make room at once: ten of a minute each are gone."""
+    """Reads of clients that go away make room at once: ten of a minute each are gone."""
     for _ in range(10):
         task = asyncio.create_task(slow.run(reading(60)))
         await asyncio.sleep(0.02)

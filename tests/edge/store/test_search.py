@@ -512,7 +512,7 @@ async def test_two_editions_do_not_mix() -> None:
 async def test_a_full_disk_for_the_index_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where temporary files cannot be made, the edition is not opened."""
+    """If temporary files cannot be made, the index is not opened."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     with pytest.raises(Problem) as refusal:

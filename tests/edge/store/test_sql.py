@@ -62,7 +62,7 @@ def test_a_condition_is_text_of_declared_names_and_parameters(
 
 @pytest.mark.parametrize(("orders", "text"), ORDERS)
 def test_an_order_places_nulls_and_ends_with_the_key(orders: tuple[Order, ...], text: str) -> None:
-    """Where there can be NULLs they are placed, and the key follows the way of the last term."""
+    """NULLs are placed if there can be any, and the key has the direction of the last term."""
     statement = sql.read_rows(Read(LEADS, ("id",), order=orders), SQLITE)
 
     assert statement.text == f'SELECT "id" FROM "leads" ORDER BY {text} LIMIT ? OFFSET ?'

@@ -250,7 +250,7 @@ async def test_every_kind_of_uniqueness_is_a_conflict(
 async def test_a_broken_rule_is_invalid_and_names_its_column(
     store: Store, values: dict[str, Any], sqlstate: str, column: str
 ) -> None:
-    """What slips past the service's own checks is a fault of the request all the same."""
+    """Values that slip past the service's own checks are a fault of the request all the same."""
     await store.run(Insert(LEADS, [make_lead()]))
     plans: tuple[Query, ...] = (
         Insert(LEADS, [{**make_lead(), **values}]),

@@ -149,7 +149,7 @@ async def test_a_loopback_site_may_send_to_loopback_endpoints(receiver: Receiver
 async def test_a_name_that_resolves_to_a_private_address_later_is_refused(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
-    """What was public when it was given may lead to this machine later: that is looked at anew."""
+    """A name that was public at first may later lead to this machine: it is checked again."""
     allowed = {"127.0.0.1", "::1"}
 
     def is_allowed(address: Address) -> bool:

@@ -34,7 +34,7 @@ async def ended(running: asyncio.Task[None]) -> bool:
 async def test_attempts_under_way_are_finished_and_no_more_begun(
     office: Office, receiver: Receiver
 ) -> None:
-    """What was sent is stored; what was not claimed yet is left as it was."""
+    """Outcomes of sent events are stored; unclaimed deliveries are left as they were."""
     answering = hold_answers(receiver)
     await office.endpoints.add(receiver.url)
     for number in range(MAX_CONCURRENT + 4):

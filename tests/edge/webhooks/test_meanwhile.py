@@ -50,7 +50,7 @@ async def test_a_deleted_lead_is_not_sent(office: Office, receiver: Receiver) ->
 async def test_a_lead_deleted_between_two_attempts_is_not_sent_again(
     office: Office, receiver: Receiver
 ) -> None:
-    """What failed before is forgotten when its time comes."""
+    """A delivery that failed before is dropped when its time comes."""
     await office.endpoints.add(receiver.url)
     lead = await office.lead()
     receiver.status = 500

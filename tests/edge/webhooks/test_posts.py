@@ -185,7 +185,7 @@ async def test_edges_that_start_first_together_announce_nothing(
 async def test_a_rollback_and_its_end_are_sent_once_each(
     office: Office, receiver: Receiver, journal: Journal, open_another: Opener
 ) -> None:
-    """What readers no longer find is removed, whichever edge sees it first."""
+    """Posts that readers no longer find are removed, whichever edge sees it first."""
     await office.endpoints.add(receiver.url, POSTS)
     edges = [journal.edge(), journal.edge(await open_another())]
     first = journal.build(make_post("one"))
@@ -270,7 +270,7 @@ async def test_an_endpoint_gets_what_it_chose(
 async def test_an_endpoint_that_comes_later_gets_nothing_of_before(
     office: Office, receiver: Receiver, journal: Journal
 ) -> None:
-    """What is announced moves on without anybody who listens."""
+    """The record of announced posts moves on without any endpoint."""
     edge = journal.edge()
     journal.build()
     await edge.follow()

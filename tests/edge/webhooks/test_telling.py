@@ -78,7 +78,7 @@ async def test_a_lead_goes_to_every_endpoint_with_an_id_for_each(
 
 
 async def test_spam_is_not_sent(office: Office, receiver: Receiver) -> None:
-    """What fell into the trap is stored, and that is all."""
+    """A lead with a filled honeypot is stored, and no more."""
     await office.endpoints.add(receiver.url)
     await office.lead("Buy", _gotcha="x")
 
@@ -169,7 +169,7 @@ async def test_waiting_deliveries_are_sent_again_at_once(
 
 
 async def test_given_up_deliveries_can_be_discarded(office: Office, receiver: Receiver) -> None:
-    """What still waits is not."""
+    """Waiting ones cannot."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
     receiver.status = 410
@@ -342,7 +342,7 @@ async def test_a_dispatcher_with_an_expired_lease_changes_nothing(
 
 
 async def test_a_removed_endpoint_gets_nothing(office: Office, receiver: Receiver) -> None:
-    """What waited for it goes with it."""
+    """Its waiting deliveries are deleted with it."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
     await office.endpoints.remove(keyed["id"])

@@ -40,7 +40,7 @@ async def test_pages_have_a_hundred(chromium: str, journal: Served, tmp_path: Pa
 
 @pytest.mark.size("ci")
 async def test_a_broken_page_is_found(chromium: str, tmp_path: Path) -> None:
-    """What readers, searchers and agents would miss costs points in each of their categories."""
+    """A fault of readers, searchers and agents costs points in each of their categories."""
 
     class Broken(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -87,7 +87,7 @@ def test_core_web_vitals_count(lcp: float, cls: float, count: int, said: str) ->
 
 
 def test_a_busy_machine_is_no_fault() -> None:
-    """What takes longer on a busy machine counts only where it is asked for."""
+    """Timings, which are longer on a busy machine, count only on request."""
     slow = Verdict("x", {**dict.fromkeys("abcd", 100), "performance": 61}, [], 9000.0, 0.0)
 
     assert len(faults_of(slow, Demands(is_listed=True))) == 2

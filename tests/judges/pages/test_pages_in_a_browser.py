@@ -64,7 +64,7 @@ def test_every_page_of_the_edge_has_an_occasion() -> None:
 
 
 def test_links_lead_to_every_page(journal: Served) -> None:
-    """What the sitemap names can be reached, and the journal has all kinds of pages."""
+    """Pages of the sitemap can be reached by links, and the journal has all kinds of pages."""
     pages = crawl(journal)
 
     assert set(mapped(journal)) <= set(pages)
@@ -111,7 +111,7 @@ def test_a_broken_page_is_found(broken: list[PageVisit]) -> None:
 
 
 def test_a_wide_page_is_found(broken: list[PageVisit]) -> None:
-    """What is wider than a telephone, and what cannot be read, is noticed."""
+    """A page wider than a telephone, and unreadable text, are detected."""
     narrow = [visit for visit in broken if visit.variant.width == 360]
 
     assert len(narrow) == 2

@@ -38,7 +38,7 @@ def of(*nodes: object) -> bytes:
 
 
 def test_faults_are_found() -> None:
-    """What is missing, empty, relative, out of order or unknown is named."""
+    """Missing, empty, relative, unordered and unknown members are named."""
     post = {
         "@type": "BlogPosting",
         "headline": "",

@@ -219,7 +219,7 @@ def check_output(words: tuple[str, ...], printed: str) -> None:
 
 @pytest.mark.parametrize("words", TYPED, ids=" ".join)
 def test_the_import_command_of_each_guide_works(words: tuple[str, ...], tmp_path: Path) -> None:
-    """What a reader types builds, serves the post, and prints what the paper says."""
+    """The commands of the guide build, serve the post, and print what the guide says."""
     source = next(command.source for command in SHOWN if command.words == words)
     journal = JOURNALS[source]
     lay_out(journal, source, tmp_path)

@@ -201,7 +201,7 @@ def test_an_old_post_has_its_author_in_its_row(export: Export) -> None:
 
 
 def test_code_of_an_owner_is_named(export: Export) -> None:
-    """What a post added to its page is no text, and is left out with a finding."""
+    """Code that a post added to its page is no text, and is left out with a finding."""
     journal = export(post(codeinjection_head="<style>x</style>"))
 
     assert ["code" in each.what for each in journal.findings] == [True]

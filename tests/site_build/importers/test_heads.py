@@ -106,7 +106,7 @@ def test_values_of_front_matter() -> None:
 
 
 def test_a_mark_of_no_system() -> None:
-    """What begins like a head of a form that nobody has is no head."""
+    """Text that only looks like the begin of a head is no head."""
     text = "+++json\n{}\n+++\nWords\n"
 
     assert split_head(text) == ({}, text, 1)

@@ -364,7 +364,7 @@ def test_a_bad_text_stops_no_other(tmp_path: Path) -> None:
     ],
 )
 def test_shortcodes_become_markdown(tmp_path: Path, old: str, new: str) -> None:
-    """What Hugo and its themes know is written in Markdown, without a finding."""
+    """Shortcodes of Hugo and its themes are written in Markdown, without a finding."""
     body, journal = convert(tmp_path, old)
 
     assert body == new
@@ -498,7 +498,7 @@ def test_a_translation_leaves_the_original_its_name(tmp_path: Path) -> None:
 
 
 def test_redirects_of_a_host_are_read(tmp_path: Path) -> None:
-    """What Netlify would redirect is; its file is not served."""
+    """Redirects of Netlify are kept; their file is not served."""
     files = {
         "static/_redirects": "# Old\n/old  /posts/a/  301\n",
         "netlify.toml": '[[redirects]]\nfrom = "/older"\nto = "/posts/a/"\n',
@@ -536,7 +536,7 @@ def test_published_false_is_a_draft(tmp_path: Path) -> None:
 
 
 def test_files_of_a_draft_are_not_published(tmp_path: Path) -> None:
-    """What lies beside a draft stays out and is named; of a text with two languages it comes."""
+    """Files beside a draft stay out and are named; those of a text with two languages come."""
     draft = POST.format("A").replace("title", "draft: true\ntitle")
     journal = read(
         tmp_path,

@@ -137,7 +137,7 @@ def test_the_front_matter_of_a_post_is_read(read: Read) -> None:
 
 
 def test_drafts_are_imported(read: Read) -> None:
-    """What was not published is a draft without an address, and a broken head is left out."""
+    """An unpublished text is a draft without an address, and a broken head is left out."""
     found = read(
         {
             "_drafts/a.md": "---\ntitle: A\n---\nWords",

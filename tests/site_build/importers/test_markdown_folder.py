@@ -82,7 +82,7 @@ def test_a_plain_folder(tmp_path: Path) -> None:
     ],
 )
 def test_drafts(tmp_path: Path, line: str, status: str) -> None:
-    """What its head keeps from the public comes as a draft."""
+    """A text that its head keeps from the public comes as a draft."""
     _, texts = read(tmp_path, {"a.md": f"---\ntitle: A\n{line}\n---\nText.\n"})
     assert texts["a.md"].status == status
 
@@ -465,7 +465,7 @@ def test_blocks_of_templates(tmp_path: Path) -> None:
 
 
 def test_a_vault_of_which_a_part_is_public(tmp_path: Path) -> None:
-    """Where some notes say that they are public, others are drafts; a picture may be a link."""
+    """If some notes say that they are public, others are drafts; a picture may be a link."""
     picture = '---\npublish: true\nimage: "[[a b.png]]"\n---\nText ![[a b.png]]\n'
     journal, texts = read(
         tmp_path,
@@ -496,7 +496,7 @@ def test_files_that_are_no_texts_are_left_out(tmp_path: Path) -> None:
 
 
 def test_heads_that_are_programs(tmp_path: Path) -> None:
-    """What a text of Next.js exports is its head."""
+    """The exports of a text of Next.js are its head."""
     _, texts = read(
         tmp_path,
         {

@@ -58,7 +58,7 @@ def test_real_sites(name: str) -> None:
 
 
 def test_a_post_and_its_head(tmp_path: Path) -> None:
-    """What a head says is that of the text, whatever the case of its keys."""
+    """The head is that of the text, whatever the case of its keys."""
     more = "TAGS: one, Two\ncategory: Life\nauthors: Ann; Bob\nsummary: Short *one*\nSlug: own\n"
     more += "modified: 2024-04-01\nseries: Days\ncover: images/a.png\nstatus: hidden\n"
     text = only(read(tmp_path, **{"content/a.md": post(more)}))
@@ -128,7 +128,7 @@ def test_settings_run_only_with_trust(tmp_path: Path) -> None:
     [("print 'two'\n", r"pelicanconf\.py:4: "), ("(" * 3000, r"pelicanconf\.py:\d+: ")],
 )
 def test_settings_that_are_no_python(tmp_path: Path, settings: str, sentence: str) -> None:
-    """What cannot be read as a whole is refused with the line."""
+    """A file that cannot be parsed is refused with the line."""
     with pytest.raises(UnreadableJournal, match=sentence):
         read(tmp_path, settings)
 

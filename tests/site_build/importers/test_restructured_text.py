@@ -93,7 +93,7 @@ def test_undefined_references_are_reported() -> None:
 
 
 def test_no_file_is_opened() -> None:
-    """What names a file or an address is refused, and named."""
+    """A directive with a file or an address is refused, and named."""
     body, found = convert(
         ".. include:: /etc/passwd\n\n.. raw:: html\n   :file: /etc/passwd\n\n"
         ".. csv-table:: t\n   :file: /etc/passwd\n"

@@ -172,7 +172,7 @@ def test_links_to_what_every_journal_has_are_kept() -> None:
 
 
 def test_a_link_with_brackets_is_one_link() -> None:
-    """What a pattern might cut, such as brackets in an address, is read as Markdown reads it."""
+    """Brackets in an address, which a pattern might cut, are read as Markdown reads them."""
     links = Links("", {"a_(b)": "posts/a.md"}, {})
     seen = []
 
@@ -187,7 +187,7 @@ def test_a_link_with_brackets_is_one_link() -> None:
 
 
 def test_files_keep_their_paths_or_are_named(tmp_path: Path) -> None:
-    """What cannot be published is a finding, and never leaves the folder."""
+    """A file that cannot be published is a finding, and never leaves the folder."""
     unread = tmp_path / "gone.pdf"
     files = {
         "img/a.svg": SVG,
@@ -266,7 +266,7 @@ def test_settings_that_the_build_refuses_are_named() -> None:
 
 
 def test_texts_keep_the_folders_of_their_authors() -> None:
-    """Where there was no address to keep, the source's folders stay."""
+    """Without an address to keep, the source's folders stay."""
     texts = [Text(f"notes/{name}.md", "x", name, date=MARCH) for name in ("git/a", "vim/b")]
     plan = plan_journal(Imported("Markdown", texts=texts), "ink")
     assert {"content/posts/git/git-a.md", "content/posts/vim/vim-b.md"} <= plan.files.keys()
@@ -320,7 +320,7 @@ def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
 
 
 def test_the_second_part_of_an_export_does_not_replace_the_first(tmp_path: Path) -> None:
-    """What has next to nothing of what an import wrote is refused, and nothing is removed."""
+    """An export with almost none of the imported texts is refused, and nothing is removed."""
     folder = tmp_path / "ink"
     for names, is_taken in ((("oak", "elm", "ash"), True), (("fir", "yew", "box"), False)):
         journal = make_journal(*map(make_post, names))

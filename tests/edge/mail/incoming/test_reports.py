@@ -97,7 +97,7 @@ async def test_a_report_without_a_failure_stores_nothing(
 
 
 async def test_nobody_ends_the_mail_of_the_owner(reading: Reader, folder: Folder) -> None:
-    """Who gets an answer to a notice from a mail program knows the Message-ID of the notice."""
+    """Anybody who gets an answer to a notice from a mail program knows its Message-ID."""
     async with reading() as edge:
         store, about = edge.service.store, {"template_name": "lead_notification", "status": "sent"}
         notice = new_row(EMAIL_SEND_LOG, **about, message_id=ID, recipient_email="o@journal.test")

@@ -93,7 +93,7 @@ async def test_spam_gets_no_acknowledgement(
 
 
 async def test_the_store_does_not_reveal_acknowledged_addresses(polite: PostOffice) -> None:
-    """What remembers the one of the day is a keyed hash."""
+    """The acknowledgement of the day is recorded by a keyed hash."""
     await polite.take_lead()
     await polite.tick()
 

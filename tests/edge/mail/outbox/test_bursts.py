@@ -20,7 +20,7 @@ async def drain(office: PostOffice) -> None:
 
 
 async def test_a_burst_becomes_one_message(office: PostOffice, relay: Relay) -> None:
-    """Of 50 leads 20 are notified one by one, and 30 in one message; the log has all 50."""
+    """The first 20 of 50 leads are notified one by one, and 30 in one message; the log has all."""
     for _ in range(50):
         await office.take_lead()
         office.clock.move(seconds=2)

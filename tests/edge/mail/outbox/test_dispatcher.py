@@ -171,7 +171,7 @@ async def fail_until_sent(office: PostOffice) -> None:
 async def test_an_acknowledgement_has_its_time(
     store: Store, clock: TickingClock, relay: Relay, minutes: int, ending: str
 ) -> None:
-    """What could not be sent within the time to live is given up, though it was never tried."""
+    """One that could not be sent within its time to live is given up, though it was never tried."""
     office = polite(store, clock, relay)
     await office.take_lead()
     await office.tick_at(minutes=minutes)
@@ -255,7 +255,7 @@ async def test_an_unknown_mailbox_is_suppressed(
 async def test_a_bounce_of_a_suppressed_address_is_logged_once_more(
     store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Where the address was suppressed in the meantime, the bounce ends the message likewise."""
+    """The address was suppressed in the meantime: the bounce ends the message likewise."""
     office = polite(store, clock, relay)
     relay.by_recipient[READER] = "550 5.1.1 no such mailbox"
     await office.take_lead()
@@ -275,7 +275,7 @@ async def test_a_bounce_of_a_suppressed_address_is_logged_once_more(
 async def test_a_policy_refusal_gives_up_and_suppresses_nobody(
     office: PostOffice, relay: Relay, answer: str
 ) -> None:
-    """What the relay will never take is kept for a person, and says nothing of the address."""
+    """A message that the relay will never take is kept, and says nothing of the address."""
     relay.recipient_answers.append(answer)
     await office.take_lead()
     await office.tick()
@@ -290,7 +290,7 @@ async def test_a_policy_refusal_gives_up_and_suppresses_nobody(
 async def test_one_refused_recipient_holds_up_nobody(
     store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Of ten messages in one connection, one is refused and nine arrive."""
+    """One of ten messages in a connection is refused, and nine arrive."""
     office = polite(store, clock, relay)
     await office.change_state(send_delay_ms=0, batch_size=20)
     relay.by_recipient["reader-3@readers-club.net"] = "550 5.1.1 no such mailbox"
@@ -448,7 +448,7 @@ class BlindStore:
 async def test_mail_is_not_sent_when_the_store_is_unreadable(
     store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Where it cannot be read who is suppressed, nobody is mailed, and the message waits."""
+    """If the suppressions cannot be read, nobody is mailed, and the message waits."""
     office = open_office(BlindStore(store), clock, relay)
     await office.take_lead()
     with pytest.raises(Problem):

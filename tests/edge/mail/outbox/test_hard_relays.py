@@ -54,7 +54,7 @@ async def test_a_refusal_of_the_sender_counts_against_nobody(
 
 
 async def test_a_notification_is_never_dropped(office: PostOffice, relay: Relay) -> None:
-    """Where the owner's address is refused it is given up, and goes once that is fixed."""
+    """If the owner's address is refused it is given up, and can be sent once that is fixed."""
     relay.recipient_answers.append("550 5.1.1 no such mailbox")
     for _ in range(2):
         await office.take_lead()

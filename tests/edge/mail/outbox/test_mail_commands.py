@@ -129,7 +129,7 @@ async def test_wrong_usage_is_reported(
     code: int,
     complaint: str,
 ) -> None:
-    """What cannot be done is said in a sentence, without a trace."""
+    """The error is one sentence, without a traceback."""
     assert await office.outbox() == []
     returned, _, complained = await run(installation, *words)
 

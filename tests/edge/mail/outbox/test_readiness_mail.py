@@ -24,7 +24,7 @@ async def message(office: PostOffice) -> str:
 
 
 async def test_readiness_is_silent_while_mail_flows(office: PostOffice) -> None:
-    """What waits for its turn, and what was sent, is in order."""
+    """Waiting and sent mail is in order."""
     await office.take_lead()
     assert await message(office) == ""
     await office.tick()
@@ -129,7 +129,7 @@ async def test_readiness_warns_and_stays_ready(make_edge: EdgeMaker, relay: Rela
 async def test_doctor_says_the_same_and_sends_nothing(
     office: PostOffice, relay: Relay, tmp_path: Path, journal: Path
 ) -> None:
-    """What readiness warns of, `doctor` complains of; it only looks."""
+    """`doctor` reports the warnings of readiness; it only reads."""
     relay.recipient_answers.append("554 5.7.1 no")
     await office.take_lead()
     await office.tick()

@@ -26,7 +26,7 @@ async def running(office: PostOffice) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def test_a_lead_wakes_the_dispatcher(office: PostOffice, relay: Relay) -> None:
-    """What was stored a moment ago is sent without waiting for the next look."""
+    """A lead that was just stored is notified without waiting for the next poll."""
     async with running(office):
         await office.take_lead()
         office.mailing.outbox.wake()
@@ -43,7 +43,7 @@ async def test_full_batches_follow_one_another(office: PostOffice, relay: Relay)
 
 
 async def test_a_stop_finishes_the_message_under_way(office: PostOffice, relay: Relay) -> None:
-    """When stopped, it waits for the relay's reply, stores it, and gives the others back."""
+    """It waits for the relay's reply, stores it, and gives the other entries back."""
     relay.silent = asyncio.Event()
     for _ in range(3):
         await office.take_lead()

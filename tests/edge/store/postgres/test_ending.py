@@ -142,7 +142,7 @@ async def file_of_leads(rival: PostgresConnection, server: PostgreSQL) -> str:
 async def test_an_open_snapshot_prevents_scrubbing(
     store: PostgresStore, rival: PostgresConnection
 ) -> None:
-    """What they may still see cannot be removed: try again."""
+    """Rows that an open snapshot may see cannot be removed: try again."""
     lead = make_lead()
     await store.run(Insert(LEADS, [lead]))
     await rival.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -369,7 +369,7 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) 
     ],
 )
 def test_errors_of_the_server_have_our_messages(error: Exception, message: str) -> None:
-    """What cannot be brought about here is known by the server's code for it."""
+    """Faults that cannot be caused here are known by the server's code."""
     problem = postgresql_problem(error)
 
     assert isinstance(problem, Problem)

@@ -272,7 +272,7 @@ def test_a_server_that_lacks_something_is_refused(number: int, encoding: str, wo
     ],
 )
 def test_poolers_and_full_servers_are_named(error: Exception, words: str) -> None:
-    """What cannot be brought about here is known by the server's code for it."""
+    """Faults that cannot be caused here are known by the server's code."""
     assert words in str(store_refusal(error, "postgresql://ada@db.test/journal"))
 
 

@@ -283,7 +283,7 @@ async def test_a_commit_missing_on_another_timeline_is_unclear(
 async def test_a_server_that_does_not_say_which_it_is(
     opener: StoreOpener, proxy: Proxy, ordinary: str, rival: PostgresConnection
 ) -> None:
-    """What is there is there; of what is not, nobody knows where it went."""
+    """A found commit is a success; a missing one stays unclear."""
     proxy.lead_to(ordinary)
     store = await opener(proxy.url)
     await write(store)

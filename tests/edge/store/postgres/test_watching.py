@@ -16,7 +16,7 @@ pytestmark = pytest.mark.size("test")
 
 
 async def test_a_version_stays_while_nothing_changes(store: PostgresStore) -> None:
-    """What is kept by it is kept for longer than a look lasts."""
+    """Cached answers are valid for longer than a poll."""
     before = store.version()
     for _ in range(40):
         await asyncio.sleep(0.05)

@@ -63,7 +63,7 @@ async def attempt(limiter: Limiter, name: str, key: str) -> str:
 
 
 async def test_edges_count_together(edges: list[PostgresLimits]) -> None:
-    """Of 200 hits at once, on three edges, exactly as many are taken as the limit says."""
+    """Exactly as many of 200 concurrent hits on three edges are taken as the limit says."""
     limiters = [limiter_on(windows, RATE_LEADS="50/10minutes;70/day") for windows in edges]
 
     hits = [attempt(limiters[turn % 3], "leads", "192.0.2.7") for turn in range(200)]

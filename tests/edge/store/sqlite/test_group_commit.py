@@ -140,7 +140,7 @@ async def test_when_the_commit_fails_nobody_is_answered(log: Log) -> None:
 
 
 async def test_a_file_that_goes_away_during_the_commit_is_noticed(log: Log) -> None:
-    """What was written into a file without a name is not acknowledged."""
+    """A commit into a file without a name is not acknowledged."""
 
     def lose_file(_connection: sqlite3.Connection) -> None:
         log.path.rename(log.path.with_suffix(".away"))

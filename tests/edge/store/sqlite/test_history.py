@@ -91,7 +91,7 @@ def test_a_difference_between_steps_and_tables_would_show(stepped: sqlite3.Conne
 
 
 def test_a_column_that_a_later_step_adds_is_the_declared_one() -> None:
-    """What ALTER TABLE appends is recognized, wherever the declaration has it."""
+    """A column that ALTER TABLE appends is recognized, wherever the declaration has it."""
     before = "CREATE TABLE t (\n  a TEXT NOT NULL CHECK (a IN ('x', 'y')),\n  c TEXT\n) STRICT"
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(before)

@@ -380,7 +380,7 @@ async def test_a_large_store_is_looked_through_for_a_while_only(
 
 
 def test_a_disk_without_shared_memory_is_refused() -> None:
-    """Where write-ahead logging cannot be turned on, as for a store in memory, nothing starts."""
+    """If write-ahead logging cannot be turned on, as for a store in memory, nothing starts."""
     with (
         closing(sqlite3.connect(":memory:")) as connection,
         pytest.raises(StoreRefusal, match="write-ahead logging"),
@@ -396,7 +396,7 @@ async def test_a_folder_is_no_store(path: Path) -> None:
 
 
 async def test_a_file_is_no_folder(path: Path) -> None:
-    """Where a part of the path is a file, nothing can be made."""
+    """If a part of the path is a file, nothing can be made."""
     path.parent.write_text("in the way")
 
     assert "cannot be made" in await refusal_of(path)

@@ -52,7 +52,7 @@ async def find(store: Store, *words: str) -> list[str]:
 async def test_a_former_version_goes_on_writing_after_an_upgrade(
     former: sqlite3.Connection, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it adds is indexed at the next opening, a few rows at a time."""
+    """Rows that it adds are indexed at the next opening, a few at a time."""
     monkeypatch.setattr(searched, "_FILLED_AT_ONCE", 2)
     write(former, "Z\u00f6e", "Bernd", "Renate")
     await (await open_store(path, clock)).close()
