@@ -192,7 +192,7 @@ def test_invalid_templates_are_reported(installation: Installation, spoil: str) 
 
 @pytest.mark.size("test")
 def test_a_draft_of_settings_has_its_templates_in_the_journal(installation: Installation) -> None:
-    """When `deploy` checks a new `.env`, a path is relative to the journal's folder."""
+    """In a check of a new `.env` by `deploy`, a path is relative to the journal's folder."""
     draft = Installation(installation.folder / "var" / ".deploy", installation.settings)
     draft.folder.mkdir(parents=True)
     (installation.folder / "templates").mkdir()
