@@ -1,4 +1,4 @@
-"""What holds for every test: properties are judged by what they find, not by how fast they do."""
+"""Settings of every test: properties are judged by what they find, not by how fast they do."""
 
 from pathlib import Path
 

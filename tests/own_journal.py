@@ -1,4 +1,4 @@
-"""Whether `content/` is this project's journal: tests of its posts run if it is, and only then.
+"""Tests of the journal's posts: they run only if `content/` is this project's journal.
 
 Tests of the product have content of their own, so that they run whatever `content/` holds.
 """

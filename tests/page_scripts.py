@@ -1,4 +1,4 @@
-"""What runs on a page, for the tests of all pages."""
+"""Scripts that run on a page, for the tests of all pages."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How long tests and their helpers wait: the longer, the more the machine has to do."""
+"""Timeouts of tests and their helpers: the longer, the more the machine has to do."""
 
 import os
 

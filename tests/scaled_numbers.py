@@ -36,7 +36,7 @@ class Definition:
 
 @dataclass
 class Module:
-    """What a file of tests defines, and where the names come from that it imports."""
+    """The definitions of a file of tests, and the sources of the names that it imports."""
 
     folder: str
     definitions: dict[str, Definition] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the journal's user tries while root works, in the scratch root of test_deploy.py."""
+"""Attacks of the journal's user while root works, in the scratch root of test_deploy.py."""
 
 import os
 import subprocess

@@ -24,7 +24,7 @@ UNITS = Path("/etc/systemd/system")
 CERTIFICATE = Path(f"/etc/letsencrypt/live/{DOMAIN}")
 BLOCK = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ANSWER = b"maildir:/srv/journal/var/mail\n"
-"""What is typed where `fore-edge deploy` asks for SMTP_URL."""
+"""The answer to the question of `fore-edge deploy` for SMTP_URL."""
 TOOLS = Path("/srv/tools")
 """Comes first on the PATH."""
 PATIENCE = 60.0

@@ -29,7 +29,7 @@ from tests.scratch_machine import (
 )
 
 HOME = Path("/srv/restored")
-"""Where root has the backup."""
+"""The path of root's backup."""
 OLD = Path("/srv/old")
 """The journal of the former machine, which is root's own."""
 REPLICA = Path("/mnt/elsewhere/journal")

@@ -20,7 +20,7 @@ import pytest
 SIZES = ("quick", "test", "ci", "judge")
 """From the smallest to the largest: `make quick`, `make test`, `.ci/run`, `make judge`."""
 DEFAULT = "ci"
-"""What plain `pytest` runs."""
+"""The size of a plain `pytest`."""
 
 FOUND = pytest.StashKey[dict[str, list[pytest.Mark]]]()
 """The marks of size of each test that was collected, by its name; deselected tests too."""

@@ -125,10 +125,10 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("words", SLIPS)
-def test_a_slip_is_named_with_what_was_meant(
+def test_a_misspelt_word_gets_a_suggestion(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Options are not abbreviated, and the options of a command stand behind it."""
+    """Options are not abbreviated, and the options of a command come after it."""
     program, *given = words
     status = PROGRAMS[program](given)
     out, err = capsys.readouterr()
@@ -141,7 +141,7 @@ def test_a_slip_is_named_with_what_was_meant(
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_is_a_command_as_well(program: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the program and of a command; without a command the same is shown, as an error."""
+    """For the program and for a command; without a command the same is shown, as an error."""
     shown = []
     for words in (["help"], ["--help"], ["help", "serve"], ["serve", "-h"]):
         assert PROGRAMS[program](words) == 0
@@ -240,7 +240,7 @@ def run_as_root(
     )
 
 
-def test_root_gives_way_to_the_owner_of_the_folder(tmp_path: Path) -> None:
+def test_root_drops_to_the_owner_of_the_folder(tmp_path: Path) -> None:
     """Even where `.env` is root's; it says when that user cannot run this Python."""
     closed, journal = tmp_path / "closed", tmp_path / "journal"
     closed.mkdir(mode=0o700)

@@ -445,7 +445,7 @@ def test_commands_of_both_programs_are_passed_on(installed: Installation, tmp_pa
 
 
 def test_outside_a_journal_the_commands_say_so(installed: Installation, tmp_path: Path) -> None:
-    """Where there is no pelicanconf.py, a sentence names the file and the way to one."""
+    """Without pelicanconf.py, a sentence names the file and the way to one."""
     (tmp_path / "content").mkdir()
     ended = installed.run(tmp_path, "run")
 

@@ -16,7 +16,7 @@ from tests.own_journal import IS_OWN
 ROOT = Path(__file__).resolve().parent.parent
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command as lint; lint()"
 
-# Where the code stands that runs in production: both packages, and Pelican's settings.
+# The code that runs in production: both packages, and Pelican's settings.
 PRODUCT = ("edge_api/", "site_build/", "pelicanconf.py")
 APART = "benchmarks/peers/apart/"
 
@@ -115,7 +115,7 @@ def pelican_signals(name: str) -> bool:
 
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run import-linter on the project that stands in a folder."""
+    """Run import-linter on the project in a folder."""
     command = [sys.executable, "-c", LINT_IMPORTS, "--no-cache", "--no-logo"]
     return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
 
@@ -202,7 +202,7 @@ def test_no_file_holds_what_belongs_to_one_machine_or_person(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "sample"), SAMPLES)
-def test_what_is_forbidden_is_recognised(kind: str, sample: str) -> None:
+def test_each_forbidden_text_is_recognised(kind: str, sample: str) -> None:
     """Each forbidden kind is found in a line that holds it."""
     assert FORBIDDEN[kind].search(sample)
 
@@ -219,7 +219,7 @@ def test_every_module_says_what_it_is_for() -> None:
     assert {name: length for name, length in lengths.items() if not 1 <= length <= 5} == {}
 
 
-def test_no_module_is_longer_than_a_reader_bears() -> None:
+def test_no_module_is_longer_than_400_lines() -> None:
     """No module has more than 400 lines; a long table of cases is read line by line."""
     lengths = {
         name: text_of(name).count("\n") for name in modules() if not name.startswith("tests/")
@@ -232,7 +232,7 @@ def test_no_module_is_longer_than_a_reader_bears() -> None:
     "paper",
     ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"],
 )
-def test_the_papers_stand(paper: str) -> None:
+def test_the_project_documents_exist(paper: str) -> None:
     """The papers that a reader looks for first are there, and say something."""
     assert len(text_of(paper).split()) > 50
 
@@ -318,7 +318,7 @@ def test_links_between_the_papers_lead_somewhere(name: str) -> None:
 
 
 def test_the_architecture_names_every_package() -> None:
-    """Every package's folder stands in ARCHITECTURE.md."""
+    """Every package's folder is in ARCHITECTURE.md."""
     folders = {Path(name).parent.name for name in modules() if name.endswith("/__init__.py")}
     text = text_of("ARCHITECTURE.md")
 
@@ -344,7 +344,7 @@ def test_a_lock_pins_and_hashes_all_it_is_asked_for(lock: str) -> None:
 
 
 def test_the_locks_agree() -> None:
-    """What runs in the tests is what runs in production: the test lock holds the whole run lock.
+    """Tests run the versions of production: the test lock has the whole run lock.
 
     Where a package is needed may differ: tests need some on machines that production does not.
     """
@@ -359,7 +359,7 @@ def test_the_locks_agree() -> None:
     ("lock", "folders"), [("run", PRODUCT), ("test", ("",)), ("bench", (APART,))]
 )
 def test_every_library_in_use_is_asked_for(lock: str, folders: tuple[str, ...]) -> None:
-    """What production code imports is named in run.in; what the rest does, there or in test.in.
+    """Imports of production code are named in run.in; those of the rest, there or in test.in.
 
     Peers of the benchmarks that run in an environment of their own have bench.in.
     """

@@ -1,4 +1,4 @@
-"""Whether the tests of this project's posts run is settled by what `content/` holds."""
+"""The content of `content/` decides if the tests of this project's posts run."""
 
 import shutil
 import subprocess

@@ -47,7 +47,7 @@ MISSPELT = {
     f"/desk/./link/{TOKEN}/": "/desk/./link/-",
     f"/desk//link/{TOKEN}": "/desk//link/-",
 }
-"""What nothing answers and proxies need not know."""
+"""Paths that nothing answers and proxies need not know."""
 PLAIN: tuple[str, ...] = (
     "/",
     "/shared/",

@@ -1,4 +1,4 @@
-"""Which run has which test, and that no test is left out by all of them."""
+"""The tests of each run: no test is left out by all of them."""
 
 import re
 
@@ -53,7 +53,7 @@ def marked(*marks: pytest.MarkDecorator) -> list[pytest.Mark]:
     return [each.mark for each in marks]
 
 
-def test_the_runs_are_four() -> None:
+def test_there_are_four_runs() -> None:
     """`make quick` and `make test` have all of their size; the others what was left out before.
 
     `.ci/run` has the quick tests of the store once more, on a newer SQLite.
@@ -63,7 +63,7 @@ def test_the_runs_are_four() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_what_has_a_clock_of_its_own_runs_alone_at_the_end() -> None:
+def test_tests_marked_alone_run_last() -> None:
     """`tools/prove` leaves it out, and the last run of `.ci/run` has it and nothing else."""
     prove = (ROOT / "tools" / "prove").read_text(encoding="utf-8")
     last = (ROOT / ".ci" / "run").read_text(encoding="utf-8").rpartition("-m pytest ")[2]

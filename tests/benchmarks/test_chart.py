@@ -19,7 +19,7 @@ def draw(curves: dict[str, list[Point]]) -> ET.Element:
     return ET.fromstring(draw_chart(chart(curves)))  # noqa: S314  our own
 
 
-def test_a_chart_says_its_figures_to_who_does_not_see_it() -> None:
+def test_a_chart_has_a_text_alternative_with_its_figures() -> None:
     """Each with what it counts, and names are escaped."""
     drawn = draw({"Fore-edge": [(100, 0.5), (1_000, 123.4)], "<b>": [(100, 2.0), (1_000, 20.0)]})
 
@@ -28,7 +28,7 @@ def test_a_chart_says_its_figures_to_who_does_not_see_it() -> None:
     assert said == "Fore-edge: 0.5 s with 100, 123 s with 1,000; <b>: 2 s with 100, 20 s with 1,000"
 
 
-def test_more_stands_higher_and_tenfold_is_the_same_step_everywhere() -> None:
+def test_axes_are_logarithmic() -> None:
     """Both scales are powers of ten, so that what grows evenly is a straight line."""
     drawn = draw({"Fore-edge": [(100, 1.0), (1_000, 10.0), (10_000, 100.0)]})
 
@@ -43,7 +43,7 @@ def test_more_stands_higher_and_tenfold_is_the_same_step_everywhere() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_labels_of_equal_figures_do_not_stand_on_each_other(size: int) -> None:
+def test_labels_of_equal_figures_do_not_overlap(size: int) -> None:
     """Each name is beside its curve's end, a line apart from the next; one size is enough."""
     curve = [(100.0, 10.0), (1_000.0, 10.0)][:size]
     drawn = draw({"Fore-edge": list(curve), "stock Pelican": list(curve), "Hugo": list(curve)})

@@ -19,7 +19,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("sizes", ["0", "100,", "many", "-5", "1,0", "1000000"])
-def test_sizes_that_are_none_are_refused(sizes: str) -> None:
+def test_invalid_sizes_are_refused(sizes: str) -> None:
     """With an example, and before anything is measured."""
     result = run(f"--posts={sizes}")
 

@@ -1,4 +1,4 @@
-"""What the benchmarks send: what production gets, from many clients by way of a proxy."""
+"""Requests of the benchmarks: those of production, from many clients by way of a proxy."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Recorder:
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[str] = field(default_factory=list)
     ports: set[int] = field(default_factory=set)
-    """Of its clients: one for each connection."""
+    """The ports of its clients: one for each connection."""
 
     def values(self, name: str) -> list[str]:
         """Return a header of each request."""
@@ -133,10 +133,10 @@ def test_the_shipped_configuration_of_nginx_works(tmp_path: Path, recorder: Reco
     assert len(recorder.ports) == 1
 
 
-def test_a_configuration_of_nginx_that_has_changed_end_the_run(
+def test_a_changed_nginx_configuration_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be set to this machine's places is named, in place of a figure of something."""
+    """A line that cannot be adapted to this machine is named, and nothing is measured."""
     post = tmp_path / "nginx.conf"
     post.write_text(peers.SHIPPED.read_text("utf-8").replace("listen 443 ", "listen 8443 "))
     monkeypatch.setattr(peers, "SHIPPED", post)

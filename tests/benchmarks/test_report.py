@@ -29,7 +29,7 @@ def race() -> Race:
 
 
 def test_a_ratio_is_the_median_of_the_rounds(race: Race) -> None:
-    """What slows both for a while leaves it as it is."""
+    """A slowdown of both for a while does not change it."""
     assert Reached(race.speeds(HELLO)).value == pytest.approx(1.2)
 
 
@@ -55,8 +55,8 @@ def test_a_whole_run_misses_what_it_has_not_measured() -> None:
     assert missed == {line.name for line in TABLE if line.wanted is not None}
 
 
-def test_every_line_has_somebody_who_measures_it() -> None:
-    """Each name stands in the part that reaches it, or is made there of its peers."""
+def test_every_line_has_a_section_that_measures_it() -> None:
+    """Each name is in the part that reaches it, or is made there of its peers."""
     parts = "".join(path.read_text() for path in Path("benchmarks/parts").glob("*.py"))
     for line in TABLE:
         stem = re.split(r"[/,]", line.name)[0]
@@ -64,7 +64,7 @@ def test_every_line_has_somebody_who_measures_it() -> None:
 
 
 def test_a_report_has_the_table_the_races_and_their_plots(tmp_path: Path, race: Race) -> None:
-    """The verdict stands beside each line, and each plot is well-formed and named in the text."""
+    """The verdict is beside each line, and each plot is well-formed and named in the text."""
     section = Section(
         "Posts",
         "How.",
@@ -91,7 +91,7 @@ def test_a_report_has_the_table_the_races_and_their_plots(tmp_path: Path, race: 
 def test_sections_that_race_for_the_same_have_plots_of_their_own(
     tmp_path: Path, race: Race
 ) -> None:
-    """Else the second plot would stand in both places."""
+    """Otherwise the second plot would be in both places."""
     slower = Race(race.title, {EDGE: [figure(77)], HELLO: [figure(70)]})
     sections = [Section("Posts", "How.", (race,)), Section("Workers", "How.", (slower,))]
     write_report(tmp_path, sections, is_whole=False)
@@ -102,7 +102,7 @@ def test_sections_that_race_for_the_same_have_plots_of_their_own(
     assert ["77 /s" in plot for plot in shown] == [False, True]
 
 
-def test_what_several_sections_reached_is_one(race: Race) -> None:
+def test_results_of_several_sections_are_merged(race: Race) -> None:
     """By the names of the lines."""
     one, other = (Section("x", "", reached={name: Reached([1.0])}) for name in (POST, MEMORY))
     assert set(gather([one, other])) == {POST, MEMORY}

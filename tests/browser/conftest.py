@@ -40,7 +40,7 @@ class Journal:
     edge: ServedEdge
     key: str
     installation: Installation
-    """Where its operator runs commands."""
+    """The folder in which its operator runs commands."""
 
     def leads(self) -> list[dict[str, Any]]:
         """Return every stored lead, newest first."""

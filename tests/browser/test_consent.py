@@ -57,7 +57,7 @@ def question(journal: Journal, client: str, redirect: str, verifier: str) -> str
 
 @contextmanager
 def program() -> Iterator[str]:
-    """Stand for a program on the person's machine; give the address that it listens on."""
+    """Listen as a program on the person's machine would; yield its address."""
 
     class Arrival(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -106,7 +106,7 @@ def redeem(journal: Journal, client: str, answer: dict[str, str], **form: str) -
 
 
 def test_a_person_allows_a_program_of_another_origin(journal: Journal, page: Page) -> None:
-    """What is ticked is granted, and the browser's policy lets the redirect through."""
+    """The ticked scopes are granted, and the browser's policy lets the redirect through."""
     client, verifier = register(journal, ELSEWHERE), new_verifier()
     page.goto(question(journal, client, ELSEWHERE, verifier))
     text = page.locator("main").inner_text()
@@ -136,8 +136,8 @@ def test_a_person_allows_a_program_on_the_machine(journal: Journal, page: Page) 
     assert tokens["access_token"]
 
 
-def test_a_person_says_no(journal: Journal, page: Page) -> None:
-    """No key is needed for that, and the client is told."""
+def test_a_person_denies_access(journal: Journal, page: Page) -> None:
+    """No key is needed for that, and the client is informed."""
     client = register(journal, ELSEWHERE)
     page.goto(question(journal, client, ELSEWHERE, new_verifier()))
     page.get_by_role("button", name="Deny").click()
@@ -145,7 +145,7 @@ def test_a_person_says_no(journal: Journal, page: Page) -> None:
     assert arrived(page, ELSEWHERE)["error"] == "access_denied"
 
 
-def test_a_wrong_key_is_told_and_can_be_fixed(journal: Journal, page: Page) -> None:
+def test_a_wrong_key_is_reported_and_can_be_fixed(journal: Journal, page: Page) -> None:
     """The form comes again as it was ticked; the key is not in it."""
     client, verifier = register(journal, ELSEWHERE), new_verifier()
     page.goto(question(journal, client, ELSEWHERE, verifier))
@@ -162,8 +162,8 @@ def test_a_wrong_key_is_told_and_can_be_fixed(journal: Journal, page: Page) -> N
     assert "code" in arrived(page, ELSEWHERE)
 
 
-def test_an_unknown_program_gets_no_question(journal: Journal, page: Page) -> None:
-    """The person is told, on a page of the site, and sent nowhere."""
+def test_an_unknown_client_gets_no_consent_form(journal: Journal, page: Page) -> None:
+    """A page of the site says so to the person, who is not redirected."""
     response = page.goto(question(journal, "nobody", ELSEWHERE, new_verifier()))
 
     assert response is not None
@@ -173,7 +173,9 @@ def test_an_unknown_program_gets_no_question(journal: Journal, page: Page) -> No
 
 
 @pytest.mark.parametrize("width", [320, 1280])
-def test_the_page_fits_and_is_whole(journal: Journal, browser: Browser, width: int) -> None:
+def test_the_consent_page_fits_and_obeys_its_policy(
+    journal: Journal, browser: Browser, width: int
+) -> None:
     """Nothing is wider than the screen, nothing is refused by the page's own policy."""
     client = register(journal, ELSEWHERE)
     with browser.new_context(viewport={"width": width, "height": 800}) as context:

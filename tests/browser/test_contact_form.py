@@ -81,7 +81,7 @@ def test_a_fault_is_marked_and_nothing_typed_is_lost(journal: Journal, page: Pag
     assert journal.leads()[0]["email"] == "bob@example.org"
 
 
-def test_what_no_form_takes_is_told_and_kept(journal: Journal, page: Page) -> None:
+def test_an_oversized_form_is_reported_and_kept(journal: Journal, page: Page) -> None:
     """Beyond 1 MiB there are words for a person, and what was typed is still in the form."""
     text = "x" * 1_500_000
     fill(page, journal, name="Long", email="long@example.org", message=text)

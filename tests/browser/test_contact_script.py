@@ -38,7 +38,7 @@ def send(page: Page) -> None:
 
 
 def typed(page: Page) -> dict[str, str]:
-    """Return what stands in the fields."""
+    """Return the values of the fields."""
     return {name: page.locator(f"#contact-form [name={name}]").input_value() for name in GOOD}
 
 
@@ -61,7 +61,7 @@ def test_a_message_is_sent_from_the_page(journal: Journal, page: Page) -> None:
     assert ("POST", "document") not in kinds
 
 
-def test_every_fault_is_told_at_its_field(journal: Journal, page: Page) -> None:
+def test_every_error_is_shown_at_its_field(journal: Journal, page: Page) -> None:
     """Each field at fault is marked and described, the first has the focus, the form says why."""
     before = len(journal.leads())
     fill(page, journal.url, name=" ", email="ann@nowhere")
@@ -125,8 +125,8 @@ def test_more_than_two_messages_hold_is_not_offered(journal: Journal, page: Page
     assert page.locator("#message").input_value() == "\u0436" * 13_200
 
 
-def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None:
-    """What is required is told by the service too, at every field."""
+def test_an_empty_form_is_reported_in_the_page(journal: Journal, page: Page) -> None:
+    """The service reports each missing field too, at the field."""
     page.goto(f"{journal.url}/contact/")
     settle(page)
     send(page)
@@ -135,7 +135,7 @@ def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None
     expect(page.locator("#message-fault")).to_be_visible()
 
 
-def test_a_fixed_field_is_blamed_no_longer(journal: Journal, page: Page) -> None:
+def test_an_error_goes_when_its_field_is_fixed(journal: Journal, page: Page) -> None:
     """The mark goes as soon as the field is changed, and the fixed form is taken."""
     fill(page, journal.url, email="ann@nowhere")
     send(page)
@@ -150,8 +150,10 @@ def test_a_fixed_field_is_blamed_no_longer(journal: Journal, page: Page) -> None
 
 
 @pytest.mark.size("ci")
-def test_a_page_that_came_back_is_taken_up(journal: Journal, browser: Browser, page: Page) -> None:
-    """Where the form had posted itself, and its page came back with faults, the script goes on."""
+def test_a_form_returned_with_errors_is_handled_by_the_script(
+    journal: Journal, browser: Browser, page: Page
+) -> None:
+    """The form had posted itself, and its page came back with errors: the script goes on."""
     plain = browser.new_context(java_script_enabled=False).new_page()
     plain.goto(f"{journal.url}/contact/")
     type_in(plain, email="ann@nowhere")
@@ -226,7 +228,7 @@ def test_a_page_that_is_loaded_again_sends_nothing_twice(journal: Journal, page:
 
 
 def test_an_answer_that_got_lost_makes_no_second_lead(journal: Journal, page: Page) -> None:
-    """When the connection breaks behind a stored lead, sending again finds it."""
+    """The connection breaks after the lead is stored: sending again finds it."""
     before = len(journal.leads())
 
     def lose(route: Route) -> None:
@@ -249,7 +251,7 @@ def test_an_answer_that_got_lost_makes_no_second_lead(journal: Journal, page: Pa
 
 
 @pytest.mark.size("ci")
-def test_a_changed_message_is_another(journal: Journal, page: Page) -> None:
+def test_a_changed_message_is_a_new_lead(journal: Journal, page: Page) -> None:
     """After a lost answer, what was changed meanwhile is a message of its own, and not refused."""
     before = len(journal.leads())
 
@@ -288,8 +290,8 @@ def test_without_a_connection_nothing_is_lost(journal: Journal, page: Page) -> N
 
 
 @pytest.mark.size("ci")
-def test_an_answer_of_something_else_is_borne(journal: Journal, page: Page) -> None:
-    """A proxy's error page is no answer of the service, and is told as what it is."""
+def test_an_answer_of_a_proxy_is_reported(journal: Journal, page: Page) -> None:
+    """A proxy's error page is no answer of the service, and is reported as what it is."""
     fill(page, journal.url)
     page.route("**/contact/", lambda route: route.fulfill(status=502, body="<h1>Bad</h1>"))
     send(page)
@@ -309,19 +311,19 @@ def served_with(journal: Journal, **settings: str) -> Iterator[str]:
 
 
 @pytest.mark.size("ci")
-def test_too_many_messages_are_told_in_words(journal: Journal, page: Page) -> None:
+def test_the_rate_limit_is_explained(journal: Journal, page: Page) -> None:
     """Over the limit the page says when it may be tried again, as the service says it."""
     with served_with(journal, RATE_LEADS="1/hour") as url:
         fill(page, url)
         send(page)
         page.wait_for_url(THANKS)
         fill(page, url, name="Ben")
-        with page.expect_response("**/contact/") as told:
+        with page.expect_response("**/contact/") as response:
             send(page)
         expect(page.get_by_role("alert")).to_contain_text("Too many messages")
 
-        assert told.value.status == 429
-        minutes = -(-int(told.value.headers["retry-after"]) // 60)
+        assert response.value.status == 429
+        minutes = -(-int(response.value.headers["retry-after"]) // 60)
         alert = page.get_by_role("alert").inner_text()
         assert f"Try again in {minutes} minutes; what you typed stays here." in alert
         assert typed(page)["name"] == "Ben"
@@ -329,14 +331,14 @@ def test_too_many_messages_are_told_in_words(journal: Journal, page: Page) -> No
 
 @pytest.mark.size("ci")
 def test_a_closed_form_says_so(journal: Journal, page: Page) -> None:
-    """Where leads need a credential, that is told above the form."""
+    """If leads need a credential, a message above the form says so."""
     with served_with(journal, LEADS_REQUIRE_CREDENTIAL="true") as url:
         fill(page, url)
         send(page)
         expect(page.get_by_role("alert")).to_contain_text("This form is closed")
 
 
-def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
+def test_the_form_works_with_the_keyboard_alone(journal: Journal, page: Page) -> None:
     """From field to field with Tab, a fault fixed where the focus was put, sent with Enter."""
     page.goto(f"{journal.url}/contact/")
     page.locator("#name").focus()
@@ -358,14 +360,15 @@ def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
 
     lead = journal.leads()[0]
     assert (lead["name"], lead["email"], lead["message"]) == (
-        *("Kay", "kay@example.org"),
+        "Kay",
+        "kay@example.org",
         "By keyboard.",
     )
     assert lead["consent_at"]
 
 
 @pytest.mark.size("ci")
-def test_the_trap_goes_along(journal: Journal, page: Page) -> None:
+def test_the_honeypot_is_sent_by_the_script(journal: Journal, page: Page) -> None:
     """A machine that fills in the trap and runs scripts is thanked, and its lead is marked."""
     fill(page, journal.url, name="Machine")
     page.locator("#gotcha").evaluate("field => { field.value = 'x' }")
@@ -390,7 +393,7 @@ def test_the_policy_lets_the_script_do_its_work(journal: Journal, page: Page) ->
 
 
 def call(page: Page, **changes: str) -> None:
-    """Let the browser's agent call the form's tool; what it gets stands in `outcome` later."""
+    """Let the browser's agent call the form's tool; what it gets is in `outcome` later."""
     settle(page)  # else the press after this may send the form without its script
     page.evaluate(
         """async (values) => {
@@ -434,7 +437,7 @@ def test_an_agent_fills_in_and_the_reader_sends(journal: Journal, agent_page: Pa
     assert [lead["name"] for lead in journal.leads()][:1] == ["Agent"]
 
 
-def test_an_agent_is_told_what_was_wrong(journal: Journal, agent_page: Page) -> None:
+def test_an_agent_gets_the_error_message(journal: Journal, agent_page: Page) -> None:
     """The service's own words about a fault are what the tool gives back."""
     agent_page.goto(f"{journal.url}/contact/")
     call(agent_page, email="agent@nowhere")

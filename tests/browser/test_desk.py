@@ -106,7 +106,7 @@ def test_tables_are_filtered_and_a_row_is_changed_and_deleted(journal: Journal, 
     assert stored(journal, lead)["budget_tier"] == "large"
 
 
-def test_access_is_given_and_taken(journal: Journal, page: Page) -> None:
+def test_access_is_granted_and_revoked(journal: Journal, page: Page) -> None:
     """A request, a key, and a session."""
     wish = {"type": "api_key", "name": "Bot", "purpose": "Read.", "scopes": ["posts:read"]}
     for _ in range(2):
@@ -188,10 +188,10 @@ def tab_to(page: Page, selector: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_screens_have_no_barrier_and_fit(
+def test_screens_are_accessible_and_fit(
     journal: Journal, browser: Browser, width: int, scheme: Any
 ) -> None:
-    """What axe finds, what is wider than the screen, what the page's own policy refuses."""
+    """No finding of axe, nothing wider than the screen, no violation of the page's policy."""
     lead = make_lead(journal, f"seen{width}{scheme}", status="spam", spam_reasons=["a"], notes="n")
     with browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True
@@ -238,7 +238,7 @@ Read this.
 """
 
 
-def test_a_form_in_a_post_presses_nothing(browser: Browser, tmp_path: Path) -> None:
+def test_a_form_in_a_post_cannot_submit_a_desk_action(browser: Browser, tmp_path: Path) -> None:
     """The post has the origin of the desk, and the owner who is signed in clicks in it."""
     content, port = tmp_path / "content", free_port()
     shutil.copytree(CONTENT, content)
@@ -268,7 +268,7 @@ def test_a_form_in_a_post_presses_nothing(browser: Browser, tmp_path: Path) -> N
         assert page.locator(".secret").count() == 1
 
 
-def test_a_slip_with_a_key_is_taken_back(journal: Journal, browser: Browser) -> None:
+def test_a_mistaken_revocation_or_rotation_is_undone(journal: Journal, browser: Browser) -> None:
     """By the owner's own sign-in: the undo of a revocation, and that of a rotation."""
     status, said, _ = journal.installation.run("keys", "issue", "--name", "Slip", "--json")
     assert status == 0

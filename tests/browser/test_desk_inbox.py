@@ -25,7 +25,7 @@ def test_from_the_mail_to_a_stored_note(journal: Journal, page: Page) -> None:
     assert "%3E%20note%20asks" in answer
 
 
-def test_one_press_a_message(journal: Journal, page: Page) -> None:
+def test_each_message_takes_one_press(journal: Journal, page: Page) -> None:
     """Done, Spam and Remind me go on to the next one and keep what was typed; then the undo."""
     leads = [make_lead(journal, f"press{number}") for number in range(4)]
     page.goto(f"{journal.url}/desk/leads/{leads[3]}/?status=new&q=press")
@@ -127,7 +127,7 @@ def test_the_keyboard_alone_walks_from_the_inbox_to_a_note(journal: Journal, pag
     assert stored(journal, lead)["notes"] == "By keys."
 
 
-def test_what_is_typed_is_saved_by_itself(journal: Journal, browser: Browser) -> None:
+def test_notes_and_answers_are_saved_while_typing(journal: Journal, browser: Browser) -> None:
     """With script, note and answer, again and again; a window that is closed loses nothing."""
     lead = make_lead(journal, "itself")
     with browser.new_context() as context:

@@ -105,7 +105,7 @@ def test_a_question_mark_lists_the_keys(journal: Journal, page: Page) -> None:
 
 
 def test_a_form_saves_itself(journal: Journal, page: Page) -> None:
-    """What was typed last, also in a field elsewhere; the button shows when it fails."""
+    """The last text is saved, also of a field elsewhere; the button appears when that fails."""
     lead = make_lead(journal, "autosaved")
     path = f"/desk/tables/leads/{lead}/"
     with_hooks(page, journal, path)
@@ -132,7 +132,7 @@ def test_a_form_saves_itself(journal: Journal, page: Page) -> None:
     assert stored(journal, lead)["notes"] == "Called. Again. Lost?"
 
 
-def test_what_was_typed_is_saved_when_one_leaves(journal: Journal, page: Page) -> None:
+def test_a_note_is_saved_when_the_page_is_left(journal: Journal, page: Page) -> None:
     """Before the two seconds are over."""
     lead = make_lead(journal, "left")
     path = f"/desk/tables/leads/{lead}/"

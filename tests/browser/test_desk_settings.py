@@ -1,4 +1,4 @@
-"""What lies below Settings, in a real browser without scripts, on a phone."""
+"""The screens below Settings, in a real browser without scripts, on a phone."""
 
 from collections.abc import Iterator
 
@@ -78,7 +78,7 @@ def test_a_webhook_is_added_tested_and_removed(page: Page) -> None:
 
 
 def test_a_row_is_added(journal: Journal, page: Page) -> None:
-    """What is wrong stands at its field, what was typed stays; then the row is shown."""
+    """Each error is shown at its field and what was typed stays; then the row is shown."""
     page.get_by_role("link", name="Tables").click()
     page.get_by_role("link", name="leads", exact=True).click()
     page.get_by_role("link", name="Add a row").click()

@@ -89,7 +89,7 @@ def call(page: Page, operation: str) -> Locator:
     return block.locator(".live-responses-table .response").first
 
 
-def test_the_reference_is_read_without_a_fault(journal: Journal, watched: Watched) -> None:
+def test_the_reference_loads_without_errors(journal: Journal, watched: Watched) -> None:
     """No page is wider than the screen, complains, asks elsewhere, or is too pale to read."""
     for path in DOCS_PAGES:
         watched.page.goto(f"{journal.url}{path}")
@@ -154,7 +154,7 @@ def test_a_link_leads_to_its_operation(browser: Browser, journal: Journal, width
 
 
 def test_a_language_is_chosen_without_a_script(browser: Browser, journal: Journal) -> None:
-    """Of the examples one is open at a time, by the keyboard too, with JavaScript off."""
+    """One example is open at a time, by the keyboard too, with JavaScript off."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{journal.url}/docs/posts/")
@@ -187,8 +187,10 @@ def test_operations_are_tried_from_the_page(journal: Journal, watched: Watched) 
     assert hosts_of(watched) <= {urlsplit(journal.url).netloc, ""}
 
 
-def test_who_has_no_javascript_is_led_to_the_reference(browser: Browser, journal: Journal) -> None:
-    """The page says why it is empty, and where the same stands."""
+def test_without_javascript_the_page_links_to_the_reference(
+    browser: Browser, journal: Journal
+) -> None:
+    """The page says why it is empty, and where to find the same content."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{journal.url}{TRY_OUT_PATH}")

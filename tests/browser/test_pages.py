@@ -29,7 +29,7 @@ PATHS = {
     "notice": "/api/public/oauth/authorize",
 }
 STATUSES = {"/no-such-page/": 404, "/api/public/oauth/authorize": 400}
-"""Of pages that say that something is wrong; of all others it is 200."""
+"""Statuses of pages that say that something is wrong; of all others it is 200."""
 HEIGHT = 800
 NARROWEST = 320
 _COLOURS = """(() => {
@@ -99,7 +99,7 @@ def test_the_question_of_a_client_is_in_order(journal: Journal, watched: Watched
     check_order(journal, watched)
 
 
-def test_what_was_filed_is_in_order(journal: Journal, watched: Watched) -> None:
+def test_the_page_of_a_filed_request_is_in_order(journal: Journal, watched: Watched) -> None:
     """The page with the claim token, whose token is wider than a narrow screen."""
     watched.page.set_viewport_size({"width": NARROWEST, "height": HEIGHT})
     watched.page.goto(f"{journal.url}/contact/")
@@ -136,7 +136,7 @@ def test_a_violation_would_be_seen(journal: Journal, watched: Watched) -> None:
 
 
 def test_the_schemes_differ(journal: Journal, browser: Browser) -> None:
-    """Who prefers dark gets other colours than who prefers light."""
+    """The dark scheme has other colours than the light one."""
     seen = set()
     for scheme in ("light", "dark"):
         page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")

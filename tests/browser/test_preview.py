@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from tests.site_build.previewing import Shown, previewing
-from tests.site_build.workbench import Desk
+from tests.site_build.workbench import Workbench
 
 pytestmark = pytest.mark.size("test")
 
@@ -15,10 +15,10 @@ pytestmark = pytest.mark.size("test")
 @pytest.fixture
 def shown(tmp_path: Path) -> Iterator[Shown]:
     """Return a preview of two posts, one of them a draft."""
-    desk = Desk(tmp_path / "content", tmp_path / "build")
-    desk.post("morning", text="The lamp is lit.")
-    desk.post("evening", "2026-03-02", "Not yet.", status="draft")
-    with previewing(desk) as preview:
+    bench = Workbench(tmp_path / "content", tmp_path / "build")
+    bench.post("morning", text="The lamp is lit.")
+    bench.post("evening", "2026-03-02", "Not yet.", status="draft")
+    with previewing(bench) as preview:
         yield preview
 
 
@@ -47,18 +47,18 @@ def page(browser: Browser, shown: Shown, complaints: list[str]) -> Iterator[Page
 
 def test_a_saved_post_shows_by_itself(page: Page, shown: Shown, complaints: list[str]) -> None:
     """The page is loaded again where it was, and nothing offends the site's policy."""
-    shown.desk.post("morning", text="The lamp is out.")
+    shown.bench.post("morning", text="The lamp is out.")
 
     expect(page.get_by_text("The lamp is out.")).to_be_visible()
     assert page.url == f"{shown.url}/journal/morning/"
     assert complaints == []
 
 
-def test_an_error_stands_over_the_page_until_it_is_fixed(
+def test_an_error_covers_the_page_until_it_is_fixed(
     page: Page, shown: Shown, complaints: list[str]
 ) -> None:
     """File, line and fix are read over the last good page; both go with the fixed file."""
-    shown.desk.post("morning", "2026-02-30", "The lamp is out.")
+    shown.bench.post("morning", "2026-02-30", "The lamp is out.")
 
     error = page.get_by_role("alert")
     expect(error).to_contain_text("1 error to fix")
@@ -66,16 +66,16 @@ def test_an_error_stands_over_the_page_until_it_is_fixed(
     expect(error).to_contain_text("is on no calendar; fix the day or time")
     expect(page.get_by_text("The lamp is lit.")).to_be_visible()
 
-    shown.desk.post("morning", "2026-02-28", "The lamp is out.")
+    shown.bench.post("morning", "2026-02-28", "The lamp is out.")
     expect(page.get_by_text("The lamp is out.")).to_be_visible()
     expect(error).to_have_count(0)
     assert complaints == []
 
 
 @pytest.mark.size("ci")
-def test_an_error_can_be_laid_aside(page: Page, shown: Shown) -> None:
+def test_an_error_can_be_dismissed(page: Page, shown: Shown) -> None:
     """The box over the page is hidden with a button, by keyboard too."""
-    shown.desk.write("posts/other.md", "no front matter")
+    shown.bench.write("posts/other.md", "no front matter")
     page.get_by_role("button", name="Hide").focus()
     page.keyboard.press("Enter")
 
@@ -84,8 +84,8 @@ def test_an_error_can_be_laid_aside(page: Page, shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_warnings_wait_in_a_corner(page: Page, shown: Shown) -> None:
-    """What a check would warn of is counted, and read when somebody asks for it."""
-    shown.desk.post("morning", text="See [nothing](/journal/nowhere/).")
+    """Warnings of a check are counted, and listed on a press."""
+    shown.bench.post("morning", text="See [nothing](/journal/nowhere/).")
 
     notes = page.locator(".preview-notes")
     expect(notes.locator("summary")).to_have_text("1 warning here")
@@ -95,7 +95,7 @@ def test_warnings_wait_in_a_corner(page: Page, shown: Shown) -> None:
 
 
 @pytest.mark.size("ci")
-def test_a_draft_is_told_from_a_post(page: Page, shown: Shown) -> None:
+def test_a_draft_is_marked(page: Page, shown: Shown) -> None:
     """Its badge is seen in the list and on its page, and readers' posts have none."""
     page.goto(f"{shown.url}/journal/")
     expect(page.locator(".preview-badge")).to_have_count(1)
@@ -107,11 +107,11 @@ def test_a_draft_is_told_from_a_post(page: Page, shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_a_page_finds_its_preview_again(browser: Browser, shown: Shown) -> None:
-    """What was saved between two looks at a page left open shows at the second."""
+    """A change between two views of an open page is shown at the second."""
     page = browser.new_page()
     page.goto(f"{shown.url}/journal/morning/")
     page.goto("about:blank")
-    shown.desk.post("morning", text="The lamp is out.")
+    shown.bench.post("morning", text="The lamp is out.")
     page.go_back()
 
     expect(page.get_by_text("The lamp is out.")).to_be_visible()

@@ -19,9 +19,9 @@ DATA = "**/api/public/v1/search**"
 SCRIPT_MOST = 3 * 1024
 """Bytes of the script, brotli."""
 SOON_MS = 2000
-"""Of the page's own clock: more than the script waits after a letter, less than for an answer."""
+"""Milliseconds of the page's clock: longer than the pause after a letter, less than the timeout."""
 BEHIND = "/robots.txt"
-"""What `come_back` asks for."""
+"""The address that `come_back` requests."""
 HOSTILE = '<script>window.hurt=1</script>"><img src=x onerror="window.hurt=2"> forged'
 
 
@@ -40,13 +40,13 @@ def results(page: Page) -> list[str]:
     return [link.get_attribute("href") or "" for link in page.locator(".results h2 a").all()]
 
 
-def told(page: Page, sentence: str | re.Pattern[str]) -> None:
-    """Wait until the page says so to who hears it."""
+def expect_status(page: Page, sentence: str | re.Pattern[str]) -> None:
+    """Wait until the live region has this text."""
     expect(page.get_by_role("status")).to_have_text(sentence)
 
 
 def come_back(page: Page) -> None:
-    """Let the page ask for something and have it: all that it asked for before was told before."""
+    """Let the page request something and get it: all earlier answers have been shown by then."""
     page.evaluate(f"fetch('{BEHIND}').then(answer => answer.text()).then(() => null)")
 
 
@@ -63,13 +63,13 @@ def test_without_scripts_the_form_asks_for_a_page(journal: Journal, browser: Bro
 
         page.get_by_label("Words").fill("xyzzy")
         page.get_by_role("button", name="Search").click()
-        told(page, "No post has all of these words.")
+        expect_status(page, "No post has all of these words.")
         assert page.get_by_role("main").get_by_role("link", name="the archive").is_visible()
 
 
 @pytest.mark.parametrize("width", [360, *in_ci(1280)])
 def test_nothing_moves_while_somebody_types(journal: Journal, browser: Browser, width: int) -> None:
-    """The field stays where it is, whatever is found, and help stands below what is told."""
+    """The field stays in its place, whatever is found, and help is below the count."""
     with browser.new_context(viewport={"width": width, "height": 800}) as context:
         page = context.new_page()
         open_search(page, journal)
@@ -78,7 +78,7 @@ def test_nothing_moves_while_somebody_types(journal: Journal, browser: Browser, 
         for words in ("xyzzy", "xyzzy " + "and many more " * 8):
             field.fill(words)
             expect(page.locator("h1")).to_have_text(f"Search: {words.strip()}")
-            told(page, "No post has all of these words.")
+            expect_status(page, "No post has all of these words.")
             assert field.bounding_box() == before
 
         count, helping = page.get_by_role("status").bounding_box(), page.locator("#search-help")
@@ -94,7 +94,7 @@ def test_results_come_as_somebody_types(journal: Journal, page: Page) -> None:
     page.evaluate("window.isTheSame = true")
     field = page.get_by_label("Words")
     field.press_sequentially("shee")
-    told(page, "2 posts have these words, best first.")
+    expect_status(page, "2 posts have these words, best first.")
 
     assert results(page) == ["/journal/sewing-and-folding/", "/journal/marbled-paper/"]
     assert page.url == f"{journal.url}/search?q=shee"
@@ -102,12 +102,12 @@ def test_results_come_as_somebody_types(journal: Journal, page: Page) -> None:
     assert page.locator("h1").inner_text() == "Search: shee"
     expect(field).to_be_focused()
     field.fill("painted")
-    told(page, "1 post has these words.")
+    expect_status(page, "1 post has these words.")
     field.fill("xyzzy")
-    told(page, "No post has all of these words.")
+    expect_status(page, "No post has all of these words.")
     expect(page.locator("#search-help")).to_be_visible()
     field.fill("")
-    told(page, "")
+    expect_status(page, "")
     assert (results(page), page.url) == ([], f"{journal.url}/search")
     expect(page.locator("#search-help")).to_be_hidden()
     assert page.evaluate("window.isTheSame") is True
@@ -129,7 +129,7 @@ def test_a_zero_character_is_no_word(journal: Journal, page: Page) -> None:
 
 
 def test_script_and_service_make_the_same_page(journal: Journal, page: Page) -> None:
-    """What is typed looks as what is loaded, to the last element and attribute."""
+    """Results of typed words equal those of a loaded page, to the last element and attribute."""
     open_search(page, journal, "edge")
     loaded = markup(page)
     page.get_by_label("Words").fill("")
@@ -144,7 +144,7 @@ def test_script_and_service_make_the_same_page(journal: Journal, page: Page) -> 
 def test_script_and_service_say_the_same_of_what_comes_near(
     journal: Journal, page: Page, words: str
 ) -> None:
-    """How many posts there are, and another spelling, which leads to its results."""
+    """The number of posts, and another spelling, which links to its results."""
     open_search(page, journal, words)
     loaded = [page.locator(name).inner_html() for name in ("#search-count", "#search-suggestion")]
     count = page.locator(".results > li").count()
@@ -164,12 +164,12 @@ def test_script_and_service_say_the_same_of_what_comes_near(
 
 
 def markup(page: Page) -> str:
-    """Return the results' markup without what stands between elements."""
+    """Return the results' markup without the space between elements."""
     return re.sub(r">\s+<", "><", page.locator("#results").inner_html()).strip()
 
 
 @pytest.mark.size("ci")
-def test_typing_fast_asks_little(journal: Journal, page: Page) -> None:
+def test_typing_fast_sends_few_requests(journal: Journal, page: Page) -> None:
     """One question for words that are typed without a pause, and what is late counts no more."""
     asked: list[str] = []
     held: list[Route] = []
@@ -188,19 +188,19 @@ def test_typing_fast_asks_little(journal: Journal, page: Page) -> None:
     with page.expect_request(DATA):
         field.press_sequentially("painted")
     field.fill("sheet")
-    told(page, "2 posts have these words, best first.")
+    expect_status(page, "2 posts have these words, best first.")
     for route in held:
         route.fulfill(json={"query": "painted", "count": 9, "results": []})
     page.clock.run_for(SOON_MS)
     come_back(page)
 
-    told(page, "2 posts have these words, best first.")
+    expect_status(page, "2 posts have these words, best first.")
     assert len(results(page)) == 2
     assert len(asked) < len("painted") + len("sheet")
 
 
 @pytest.mark.size("ci")
-def test_words_that_are_being_composed_wait(journal: Journal, page: Page) -> None:
+def test_ime_composition_sends_no_request(journal: Journal, page: Page) -> None:
     """An input method's unfinished letters are no question; what comes of them is."""
     page.clock.install()
     open_search(page, journal)
@@ -217,7 +217,7 @@ def test_words_that_are_being_composed_wait(journal: Journal, page: Page) -> Non
     assert not [path for path in asked if "search" in path]
     session.send("Input.insertText", {"text": "\u7d19"})
 
-    told(page, "1 post has these words.")
+    expect_status(page, "1 post has these words.")
     assert results(page) == ["/journal/sewing-and-folding/"]
 
 
@@ -230,18 +230,18 @@ def test_back_and_forward_lead_from_search_to_search(journal: Journal, page: Pag
     for _ in "painted":
         field.press("Backspace")
     field.press_sequentially("sheet", delay=200)
-    told(page, "2 posts have these words, best first.")
+    expect_status(page, "2 posts have these words, best first.")
     page.go_back()
-    told(page, "1 post has these words.")
+    expect_status(page, "1 post has these words.")
     assert (field.input_value(), page.url) == ("painted", f"{journal.url}/search?q=painted")
     page.go_forward()
-    told(page, "2 posts have these words, best first.")
+    expect_status(page, "2 posts have these words, best first.")
     assert field.input_value() == "sheet"
 
     page.locator(".results h2 a").first.click()
     page.wait_for_url("**/journal/**")
     page.go_back()
-    told(page, "2 posts have these words, best first.")
+    expect_status(page, "2 posts have these words, best first.")
     assert len(results(page)) == 2
 
 
@@ -251,18 +251,18 @@ def test_offline_the_results_stay(journal: Journal, page: Page) -> None:
     page.context.set_offline(True)
     field = page.get_by_label("Words")
     field.fill("painted")
-    told(page, "The connection failed: try again.")
+    expect_status(page, "The connection failed: try again.")
     assert len(results(page)) == 2
     assert page.url == f"{journal.url}/search?q=sheet"
 
     page.context.set_offline(False)
     field.press("Enter")
-    told(page, "1 post has these words.")
+    expect_status(page, "1 post has these words.")
     assert results(page) == ["/journal/first-edge/"]
 
 
 @pytest.mark.size("ci")
-def test_an_answer_that_does_not_come_is_not_waited_for(journal: Journal, page: Page) -> None:
+def test_a_search_without_an_answer_times_out(journal: Journal, page: Page) -> None:
     """After ten seconds the page says that the connection failed; the results stay."""
     page.clock.install()
     open_search(page, journal, "sheet")
@@ -272,7 +272,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(journal: Journal, page: 
         page.clock.run_for(1_000)
     page.clock.run_for(10_000)
 
-    told(page, "The connection failed: try again.")
+    expect_status(page, "The connection failed: try again.")
     assert len(results(page)) == 2
 
 
@@ -284,7 +284,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(journal: Journal, page: 
         (502, "The search failed: try again in 7 seconds."),
     ],
 )
-def test_a_refusal_is_told_in_words(
+def test_a_rate_limit_is_explained_with_its_time(
     journal: Journal, page: Page, status: int, sentence: str
 ) -> None:
     """With the time that the service gives; the results stay."""
@@ -293,13 +293,13 @@ def test_a_refusal_is_told_in_words(
     page.route(DATA, lambda route: route.fulfill(**refusal))
     page.get_by_label("Words").fill("painted")
 
-    told(page, sentence)
+    expect_status(page, sentence)
     assert len(results(page)) == 2
 
 
 @pytest.mark.size("ci")
-def test_the_limit_is_told_as_it_is(journal: Journal, page: Page) -> None:
-    """What the service itself says when somebody asks too often."""
+def test_the_message_of_the_rate_limit_is_shown(journal: Journal, page: Page) -> None:
+    """The page shows the service's own message."""
     port = free_port()
     store = f"sqlite:///{journal.installation.folder}/{port}/edge.db"
     url = f"http://127.0.0.1:{port}"
@@ -309,7 +309,9 @@ def test_the_limit_is_told_as_it_is(journal: Journal, page: Page) -> None:
         page.goto(f"{url}/search?q=sheet")
         settle(page)
         page.get_by_label("Words").fill("painted")
-        told(page, re.compile(r"^Too many searches from here: try again in \d+ seconds\.$"))
+        expect_status(
+            page, re.compile(r"^Too many searches from here: try again in \d+ seconds\.$")
+        )
         assert len(results(page)) == 2
 
 
@@ -330,7 +332,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_words_that_look_like_markup_are_text(
     hostile: str, browser: Browser, *, scripts: bool
 ) -> None:
-    """Of posts and of readers: nothing runs, nothing is loaded, all of it can be read."""
+    """Those of posts and of readers: nothing runs, nothing is loaded, all of it can be read."""
     with browser.new_context(java_script_enabled=scripts) as context:
         page = context.new_page()
         loaded: list[str] = []
@@ -341,7 +343,7 @@ def test_words_that_look_like_markup_are_text(
         page.get_by_label("Words").fill(HOSTILE)
         if not scripts:
             page.keyboard.press("Enter")
-        told(page, "1 post has these words.")
+        expect_status(page, "1 post has these words.")
         entry = page.locator(".results > li")
 
         assert HOSTILE in entry.locator("h2").inner_text()
@@ -352,12 +354,12 @@ def test_words_that_look_like_markup_are_text(
         assert not scripts or page.evaluate("window.hurt") is None
 
 
-def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
+def test_the_search_works_with_the_keyboard_alone(journal: Journal, page: Page) -> None:
     """From the field to the first result with Tab, and into it with Enter."""
     open_search(page, journal)
     page.get_by_label("Words").focus()
     page.keyboard.type("painted")
-    told(page, "1 post has these words.")
+    expect_status(page, "1 post has these words.")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     expect(page.locator(".results h2 a")).to_be_focused()
@@ -366,8 +368,8 @@ def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
 
 
 @pytest.mark.size("ci")
-def test_the_same_is_not_read_aloud_twice(journal: Journal, page: Page) -> None:
-    """The region that is read aloud stands there from the start, and changes with its words."""
+def test_the_live_region_changes_only_with_its_words(journal: Journal, page: Page) -> None:
+    """The live region is there from the start, and changes with its words."""
     open_search(page, journal)
     page.evaluate(
         """() => {
@@ -390,14 +392,14 @@ def test_the_same_is_not_read_aloud_twice(journal: Journal, page: Page) -> None:
 def test_the_page_fits_and_is_whole(
     journal: Journal, browser: Browser, width: int, scheme: str
 ) -> None:
-    """Nothing is wider than the screen, a mark is told from the text, nothing complains."""
+    """Nothing is wider than the screen, marks differ from the text, and there are no errors."""
     viewport = {"width": width, "height": 800}
     with browser.new_context(viewport=viewport, color_scheme=scheme) as context:  # type: ignore[arg-type]
         page = context.new_page()
         complaints = open_search(page, journal, f"edge%20{'w' * 200}")
         wide = page.evaluate("document.documentElement.scrollWidth")
         page.get_by_label("Words").fill("edge")
-        told(page, re.compile("posts? ha"))
+        expect_status(page, re.compile("posts? ha"))
         wide = max(wide, page.evaluate("document.documentElement.scrollWidth"))
         mark = page.locator("mark").first.evaluate("node => getComputedStyle(node).backgroundColor")
 
@@ -407,7 +409,7 @@ def test_the_page_fits_and_is_whole(
 
 
 @pytest.mark.size("ci")
-def test_who_types_before_the_script_is_there_is_heard(journal: Journal, page: Page) -> None:
+def test_words_typed_before_the_script_loads_are_searched(journal: Journal, page: Page) -> None:
     """It comes after the first paint, and over a slow line a good while after."""
     held: list[Route] = []
 
@@ -423,7 +425,7 @@ def test_who_types_before_the_script_is_there_is_heard(journal: Journal, page: P
 
     held[0].continue_()
 
-    told(page, "1 post has these words.")
+    expect_status(page, "1 post has these words.")
 
 
 def test_the_script_is_small() -> None:
@@ -458,7 +460,7 @@ def test_an_agent_gets_results_as_data(journal: Journal, agent_page: Page) -> No
           return String(await document.modelContext.executeTool(tool, {q: "painted"}));
         }"""
     )
-    told(agent_page, "1 post has these words.")
+    expect_status(agent_page, "1 post has these words.")
     found = json.loads(said)
 
     assert found["count"] == 1

@@ -58,7 +58,7 @@ _PAINTED = """() => [".fore-edge", ".fore-edge .day"].map(each => {
   const { top, bottom, left, right } = document.querySelector(each).getBoundingClientRect();
   return { top, bottom, left, right };
 })"""
-# How wide the scroll bar is and where the first words stand, with or without the rest of the page.
+# The scroll bar's width and the first words' position, with or without the rest of the page.
 _PLACES = """hidden => {
   document.querySelector("main").hidden = hidden;
   const { x } = document.querySelector(".wordmark a").getBoundingClientRect();
@@ -142,8 +142,8 @@ def test_the_choice_is_remembered_without_a_flash(journal: Journal, page: Page) 
 
 
 @pytest.mark.size("ci")
-def test_the_systems_word_is_taken_back(journal: Journal, page: Page) -> None:
-    """Who chooses what the system says anyway follows the system again, also when it changes."""
+def test_the_choice_of_scheme_can_be_reset_to_the_system(journal: Journal, page: Page) -> None:
+    """Choosing the system's own scheme follows the system again, also when that changes."""
     page.goto(journal.url)
     lamp = page.get_by_role("button", name="Dark page")
     lamp.press("Enter")
@@ -167,7 +167,7 @@ def test_a_choice_holds_in_other_windows(journal: Journal, page: Page) -> None:
 
 
 @pytest.mark.size("ci")
-def test_modules_wait_for_the_paint(journal: Journal, page: Page) -> None:
+def test_module_scripts_do_not_block_rendering(journal: Journal, page: Page) -> None:
     """Nobody waits for them to read, and none but the theme's own is loaded."""
 
     def give_with_a_stranger(route: Route) -> None:
@@ -211,7 +211,7 @@ def test_a_post_begins_high_on_a_phone(journal: Journal, page_without_scripts: P
     assert box["y"] <= 420
 
 
-def test_a_leaf_moves_for_the_keyboard(journal: Journal, page: Page) -> None:
+def test_a_leaf_moves_on_keyboard_focus(journal: Journal, page: Page) -> None:
     """A leaf that has the focus is bent to the side, and leads to its post."""
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{journal.url}/")
@@ -298,7 +298,7 @@ def test_headings_are_linked_by_keyboard(journal: Journal, page: Page) -> None:
 
 
 def test_code_is_copied(journal: Journal, page: Page) -> None:
-    """The button gives the code alone, without prompts, and says so to who cannot see it."""
+    """The button gives the code alone, without prompts, and announces it."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=journal.url)
     page.goto(f"{journal.url}{POST}")
     buttons = page.get_by_role("button", name="Copy this code")
@@ -336,7 +336,9 @@ def test_lines_are_of_a_good_length(journal: Journal, page: Page, width: int) ->
 @pytest.mark.parametrize(
     ("path", "width"), [("/", 412), (POST, 1280), *in_ci(*((path, 412) for path in PATHS[1:]))]
 )
-def test_nothing_shifts(journal: Journal, browser: Browser, path: str, width: int) -> None:
+def test_the_layout_does_not_shift(
+    journal: Journal, browser: Browser, path: str, width: int
+) -> None:
     """From the first frame to rest nothing changes its place, for a first visit too."""
     context = browser.new_context(viewport={"width": width, "height": 823})
     page = context.new_page()
@@ -352,7 +354,7 @@ def test_nothing_shifts(journal: Journal, browser: Browser, path: str, width: in
 def test_a_scroll_bar_pushes_nothing_aside(
     journal: Journal, browser: Browser, chromium: str
 ) -> None:
-    """What stands while the rest of a page is on its way stays, where bars take room."""
+    """The first part of a page stays in place when the rest arrives, even if bars take room."""
     shown = browser.browser_type.launch(
         executable_path=chromium, args=list(ARGUMENTS), ignore_default_args=["--hide-scrollbars"]
     )
@@ -366,7 +368,7 @@ def test_a_scroll_bar_pushes_nothing_aside(
 
 
 @pytest.mark.size("ci")
-def test_the_faces_are_used(journal: Journal, page: Page) -> None:
+def test_the_theme_fonts_are_used(journal: Journal, page: Page) -> None:
     """The roman is fetched first, others where the page has what they are for, and each once."""
     fetched: list[str] = []
     page.on("request", lambda each: fetched.append(each.url) if ".woff2" in each.url else None)
@@ -415,16 +417,18 @@ def test_letters_of_what_follows_wait_until_a_reader_is_near(journal: Journal, p
 
 @pytest.mark.parametrize("path", [*PATHS[:1], *in_ci(*PATHS[1:])])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_targets_can_be_hit(journal: Journal, page: Page, path: str, width: int) -> None:
-    """What is pressed outside of the text measures 24 pixels each way (WCAG 2.2, 2.5.8)."""
+def test_touch_targets_are_large_enough(
+    journal: Journal, page: Page, path: str, width: int
+) -> None:
+    """Targets outside of the text measure 24 pixels each way (WCAG 2.2, 2.5.8)."""
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{journal.url}{path}")
 
     assert page.evaluate(_SMALL_TARGETS) == []
 
 
-def test_paper_is_printed_on(journal: Journal, page: Page) -> None:
-    """Printed, a post is black on white whatever the scheme, without chrome, its links told."""
+def test_a_post_prints_black_on_white(journal: Journal, page: Page) -> None:
+    """A printed post is black on white in any scheme, without chrome, and spells out its links."""
     page.goto(f"{journal.url}{POST}")
     page.get_by_role("button", name="Dark page").click()
     page.emulate_media(media="print")
@@ -434,5 +438,7 @@ def test_paper_is_printed_on(journal: Journal, page: Page) -> None:
     chrome = (".running-head nav", ".contents-list", ".lamp", ".fore-edge", ".copy", ".neighbours")
     for part in chrome:
         expect(page.locator(part).first).to_be_hidden()
-    told = "getComputedStyle(document.querySelector('.prose a[href^=http]'), '::after').content"
-    assert "https://elsewhere.example/far" in page.evaluate(told)
+    printed_address = (
+        "getComputedStyle(document.querySelector('.prose a[href^=http]'), '::after').content"
+    )
+    assert "https://elsewhere.example/far" in page.evaluate(printed_address)

@@ -33,7 +33,7 @@ _LINES = """() => [...document.querySelectorAll("td.amount")].map(each => {
   range.selectNodeContents(each);
   return new Set([...range.getClientRects()].map(({ top }) => top)).size;
 })"""
-# The numbers of the notes that can be read, wherever they stand.
+# The numbers of the notes that can be read, wherever they are.
 _READ = """() => [...document.querySelectorAll(".sidenote > sup, .footnote li")]
   .filter(each => each.getClientRects().length)
   .map(each => each.tagName === "SUP" ? each.textContent : String(each.value))"""
@@ -103,7 +103,9 @@ def test_a_list_shows_eight_titles_on_a_laptop(journal: Journal, page: Page) -> 
 
 
 @pytest.mark.parametrize("width", [1280, *in_ci(360, 1440, 1920)])
-def test_what_is_wide_ends_where_the_text_ends(journal: Journal, page: Page, width: int) -> None:
+def test_wide_blocks_end_at_the_right_edge_of_the_text(
+    journal: Journal, page: Page, width: int
+) -> None:
     """Code, a large picture and tables of several columns have one right edge with the text."""
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{journal.url}{POST}")

@@ -1,4 +1,4 @@
-"""Stands for a browser with a person before it, who allows what is asked.
+"""Acts as a browser of a person who allows what is asked.
 
 `python consenting_browser.py ADDRESS`: opens the page, pastes the key of the environment, goes on.
 """

@@ -37,11 +37,11 @@ class Fence:
     language: str
     code: str
     output: str | None = None
-    """What it says it prints; None where it says nothing."""
+    """The output that it promises; None where it promises nothing."""
     varies: bool = False
-    """Whether that is a sample."""
+    """True if that is a sample."""
     title: str = ""
-    """The file name that stands above it on the page."""
+    """The file name above it on the page."""
 
     @property
     def file(self) -> str:

@@ -1,4 +1,4 @@
-"""What the journal and the papers tell people to run does run, and prints what they say."""
+"""The code blocks of the journal and the documentation run, and print what they say."""
 
 import shutil
 import subprocess

@@ -79,7 +79,7 @@ def write_row(*cells: str) -> str:
 
 
 def test_every_setting_is_documented() -> None:
-    """Each setting stands in the operators' table with its default and its sentence."""
+    """Each setting is in the operators' table with its default and its sentence."""
     rows = [
         write_row(
             f"`{name}`", f"`{setting.default}`" if setting.default else "", setting.description
@@ -91,14 +91,14 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_every_problem_is_documented() -> None:
-    """Each problem stands in the API's table with its status and its sentence."""
+    """Each problem is in the API's table with its status and its sentence."""
     rows = [f"| {problem.status} | {problem.message} | " for problem in PROBLEMS.values()]
 
     assert missing("api.md", rows) == []
 
 
 def test_every_administrative_column_is_documented() -> None:
-    """Each table stands there with its sentence, each column with its kind, default and bounds."""
+    """Each table is there with its sentence, each column with its kind, default and bounds."""
     for table in ADMINISTRATIVE.values():
         head = f"**{table.name}**: {table.description}\n"
         columns = [table.columns[name] for name in table.readable]
@@ -112,7 +112,7 @@ def test_every_administrative_column_is_documented() -> None:
 
 
 def test_every_scope_and_operator_is_documented() -> None:
-    """Each scope and each filter operator stands there with its sentence."""
+    """Each scope and each filter operator is there with its sentence."""
     scopes = [write_row(f"`{scope}`", sentence) for scope, sentence in SCOPES.items()]
     operators = [write_row(f"`{name}`", each.description) for name, each in OPERATORS.items()]
 

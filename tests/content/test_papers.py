@@ -100,7 +100,7 @@ def test_pages_are_looked_at_in_the_products_own_preview() -> None:
 
 
 def test_a_title_names_the_file_of_a_block() -> None:
-    """A block whose file name stands above it is in the language that comes first."""
+    """A block below a file name is in the language that comes first."""
     text = '```python title="app.py"\nprint(1)\n```\n\n```output\n1\n```\n'
 
     (block,) = read_fences(text)

@@ -1,4 +1,4 @@
-"""What `make run` and the Procfile start: the edge, and the watcher beside it."""
+"""The processes of `make run` and the Procfile: the edge, and the watcher beside it."""
 
 import os
 import signal

@@ -165,7 +165,7 @@ def journal(tmp_path: Path) -> Journal:
 
 @pytest.mark.size("ci")
 def test_an_upgrade_from_a_publisher_without_heartbeat(journal: Journal) -> None:
-    """Where only the edge was restarted, readiness and doctor warn; restarting both publishes."""
+    """After a restart of the edge alone, readiness and doctor warn; restarting both publishes."""
     with tarfile.open(fileobj=BytesIO(read_commit(OLD))) as archive:
         archive.extractall(journal.folder, filter="data")
     assert journal.run("site_build", "build")[0] == 0

@@ -21,7 +21,7 @@ from tests.own_journal import IS_OWN, JUDGED_CONTENT
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = "2026-11-20T00:00:00Z"
-"""The journal is built as it stood then, so that outputs hold when later posts are added."""
+"""The journal is built as of this instant, so that later posts change no output."""
 
 _PAPERS = ("content/**/*.md", "docs/*.md", "README.md") if IS_OWN else ("docs/*.md", "README.md")
 TAUGHT = sorted(path for pattern in _PAPERS for path in ROOT.glob(pattern))
@@ -39,7 +39,7 @@ _COMMANDS = {"bash": ("bash", "-euo", "pipefail"), "python": ("python",), "js": 
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where the blocks of one paper run."""
+    """The folder in which the blocks of one paper run."""
 
     folder: Path
     environment: Mapping[str, str]

@@ -35,7 +35,7 @@ from tests.patience import patience
 ANSWERING: Final = ("-m", "tests.drills.answering")
 ANSWERS_A_LIFE: Final = 6
 MOMENTS: Final = ("recipient", "message", "stored", "later")
-"""When a life ends: as a recipient is named, as a message has arrived and is not answered yet, as
+"""Ends of a life: as a recipient is named, as a message has arrived and is not answered yet, as
 an answer is stored, or at some time after that."""
 END: Final = 3.0  # seconds after which a life ends all the same
 LONGEST: Final = 6 * WAIT.total_seconds()
@@ -44,17 +44,17 @@ LONGEST: Final = 6 * WAIT.total_seconds()
 
 @dataclass
 class AnswersReport:
-    """What a drill found."""
+    """The findings of a drill."""
 
     kills: int = 0
     written: dict[str, str] = field(default_factory=dict)
     """The text of each answer by its id, as far as the edge said that it has it."""
     undone: set[str] = field(default_factory=set)
-    """What the edge said that it took back."""
+    """The answers that the edge said it took back."""
     refused: int = 0
-    """How often it was too late for that."""
+    """The number of answers for which that was too late."""
     kinds: dict[str, str] = field(default_factory=dict)
-    """What each message is in the store at last."""
+    """The final state of each message in the store."""
     taken: list[Taken] = field(default_factory=list)
 
     @property

@@ -41,12 +41,12 @@ class Client(Protocol):
 
 
 class Target(Protocol):
-    """What is killed."""
+    """The process that is killed."""
 
     command: Sequence[str]
     """Starts the process, from the project's folder; its standard input and output are pipes."""
     environment: Mapping[str, str]
-    """What the process finds in its environment on top of ours."""
+    """Variables that are added to the environment of the process."""
 
     async def connect(self, process: Process) -> Client:
         """Return a way in, when the process takes rows. Raises ConnectionError if it dies first."""
@@ -60,7 +60,7 @@ class Target(Protocol):
 
 @dataclass(slots=True)
 class Report:
-    """What a drill found."""
+    """The findings of a drill."""
 
     kills: int = 0
     acknowledged: set[str] = field(default_factory=set)
@@ -97,12 +97,12 @@ async def drill(target: Target, kills: int, seed: int = 1, *, until_lost: bool =
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """How long a process lives."""
+    """The lifetime of a process."""
 
     seconds: float
     """From its first acknowledgement on."""
     ends_on_answer: bool
-    """Whether it lives on until it acknowledges another row: the moment that tells the most."""
+    """True if it lives until it acknowledges another row: the moment that shows the most."""
 
 
 async def _live_and_die(target: Target, life: Life, report: Report) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Literal, Self, get_args
 from urllib.parse import urlsplit
 
 COMMIT = b"COMMIT\x00"
-MAX_OFFSET = 20_000  # bytes of one direction after which a connection is cut at the latest
+MAX_CUT_OFFSET = 20_000  # bytes of one direction after which a connection is cut at the latest
 
 Plan = Literal[
     "answer lost",
@@ -80,11 +80,11 @@ class _Way:
     def __init__(self, chance: random.Random, client: _Stream, server: _Stream) -> None:
         self._client, self._server = client, server
         self._plan: Plan = chance.choice(get_args(Plan))
-        self._offset = chance.randint(400, MAX_OFFSET)
+        self._offset = chance.randint(400, MAX_CUT_OFFSET)
         self._commits = chance.randint(1, 12)
         self._kept = chance.randint(0, len(COMMIT) - 1)
         self._is_answer = False
-        """Whether what the server says next answers the COMMIT."""
+        """True if the server's next message answers the COMMIT."""
 
     async def keep(self) -> None:
         """Pass on what both say until one ends."""

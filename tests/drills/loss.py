@@ -30,7 +30,7 @@ BEFORE = 40
 
 @dataclass(frozen=True)
 class Way:
-    """How a store is saved, and how it comes back."""
+    """A way to save a store and to restore it."""
 
     save: Callable[[Installation], object]
     """Return when all that was committed before is saved."""
@@ -40,7 +40,7 @@ class Way:
 
 @dataclass
 class Found:
-    """What a drill found."""
+    """The findings of a drill."""
 
     saved: Mapping[str, str]
     """The leads that were acknowledged before the saving began: from idempotency key to id."""
@@ -50,7 +50,7 @@ class Found:
 
 
 class Writers:
-    """Clients that post leads, each with a key of its own, until they are told to stop."""
+    """Clients that post leads, each with a key of its own, until they are stopped."""
 
     def __init__(self, edge: ServedEdge, pause: float = 0.0) -> None:
         """Take the edge, and the seconds that each client waits after a lead."""

@@ -1,6 +1,6 @@
 """The crash drill for mail: a dispatcher is killed, again and again, while leads come in.
 
-Each lead's owner has to be told, under one Message-ID, and twice only where the kill fell between
+The owner must be notified of each lead, under one Message-ID, twice only if the kill fell between
 the relay's yes and the commit that says so. The relay's book and the log are held side by side.
 """
 
@@ -32,19 +32,19 @@ LEADS_A_LIFE: Final = 5
 LONGEST_LIFE: Final = 0.06
 """Seconds from the first word to the relay to the kill, at the most: some messages."""
 MOMENTS: Final = ("recipient", "message", "later")
-"""When a life ends: as a recipient is named, as a message has arrived and is not answered yet, or
+"""Ends of a life: as a recipient is named, as a message has arrived and is not answered yet, or
 at some time after the first."""
 
 
 @dataclass(frozen=True)
 class Life:
-    """When a dispatcher is killed."""
+    """The moment at which a dispatcher is killed."""
 
     moment: str
     count: int
     """After how many such moments."""
     seconds: float
-    """How much longer it lives, if the moment is `later`."""
+    """Seconds that it lives on, if the moment is `later`."""
 
 
 def _draw(chance: random.Random, moments: Sequence[str]) -> Life:
@@ -54,7 +54,7 @@ def _draw(chance: random.Random, moments: Sequence[str]) -> Life:
 
 @dataclass
 class MailReport:
-    """What a drill found."""
+    """The findings of a drill."""
 
     kills: int = 0
     leads: set[str] = field(default_factory=set)
@@ -71,12 +71,12 @@ class MailReport:
 
     @property
     def lost(self) -> set[str]:
-        """Return the leads that nobody was told of."""
+        """Return the leads of which no notification was sent."""
         return self.leads - {_writer_of(taken) for taken in self.taken}
 
     @property
     def renamed(self) -> set[str]:
-        """Return the leads that were told of under more than one Message-ID."""
+        """Return the leads that were notified under more than one Message-ID."""
         names: dict[str, set[str]] = {}
         for taken in self.taken:
             names.setdefault(_writer_of(taken), set()).add(_id_of(taken))
@@ -95,7 +95,7 @@ class MailReport:
         ]
 
     @property
-    def repeated_in_vain(self) -> list[tuple[int, str]]:
+    def repeated_without_need(self) -> list[tuple[int, str]]:
         """Return what was sent again though the log of an earlier life had it as sent."""
         return [
             (taken.life, _id_of(taken))
@@ -111,7 +111,7 @@ class MailReport:
     def __str__(self) -> str:
         """Return the report as a line for a person."""
         return (
-            f"{self.kills} kills: {len(self.leads)} leads, {len(self.lost)} untold, "
+            f"{self.kills} kills: {len(self.leads)} leads, {len(self.lost)} not notified, "
             f"{len(self.ids)} messages, {self.duplicates} of them twice; the kill fell between "
             f"the relay's yes and the commit {len(self.unrecorded)} times"
         )
@@ -183,7 +183,11 @@ async def _live_and_die(
 async def _running(settings: Mapping[str, str], module: Sequence[str]) -> AsyncIterator[Process]:
     """Run a process, and kill it."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *module), cwd=ROOT, stdout=PIPE, env={**os.environ, **settings}
+        sys.executable,
+        *module,
+        cwd=ROOT,
+        stdout=PIPE,
+        env={**os.environ, **settings},
     )
     try:
         yield process

@@ -1,4 +1,4 @@
-"""What the crash drill kills: the store alone, in a process of its own, and the whole edge."""
+"""Targets of the crash drill: the store alone, in a process of its own, and the whole edge."""
 
 import asyncio
 import socket

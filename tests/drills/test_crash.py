@@ -1,4 +1,4 @@
-"""What was acknowledged survives a kill at any moment, and the drill would notice if it did not."""
+"""Acknowledged rows survive a kill at any moment, and the drill would notice if they did not."""
 
 from pathlib import Path
 

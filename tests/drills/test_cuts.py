@@ -50,7 +50,7 @@ class Clients:
 
     def __init__(self, origin: str) -> None:
         self._url = f"{origin}{LEADS}"
-        self.told: dict[str, tuple[int, str]] = {}
+        self.answers: dict[str, tuple[int, str]] = {}
         """By the message of a lead: the status, and its id or the error."""
 
     async def run(self, until: asyncio.Event) -> None:
@@ -63,7 +63,7 @@ class Clients:
             message = str(uuid4())
             async with session.post(self._url, json={**LEAD, "message": message}) as answer:
                 body = await answer.json()
-            self.told[message] = answer.status, body["id" if answer.status == 201 else "error"]
+            self.answers[message] = answer.status, body["id" if answer.status == 201 else "error"]
 
 
 @pytest.mark.size("test", grows=True)
@@ -76,8 +76,10 @@ async def test_answers_are_true_whatever_is_cut(
         clients = Clients(edge)
         await clients.run(cutter.done)
     stored = stored_leads(postgresql, url)
-    refused = {message: error for message, (status, error) in clients.told.items() if status != 201}
-    taken = {message: row for message, (status, row) in clients.told.items() if status == 201}
+    refused = {
+        message: error for message, (status, error) in clients.answers.items() if status != 201
+    }
+    taken = {message: row for message, (status, row) in clients.answers.items() if status == 201}
     with capsys.disabled():
         print(  # noqa: T201  what a person wants of a drill
             f"\n{cutter.cuts.total()} cuts ({dict(cutter.cuts)}): {len(taken)} leads acknowledged, "
@@ -85,7 +87,7 @@ async def test_answers_are_true_whatever_is_cut(
             f"stored: {dict(Counter(refused.values()))}"
         )
 
-    assert {status for status, _ in clients.told.values()} <= {201, 503}
+    assert {status for status, _ in clients.answers.values()} <= {201, 503}
     assert refused.keys() & stored.keys() == set()
     assert {message: [row] for message, row in taken.items()} == stored
     assert len(set(cutter.cuts)) == 5

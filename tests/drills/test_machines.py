@@ -1,4 +1,4 @@
-"""Three edges on one database: wires are cut, and nothing is lost, doubled or told twice."""
+"""Three edges on one database: wires are cut, and no lead is lost, doubled or notified twice."""
 
 import asyncio
 import re
@@ -28,13 +28,13 @@ HOLDS_LOCK = (
     "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'"
     " AND granted AND state = 'idle in transaction' AND now() - state_change > interval '0.2 s'"
 )
-UNSTATED_PURPOSE = "SELECT count(*) FROM fore_edge.email_outbox"
+COUNT_WAITING = "SELECT count(*) FROM fore_edge.email_outbox"
 LEASES = "SELECT id, lease FROM fore_edge.email_outbox WHERE lease IS NOT NULL ORDER BY id"
 LET_GO = (
     "UPDATE fore_edge.email_outbox SET due_at = '2026-01-01T00:00:00.000000Z'"
     " WHERE id = '{}' AND lease = '{}'"
 )
-TOLD = re.compile(rb"^> ([0-9a-f-]{36})$", re.MULTILINE)
+NOTIFIED = re.compile(rb"^> ([0-9a-f-]{36})$", re.MULTILINE)
 """The message of a lead, which is its key, as the text to its owner quotes it."""
 
 
@@ -86,7 +86,7 @@ async def test_a_cut_edge_loses_and_doubles_nothing(
     """It is cut off in silence while it holds the writers' lock, another one is refused.
 
     The others go on, the cut one says that it is not ready and comes back, and each owner's mail is
-    told once, by whichever edge.
+    notified once, by whichever edge.
     """
     name = database.rpartition("/")[2]
     first, second, third = machines
@@ -111,21 +111,24 @@ async def test_a_cut_edge_loses_and_doubles_nothing(
         await writers.acknowledge_more(SOME)
     outcome = writers.outcome
     difference = compare(outcome, stored_leads(postgresql, database))
-    told = await told_once_all_is_told(postgresql, name, tmp_path / "mail" / "new")
+    notified = await notified_once_queue_is_empty(postgresql, name, tmp_path / "mail" / "new")
     with capsys.disabled():
         print(  # noqa: T201  what a person wants of a drill
             f"\nthree edges, three cuts: {len(outcome.acknowledged)} leads acknowledged, "
             f"{len(difference.lost)} lost, {len(difference.doubled)} doubled, "
-            f"{told.total() - len(told)} told twice; {outcome.answers[503]} answers were 503, "
+            f"{notified.total() - len(notified)} notified twice; "
+            f"{outcome.answers[503]} answers were 503, "
             f"{outcome.refused + outcome.cut} connections broke, {outcome.silent} were silent"
         )
 
     assert difference == Difference()
-    assert told == Counter(outcome.acknowledged.keys())
+    assert notified == Counter(outcome.acknowledged.keys())
 
 
-async def told_once_all_is_told(postgresql: PostgreSQL, name: str, folder: Path) -> Counter[str]:
-    """Return how often each lead was told, by its key, when no mail waits any more.
+async def notified_once_queue_is_empty(
+    postgresql: PostgreSQL, name: str, folder: Path
+) -> Counter[str]:
+    """Return how often each lead was notified, by its key, once no mail waits any more.
 
     An edge that was cut off as it claimed mail has a lease which nobody uses, for two minutes: what
     has not moved for seconds is let go.
@@ -133,18 +136,18 @@ async def told_once_all_is_told(postgresql: PostgreSQL, name: str, folder: Path)
     for _ in range(20):
         before = postgresql.execute(LEASES, name)
         await asyncio.sleep(3)
-        if not postgresql.execute(UNSTATED_PURPOSE, name)[0][0]:
+        if not postgresql.execute(COUNT_WAITING, name)[0][0]:
             break
         stuck = set(before) & set(postgresql.execute(LEASES, name))
         for row, lease in stuck:
             postgresql.execute(LET_GO.format(row, lease), name)
-    assert not postgresql.execute(UNSTATED_PURPOSE, name)[0][0]
-    return await asyncio.to_thread(told_keys, folder)
+    assert not postgresql.execute(COUNT_WAITING, name)[0][0]
+    return await asyncio.to_thread(list_notified_keys, folder)
 
 
-def told_keys(folder: Path) -> Counter[str]:
-    """Return how often each key stands in the mail of a folder."""
-    quoted = (TOLD.search(file.read_bytes()) for file in folder.iterdir())
+def list_notified_keys(folder: Path) -> Counter[str]:
+    """Return how often each key occurs in the mail of a folder."""
+    quoted = (NOTIFIED.search(file.read_bytes()) for file in folder.iterdir())
     return Counter(found[1].decode() for found in quoted if found)
 
 
@@ -186,7 +189,7 @@ async def test_a_key_that_is_revoked_at_one_edge_is_refused_by_all(
 
 
 async def test_a_limit_is_counted_by_all_edges_together(machines: list[Machine]) -> None:
-    """Of 36 requests from one address, 12 to each edge, a limit of 30 a minute refuses six."""
+    """A limit of 30 a minute refuses six of 36 requests from one address, 12 to each edge."""
     asked = await asyncio.gather(*(ask_for_token(each) for each in machines for _ in range(12)))
 
     assert Counter(status == 429 for status in asked) == {False: 30, True: 6}

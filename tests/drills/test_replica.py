@@ -46,7 +46,7 @@ PAUSE = 0.05
 
 @dataclass
 class Found:
-    """What a drill found."""
+    """The findings of a drill."""
 
     acknowledged: set[str] = field(default_factory=set)
     whole: int = 0

@@ -60,18 +60,18 @@ class Drill:
                 await writers.acknowledge_more(BETWEEN)
                 for number in range(restarts):
                     await asyncio.to_thread(self.postgresql.end, HOW[number % len(HOW)])
-                    told = Outcome(dict(writers.outcome.acknowledged))
+                    outcome = Outcome(dict(writers.outcome.acknowledged))
                     await asyncio.to_thread(self.postgresql.start)
                     await writers.acknowledge_more(BETWEEN)
-                    if until_lost and self._compare(told).lost:
+                    if until_lost and self._compare(outcome).lost:
                         break
             process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(process.wait, 30) == 0
         return writers.outcome, self._compare(writers.outcome)
 
-    def _compare(self, told: Outcome) -> Difference:
+    def _compare(self, outcome: Outcome) -> Difference:
         url = self.installation.settings["DATABASE_URL"]
-        return compare(told, stored_leads(self.postgresql, url))
+        return compare(outcome, stored_leads(self.postgresql, url))
 
 
 @pytest.mark.size("test", grows=True)

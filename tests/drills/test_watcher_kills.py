@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import patience
-from tests.site_build.workbench import ROOT, SITE_URL, Desk, compare, take
+from tests.site_build.workbench import ROOT, SITE_URL, Workbench, compare, take
 from tests.sizes import scaled
 
 pytestmark = pytest.mark.size("ci", grows=True)
@@ -18,9 +18,17 @@ LONGEST = 1.5
 """Seconds after a start at most until the kill: a watcher is ready in less."""
 
 
-def start(desk: Desk) -> subprocess.Popen[bytes]:
-    """Start a watcher of the desk's content."""
-    words = ["publish", "--content", desk.content, "--output", desk.output, "--site-url", SITE_URL]
+def start(bench: Workbench) -> subprocess.Popen[bytes]:
+    """Start a watcher of the workbench's content."""
+    words = [
+        "publish",
+        "--content",
+        bench.content,
+        "--output",
+        bench.output,
+        "--site-url",
+        SITE_URL,
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "site_build", *map(str, words)],
         cwd=ROOT,
@@ -40,17 +48,17 @@ def wait_for_text(page: Path, text: str) -> None:
 def test_a_killed_watcher_is_right_at_its_next_start(tmp_path: Path) -> None:
     """Kills fall into starts, builds and swaps; what is served is whole, and at the end as new."""
     luck = random.Random(20)  # noqa: S311  no secret
-    desk = Desk(tmp_path / "content", tmp_path / "build")
-    desk.post("kept", text="Word 0.")
-    desk.post("gone", tags="[old]")
-    page = desk.output / "current" / "site" / "journal" / "kept" / "index.html"
+    bench = Workbench(tmp_path / "content", tmp_path / "build")
+    bench.post("kept", text="Word 0.")
+    bench.post("gone", tags="[old]")
+    page = bench.output / "current" / "site" / "journal" / "kept" / "index.html"
     for number in range(scaled(ci=10, judge=100)):
-        process = start(desk)
+        process = start(bench)
         try:
             time.sleep(luck.uniform(0, LONGEST))
-            desk.post("kept", text=f"Word {number}.")
-            desk.post(f"more-{number % 7}", text=f"Text {number}.", tags=f"[tag-{number % 3}]")
-            (desk.content / "posts" / f"more-{(number + 3) % 7}.md").unlink(missing_ok=True)
+            bench.post("kept", text=f"Word {number}.")
+            bench.post(f"more-{number % 7}", text=f"Text {number}.", tags=f"[tag-{number % 3}]")
+            (bench.content / "posts" / f"more-{(number + 3) % 7}.md").unlink(missing_ok=True)
             time.sleep(luck.uniform(0, LONGEST / 2))
         finally:
             process.kill()
@@ -58,14 +66,14 @@ def test_a_killed_watcher_is_right_at_its_next_start(tmp_path: Path) -> None:
         if page.is_file():
             assert "Word " in page.read_text("utf-8")
 
-    (desk.content / "posts" / "gone.md").unlink()
-    desk.post("kept", text="The last word.")
-    process = start(desk)
+    (bench.content / "posts" / "gone.md").unlink()
+    bench.post("kept", text="The last word.")
+    process = start(bench)
     try:
         wait_for_text(page, "The last word.")
     finally:
         process.kill()
         process.wait()
-    fresh = Desk(desk.content, tmp_path / "fresh")
-    differing = compare(take(desk.output / "current" / "site"), take(fresh.build() / "site"))
+    fresh = Workbench(bench.content, tmp_path / "fresh")
+    differing = compare(take(bench.output / "current" / "site"), take(fresh.build() / "site"))
     assert differing == [".well-known/security.txt"]  # It says until when it holds.

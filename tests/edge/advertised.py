@@ -1,4 +1,4 @@
-"""What a running site says to programs, read as they read it; and all that it points at."""
+"""Documents of a running site for programs, read as they read them, with all that they link to."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,8 +15,8 @@ TEMPLATED = re.compile(r"\{[a-z_]+\}")
 
 
 @dataclass(frozen=True)
-class Said:
-    """One answer."""
+class Answer:
+    """The answer to one request."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,7 +44,7 @@ class Said:
 
     @property
     def graph(self) -> list[Any]:
-        """What the page says of itself as JSON-LD."""
+        """The JSON-LD of the page."""
         return [
             node for each in JSON_LD.findall(self.text) for node in orjson.loads(each)["@graph"]
         ]
@@ -67,20 +67,20 @@ def read_links(header: str) -> Iterator[Link]:
 
 
 @dataclass(frozen=True)
-class DocumentSource:
+class Visitor:
     """A program that reads a running edge, whose site is at `origin`."""
 
     edge: Any
     origin: str
 
-    async def get(self, address: str, **headers: str) -> Said:
-        """Return what stands at a path, or at a URL of the site."""
+    async def get(self, address: str, **headers: str) -> Answer:
+        """Return the answer for a path, or for a URL of the site."""
         parts = urlsplit(urljoin(f"{self.origin}/", address))
         assert address.startswith(("/", f"{self.origin}/")), f"{address} is not of this site"
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         async with self.edge.ask("GET", path, headers=named) as answer:
-            return Said(answer.status, answer.headers, await answer.read())
+            return Answer(answer.status, answer.headers, await answer.read())
 
     def own(self, text: str) -> list[str]:
         """Return each URL of this site in a text; those that are to be filled in, filled in."""

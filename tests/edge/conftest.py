@@ -35,7 +35,7 @@ from tests.patience import patience
 
 SITE_URL = "http://journal.test"
 SECRET_KEY = "a secret of thirty-two characters"
-"""What PostgreSQL needs beside it; a file has its own made beside it."""
+"""The key that a store on PostgreSQL needs; one in a file has its own made beside it."""
 EMAIL_HOOK_SECRET = "whsec_" + "c2VjcmV0" * 4
 NOW = "2026-06-01T00:00:00Z"
 CONTENT = TEST_CONTENT

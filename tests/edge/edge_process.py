@@ -50,7 +50,7 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What its commands find in their environment."""
+        """The environment of its commands."""
         kept = {name: os.environ[name] for name in _SYSTEM if name in os.environ}
         return {**kept, "PYTHONPATH": str(ROOT), **self.settings}
 
@@ -86,7 +86,7 @@ class Installation:
     def serving(self) -> Iterator["ServedEdge"]:
         """Serve from this installation; kill what is left at the end.
 
-        One that replicates is told to end first: its replicator would be left.
+        One that replicates gets SIGTERM first: its replicator would be left.
         """
         with self.start("serve") as process:
             try:

@@ -19,7 +19,7 @@ ENGINES = ("sqlite", _IN_SMALL_RUNS)
 SQLITE_PREFIX = "sqlite:///"
 
 ON_SQLITE = pytest.mark.parametrize("engine", ["sqlite"])
-"""For tests of what stands in files, and of commands, which open the file of the test."""
+"""For tests of the content of files, and of commands, which open the file of the test."""
 
 Opener = Callable[[], Awaitable[Store]]
 """Opens another store on the database of the test."""

@@ -1,4 +1,4 @@
-"""What was said to clients, held beside what the database has."""
+"""The answers that clients got, compared with the rows of the database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,23 +9,23 @@ from tests.edge.postgresql import PostgreSQL
 
 @dataclass
 class Difference:
-    """What is not as clients were told."""
+    """Stored rows that differ from what clients were told."""
 
     lost: set[str] = field(default_factory=set)
     """Leads that were acknowledged and are not there."""
     doubled: set[str] = field(default_factory=set)
     """Idempotency keys with more than one lead."""
-    untold: set[str] = field(default_factory=set)
+    unacknowledged: set[str] = field(default_factory=set)
     """Keys with a lead that was not acknowledged; each client asked until it was."""
 
 
 def compare(outcome: Outcome, stored: Mapping[str, list[str]]) -> Difference:
     """Return how the two differ."""
-    told = outcome.acknowledged
+    acknowledged = outcome.acknowledged
     return Difference(
-        lost={key for key, row in told.items() if row not in stored.get(key, ())},
+        lost={key for key, row in acknowledged.items() if row not in stored.get(key, ())},
         doubled={key for key, rows in stored.items() if len(rows) > 1},
-        untold=stored.keys() - told.keys(),
+        unacknowledged=stored.keys() - acknowledged.keys(),
     )
 
 

@@ -15,19 +15,19 @@ LEADS: Final = "/api/public/v1/leads"
 LEAD: Final = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x"}
 LIMITS: Final = ("RATE_LEADS", "RATE_LEADS_ATTEMPTS", "RATE_AUTHENTICATED", "RATE_FAILED_AUTH")
 PATIENCE_SECONDS: Final = 15.0
-"""How long a client waits for an answer before it sends the lead again, to another edge."""
+"""Seconds that a client waits for an answer before it sends the lead again, to another edge."""
 PAUSE_SECONDS: Final = 0.02
 """After a failure, before the same lead is sent again."""
 
 
 @dataclass
 class Outcome:
-    """What became of all requests."""
+    """The outcome of all requests."""
 
     acknowledged: dict[str, str] = field(default_factory=dict)
     """The id of each lead that was acknowledged, by its idempotency key."""
     answers: Counter[int] = field(default_factory=Counter)
-    """How often each status was answered."""
+    """The number of answers of each status."""
     refused: int = 0
     """Connections that nobody took."""
     cut: int = 0
@@ -37,7 +37,7 @@ class Outcome:
 
 
 class Writers:
-    """So many clients of edges that are told apart by their origins; they change after a failure.
+    """So many clients of edges, each known by its origin; they change after a failure.
 
     Connections are kept, as browsers and proxies do, and every third lead has one of its own.
     """

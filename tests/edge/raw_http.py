@@ -27,7 +27,7 @@ class Answer:
 
     @property
     def closes(self) -> bool:
-        """Whether it announces the end of the connection."""
+        """True if it announces the end of the connection."""
         return self.headers.get("Connection") == "close"
 
     def error(self) -> str:

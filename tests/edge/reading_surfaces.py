@@ -14,15 +14,15 @@ from edge_api.schema.paths import AUDIENCES, SEARCH_DATA
 from tests.edge.edge_process import ServedEdge
 
 SLUG, TAG, WORD = "zephyr-rising", "zephyrs", "zephyrword"
-"""What only the scheduled post says of itself."""
+"""Text that only the scheduled post has."""
 
 NEIGHBOUR = "calm-before"
 """The post before it, whose page leads on to it."""
 
 
 @dataclass(frozen=True)
-class DocumentSource:
-    """Somebody who asks an edge for things."""
+class Visitor:
+    """A client that reads every surface of an edge."""
 
     edge: ServedEdge
     site_url: str
@@ -62,7 +62,7 @@ class DocumentSource:
         return self.ask_agent("tools/call", name=tool, arguments=arguments)
 
 
-Reader = Callable[[DocumentSource], str]
+Reader = Callable[[Visitor], str]
 
 
 def _page(path: str, **headers: str) -> Reader:
@@ -82,11 +82,11 @@ def _tool(name: str, **arguments: Any) -> Reader:
     return lambda visitor: visitor.call(name, **arguments)
 
 
-def _resource(visitor: DocumentSource) -> str:
+def _resource(visitor: Visitor) -> str:
     return visitor.ask_agent("resources/read", uri=f"{visitor.site_url}/journal/{SLUG}/")
 
 
-def _completion(visitor: DocumentSource) -> str:
+def _completion(visitor: Visitor) -> str:
     return visitor.ask_agent(
         "completion/complete",
         ref={"type": "ref/resource", "uri": f"{visitor.site_url}/journal/{{slug}}/"},

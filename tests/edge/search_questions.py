@@ -1,4 +1,4 @@
-"""What people may look for in the posts of the corpus, and the posts that answer it, read by hand.
+"""Questions to the posts of the corpus, and the posts that answer them, chosen by hand.
 
 Of several answers any will do. The questions without the corpus are over the posts in `content/`.
 """

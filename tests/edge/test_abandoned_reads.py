@@ -24,11 +24,11 @@ KEPT, OTHER = "kept@example.org", "other@example.org"
 FEW = 20
 """Rows of KEPT, and how often each is searched where the read is to end by itself."""
 MANY = 99
-"""How often each row is searched: of a thousand rows that takes minutes."""
+"""Searches of each row: of a thousand rows that takes minutes."""
 READERS = 2
 """Connections for reads that may take long, on either engine."""
 SECONDS = 20.0
-"""How long a read may wait for a free connection: much less than an abandoned one would take."""
+"""Seconds that a read may wait for a connection: much less than an abandoned one would take."""
 ACTIVE = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -94,7 +94,7 @@ def request_for(key: str, number: int, times: int, operator: str = "ilike") -> b
 async def test_reads_end_when_their_clients_go_away(
     edge: Any, watcher: Watcher, operator: str, *, is_shared: bool
 ) -> None:
-    """Also those that wait for a connection; who asks next need not wait for any of them."""
+    """Also those that wait for a connection; the next client need not wait for any of them."""
     key, store = await edge.key(), edge.service.store
     async with AsyncExitStack() as clients:
         for number in range(2 * READERS):
@@ -109,8 +109,8 @@ async def test_reads_end_when_their_clients_go_away(
 
 
 @pytest.mark.size("ci")
-async def test_who_stays_gets_the_answer(edge: Any, watcher: Watcher) -> None:
-    """Of two who share a read one goes away, and the other is answered."""
+async def test_the_remaining_client_gets_the_answer(edge: Any, watcher: Watcher) -> None:
+    """Two clients share a read; one goes away, and the other is answered."""
     key, store = await edge.key(), edge.service.store
     await store.run(Delete(LEADS, (Filter("email", "eq", OTHER),)))
     raw = request_for(key, 0, FEW)

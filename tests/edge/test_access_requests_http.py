@@ -39,25 +39,25 @@ def decisions(edge: Any) -> AccessDecisions:
     return AccessDecisions(edge.service.store, system_clock)
 
 
-async def test_a_filed_request_tells_how_to_go_on(edge: Any) -> None:
+async def test_a_filed_request_names_the_next_step(edge: Any) -> None:
     """The answer has the token, where to send it, until when, and what was asked for."""
     async with edge.ask("POST", REQUESTS, json=PLAIN) as answer:
-        told = await answer.json()
+        filed = await answer.json()
 
     assert answer.status == 201
     assert answer.headers["Cache-Control"] == "no-store"
-    assert is_well_formed(told.pop("claim_token"), "claim_token")
-    assert parse_timestamp(told.pop("claim_token_expires"))
-    assert told == {
-        "registration_id": told["registration_id"],
+    assert is_well_formed(filed.pop("claim_token"), "claim_token")
+    assert parse_timestamp(filed.pop("claim_token_expires"))
+    assert filed == {
+        "registration_id": filed["registration_id"],
         "registration_type": "anonymous",
         "credential_type": "api_key",
         "status": "pending",
         "scopes": ["posts:read"],
         "claim_uri": f"{SITE_URL}{CLAIM}",
-        "next_step": told["next_step"],
+        "next_step": filed["next_step"],
     }
-    assert CLAIM in told["next_step"]
+    assert CLAIM in filed["next_step"]
 
 
 async def test_a_key_from_the_first_request_to_the_first_use(edge: Any) -> None:
@@ -67,8 +67,8 @@ async def test_a_key_from_the_first_request_to_the_first_use(edge: Any) -> None:
     async with edge.ask("POST", path, json={"claim_token": filed["claim_token"]}) as waiting:
         assert waiting.status == 202
         assert waiting.headers["Retry-After"] == "300"
-        told = await waiting.json()
-    assert (told["status"], "claim_token" in told) == ("pending", False)
+        pending = await waiting.json()
+    assert (pending["status"], "claim_token" in pending) == ("pending", False)
     await decisions(edge).approve(filed["registration_id"])
 
     async with edge.ask("POST", path, json={"claim_token": filed["claim_token"]}) as claimed:
@@ -129,7 +129,7 @@ async def test_one_request_for_both_doors(edge: Any, body: Any) -> None:
 
 
 async def test_a_browser_is_led_to_the_form(edge: Any) -> None:
-    """Whoever opens the address finds the form for people, which is there."""
+    """A browser at the address is redirected to the form for people, which is there."""
     async with edge.ask("GET", REQUESTS) as answer:
         assert (answer.status, answer.headers["Location"]) == (303, "/contact/#access")
     async with edge.ask("GET", "/contact/") as page:
@@ -171,7 +171,7 @@ async def test_without_the_form_everything_leads_to_the_contact_page(
         ([], "body: must be an object"),
     ],
 )
-async def test_a_faulty_request_is_told(edge: Any, body: Any, message: str) -> None:
+async def test_an_invalid_request_is_reported(edge: Any, body: Any, message: str) -> None:
     """400 with the member to fix; nothing is filed."""
     async with edge.ask("POST", REQUESTS, json=body) as answer:
         assert answer.status == 400
@@ -189,7 +189,7 @@ async def test_a_faulty_request_is_told(edge: Any, body: Any, message: str) -> N
         ([], "body: must be an object"),
     ],
 )
-async def test_a_faulty_claim_is_told(edge: Any, body: Any, message: str) -> None:
+async def test_an_invalid_claim_is_reported(edge: Any, body: Any, message: str) -> None:
     """400 for what is no claim at all."""
     async with edge.ask("POST", CLAIM, json=body) as answer:
         assert (answer.status, await error_of(answer)) == (400, message)
@@ -244,7 +244,7 @@ async def test_every_address_in_auth_md_is_live(edge: Any) -> None:
 
 
 async def test_the_servers_metadata_leads_to_the_registration(edge: Any) -> None:
-    """What agents look for in `agent_auth` is where it says."""
+    """The addresses in `agent_auth` are right."""
     async with edge.ask("GET", "/.well-known/oauth-authorization-server") as answer:
         block = (await answer.json())["agent_auth"]
 

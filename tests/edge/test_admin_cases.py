@@ -1,6 +1,6 @@
 """Black-box cases of the administrative interface, over HTTP, on a store filled through the API.
 
-The project's own cases stand in `cases/`; a larger file is run too where it is found, in the folder
+The project's own cases are in `cases/`; a larger file is run too where it is found, in the folder
 that SHARED_DIR names or in `shared` beside the project.
 """
 
@@ -27,7 +27,7 @@ ERROR_MEMBERS = ["error", "message", "code", "details", "hint"]
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """The answer to one request."""
 
     status: int
     headers: dict[str, str]

@@ -191,7 +191,7 @@ def test_the_fault_names_the_column_and_the_fix() -> None:
 
 
 def test_an_unknown_column_lists_those_that_are_known_and_no_hidden_one() -> None:
-    """Whoever misspells a column learns which there are; a hidden one is not among them."""
+    """The error lists the columns that there are, without hidden ones."""
     with pytest.raises(Problem, match="budget_tier") as raised:
         parse_filter(LEADS, "buget", "eq.1")
 

@@ -81,7 +81,7 @@ def test_other_forms_of_the_dialect_are_refused(accept: str, word: str) -> None:
 
 @given(st.text())
 def test_any_accept_chooses_a_form(accept: str) -> None:
-    """Whatever an Accept header holds, one of the forms is chosen."""
+    """For any Accept header one of the forms is chosen."""
     assert negotiate_media_type(accept) in {JSON, CSV, SINGLE}
 
 
@@ -131,7 +131,7 @@ def test_one_object_is_the_only_row() -> None:
 
 @pytest.mark.parametrize("number", [0, 2])
 def test_one_object_of_none_or_several_is_refused(number: int) -> None:
-    """Where one object is asked for, none and several are problems that name the number."""
+    """For a request of one object, none and several are errors that name the number."""
     with pytest.raises(Problem) as raised:
         singleton([{"id": 1}] * number)
 
@@ -168,7 +168,7 @@ def test_a_cell_is_text_and_no_formula(value: Any, line: str) -> None:
 
 
 def test_an_empty_sheet_has_its_header() -> None:
-    """Columns stand in the order asked for, also above no row at all."""
+    """Columns are in the requested order, also above no row at all."""
     assert to_csv(["b", "a"], []) == "b,a\r\n"
 
 
@@ -225,15 +225,15 @@ def shown(sheet: str, separator: str) -> Iterator[str]:
 def test_no_cell_is_a_formula_for_any_separator(separator: str, formula: str) -> None:
     """Wherever a text has it: first, behind a separator, on another line, behind a quote."""
     texts = [
-        *(
-            formula,
-            f"a;{formula};b",
-            f"a;;{formula}",
-            f"a\t{formula}",
-            f"a | {formula}",
-            f";{formula}",
-        ),
-        *(f'a";"{formula}', f'";{formula}', f"a,{formula}"),
+        formula,
+        f"a;{formula};b",
+        f"a;;{formula}",
+        f"a\t{formula}",
+        f"a | {formula}",
+        f";{formula}",
+        f'a";"{formula}',
+        f'";{formula}',
+        f"a,{formula}",
     ]
     if formula not in {f"{sign}1+1" for sign in "+-\uff0b\uff0d\u2212"}:  # these are numbers
         texts += [f"a\n{formula}", f"a;\r\n{formula}"]
@@ -250,7 +250,7 @@ def test_no_cell_is_a_formula_for_any_separator(separator: str, formula: str) ->
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("sign", ["+1+", "-1-", "+ 1 -", "\uff0b1\uff0b"])
 def test_no_cell_goes_on_in_the_next_as_a_formula(separator: str, sign: str) -> None:
-    """Where the separator is another, quotes around the cells between are a text in a formula."""
+    """With another separator, quotes around the cells between are a text in a formula."""
     rows: list[dict[str, Any]] = [
         {"id": 1, "a": f"Hello\n{sign}", "b": "web", "c": "&cmd|'/C calc'!A0\nI agree"},
         {"id": 2, "a": f"Hello\r\n{sign} ", "b": None, "c": '&HYPERLINK("x")'},

@@ -91,7 +91,7 @@ def test_the_filter_pattern_is_what_the_parser_takes(data: st.DataObject) -> Non
 @pytest.mark.parametrize(
     ("table", "name"), COLUMNS, ids=lambda value: getattr(value, "name", value)
 )
-def test_whatever_the_pattern_draws_is_a_filter(table: Table, name: str) -> None:
+def test_every_text_of_the_pattern_is_a_filter(table: Table, name: str) -> None:
     """Texts drawn from the pattern alone are all taken, for each column of each table."""
     pattern = filter_pattern(table.columns[name].kind).removesuffix("$") + r"\Z"
     taken: list[str] = []
@@ -117,7 +117,7 @@ def test_whatever_the_pattern_draws_is_a_filter(table: Table, name: str) -> None
         ('in.("x)', True),
     ],
 )
-def test_what_looks_quoted_is_quoted(text: str, *, taken: bool) -> None:
+def test_pattern_and_parser_agree_on_quotes(text: str, *, taken: bool) -> None:
     """Pattern and parser agree on where a quoted element ends, also when nothing fits then."""
     assert fits(filter_pattern(ColumnType.TEXT), text) == taken
     assert accepts(lambda: parse_filter(LEADS, "name", text)) == taken

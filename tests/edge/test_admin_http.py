@@ -133,7 +133,7 @@ async def test_the_order_of_checks(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
-async def test_a_missing_credential_is_told_in_the_plain_shape(edge: Any, method: str) -> None:
+async def test_a_missing_credential_gets_the_plain_error(edge: Any, method: str) -> None:
     """The 401 of the interface is the plain error, and says how to authenticate."""
     status, headers, body = await answer_of(
         edge, method, "leads", None, **harmless("leads", method)
@@ -144,7 +144,7 @@ async def test_a_missing_credential_is_told_in_the_plain_shape(edge: Any, method
 
 
 async def test_an_error_carries_the_members_of_the_dialect(edge: Any) -> None:
-    """A fault is told in one sentence twice, with a code that the dialect's clients know."""
+    """An error has its sentence in two members, and a code that the dialect's clients know."""
     _, _, body = await answer_of(edge, "GET", "leads?spam_score=eq.ten", await edge.key())
 
     assert json.loads(body) == {
@@ -192,7 +192,7 @@ async def test_a_fault_of_each_body_is_named(edge: Any, table: str) -> None:
 async def test_a_body_of_another_shape_is_refused(
     edge: Any, method: str, body: str, words: str
 ) -> None:
-    """What is no row, no match or no JSON is named, and nothing is changed."""
+    """The error says that it is no row, no match or no JSON, and nothing is changed."""
     key = await edge.key()
     headers = {"Content-Type": "application/json"}
 

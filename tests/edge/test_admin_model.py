@@ -35,7 +35,7 @@ INSTANT = datetime(2026, 1, 1, tzinfo=UTC)
 ALPHABET = "aAbB\u00e9\u00c9\u65e5\U0001f98a%_*\\ \",()'.\n"
 
 
-class ConsentRequest(NamedTuple):
+class RequestedFilter(NamedTuple):
     """One filter as the client means it."""
 
     column: str
@@ -55,7 +55,7 @@ class Sorted(NamedTuple):
 class Question(NamedTuple):
     """One read as the client means it."""
 
-    filters: list[ConsentRequest]
+    filters: list[RequestedFilter]
     order: list[Sorted]
     limit: int
     offset: int
@@ -110,13 +110,13 @@ def tables(
 # What the client means: the model.
 
 
-def holds(row: dict[str, Any], asked: ConsentRequest) -> bool:
+def holds(row: dict[str, Any], asked: RequestedFilter) -> bool:
     """Return whether a filter keeps a row: only what is certainly true does."""
     outcome = truth(row[asked.column], asked)
     return outcome is not None and outcome != asked.negated
 
 
-def truth(held: Any, asked: ConsentRequest) -> bool | None:
+def truth(held: Any, asked: RequestedFilter) -> bool | None:
     """Return what the bare comparison gives in three-valued logic."""
     if asked.operator == "is":
         return bool((held is None) == (asked.value == "null"))
@@ -149,7 +149,7 @@ MEANINGS: dict[str, Callable[[Any, Any], Any]] = {
 def in_order(rows: list[dict[str, Any]], order: list[Sorted]) -> list[dict[str, Any]]:
     """Sort by the key, the way of the last column; then by each, the most important last.
 
-    A column that is named again counts where it stands first.
+    A column that is named again counts where it is first.
     """
     order = [each for place, each in enumerate(order) if each.column not in named(order[:place])]
     downwards = bool(order) and order[-1].direction == "desc"
@@ -172,7 +172,7 @@ def named(order: list[Sorted]) -> set[str]:
 # How the client writes it down.
 
 
-def written(asked: ConsentRequest) -> tuple[str, str]:
+def written(asked: RequestedFilter) -> tuple[str, str]:
     """Return a filter as a query parameter."""
     operand = asked.value
     if asked.operator == "in":
@@ -235,7 +235,7 @@ def patterns() -> st.SearchStrategy[str]:
 
 
 @st.composite
-def filters(draw: st.DrawFn) -> ConsentRequest:
+def filters(draw: st.DrawFn) -> RequestedFilter:
     """Draw one filter on any column."""
     column = draw(st.sampled_from(COLUMNS))
     likes = ["like", "ilike"] if column in TEXTS else []
@@ -250,7 +250,7 @@ def filters(draw: st.DrawFn) -> ConsentRequest:
         value = draw(st.lists(VALUES[column], max_size=4))
     else:
         value = draw(VALUES[column])
-    return ConsentRequest(column, word, value, draw(st.booleans()))
+    return RequestedFilter(column, word, value, draw(st.booleans()))
 
 
 orders = st.lists(

@@ -37,7 +37,7 @@ SELECTIONS = [
 
 @pytest.mark.parametrize(("text", "expected"), ORDERS)
 def test_order_follows_postgresql(text: str, expected: tuple[Order, ...]) -> None:
-    """NULLs stand last ascending and first descending unless the client says otherwise."""
+    """NULLs are last ascending and first descending unless the client says otherwise."""
     assert ask("leads", ("order", text)).read.order == expected
 
 
@@ -190,7 +190,7 @@ def test_a_column_is_ordered_by_once() -> None:
 
 
 def test_a_member_is_selected_once() -> None:
-    """Of two members with one name the last counts, in the place of the first."""
+    """The last of two members with one name counts, in the place of the first."""
     chosen = ask("leads", ("select", "name,email,name:message,*,*")).selection
 
     assert [output.name for output in chosen][:2] == ["name", "email"]
@@ -201,14 +201,14 @@ def test_a_member_is_selected_once() -> None:
     ("pairs", "code"),
     [([("select", ",".join(["*"] * 201))], "54011"), ([("name", "eq.a")] * 101, "54001")],
 )
-def test_what_would_cost_too_much_is_refused(pairs: list[tuple[str, str]], code: str) -> None:
+def test_too_many_elements_and_filters_are_refused(pairs: list[tuple[str, str]], code: str) -> None:
     """So many elements and filters and no more, before anything is worked out."""
     assert sqlstate_of("leads", *pairs) == code
     ask("leads", *([("select", ",".join(["*"] * 200))] if code == "54011" else pairs[1:]))
 
 
 @pytest.mark.parametrize("name", ["select", "order", "limit", "offset"])
-def test_a_reserved_parameter_stands_once(name: str) -> None:
+def test_a_repeated_reserved_parameter_is_refused(name: str) -> None:
     """A repeated select, order, limit or offset is refused: one of them would be passed over."""
     text = {"select": "id", "order": "id"}.get(name, "1")
 
@@ -228,7 +228,7 @@ def test_a_reserved_parameter_stands_once(name: str) -> None:
     ),
 )
 def test_any_pairs_give_a_plan_or_a_problem(table: Any, pairs: list[tuple[str, str]]) -> None:
-    """Whatever a client sends, the parser answers with a plan or with a Problem."""
+    """For any parameters the parser returns a plan or raises a Problem."""
     question: ParsedQuery | None = None
     with contextlib.suppress(Problem):
         question = parse_query(table, pairs)

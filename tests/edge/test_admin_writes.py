@@ -1,4 +1,4 @@
-"""What the query and headers of an administrative write may say: nothing else is ignored."""
+"""The query and headers of an administrative write: nothing unknown is ignored."""
 
 import json
 from pathlib import Path
@@ -33,14 +33,14 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def desk(edge: Any) -> "Desk":
+async def table(edge: Any) -> "TableClient":
     """Return a client of the table, with five rows in it."""
-    desk = Desk(edge, await edge.key())
-    await desk.ask("POST", json=ROWS)
-    return desk
+    table = TableClient(edge, await edge.key())
+    await table.ask("POST", json=ROWS)
+    return table
 
 
-class Desk:
+class TableClient:
     """Writes to the table, and checks what is in it."""
 
     def __init__(self, edge: Any, key: str) -> None:
@@ -79,29 +79,31 @@ class Desk:
     "query", ["email=eq.a@b.c", "nope=eq.1", "limit=1", "order=email", "columns=email", "id", "=1"]
 )
 async def test_a_filter_in_the_query_never_widens_a_change(
-    desk: Desk, method: str, query: str
+    table: TableClient, method: str, query: str
 ) -> None:
     """The parameter is refused by its name, and the sentence says where rows are chosen."""
-    message = await desk.refusal(method, f"?{query}")
+    message = await table.refusal(method, f"?{query}")
 
     assert message.startswith(f"{query.partition('=')[0]}: ")
     assert "rows are chosen by `match` in the body" in message
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_a_filter_is_refused_before_the_body_is_looked_at(desk: Desk, method: str) -> None:
-    """What PostgREST's clients send for a change has no `match`, and for a deletion no body."""
+async def test_a_filter_is_refused_before_the_body_is_looked_at(
+    table: TableClient, method: str
+) -> None:
+    """Changes of PostgREST's clients have no `match`, and their deletions no body."""
     body = {} if method == "DELETE" else {"json": TO}
 
-    problem = await desk.refused(400, method, "?email=eq.a@b.c&select=*", **body)
+    problem = await table.refused(400, method, "?email=eq.a@b.c&select=*", **body)
 
     assert problem["error"].startswith("email: ")
 
 
 @pytest.mark.parametrize("query", ["on_conflict=email", "email=eq.a@b.c", "limit=1", "order=email"])
-async def test_an_insert_takes_no_other_parameter(desk: Desk, query: str) -> None:
+async def test_an_insert_takes_no_other_parameter(table: TableClient, query: str) -> None:
     """The parameter is refused by its name, and the sentence says how a row is changed."""
-    message = await desk.refusal("POST", f"?{query}")
+    message = await table.refusal("POST", f"?{query}")
 
     assert message.startswith(f"{query.partition('=')[0]}: ")
     assert "PATCH" in message
@@ -112,28 +114,28 @@ async def test_an_insert_takes_no_other_parameter(desk: Desk, query: str) -> Non
     "prefer",
     ["resolution=merge-duplicates", 'return=minimal, Resolution = "ignore-duplicates"; x=1'],
 )
-async def test_an_upsert_is_refused(desk: Desk, method: str, prefer: str) -> None:
-    """Whoever asks for one would else get an insert, or an error that misleads."""
-    message = await desk.refusal(method, headers={"Prefer": prefer})
+async def test_an_upsert_is_refused(table: TableClient, method: str, prefer: str) -> None:
+    """It would otherwise become an insert, or a misleading error."""
+    message = await table.refusal(method, headers={"Prefer": prefer})
 
     assert message.startswith("Prefer: resolution ")
 
 
-async def test_other_preferences_are_no_reason_to_refuse(desk: Desk) -> None:
-    """Whoever does not know a preference ignores it (RFC 7240, section 2)."""
+async def test_other_preferences_are_no_reason_to_refuse(table: TableClient) -> None:
+    """An unknown preference is ignored (RFC 7240, section 2)."""
     prefer = {"Prefer": "return=representation, missing=default, resolutions=many"}
 
-    status, _, rows = await desk.ask("PATCH", json=BODIES["PATCH"], headers=prefer)
+    status, _, rows = await table.ask("PATCH", json=BODIES["PATCH"], headers=prefer)
 
     assert (status, len(rows)) == (200, 5)
 
 
 @pytest.mark.parametrize("method", WRITES)
-async def test_select_chooses_the_columns_that_come_back(desk: Desk, method: str) -> None:
+async def test_select_chooses_the_columns_that_come_back(table: TableClient, method: str) -> None:
     """In all its forms, for each write."""
     query = "?select=why:reason,email,created_at::text"
 
-    _, _, rows = await desk.ask(method, query, json=BODIES[method])
+    _, _, rows = await table.ask(method, query, json=BODIES[method])
 
     assert {tuple(row) for row in rows} == {("why", "email", "created_at")}
     assert {row["why"] for row in rows} == {"complaint" if method == "PATCH" else "bounce"}
@@ -143,17 +145,17 @@ async def test_select_chooses_the_columns_that_come_back(desk: Desk, method: str
 @pytest.mark.parametrize(
     "query", ["select=nope", "select=email::int", "select=count()", "select=email&select=id"]
 )
-async def test_a_faulty_select_changes_nothing(desk: Desk, method: str, query: str) -> None:
+async def test_a_faulty_select_changes_nothing(table: TableClient, method: str, query: str) -> None:
     """It is refused before anything is written."""
-    await desk.refusal(method, f"?{query}")
+    await table.refusal(method, f"?{query}")
 
 
 @pytest.mark.parametrize("method", WRITES)
-async def test_one_row_is_answered_as_an_object(desk: Desk, method: str) -> None:
+async def test_one_row_is_answered_as_an_object(table: TableClient, method: str) -> None:
     """The object form gives the row itself, with the columns that were selected."""
     body = BODIES[method] if method == "POST" else {**BODIES[method], "match": {"email": "a@b.c"}}
 
-    status, form, row = await desk.ask(
+    status, form, row = await table.ask(
         method, "?select=email", json=body, headers={"Accept": OBJECT}
     )
 
@@ -164,14 +166,14 @@ async def test_one_row_is_answered_as_an_object(desk: Desk, method: str) -> None
 @pytest.mark.parametrize("method", WRITES)
 @pytest.mark.parametrize("count", [0, 5])
 async def test_one_object_of_none_or_several_rows_changes_nothing(
-    desk: Desk, method: str, count: int
+    table: TableClient, method: str, count: int
 ) -> None:
     """It is 406, found before anything is committed: no row and no line of the audit log is new."""
     given = [{"email": f"{number}@b.c", "reason": "bounce"} for number in range(count)]
     match = ALL if count else {"email": "nobody@b.c"}
     body = given if method == "POST" else {**BODIES[method], "match": match}
 
-    problem = await desk.refused(406, method, json=body, headers={"Accept": OBJECT})
+    problem = await table.refused(406, method, json=body, headers={"Accept": OBJECT})
 
     assert (problem["code"], problem["details"]) == (
         "PGRST116",
@@ -180,11 +182,11 @@ async def test_one_object_of_none_or_several_rows_changes_nothing(
 
 
 @pytest.mark.parametrize("method", WRITES)
-async def test_written_rows_as_a_sheet(desk: Desk, method: str) -> None:
+async def test_written_rows_as_a_sheet(table: TableClient, method: str) -> None:
     """`Accept: text/csv` gives what came of a write as a table."""
     query, headers = "?select=email,why:reason", {"Accept": "text/csv"}
 
-    _, form, sheet = await desk.ask(method, query, json=BODIES[method], headers=headers)
+    _, form, sheet = await table.ask(method, query, json=BODIES[method], headers=headers)
 
     assert (form, sheet.splitlines()[0]) == ("text/csv", "email,why")
     assert len(sheet.splitlines()) == (2 if method == "POST" else 6)
@@ -203,10 +205,10 @@ async def test_written_rows_as_a_sheet(desk: Desk, method: str) -> None:
     ],
 )
 async def test_columns_that_agree_with_the_body_are_accepted(
-    desk: Desk, columns: str, body: Any
+    table: TableClient, columns: str, body: Any
 ) -> None:
     """They name every member of the rows, as postgrest-js writes them."""
-    status, _, rows = await desk.ask("POST", "", params={"columns": columns}, json=body)
+    status, _, rows = await table.ask("POST", "", params={"columns": columns}, json=body)
 
     assert (status, len(rows)) == (201, len(body))
 
@@ -215,19 +217,21 @@ async def test_columns_that_agree_with_the_body_are_accepted(
     "columns",
     ["email", '"email","reason","metadata"', "", "email,reason,nope", '"email,reason', "*"],
 )
-async def test_columns_that_differ_from_the_body_are_refused(desk: Desk, columns: str) -> None:
-    """What they leave out would be stored, or what they add would be missing."""
-    message = await desk.refusal("POST", params={"columns": columns})
+async def test_columns_that_differ_from_the_body_are_refused(
+    table: TableClient, columns: str
+) -> None:
+    """Omitted columns would be stored, or added ones would be missing."""
+    message = await table.refusal("POST", params={"columns": columns})
 
     assert message.startswith("columns: ")
     assert "email, reason" in message
 
 
-async def test_columns_are_given_once(desk: Desk) -> None:
-    """Of two lists nobody could say which one counts."""
+async def test_columns_are_given_once(table: TableClient) -> None:
+    """Two lists would be ambiguous."""
     query = "?columns=email,reason&columns=email,reason"
 
-    assert (await desk.refusal("POST", query)).startswith("columns: ")
+    assert (await table.refusal("POST", query)).startswith("columns: ")
 
 
 def test_a_write_is_described_by_one_type_and_words() -> None:

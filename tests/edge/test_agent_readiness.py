@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from edge_api.schema.paths import DOCS
-from tests.edge.advertised import DocumentSource, Said
+from tests.edge.advertised import Answer, Visitor
 from tests.edge.conftest import CONTENT
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -25,8 +25,8 @@ NOW = "2026-11-20T00:00:00Z"
 AUTHORIZATION_SERVER = "/.well-known/oauth-authorization-server"
 LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
-Criterion = Callable[[DocumentSource], Awaitable[None]]
-Source = Callable[[DocumentSource], Awaitable[list[str]]]
+Criterion = Callable[[Visitor], Awaitable[None]]
+Source = Callable[[Visitor], Awaitable[list[str]]]
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +38,20 @@ def built(tmp_path_factory: pytest.TempPathFactory, build_journal: Callable[...,
 
 
 @pytest.fixture
-async def visitor(make_edge: Any, built: Path) -> AsyncIterator[DocumentSource]:
+async def visitor(make_edge: Any, built: Path) -> AsyncIterator[Visitor]:
     """Return a program that reads that journal."""
     async with make_edge(BUILD_DIR=str(built), SITE_URL=ORIGIN) as edge:
-        yield DocumentSource(edge, ORIGIN)
+        yield Visitor(edge, ORIGIN)
 
 
-async def found(visitor: DocumentSource, path: str, media_type: str, **headers: str) -> Said:
-    """Return what stands at a path, which answers 200 and is of this type."""
+async def found(visitor: Visitor, path: str, media_type: str, **headers: str) -> Answer:
+    """Return the answer for a path, which is 200 and of this type."""
     said = await visitor.get(path, **headers)
     assert (said.status, said.media_type) == (200, media_type)
     return said
 
 
-async def robots_txt(visitor: DocumentSource) -> None:
+async def robots_txt(visitor: Visitor) -> None:
     """Require: robots.txt has groups by RFC 9309 that let readers in."""
     said = await found(visitor, "/robots.txt", "text/plain")
     parser = RobotFileParser()
@@ -60,17 +60,25 @@ async def robots_txt(visitor: DocumentSource) -> None:
     assert parser.can_fetch("AnyBot", f"{ORIGIN}/journal/")
 
 
-async def robots_txt_ai_rules(visitor: DocumentSource) -> None:
+async def robots_txt_ai_rules(visitor: Visitor) -> None:
     """Require: it names the agents of models."""
     text = (await visitor.get("/robots.txt")).text
     for agent in (
-        *("GPTBot", "OAI-SearchBot", "Claude-Web", "Google-Extended", "Amazonbot"),
-        *("anthropic-ai", "Bytespider", "CCBot", "Applebot-Extended", "PerplexityBot"),
+        "GPTBot",
+        "OAI-SearchBot",
+        "Claude-Web",
+        "Google-Extended",
+        "Amazonbot",
+        "anthropic-ai",
+        "Bytespider",
+        "CCBot",
+        "Applebot-Extended",
+        "PerplexityBot",
     ):
         assert f"User-agent: {agent}\n" in text
 
 
-async def content_signals(visitor: DocumentSource) -> None:
+async def content_signals(visitor: Visitor) -> None:
     """Require: it says in a group what the content may be used for, each use with yes or no."""
     group = (await visitor.get("/robots.txt")).text.split("User-agent: *\n")[1].split("\n\n")[0]
     said = re.search(r"^Content-Signal: (.*)$", group, re.MULTILINE)
@@ -80,7 +88,7 @@ async def content_signals(visitor: DocumentSource) -> None:
     assert set(uses.values()) <= {"yes", "no"}
 
 
-async def sitemap(visitor: DocumentSource) -> None:
+async def sitemap(visitor: Visitor) -> None:
     """Require: robots.txt leads to a sitemap, whose pages are dated."""
     robots = (await visitor.get("/robots.txt")).text
     url = re.search(r"^Sitemap: (\S+)$", robots, re.MULTILINE)
@@ -91,7 +99,7 @@ async def sitemap(visitor: DocumentSource) -> None:
     assert all(row.find(LOC) is not None for row in root)
 
 
-async def link_headers(visitor: DocumentSource) -> None:
+async def link_headers(visitor: Visitor) -> None:
     """Require: the header leads to API catalog, descriptions, documentation and other forms."""
     for path in ("/", "/about/", "/journal/", "/404-such-page/"):
         rels = {link.rel for link in (await visitor.get(path)).links}
@@ -99,8 +107,8 @@ async def link_headers(visitor: DocumentSource) -> None:
         assert rels >= {"alternate", "sitemap"}
 
 
-async def markdown_negotiation(visitor: DocumentSource) -> None:
-    """Require: every page of the sitemap is Markdown for who asks for it, HTML for others."""
+async def markdown_negotiation(visitor: Visitor) -> None:
+    """Require: every page of the sitemap is Markdown on request, HTML otherwise."""
     for url in await list_pages(visitor):
         page = await found(visitor, url, "text/html", Accept="*/*")
         twin = await found(visitor, url, "text/markdown", Accept="text/markdown")
@@ -109,7 +117,7 @@ async def markdown_negotiation(visitor: DocumentSource) -> None:
         assert (await found(visitor, twin.headers["Content-Location"], "text/markdown")).text
 
 
-async def markdown_by_address(visitor: DocumentSource) -> None:
+async def markdown_by_address(visitor: Visitor) -> None:
     """Require: what llms.txt promises of Markdown holds for each page of the sitemap."""
     promise = "Every page of the sitemap exists as Markdown too: put `index.md` behind its address"
     assert promise in (await visitor.get("/llms.txt")).text
@@ -118,7 +126,7 @@ async def markdown_by_address(visitor: DocumentSource) -> None:
     await found(visitor, "/search?q=edge", "text/markdown", Accept="text/markdown")
 
 
-async def markdown_404(visitor: DocumentSource) -> None:
+async def markdown_404(visitor: Visitor) -> None:
     """Require: a missing page is a 404 in Markdown that names what there is and what is near."""
     said = await visitor.get("/journal/marble-paper/", Accept="text/markdown")
     assert (said.status, said.media_type) == (404, "text/markdown")
@@ -126,7 +134,7 @@ async def markdown_404(visitor: DocumentSource) -> None:
     assert "/llms.txt)" in said.text
 
 
-async def llms_txt(visitor: DocumentSource) -> None:
+async def llms_txt(visitor: Visitor) -> None:
     """Require: llms.txt has the form of llmstxt.org: a heading, a quotation, sections of links."""
     lines = (await found(visitor, "/llms.txt", "text/plain")).text.splitlines()
     entries = [line for line in lines if line.startswith("- ")]
@@ -137,13 +145,13 @@ async def llms_txt(visitor: DocumentSource) -> None:
     assert all(re.match(r"- \[.+\]\(https://press\.example/.*\).*: .+", line) for line in entries)
 
 
-async def llms_full_txt(visitor: DocumentSource) -> None:
-    """Require: the whole text stands in one file."""
+async def llms_full_txt(visitor: Visitor) -> None:
+    """Require: the whole text is in one file."""
     text = (await found(visitor, "/llms-full.txt", "text/plain")).text
     assert "# Marbled paper" in text
 
 
-async def api_catalog(visitor: DocumentSource) -> None:
+async def api_catalog(visitor: Visitor) -> None:
     """Require: RFC 9727, each API with its description, its documentation and its status."""
     said = await found(visitor, "/.well-known/api-catalog", "application/linkset+json")
     assert 'profile="https://www.rfc-editor.org/info/rfc9727"' in said.headers["Content-Type"]
@@ -154,19 +162,23 @@ async def api_catalog(visitor: DocumentSource) -> None:
     assert [item["href"] for item in catalog["item"]] == [api["anchor"] for api in apis]
 
 
-async def oauth_server(visitor: DocumentSource) -> None:
+async def oauth_server(visitor: Visitor) -> None:
     """Require: RFC 8414: the issuer is the site, and clients learn all that they need."""
     said = (
         await found(visitor, "/.well-known/oauth-authorization-server", "application/json")
     ).json
     assert said["issuer"] == ORIGIN
     assert {
-        *("authorization_endpoint", "token_endpoint", "jwks_uri", "grant_types_supported"),
-        *("response_types_supported", "code_challenge_methods_supported"),
+        "authorization_endpoint",
+        "token_endpoint",
+        "jwks_uri",
+        "grant_types_supported",
+        "response_types_supported",
+        "code_challenge_methods_supported",
     } <= set(said)
 
 
-async def oauth_resource(visitor: DocumentSource) -> None:
+async def oauth_resource(visitor: Visitor) -> None:
     """Require: RFC 9728: what is protected, who hands out tokens, and where they are shown."""
     for path in ("", "/api/public/mcp", "/api/public/v1"):
         url = f"/.well-known/oauth-protected-resource{path}"
@@ -177,14 +189,14 @@ async def oauth_resource(visitor: DocumentSource) -> None:
         assert "header" in said["bearer_methods_supported"]
 
 
-async def challenge(visitor: DocumentSource) -> None:
+async def challenge(visitor: Visitor) -> None:
     """Require: a request without a credential is led to that metadata."""
     async with visitor.edge.ask("POST", "/api/public/mcp", json={}) as answer:
         assert answer.status == 401
         assert f'resource_metadata="{ORIGIN}/' in answer.headers["WWW-Authenticate"]
 
 
-async def auth_md(visitor: DocumentSource) -> None:
+async def auth_md(visitor: Visitor) -> None:
     """Require: auth.md tells how to register, and the metadata agrees with it."""
     text = (await found(visitor, "/auth.md", "text/markdown")).text
     assert "auth.md" in text.splitlines()[0]
@@ -197,8 +209,8 @@ async def auth_md(visitor: DocumentSource) -> None:
     assert agent["claim_uri"].removeprefix(ORIGIN) in text
 
 
-async def mcp_server_card(visitor: DocumentSource) -> None:
-    """Require: the card stands below the endpoint, and in the root as it did before."""
+async def mcp_server_card(visitor: Visitor) -> None:
+    """Require: the card is below the endpoint, and in the root as before."""
     card = await found(visitor, "/api/public/mcp/server-card", "application/mcp-server-card+json")
     earlier = await found(visitor, "/.well-known/mcp/server-card.json", "application/json")
     assert card.json.items() <= earlier.json.items()
@@ -209,7 +221,7 @@ async def mcp_server_card(visitor: DocumentSource) -> None:
     assert "tools" in earlier.json["capabilities"]
 
 
-async def ai_catalog(visitor: DocumentSource) -> None:
+async def ai_catalog(visitor: Visitor) -> None:
     """Require: the catalog names host and artifacts, each by URN, type, URL and queries."""
     said = await found(visitor, "/.well-known/ai-catalog.json", "application/ai-catalog+json")
     assert said.headers["Access-Control-Allow-Origin"] == "*"
@@ -222,7 +234,7 @@ async def ai_catalog(visitor: DocumentSource) -> None:
         assert (await visitor.get(entry["url"])).media_type == entry["type"]
 
 
-async def agent_skills(visitor: DocumentSource) -> None:
+async def agent_skills(visitor: Visitor) -> None:
     """Require: the index has the digest of the bytes that are served, under every coding."""
     said = await found(visitor, "/.well-known/agent-skills/index.json", "application/json")
     assert said.json["$schema"] == "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
@@ -235,7 +247,7 @@ async def agent_skills(visitor: DocumentSource) -> None:
             assert skill["digest"] == f"sha256:{sha256(file.body).hexdigest()}"
 
 
-async def security_txt(visitor: DocumentSource) -> None:
+async def security_txt(visitor: Visitor) -> None:
     """Require: RFC 9116: whom to tell, until when, under its own https URL."""
     text = (await found(visitor, "/.well-known/security.txt", "text/plain")).text
     assert f"Contact: {ORIGIN}/contact/\n" in text
@@ -243,14 +255,14 @@ async def security_txt(visitor: DocumentSource) -> None:
     assert f"Canonical: {ORIGIN}/.well-known/security.txt\n" in text
 
 
-async def web_mcp(visitor: DocumentSource) -> None:
+async def web_mcp(visitor: Visitor) -> None:
     """Require: forms say what they are for, and each of their fields."""
     for path in ("/contact/", "/search"):
         text = (await visitor.get(path)).text
         assert re.search(r"<form[^>]* toolname=\"[a-z_]+\"[^>]* tooldescription=\"", text), path
 
 
-async def json_ld(visitor: DocumentSource) -> None:
+async def json_ld(visitor: Visitor) -> None:
     """Require: every page of the journal says what it is, and a post says all that engines ask."""
     kinds = {}
     for url in await list_pages(visitor):
@@ -264,7 +276,7 @@ async def json_ld(visitor: DocumentSource) -> None:
     assert all("BlogPosting" in kinds[url] for url in posts)
 
 
-async def feeds(visitor: DocumentSource) -> None:
+async def feeds(visitor: Visitor) -> None:
     """Require: journal and tags have feeds of both kinds, named in head and header."""
     for path in ("/", "/tags/paper/"):
         page = await visitor.get(path)
@@ -304,14 +316,12 @@ CRITERIA: tuple[Criterion, ...] = (
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=lambda each: each.__name__)
-async def test_the_product_is_ready_for_agents(
-    criterion: Criterion, visitor: DocumentSource
-) -> None:
+async def test_the_product_is_ready_for_agents(criterion: Criterion, visitor: Visitor) -> None:
     """Every criterion is met by what is served."""
     await criterion(visitor)
 
 
-async def list_pages(visitor: DocumentSource) -> list[str]:
+async def list_pages(visitor: Visitor) -> list[str]:
     """Return the URL of every page in the sitemap."""
     root = ET.fromstring((await visitor.get("/sitemap.xml")).body)  # noqa: S314
     return [loc.text or "" for loc in root.iter(LOC)]
@@ -319,16 +329,33 @@ async def list_pages(visitor: DocumentSource) -> list[str]:
 
 SKILLS = ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp")
 TEXTS = (
-    *("/robots.txt", "/llms.txt", "/auth.md", "/.well-known/security.txt", "/sitemap.xml"),
-    *("/feed.xml", "/feed.json", "/tags/paper/feed.xml", "/tags/paper/feed.json"),
-    *("/.well-known/api-catalog", "/.well-known/ai-catalog.json"),
-    *("/api/public/mcp/server-card", "/.well-known/mcp/server-card.json"),
-    *("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"),
-    *("/.well-known/agent-skills/index.json", "/api/public/v1/", "/404.md", "/contact/index.md"),
+    "/robots.txt",
+    "/llms.txt",
+    "/auth.md",
+    "/.well-known/security.txt",
+    "/sitemap.xml",
+    "/feed.xml",
+    "/feed.json",
+    "/tags/paper/feed.xml",
+    "/tags/paper/feed.json",
+    "/.well-known/api-catalog",
+    "/.well-known/ai-catalog.json",
+    "/api/public/mcp/server-card",
+    "/.well-known/mcp/server-card.json",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/agent-skills/index.json",
+    "/api/public/v1/",
+    "/404.md",
+    "/contact/index.md",
     *(f"/.well-known/agent-skills/{name}/SKILL.md" for name in SKILLS),
-    *("/", "/journal/", "/journal/marbled-paper/", "/tags/paper/", "/about/"),
+    "/",
+    "/journal/",
+    "/journal/marbled-paper/",
+    "/tags/paper/",
+    "/about/",
 )
-"""What names addresses of the site to programs; of pages, all that is absolute in them."""
+"""Documents that name addresses of the site to programs; of pages, all absolute addresses."""
 
 ELSEWISE = {
     "/api/public/v1/posts": 401,
@@ -345,7 +372,7 @@ ELSEWISE = {
 
 
 @pytest.mark.parametrize("path", TEXTS)
-async def test_what_is_advertised_answers(path: str, visitor: DocumentSource) -> None:
+async def test_every_advertised_url_answers(path: str, visitor: Visitor) -> None:
     """Every URL of the site in what programs read is answered, or refused as documented."""
     said = await visitor.get(path)
     assert said.status == 200
@@ -362,7 +389,7 @@ async def test_what_is_advertised_answers(path: str, visitor: DocumentSource) ->
 @pytest.mark.parametrize(
     "path", ["/", "/about/", "/tags/paper/", "/journal/", "/contact/", "/none/"]
 )
-async def test_what_a_header_links_to_is_of_its_type(path: str, visitor: DocumentSource) -> None:
+async def test_links_of_headers_have_their_type(path: str, visitor: Visitor) -> None:
     """Each link of a page's header answers with the type that it names."""
     links = (await visitor.get(path)).links
     assert len(links) > 6
@@ -371,7 +398,7 @@ async def test_what_a_header_links_to_is_of_its_type(path: str, visitor: Documen
         assert (answer.status, answer.media_type) == (200, link.type or answer.media_type), link
 
 
-async def test_what_the_api_catalog_links_to_is_of_its_type(visitor: DocumentSource) -> None:
+async def test_links_of_the_api_catalog_have_their_type(visitor: Visitor) -> None:
     """Each link of the catalog answers with the type that it names."""
     for context in (await visitor.get("/.well-known/api-catalog")).json["linkset"]:
         targets = [link for links in context.values() if isinstance(links, list) for link in links]
@@ -381,7 +408,7 @@ async def test_what_the_api_catalog_links_to_is_of_its_type(visitor: DocumentSou
                 assert (answer.status, answer.media_type) == (200, link["type"])
 
 
-async def test_pages_that_the_edge_renders_name_the_api_too(visitor: DocumentSource) -> None:
+async def test_pages_that_the_edge_renders_name_the_api_too(visitor: Visitor) -> None:
     """A program that comes upon such a page finds on."""
     said = await visitor.get("/unsubscribe?token=none")
 

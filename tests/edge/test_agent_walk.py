@@ -17,7 +17,7 @@ import pytest
 from edge_api.access.service import AccessDecisions
 from edge_api.auth.actor import system_clock
 from edge_api.leads.input import LeadInput
-from tests.edge.advertised import Said, read_links
+from tests.edge.advertised import Answer, read_links
 from tests.edge.conftest import CONTENT
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -84,13 +84,13 @@ class Walker:
         self.calls: list[str] = []
         self.decided: list[str] = []
 
-    async def ask(self, method: str, url: str, body: Any = None, **headers: str) -> Said:
+    async def ask(self, method: str, url: str, body: Any = None, **headers: str) -> Answer:
         """Send one request to an address of the origin."""
         self.calls.append(f"{method} {url}")
         path = url.removeprefix(ORIGIN)
         data = None if body is None else json.dumps(body)
         async with self.edge.ask(method, path, data=data, headers=headers) as answer:
-            return Said(answer.status, answer.headers, await answer.read())
+            return Answer(answer.status, answer.headers, await answer.read())
 
     async def decide(self, registration_id: str) -> None:
         """Approve what was asked for, as the owner does; no call of the agent's."""
@@ -107,8 +107,8 @@ class Walker:
 
     async def read_auth(self) -> str:
         """Return auth.md, to which llms.txt leads."""
-        told = await self.read_llms()
-        return (await self.ask("GET", dict(_LINK.findall(told))["auth.md"])).text
+        text = await self.read_llms()
+        return (await self.ask("GET", dict(_LINK.findall(text))["auth.md"])).text
 
     async def get_credentials(
         self, auth: str, kind: str, scopes: list[str]
@@ -175,8 +175,8 @@ async def test_a_lead_is_made_and_listed_over_rest(walker: Walker) -> None:
 async def test_a_lead_is_made_and_listed_over_mcp(walker: Walker) -> None:
     """With a token for what the sentences about the two tools name."""
     auth = await walker.read_auth()
-    told = paragraph(auth, "by the tool `list_leads`") + paragraph(auth, "the tool `create_lead`")
-    scopes = _SCOPE.findall(told)
+    text = paragraph(auth, "by the tool `list_leads`") + paragraph(auth, "the tool `create_lead`")
+    scopes = _SCOPE.findall(text)
     issued = await walker.get_credentials(auth, "access_token", scopes)
     token = issued["access_token"]
 
@@ -199,12 +199,12 @@ async def test_one_decision_opens_both_ways(walker: Walker) -> None:
     assert len(walker.decided) == 1
 
 
-async def test_who_only_has_something_to_say_needs_three_calls(walker: Walker) -> None:
+async def test_an_agent_without_credential_sends_a_lead_in_three_calls(walker: Walker) -> None:
     """llms.txt shows method, address, type and body of a lead, which needs no key."""
-    told = paragraph(await walker.read_llms(), "/leads`")
-    method, url = re.findall(r"`([A-Z]+) (\S+)`", told)[0]
-    name, value = re.findall(r"`([\w-]+): (\S+)`", told)[0]
-    (body,) = re.findall(r"`(\{.*?\})`", told)
+    text = paragraph(await walker.read_llms(), "/leads`")
+    method, url = re.findall(r"`([A-Z]+) (\S+)`", text)[0]
+    name, value = re.findall(r"`([\w-]+): (\S+)`", text)[0]
+    (body,) = re.findall(r"`(\{.*?\})`", text)
     made = await walker.ask(method, url, json.loads(body), **{name: value})
 
     assert made.status == 201, made.text
@@ -214,10 +214,10 @@ async def test_who_only_has_something_to_say_needs_three_calls(walker: Walker) -
 
 async def test_auth_md_says_how_long_a_lead_may_be(walker: Walker) -> None:
     """In the numbers that the API checks."""
-    told = paragraph(await walker.read_auth(), "All four members")
+    text = paragraph(await walker.read_auth(), "All four members")
     named = {
         name: int(number.replace(",", ""))
-        for name, number in re.findall(r"`(\w+)`[^`]*? of (?:at most )?([\d,]+\d)", told)
+        for name, number in re.findall(r"`(\w+)`[^`]*? of (?:at most )?([\d,]+\d)", text)
     }
     schema = LeadInput.model_json_schema()
 

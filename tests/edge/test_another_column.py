@@ -1,7 +1,7 @@
 """Another column of a lead in a copy of the product: a declaration and a step, and it is whole.
 
 People send it by the form, the API and the tool of agents; the owner sees it, and all that reads
-rows knows it. The bound stands in the declaration alone.
+rows knows it. The bound is in the declaration alone.
 """
 
 import json

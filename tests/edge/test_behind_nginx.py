@@ -48,9 +48,7 @@ REQUESTS = {
 }
 
 
-async def test_what_is_unusual_is_answered_behind_the_proxy_too(
-    make_edge: Any, tmp_path: Path
-) -> None:
+async def test_unusual_requests_are_answered_behind_nginx(make_edge: Any, tmp_path: Path) -> None:
     """As by the edge itself, but for what nginx refuses of its own."""
     async with make_edge(TRUSTED_PROXIES="127.0.0.1") as edge:
         running = peers.proxy(tmp_path / "nginx", edge.url)

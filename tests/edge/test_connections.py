@@ -56,7 +56,7 @@ async def hasty_edge(make_edge: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("begin", [b"", b"G", HALF, PING + HALF], ids=["0", "1", "half", "second"])
 async def test_a_head_that_does_not_come_is_cut_off(hasty_edge: Any, begin: bytes) -> None:
-    """Whatever came of it; on a kept connection as on a new one."""
+    """After any part of it; on a kept connection as on a new one."""
     async with connect(hasty_edge.url) as client:
         if begin.startswith(PING):
             assert await client.is_reusable()
@@ -97,7 +97,7 @@ async def test_an_idle_connection_keeps_its_own_time(hasty_edge: Any, last: byte
 
 @pytest.mark.size("ci")
 async def test_a_request_under_way_is_not_cut_off(hasty_edge: Any) -> None:
-    """Its head has come; its body has a time of its own, and is told when that is over."""
+    """Its head has come; its body has a time limit of its own, and gets an answer after that."""
     async with connect(hasty_edge.url) as client:
         assert (await client.ask(SLOW_LEAD)).status == 408
 
@@ -266,7 +266,7 @@ async def test_a_connection_that_begins_holds_no_stop_up(monkeypatch: pytest.Mon
 async def test_an_answer_that_nobody_reads_is_broken_off(
     big_server: BigServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who reads slowly gets the whole of it, though that takes longer."""
+    """A slow reader gets the whole of it, though that takes longer."""
     monkeypatch.setattr(server_module, "SEND_TIMEOUT_SECONDS", 1.0)
     deaf, slow = [await big_server.ask_for_much() for _ in range(2)]
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024 * 1024)
@@ -313,7 +313,7 @@ def is_closed(connection: socket.socket) -> bool:
 
 @pytest.mark.size("ci")
 def test_connections_that_are_held_open_shut_nobody_out(tmp_path: Path) -> None:
-    """More of them than there are descriptors: who asks is answered, each time."""
+    """More of them than there are descriptors: a request is answered, each time."""
     with limited(tmp_path, 256, 256) as edge, ExitStack() as stack:
         held = []
         for _ in range(HELD):

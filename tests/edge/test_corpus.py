@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 NOW = "2026-11-01T00:00:00Z"
 FEED_NEWEST = 50
 FOUND_AT_LEAST = 0.93
-"""Of the questions, those whose answer is among the first three results."""
+"""The least share of questions whose answer is among the first three results."""
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ async def test_two_different_credentials_are_refused(edge: Any) -> None:
 async def test_a_challenge_says_what_was_wrong(
     edge: Any, method: str, headers: dict[str, str], status: int, challenge: str | None
 ) -> None:
-    """`error` stands in it only when a credential was sent (RFC 6750, section 3.1)."""
+    """`error` is in it only when a credential was sent (RFC 6750, section 3.1)."""
     body = {"json": GOOD} if method == "POST" else {}
 
     async with edge.ask(method, PATH, headers=headers, **body) as answer:
@@ -134,7 +134,7 @@ async def test_a_revoked_key_is_refused_at_once(edge: Any) -> None:
         assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, INVALID)
 
 
-async def test_an_mcp_token_opens_nothing_here(edge: Any) -> None:
+async def test_an_mcp_token_is_refused_by_rest(edge: Any) -> None:
     """Its audience is another endpoint, whatever its scopes say."""
     keys = Keys(edge.service.store, edge.service.clock)
     order = NewKey("agent", type="access_token", scopes=("leads:read", "mcp"))
@@ -144,7 +144,7 @@ async def test_an_mcp_token_opens_nothing_here(edge: Any) -> None:
         assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, INVALID)
 
 
-async def test_a_credential_of_the_other_endpoint_is_told_so(edge: Any) -> None:
+async def test_a_credential_of_the_other_endpoint_is_named_as_such(edge: Any) -> None:
     """Its prefix says which it is for; nothing is said of whether it is valid."""
     for token in (await edge.token(), "fe_mt_nonsense"):
         async with edge.ask("GET", PATH, token) as answer:
@@ -165,29 +165,32 @@ async def test_a_credential_of_the_other_endpoint_is_told_so(edge: Any) -> None:
 async def read_description(edge: Any) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
     """Return what the service says of itself, and its endpoints by method and path."""
     async with edge.ask("GET", "/api/public/v1/") as answer:
-        told = await answer.json()
-    return told, {(each["method"], each["path"]): each for each in told["endpoints"]}
+        description = await answer.json()
+    return description, {(each["method"], each["path"]): each for each in description["endpoints"]}
 
 
 async def test_the_description_has_the_limits_that_hold(make_edge: Any) -> None:
     """For leads both that stop a sender; `null` where nothing is counted."""
     async with make_edge(**default("RATE_LEADS", "RATE_LEADS_ATTEMPTS"), RATE_TOKEN="0") as edge:
-        told, endpoints = await read_description(edge)
+        description, endpoints = await read_description(edge)
 
     for path in (PATH, "/api/public/access-requests"):
         assert endpoints["POST", path]["rate_limit"] == "5/10minutes;20/day;60/minute"
     assert endpoints["POST", "/api/public/oauth/token"]["rate_limit"] is None
     assert endpoints["GET", PATH]["rate_limit"] is None
-    assert (told["limits"]["leads"], told["limits"]["token"]) == ("5/10minutes;20/day", None)
+    assert (description["limits"]["leads"], description["limits"]["token"]) == (
+        "5/10minutes;20/day",
+        None,
+    )
 
 
 async def test_the_description_leads_to_every_way_to_a_credential(edge: Any) -> None:
     """OAuth, auth.md and requests for access, at addresses that answer."""
-    told, _ = await read_description(edge)
-    oauth, ways = told["oauth"], told["authentication"]
+    description, _ = await read_description(edge)
+    oauth, ways = description["oauth"], description["authentication"]
     assert oauth["issuer"] == "http://journal.test"
     assert {"authorization_code", "client_credentials"} <= set(oauth["grant_types_supported"])
-    assert ways["access_token"]["for"] == told["mcp"]["url"]
+    assert ways["access_token"]["for"] == description["mcp"]["url"]
     listed = {name: list(ways[name]["scopes"]) for name in ("api_key", "access_token")}
     assert "mcp" not in listed["api_key"]
     assert {name: list(scopes) for name, scopes in CREDENTIAL_SCOPES.items()} == listed
@@ -256,7 +259,7 @@ async def test_the_default_limits_of_leads_without_a_credential(make_edge: Any) 
 
 
 async def test_the_default_limit_of_a_credential(make_edge: Any) -> None:
-    """600 requests a minute for each, told with every answer."""
+    """600 requests a minute for each; every answer says what is left."""
     async with make_edge(**default("RATE_AUTHENTICATED")) as edge:
         key, other = await edge.key("leads:read"), await edge.key("leads:read")
         for left in range(599, -1, -1):

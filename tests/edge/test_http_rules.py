@@ -26,13 +26,21 @@ SAFEGUARDS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 ASKED_FROM_SCRIPTS = {
-    *("authorization", "x-api-key", "content-type", "idempotency-key", "prefer"),
-    *("if-none-match", "range"),
-    *("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"),
+    "authorization",
+    "x-api-key",
+    "content-type",
+    "idempotency-key",
+    "prefer",
+    "if-none-match",
+    "range",
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+    "mcp-session-id",
 }
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 SPOKEN = [operation for operation in OPERATIONS if not operation.is_page]
-"""What programs call; pages have tests of their own."""
+"""Operations for programs; pages have tests of their own."""
 PATHS = sorted({operation.path for operation in SPOKEN})
 READING = [operation for operation in SPOKEN if operation.method == "GET"]
 EACH = pytest.mark.parametrize(
@@ -61,7 +69,7 @@ CACHING = {
     "mcp_well_known_server_card": PUBLIC,
     "ai_catalog": PUBLIC,
 }
-"""How far an answer may be kept; every other one not at all."""
+"""Cache-Control of operations; every other one is not kept at all."""
 
 
 OUTCOMES = {
@@ -72,12 +80,12 @@ OUTCOMES = {
     "claim_credential": 404,
     "take_email_event": 401,
 }
-"""What a sound request of somebody who has nothing but a key comes to, where that is no success."""
+"""The status of a valid request with nothing but a key, where that is no success."""
 REFUSED = {
     "oauth": "invalid_request",
     "jsonrpc": {"code": -32600, "message": "Method not allowed"},
 }
-"""What `error` says of a wrong method, where that is no sentence."""
+"""The `error` member for a wrong method, where that is no sentence."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,7 @@ async def test_every_answer_has_the_safeguards(edge: Any, operation: AnyOperatio
 
 
 @EACH
-async def test_how_long_an_answer_may_be_kept(edge: Any, operation: AnyOperation) -> None:
+async def test_cache_control_of_each_operation(edge: Any, operation: AnyOperation) -> None:
     """Rows never, what needs a credential only by its reader, descriptions by everybody."""
     answer = await ask(edge, operation)
 
@@ -153,7 +161,9 @@ async def test_how_long_an_answer_may_be_kept(edge: Any, operation: AnyOperation
 
 
 @EACH_READING
-async def test_what_has_a_validator_is_not_sent_again(edge: Any, operation: AnyOperation) -> None:
+async def test_an_unchanged_answer_with_a_validator_is_304(
+    edge: Any, operation: AnyOperation
+) -> None:
     """A 304 has the validator and the caching, no body; another validator gets the whole."""
     whole = await ask(edge, operation)
     etag = whole.headers.get("ETag")
@@ -252,7 +262,7 @@ async def test_a_browser_may_ask_beforehand_for_what_programs_read(edge: Any, ta
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 async def test_the_catalog_names_itself(edge: Any, method: str) -> None:
-    """In a link with its profile (RFC 9727, section 2), whatever stands in front of it."""
+    """In a link with its profile (RFC 9727, section 2), whatever proxy is in front of it."""
     async with edge.ask(method, "/.well-known/api-catalog") as answer:
         link = answer.headers["Link"]
     assert link.startswith('</.well-known/api-catalog>; rel="api-catalog"')
@@ -275,7 +285,9 @@ async def test_an_https_origin_demands_https(make_edge: Any, method: str, target
 
 
 @EACH
-async def test_what_is_left_of_a_limit_is_told(make_edge: Any, operation: AnyOperation) -> None:
+async def test_the_ratelimit_field_says_what_is_left(
+    make_edge: Any, operation: AnyOperation
+) -> None:
     """With the default limits, to whoever sends a credential that is needed or may be sent."""
     limit = {"RATE_AUTHENTICATED": str(SETTINGS["RATE_AUTHENTICATED"].default)}
     async with make_edge(**limit) as edge:
@@ -289,14 +301,16 @@ async def test_what_is_left_of_a_limit_is_told(make_edge: Any, operation: AnyOpe
 
 
 @EACH
-async def test_without_limits_nothing_is_told_of_any(edge: Any, operation: AnyOperation) -> None:
+async def test_without_limits_there_is_no_ratelimit_field(
+    edge: Any, operation: AnyOperation
+) -> None:
     """A limit that is switched off leaves no header."""
     answer = await ask(edge, operation)
 
     assert not {"RateLimit", "RateLimit-Policy"} & set(answer.headers)
 
 
-async def test_limits_are_told_in_one_field_each(make_edge: Any) -> None:
+async def test_limits_are_in_one_field_each(make_edge: Any) -> None:
     """A 201, a refusal by the second limit, and a call of a tool: every policy, each once."""
     async with make_edge(RATE_LEADS="1/hour", RATE_LEADS_ATTEMPTS="5/minute") as edge:
         for status, left in ((201, "0"), (429, "0")):
@@ -335,10 +349,12 @@ async def test_long_answers_are_compressed(
         assert int(answer.headers["Content-Length"]) < 1024
 
 
-def test_which_answers_mix_secrets_with_what_was_sent() -> None:
+def test_operations_that_return_secrets_are_declared() -> None:
     """Those with tokens, claim tokens and credentials."""
     assert {each.name for each in SPOKEN if each.returns_secret} == {
-        *("oauth_token", "request_access", "claim_credential"),
+        "oauth_token",
+        "request_access",
+        "claim_credential",
     }
 
 
@@ -415,10 +431,10 @@ async def test_a_site_url_that_no_request_names_is_logged(
             checks = (await answer.json())["checks"]
 
     assert ("host" in checks) is not is_right
-    told = [line.message for line in caplog.records if "SITE_URL" in line.message]
+    warnings = [line.message for line in caplog.records if "SITE_URL" in line.message]
     name = right.partition(":")[0]
     expected = f"20 requests named the host 'wrong.test' and not that of SITE_URL, {name}: set SITE"
-    assert [line[: len(expected)] for line in told] == [expected] * (not is_right)
+    assert [line[: len(expected)] for line in warnings] == [expected] * (not is_right)
 
 
 async def proxies(edge: Any) -> str:
@@ -429,7 +445,7 @@ async def proxies(edge: Any) -> str:
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
-async def test_a_stranger_does_not_choose_its_address(make_edge: Any, header: str) -> None:
+async def test_an_untrusted_peer_does_not_choose_its_address(make_edge: Any, header: str) -> None:
     """Forwarding headers of a peer that is not trusted count for nothing, and are warned of."""
     async with make_edge(RATE_LEADS="1/hour") as edge:
         assert await proxies(edge) == "pass"
@@ -443,7 +459,7 @@ async def test_a_stranger_does_not_choose_its_address(make_edge: Any, header: st
 
 
 async def test_behind_a_trusted_proxy_each_client_counts(make_edge: Any) -> None:
-    """The address nearest to the proxies counts; what stands before it is made up."""
+    """The address nearest to the proxies counts; those before it are made up."""
     async with make_edge(RATE_LEADS="1/hour", TRUSTED_PROXIES="127.0.0.0/8, 10.0.0.0/8") as edge:
         assert await post_from(edge, "192.0.2.1") == 201
         assert await post_from(edge, "192.0.2.2") == 201

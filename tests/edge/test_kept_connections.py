@@ -59,7 +59,7 @@ async def test_leads_are_given_again_until_the_store_changes(edge: Any) -> None:
 
 
 async def test_rows_come_again_only_in_the_form_that_was_asked_for(edge: Any) -> None:
-    """Whoever wants them counted, or as a table, gets that each time."""
+    """A request for a count, or for CSV, gets that each time."""
     path, key = "/api/public/v1/admin/leads", f"X-API-Key: {await edge.key()}"
     ways = ("Prefer: count=exact", "Accept: text/csv", "Accept: application/json")
     await edge.service[Leads].create(LEAD, Sender(None, "192.0.2.1"))
@@ -73,7 +73,7 @@ async def test_rows_come_again_only_in_the_form_that_was_asked_for(edge: Any) ->
 
 
 async def test_a_new_build_is_shown_at_once(make_edge: Any, tmp_path: Path) -> None:
-    """What stood on the last build is forgotten with it."""
+    """Cached answers of the last build are dropped with it."""
     builds = tmp_path / "builds"
     publish(builds, 1)
     async with make_edge(BUILD_DIR=str(builds)) as edge:
@@ -89,7 +89,7 @@ async def test_a_new_build_is_shown_at_once(make_edge: Any, tmp_path: Path) -> N
 
 
 async def test_a_connection_that_is_to_end_ends(edge: Any) -> None:
-    """Who asks for the end gets it each time, and so does everybody while the service drains."""
+    """`Connection: close` is honoured each time, and sent to everybody while the service drains."""
     async with connect(edge.url) as kept:
         for _ in range(3):
             await kept.ask(get("/"))
@@ -104,7 +104,7 @@ async def test_a_connection_that_is_to_end_ends(edge: Any) -> None:
 
 
 async def test_a_body_is_never_taken_for_a_request(edge: Any) -> None:
-    """What a head announces belongs to it, though it be the bytes of a request."""
+    """The announced body belongs to its head, even if it is the bytes of a request."""
     home = get("/")
     async with connect(edge.url) as connection:
         head = get("/journal/first-edge/", f"Content-Length: {len(home)}")

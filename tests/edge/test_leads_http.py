@@ -67,7 +67,7 @@ async def test_a_lead_is_created_listed_and_found(edge: Any) -> None:
 async def test_a_location_is_given_to_those_who_may_read_it(
     edge: Any, scopes: tuple[str, ...] | None, tables: tuple[str, ...], *, may_read: bool
 ) -> None:
-    """Whether the row may be read decides, also when an answer is given again."""
+    """The right to read the row decides, also when an answer is repeated."""
     key = await edge.key(*scopes, tables=tables) if scopes else None
     for _ in range(2):
         answer, body = await post(edge, key, headers={"Idempotency-Key": "k"})
@@ -78,7 +78,7 @@ async def test_a_location_is_given_to_those_who_may_read_it(
             assert (found.status == 200) is may_read
 
 
-async def test_the_newest_lead_stands_first(edge: Any) -> None:
+async def test_the_newest_lead_is_listed_first(edge: Any) -> None:
     """As many as were asked for."""
     key = await edge.key()
     for number in range(3):
@@ -181,7 +181,7 @@ async def test_a_lead_at_its_bounds_is_taken(edge: Any, change: dict[str, Any]) 
         (b" " * 70_000, "application/json", 413),
     ],
 )
-async def test_what_is_no_lead_at_all_is_refused(
+async def test_a_body_that_is_no_lead_is_refused(
     edge: Any, body: bytes, media_type: str, status: int
 ) -> None:
     """Each with an Error body and nothing more."""
@@ -203,7 +203,7 @@ async def test_the_same_key_and_body_get_the_same_answer(edge: Any) -> None:
 
 
 async def test_line_ends_make_no_other_body(edge: Any) -> None:
-    """What a form sends with CR LF is the lead that a program sends with LF."""
+    """A form's lead with CR LF equals that of a program with LF."""
     key, texts = {"Idempotency-Key": "k"}, ("one\r\ntwo", "one\ntwo", "one\rtwo\r\n")
     sent = [await post(edge, headers=key, json={**GOOD, "message": text}) for text in texts]
 
@@ -226,7 +226,7 @@ async def test_the_same_key_with_another_body_is_refused(edge: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "\u00e9"])
-async def test_a_key_that_is_none_is_refused(edge: Any, key: str) -> None:
+async def test_an_invalid_idempotency_key_is_refused(edge: Any, key: str) -> None:
     """It must not be ignored: its sender relies on it."""
     answer, body = await post(edge, headers={"Idempotency-Key": key})
 
@@ -250,7 +250,7 @@ async def test_fifty_at_once_with_one_key_are_one_lead(edge: Any, *, with_creden
     assert len(await listed(edge, reader)) == 1
 
 
-async def test_the_trap_is_sprung_unseen(edge: Any) -> None:
+async def test_the_honeypot_answers_as_usual(edge: Any) -> None:
     """A normal answer, no place in the list, a row for administrators."""
     key = await edge.key()
     answer, body = await post(edge, json={**GOOD, "_gotcha": "https://spam.test"})

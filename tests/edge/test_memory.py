@@ -1,4 +1,4 @@
-"""What is there to stay is out of the collector's way, and what goes is still freed."""
+"""Long-lived objects are frozen for the garbage collector, and others are still freed."""
 
 import asyncio
 import gc
@@ -41,7 +41,7 @@ def is_looked_through(thing: object) -> bool:
     return any(each is thing for each in gc.get_objects())
 
 
-def test_what_is_settled_is_passed_over_and_freed_when_it_goes() -> None:
+def test_frozen_objects_are_skipped_and_freed_later() -> None:
     """Even a cycle, at the next call."""
     knot = Knot()
     gone = weakref.ref(knot)
@@ -53,7 +53,7 @@ def test_what_is_settled_is_passed_over_and_freed_when_it_goes() -> None:
     assert gone() is None
 
 
-def test_a_build_that_takes_over_has_only_what_is_new_looked_through() -> None:
+def test_only_new_objects_are_collected_at_a_new_build() -> None:
     """All of it would keep requests waiting for a tenth of a second."""
     old, new = Knot(), Knot()
     gone = weakref.ref(old), weakref.ref(new)
@@ -77,10 +77,10 @@ async def comes_true(holds: Callable[[], bool]) -> bool:
     return False
 
 
-async def test_an_edge_settles_with_what_it_serves(
+async def test_an_edge_freezes_its_objects_when_a_build_is_served(
     make_edge: EdgeMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it starts, and when another build takes over; the one before it goes."""
+    """At the start, and when another build takes over; the one before it is freed."""
     monkeypatch.setattr(background_jobs, "REFRESH_SECONDS", PAUSE)
     point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("ink")]))
     async with make_edge(exclusive=True, BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:
@@ -94,7 +94,7 @@ async def test_an_edge_settles_with_what_it_serves(
         assert gone() is None
 
 
-async def test_an_edge_settles_when_it_has_loaded_what_agents_need(make_edge: EdgeMaker) -> None:
+async def test_an_edge_freezes_its_objects_after_warming(make_edge: EdgeMaker) -> None:
     """The SDK is loaded with the first message, and stays."""
     async with make_edge(exclusive=True) as edge:
         newcomer = Knot()
@@ -104,7 +104,7 @@ async def test_an_edge_settles_when_it_has_loaded_what_agents_need(make_edge: Ed
         assert not is_looked_through(newcomer)
 
 
-async def test_who_only_looks_leaves_the_collector_alone(make_edge: EdgeMaker) -> None:
+async def test_commands_do_not_freeze_objects(make_edge: EdgeMaker) -> None:
     """Commands are soon gone."""
     async with make_edge():
         newcomer = Knot()

@@ -110,7 +110,7 @@ NOT_MESSAGES = {
 
 
 @pytest.mark.parametrize("raw", NOT_MESSAGES.values(), ids=NOT_MESSAGES)
-async def test_what_is_not_http_is_refused(edge: Any, raw: bytes) -> None:
+async def test_a_message_that_is_no_http_is_refused(edge: Any, raw: bytes) -> None:
     """It gets 400 with a sentence, and the connection ends: nobody knows what would follow."""
     answer = await ask(edge, raw)
 
@@ -180,17 +180,17 @@ async def test_the_options_of_the_server_are_answered(edge: Any) -> None:
 
 
 async def test_a_target_without_a_path_is_the_root(make_edge: Any) -> None:
-    """Of an absolute target; `OPTIONS` means the server there (RFC 9112, section 3.2.4)."""
+    """The path of an absolute target; for `OPTIONS` it is the server (RFC 9112, section 3.2.4)."""
     async with make_edge(SITE_URL="http://localhost") as edge:
-        told = []
+        statuses = []
         for method in (b"GET", b"OPTIONS", b"FROB"):
             for target in (b"http://localhost", b"http://localhost/"):
                 async with connect(edge.url) as connection:
                     line = method + b" " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
-                    told.append((await connection.ask(line)).status)
+                    statuses.append((await connection.ask(line)).status)
 
-    assert 501 not in told[:2]
-    assert told[2:] == [204, 204, 501, 501]
+    assert 501 not in statuses[:2]
+    assert statuses[2:] == [204, 204, 501, 501]
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ async def test_a_body_where_none_is_wanted_is_passed_over(edge: Any) -> None:
 
 
 async def test_an_expectation(edge: Any) -> None:
-    """A client that waits is told to go on; another expectation is refused."""
+    """A client that waits gets 100 Continue; another expectation is refused."""
     length = b"Content-Length: %d\r\n" % len(GOOD)
     async with connect(edge.url) as connection:
         connection.writer.write(head_of_post(JSON + length + b"Expect: 100-continue\r\n"))
@@ -540,7 +540,7 @@ async def test_a_client_that_reads_nothing_is_made_to_wait(
     assert begun <= before + 1
 
 
-async def test_a_list_may_stand_on_several_lines(edge: Any) -> None:
+async def test_a_list_header_may_be_on_several_lines(edge: Any) -> None:
     """Fields that are lists mean the same on one line and on two (RFC 9110, section 5.3)."""
     document = b"/api/public/v1/openapi.json"
     etag = (await ask(edge, get(target=document))).headers["ETag"].encode()
@@ -593,7 +593,7 @@ async def test_requests_sent_at_once_are_answered_in_order(edge: Any) -> None:
     ],
 )
 async def test_a_request_id_comes_back(edge: Any, sent: bytes, kept: object) -> None:
-    """One that is well formed; else a new one stands in its place, also on errors."""
+    """A well-formed one is kept, any other replaced by a new one, also on errors."""
     for target in (b"/api/public/ping", b"/", b"/api/none", b"/none"):
         answer = await ask(edge, get(b"X-Request-ID: " + sent, target=target))
         assert (answer.headers["X-Request-ID"].encode("latin-1") == sent) is kept
@@ -626,7 +626,9 @@ CREDENTIALS: dict[str, tuple[list[bytes], int]] = {
 
 
 @pytest.mark.parametrize(("lines", "status"), CREDENTIALS.values(), ids=CREDENTIALS)
-async def test_where_a_credential_may_stand(edge: Any, lines: list[bytes], status: int) -> None:
+async def test_headers_that_may_carry_a_credential(
+    edge: Any, lines: list[bytes], status: int
+) -> None:
     """In one of two headers, and in one only if they differ."""
     key, other = (await edge.key()).encode(), (await edge.key()).encode()
     sent = [line.replace(b"KEY", key).replace(b"OTHER", other) for line in lines]

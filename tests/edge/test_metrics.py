@@ -1,4 +1,4 @@
-"""What `/metrics` and the access log say, to whom, and what they leave out."""
+"""`/metrics` and the access log: their content, their readers, and what they leave out."""
 
 import asyncio
 import json
@@ -31,8 +31,8 @@ async def scrape(edge: Any) -> dict[Any, float]:
         }
 
 
-async def test_without_the_setting_there_are_none(edge: Any) -> None:
-    """The path is like any other that nothing stands on."""
+async def test_without_the_setting_there_are_no_metrics(edge: Any) -> None:
+    """The path is like any other without a page."""
     async with edge.ask("GET", "/metrics") as answer:
         assert answer.status == 404
 
@@ -74,7 +74,7 @@ async def test_limits_that_were_hit_are_counted(make_edge: Any) -> None:
     assert found["edge_limited_requests_total", ("operation", "create_lead")] == 2
 
 
-async def test_they_need_a_key_from_everywhere(make_edge: Any) -> None:
+async def test_metrics_need_a_key_from_every_address(make_edge: Any) -> None:
     """A tunnel on the same machine may add no header, so that nothing tells it from Prometheus."""
     async with make_edge(METRICS="on") as edge:
         for headers in ({}, {"X-Forwarded-For": "203.0.113.9"}):
@@ -121,7 +121,7 @@ def ask_socket(path: Path, target: str) -> bytes:
 
 
 @pytest.mark.size("test")
-def test_a_socket_of_their_own_needs_no_key(tmp_path: Path) -> None:
+def test_a_socket_for_metrics_needs_no_key(tmp_path: Path) -> None:
     """It has nothing else, is for owner and group, and is gone at the end, if not after a kill."""
     path = tmp_path / "metrics.sock"
     installation = installed(tmp_path, path)
@@ -141,7 +141,7 @@ def test_a_socket_of_their_own_needs_no_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.size("test")
-def test_a_port_of_their_own_needs_no_key(tmp_path: Path) -> None:
+def test_a_port_for_metrics_needs_no_key(tmp_path: Path) -> None:
     """It is on the loopback address, whatever `--host` says, and has nothing else."""
     port = free_port()
     with installed(tmp_path, port).serving() as edge:
@@ -212,7 +212,7 @@ async def test_a_line_of_json(make_edge: Any, caplog: pytest.LogCaptureFixture) 
     assert all(len(line["request_id"]) >= 8 and line["seconds"] > 0 for line in lines)
 
 
-async def test_off_writes_nothing(edge: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_access_log_off_writes_nothing(edge: Any, caplog: pytest.LogCaptureFixture) -> None:
     """That is the default."""
     assert await lines_of(edge, caplog) == []
 

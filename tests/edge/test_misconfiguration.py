@@ -1,4 +1,4 @@
-"""What `settings --check`, `serve` and `doctor` say of values that are valid and mistaken."""
+"""Messages of `settings --check`, `serve` and `doctor` about values that are valid but mistaken."""
 
 import json
 import signal
@@ -38,7 +38,7 @@ def mistakes(given: Mapping[str, str], dotenv: Path = Path("none")) -> list[str]
 
 
 @pytest.mark.parametrize("given", [{}, MAILED, {"RATE_LEADS": "0"}])
-def test_nothing_is_said_of_what_is_right(given: dict[str, str]) -> None:
+def test_valid_settings_give_no_message(given: dict[str, str]) -> None:
     """A journal on this machine needs neither mail nor limits."""
     assert mistakes(given) == []
 
@@ -62,7 +62,7 @@ def test_nothing_is_said_of_what_is_right(given: dict[str, str]) -> None:
         ],
     ],
 )
-def test_a_mistake_is_told(given: dict[str, str], words: str) -> None:
+def test_a_misconfiguration_is_reported(given: dict[str, str], words: str) -> None:
     """In one sentence with its fix."""
     (said,) = mistakes(given)
 
@@ -70,13 +70,13 @@ def test_a_mistake_is_told(given: dict[str, str], words: str) -> None:
 
 
 @pytest.mark.parametrize("networks", ["127.0.0.1", "10.0.0.0/8,fd00::/8", "0.0.0.0/1"])
-def test_some_networks_are_not_everybody(networks: str) -> None:
+def test_trusting_some_networks_is_no_mistake(networks: str) -> None:
     """Large ones of a provider are the operator's business."""
     assert mistakes({"TRUSTED_PROXIES": networks}) == []
 
 
-def test_a_name_that_no_setting_has_is_told_with_the_nearest(tmp_path: Path) -> None:
-    """What the replicator reads there is known."""
+def test_an_unknown_setting_is_reported_with_the_nearest_name(tmp_path: Path) -> None:
+    """Variables of the replicator are known."""
     dotenv = tmp_path / ".env"
     dotenv.write_text("SMPT_URL=x\nRATE_LEAD=0\nZZZ=1\nAWS_ACCESS_KEY_ID=a\nPORT=8000\nport=1\n")
 
@@ -88,7 +88,7 @@ def test_a_name_that_no_setting_has_is_told_with_the_nearest(tmp_path: Path) -> 
     ]
 
 
-def test_a_name_without_a_value_is_told(tmp_path: Path) -> None:
+def test_a_setting_without_a_value_is_reported(tmp_path: Path) -> None:
     """A line without `=` sets nothing; an empty value is one that was meant."""
     dotenv = tmp_path / ".env"
     dotenv.write_text("PORT\nexport SITE_URL\nOWNER_EMAIL=\nAWS_REGION\n")
@@ -99,7 +99,7 @@ def test_a_name_without_a_value_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_names_are_told_beside_bad_values(tmp_path: Path) -> None:
+def test_unknown_settings_are_reported_beside_bad_values(tmp_path: Path) -> None:
     """A misspelt name is why another setting is missing."""
     dotenv = tmp_path / ".env"
     dotenv.write_text("OWNER_MAIL=ann@example.org\nSMTP_URL=smtp://relay.example\n")
@@ -112,7 +112,7 @@ def test_names_are_told_beside_bad_values(tmp_path: Path) -> None:
     ]
 
 
-def test_folders_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_missing_folders_are_reported(tmp_path: Path) -> None:
     """Each by its setting."""
     given = {"CONTENT_DIR": str(tmp_path / "nope"), "BUILD_DIR": str(tmp_path)}
     content, build = find_missing_folders(read_settings(given, None))
@@ -137,7 +137,7 @@ def installation(tmp_path: Path) -> Installation:
 
 
 @pytest.mark.size("test")
-def test_all_three_commands_tell(installation: Installation) -> None:
+def test_all_three_commands_report_a_mistake(installation: Installation) -> None:
     """`settings --check` on standard error, `serve` in its log, which goes on, and `doctor`."""
     (installation.folder / ".env").write_text("SMPT_URL=x\n")
     mistaken = installation.changed(TRUSTED_PROXIES="::/0", CONTENT_DIR="nope")
@@ -171,7 +171,7 @@ def test_doctor_has_a_form_for_programs(installation: Installation) -> None:
 
 @pytest.mark.size("test")
 @pytest.mark.parametrize("spoil", ["", *in_ci("{{ lead.name", "{{ 1 / 0 }}")])
-def test_templates_that_cannot_be_used_are_told(installation: Installation, spoil: str) -> None:
+def test_invalid_templates_are_reported(installation: Installation, spoil: str) -> None:
     """As `serve` refuses them; `doctor` looks at everything else, too."""
     folder = installation.folder / "templates"
     if spoil:
@@ -192,7 +192,7 @@ def test_templates_that_cannot_be_used_are_told(installation: Installation, spoi
 
 @pytest.mark.size("test")
 def test_a_draft_of_settings_has_its_templates_in_the_journal(installation: Installation) -> None:
-    """Where `deploy` checks a new `.env`, a path is one of the journal's folder."""
+    """In a check of a new `.env` by `deploy`, a path is relative to the journal's folder."""
     draft = Installation(installation.folder / "var" / ".deploy", installation.settings)
     draft.folder.mkdir(parents=True)
     (installation.folder / "templates").mkdir()
@@ -222,7 +222,7 @@ def test_the_version_is_printed(installation: Installation, words: tuple[str, ..
 
 
 @pytest.mark.size("test")
-def test_a_secret_key_of_another_store_is_told(installation: Installation) -> None:
+def test_a_secret_key_of_another_store_is_reported(installation: Installation) -> None:
     """From the first start on, by `serve`, readiness and `doctor`; the right one ends it."""
     sentence = f"- {WRONG_SECRET}\n"
     with installation.serving() as edge:
@@ -243,7 +243,7 @@ def test_a_secret_key_of_another_store_is_told(installation: Installation) -> No
 
 
 @pytest.mark.size("test")
-def test_a_store_of_before_is_believed_unless_its_webhooks_show_another(
+def test_an_older_store_is_accepted_unless_its_webhooks_show_another_key(
     installation: Installation,
 ) -> None:
     """Without a signing key the secrets of endpoints say which key the store was used with."""
@@ -318,7 +318,7 @@ def test_a_certificate_is_called_by_its_name(
 @pytest.mark.parametrize(
     ("host", "reason"), [("localhost", "self-signed certificate"), ("127.0.0.1", "IP address mis")]
 )
-def test_a_certificate_that_is_not_trusted_is_told(
+def test_an_untrusted_certificate_is_reported(
     installation: Installation, tmp_path: Path, host: str, reason: str
 ) -> None:
     """Neither the port nor the proxy is wrong."""
@@ -340,7 +340,9 @@ def test_a_certificate_that_is_not_trusted_is_told(
 @pytest.mark.parametrize(
     "answer", [b"{}", b"[]", b'{"checks": []}', b'{"checks": {"store": null}}', b"nothing"]
 )
-def test_an_answer_that_is_no_readiness_is_told(installation: Installation, answer: bytes) -> None:
+def test_an_unexpected_readiness_answer_is_reported(
+    installation: Installation, answer: bytes
+) -> None:
     """In words, whatever it is."""
     with answering(None, datetime.now(UTC), answer) as port:
         url = f"http://127.0.0.1:{port}"
@@ -355,7 +357,7 @@ def test_an_answer_that_is_no_readiness_is_told(installation: Installation, answ
 
 @pytest.mark.size("test")
 @pytest.mark.parametrize("days", [-20, 20])
-def test_a_clock_that_is_days_off_is_told_first(installation: Installation, days: int) -> None:
+def test_a_clock_that_is_days_off_is_reported_first(installation: Installation, days: int) -> None:
     """Against that of whoever answers at SITE_URL."""
     with answering(None, datetime.now(UTC) + timedelta(days=days)) as port:
         asked = installation.changed(SITE_URL=f"http://127.0.0.1:{port}", TRUSTED_PROXIES="::/0")
@@ -368,7 +370,7 @@ def test_a_clock_that_is_days_off_is_told_first(installation: Installation, days
 
 
 @pytest.mark.size("test")
-def test_a_clock_behind_what_is_stored_is_told(installation: Installation) -> None:
+def test_a_clock_behind_the_stored_rows_is_reported(installation: Installation) -> None:
     """No change was made in the future."""
     assert installation.run("migrate")[0] == 0
     assert installation.run("keys", "issue", "--name", "a")[0] == 0

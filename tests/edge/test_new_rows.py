@@ -34,7 +34,7 @@ def test_an_own_row_is_what_a_checked_one_is(table: Table) -> None:
 
 
 def test_an_own_row_folds_what_is_stored_in_lower_case() -> None:
-    """What is looked up by a folded text has to be found."""
+    """Rows have to be found by the folded text."""
     for table in TABLES.values():
         for name in table.case_insensitive:
             given = {**full_row(table, 1), name: "ADA@EXAMPLE.ORG"}
@@ -52,11 +52,11 @@ def test_an_entry_of_the_outbox_passes_the_check(letter: MessageType) -> None:
     """It is made without one, and so is what the log tells of it, whatever became of it."""
     now = datetime.fromisoformat(NOW)
     entry = new_entry(letter, "owner@example.org", ID, now)
-    told = [
+    log_rows = [
         log_insert(entry, status, now, reason, {"requeued": True})
         for status in EMAIL_SEND_LOG.columns["status"].choices
         for reason in (None, "refused", "x" * 2 * MAX_REASON_LENGTH)
     ]
-    for plan in (Insert(EMAIL_OUTBOX, [entry]), *told):
+    for plan in (Insert(EMAIL_OUTBOX, [entry]), *log_rows):
         for row in plan.rows:
             assert plan.table.new_row(row, NOW, lambda: ID) == row

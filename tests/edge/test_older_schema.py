@@ -119,7 +119,7 @@ def test_only_what_is_meant_to_migrates(
         assert older.version() == OLDER
 
 
-def test_doctor_tells_it_among_other_errors(older: Older) -> None:
+def test_doctor_reports_an_older_schema_among_other_errors(older: Older) -> None:
     """With what else is wrong, in both of its forms."""
     asked = older.installation.changed(TRUSTED_PROXIES="::/0")
     code, said, complained = asked.run("doctor")
@@ -169,7 +169,7 @@ def test_the_source_of_a_copy_stays_and_its_target_is_brought_up(
 def test_a_restore_reads_an_older_former_store_and_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is carried over comes from a copy: the version that made it can take it back."""
+    """The rows are read from a copy: the version that made the store can still open it."""
     path, backup = tmp_path / "edge.db", tmp_path / "backup.db"
     make_older(path, monkeypatch)
     make_older(backup, monkeypatch)

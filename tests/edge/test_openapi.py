@@ -160,7 +160,7 @@ def defaults_in(schema: Any, schemas: dict[str, Any]) -> list[Any]:
     ]
 
 
-async def test_what_an_answer_leaves_out_has_no_default(document: dict[str, Any]) -> None:
+async def test_optional_members_of_answers_have_no_default(document: dict[str, Any]) -> None:
     """`null` as the default of `next` would say that it is always there."""
     schemas = document["components"]["schemas"]
     assert "default" not in schemas["PostList"]["properties"]["next"]
@@ -182,7 +182,7 @@ def validator_at(document: dict[str, Any], *steps: str) -> Draft202012Validator:
 async def test_live_answers_fit_their_schema(
     edge: Any, document: dict[str, Any], path: str
 ) -> None:
-    """What a GET answers is what the document says that it answers."""
+    """The answers of GET are as the document declares."""
     key = await edge.key()
     async with edge.ask("GET", path, key) as answer:
         if answer.status == 303:  # on to a page
@@ -199,7 +199,7 @@ async def test_live_answers_fit_their_schema(
     assert list(schema.iter_errors(body)) == []
 
 
-async def test_what_a_form_must_have_has_a_value(document: dict[str, Any]) -> None:
+async def test_required_members_of_forms_are_not_empty(document: dict[str, Any]) -> None:
     """A parameter of OAuth that is sent without a value counts as left out (RFC 6749, 3.1)."""
     oauth = {path: item for path, item in document["paths"].items() if "/oauth/" in path}
     members = {

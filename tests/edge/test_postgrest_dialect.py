@@ -247,7 +247,7 @@ async def test_words_that_are_not_done_are_named(
 
 
 async def test_other_unknown_words_stay_as_they_were(admin: Admin) -> None:
-    """A slip of the pen is told the columns and the operators that there are."""
+    """For a misspelt name, the error lists the columns and operators that there are."""
     assert await admin.error("GET", "nmae=eq.x") == (
         f"nmae: no such column in leads; it has {', '.join(LEADS.readable)}",
         "42703",
@@ -350,7 +350,7 @@ async def test_a_number_comes_back_as_it_was_sent(admin: Admin, number: str) -> 
     ],
 )
 async def test_a_number_that_would_change_is_refused(admin: Admin, number: str, words: str) -> None:
-    """Its sender is told to send text, and nothing is stored."""
+    """The error asks for text, and nothing is stored."""
     for method, body in (
         ("POST", {**LEAD, "name": "Zoe", "spam_reasons": {"a": ["@"]}}),
         ("PATCH", {"match": {"name": "n000"}, "values": {"spam_reasons": {"a": ["@"]}}}),
@@ -375,7 +375,7 @@ async def test_digits_in_texts_are_texts(admin: Admin) -> None:
 
 
 async def test_there_is_one_schema(admin: Admin) -> None:
-    """Of PostgREST's headers that choose a schema, `public` alone is taken."""
+    """PostgREST's headers that choose a schema take `public` alone."""
     for method, name in (("GET", "Accept-Profile"), ("POST", "Content-Profile")):
         body: dict[str, Any] = {"json": {**LEAD, "name": "Zoe"}} if method == "POST" else {}
         message, _ = await admin.error(method, headers={name: "secret"}, **body)

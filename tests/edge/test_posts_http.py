@@ -71,7 +71,7 @@ async def test_one_post_has_its_text(edge: Any, key: str) -> None:
 
 
 @pytest.mark.parametrize("slug", ["a-draft", "not-yet", "nothing", "First-Edge", "%00", "a%2Fb"])
-async def test_what_is_not_public_is_not_found(edge: Any, key: str, slug: str) -> None:
+async def test_unpublished_posts_are_not_found(edge: Any, key: str, slug: str) -> None:
     """A draft, a post of the future and no post at all look the same."""
     answer, body = await get(edge, f"{PATH}/{slug}", key)
 
@@ -184,7 +184,7 @@ PUZZLES = [*"\"'*\\", "a AND", "NOT", "a OR (b", "title:a", "a*", "^a", "-a", "{
 
 @pytest.mark.parametrize("words", [*PUZZLES, "\U0001f600", "a" * 1000, "a\nb", "\t"])
 async def test_no_words_break_the_search(edge: Any, key: str, words: str) -> None:
-    """Whatever is typed is looked for as words."""
+    """Any text is searched as words."""
     async with edge.ask("GET", PATH, key, params={"q": words}) as answer:
         assert answer.status == 200
 

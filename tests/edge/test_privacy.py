@@ -212,18 +212,18 @@ def marks(rows: list[list[Row]]) -> str:
 
 
 def test_everything_about_a_person_is_shown(peopled: Installation) -> None:
-    """Whatever the spelling, and nothing about anybody else."""
+    """In any spelling of the address, and nothing about anybody else."""
     status, said, complained = peopled.run("privacy", "export", "ANN@example.org", "--json")
-    told = json.loads(said)
+    exported = json.loads(said)
 
     assert (status, complained) == (0, "")
-    assert list(told) == ["email", "exported_at", *(table.name for table in TABLES)]
+    assert list(exported) == ["email", "exported_at", *(table.name for table in TABLES)]
     assert '"digest"' not in said  # what no interface shows, in a former row either
-    counts = {table.name: len(told[table.name]) for table in TABLES}
+    counts = {table.name: len(exported[table.name]) for table in TABLES}
     once = {"email_unsubscribe_tokens": 1, "suppressed_emails": 1}
     assert counts == {**dict.fromkeys(counts, 4), "email_send_log": 12, "former_rows": 8, **once}
     assert "other" not in said
-    assert {row["email"] for row in told["leads"]} == set(SPELLINGS)
+    assert {row["email"] for row in exported["leads"]} == set(SPELLINGS)
 
 
 OLD_PATTERN = re.compile(r'[^\s<>"(),:;\[\]{}]+@[^\s<>"(),:;\[\]{}]+')
@@ -233,7 +233,7 @@ OLD_PATTERN = re.compile(r'[^\s<>"(),:;\[\]{}]+@[^\s<>"(),:;\[\]{}]+')
 @pytest.mark.size("quick")
 @given(st.lists(st.sampled_from([ANN, ANN.upper(), "@", ".", "'", "x", " ", "<", ">", ",", "\n"])))
 def test_an_address_in_a_text_is_found_as_the_pattern_has_it(parts: list[str]) -> None:
-    """Whatever surrounds it, and wherever else there is an at sign."""
+    """With anything around it, and other at signs in the text."""
     text = "".join(parts)
     found = [text.strip(), *(each[0].strip("'`.!?\\") for each in OLD_PATTERN.finditer(text))]
     assert is_within(ANN, text) == (ANN in map(str.lower, found))
@@ -251,16 +251,16 @@ def test_a_long_text_is_read_in_linear_time(part: str) -> None:
 
 
 def test_no_secret_is_shown(peopled: Installation) -> None:
-    """What would let its reader act in the person's name, or the service's, stays in the store."""
+    """Values that let a reader act in the person's name, or the service's, stay in the store."""
     _, said, _ = peopled.run("privacy", "export", ANN, "--json")
-    told = json.loads(said)
+    exported = json.loads(said)
 
     assert "annmarkttt" not in said
     assert "0000annmark" not in said
-    assert set(told["email_unsubscribe_tokens"][0]) == {"id", "email", "created_at", "used_at"}
-    assert "lease" not in told["email_outbox"][0]
-    assert "dedupe_hash" not in told["leads"][0]
-    assert told["lead_messages"][0].keys().isdisjoint(("message_digest", "audit_id"))
+    assert set(exported["email_unsubscribe_tokens"][0]) == {"id", "email", "created_at", "used_at"}
+    assert "lease" not in exported["email_outbox"][0]
+    assert "dedupe_hash" not in exported["leads"][0]
+    assert exported["lead_messages"][0].keys().isdisjoint(("message_digest", "audit_id"))
 
 
 def test_a_person_can_read_the_export(peopled: Installation) -> None:
@@ -297,7 +297,7 @@ def test_everything_about_a_person_is_erased(peopled: Installation, spelling: st
 
 
 def test_the_wish_not_to_be_mailed_is_kept(peopled: Installation) -> None:
-    """Where there was a suppression it stays, without what was noted beside it."""
+    """An existing suppression stays, without the notes beside it."""
     _, said, _ = peopled.run("privacy", "erase", ANN, "--yes")
     (rows,) = stored(peopled, SUPPRESSED_EMAILS)
     kept = {row["email"]: (row["reason"], row["metadata"]) for row in rows}
@@ -308,7 +308,7 @@ def test_the_wish_not_to_be_mailed_is_kept(peopled: Installation) -> None:
 
 
 def test_no_suppression_is_made(installation: Installation) -> None:
-    """Who was never suppressed leaves no address behind."""
+    """A person who was never suppressed leaves no address behind."""
     store_rows(installation, make_rows(ANN, "annmark"))
     installation.run("privacy", "erase", ANN, "--yes")
 
@@ -319,10 +319,10 @@ def test_an_erasure_is_audited_without_the_address(peopled: Installation) -> Non
     """The log says who erased how many rows of what, and not of whom."""
     peopled.run("privacy", "erase", ANN, "--yes")
     (entries,) = stored(peopled, AUDIT_LOG)
-    told = {entry["table_name"]: entry["rows"] for entry in entries if entry["verb"] == "erase"}
+    erased = {entry["table_name"]: entry["rows"] for entry in entries if entry["verb"] == "erase"}
 
     assert {entry["actor"] for entry in entries} == {"credential:operator"}
-    assert told == {
+    assert erased == {
         **dict.fromkeys((table.name for table in TABLES), 4),
         "email_send_log": 12,
         "former_rows": 8,
@@ -341,7 +341,7 @@ def test_another_spelling_of_a_domain_is_the_same_person(installation: Installat
     assert "annmark" not in marks(stored(installation, *TABLES))
 
 
-def test_what_is_no_address_can_be_erased_where_it_is_stored(installation: Installation) -> None:
+def test_a_stored_invalid_address_can_be_erased(installation: Installation) -> None:
     """Administrators may have written anything into the column."""
     rows = make_rows("Ann, by phone", "annmark")
     store_rows(installation, {LEADS: rows[LEADS]})
@@ -353,8 +353,10 @@ def test_what_is_no_address_can_be_erased_where_it_is_stored(installation: Insta
 
 @pytest.mark.parametrize("action", [["export"], ["erase", "--yes"]])
 @pytest.mark.parametrize("address", ["ann@example,org", *in_ci("ann", "", "@", "*")])
-def test_a_slip_of_the_pen_is_told(peopled: Installation, action: list[str], address: str) -> None:
-    """What is no address is refused: `nothing is kept` would be taken for an answer."""
+def test_an_invalid_address_is_reported(
+    peopled: Installation, action: list[str], address: str
+) -> None:
+    """It is refused: `nothing is kept` would be taken for an answer."""
     before = stored(peopled, *TABLES)
     status, _, complained = peopled.run("privacy", *action, address)
 
@@ -362,14 +364,14 @@ def test_a_slip_of_the_pen_is_told(peopled: Installation, action: list[str], add
     assert stored(peopled, *TABLES) == before
 
 
-def test_somebody_unknown(peopled: Installation) -> None:
-    """Of an address that nobody wrote from, nothing is kept, and that is said."""
+def test_an_unknown_address_has_no_rows(peopled: Installation) -> None:
+    """Nothing is kept of an address that nobody wrote from, and the command says so."""
     for words in (("export",), ("erase",)):
         status, said, _ = peopled.run("privacy", *words, "nobody@example.org")
         assert (status, said) == (0, "nothing is kept of nobody@example.org\n")
 
 
-def test_erasing_wants_to_be_confirmed(peopled: Installation) -> None:
+def test_erasing_needs_a_confirmation(peopled: Installation) -> None:
     """Without a terminal it takes `--yes`, and nothing is changed before."""
     before = stored(peopled, *TABLES)
     status, _, complained = peopled.run("privacy", "erase", ANN)
@@ -382,7 +384,7 @@ def test_erasing_wants_to_be_confirmed(peopled: Installation) -> None:
 @pytest.mark.parametrize(
     ("answer", "status"), [(b"y\n", 0), (b"n\n", 1), *in_ci((b"\n", 1), (b"\x04", 1))]
 )
-def test_a_person_is_asked(peopled: Installation, answer: bytes, status: int) -> None:
+def test_erasing_asks_at_a_terminal(peopled: Installation, answer: bytes, status: int) -> None:
     """At a terminal the counts are shown first; anything but yes erases nothing."""
     before = stored(peopled, *TABLES)
     person, terminal = pty.openpty()
@@ -451,7 +453,7 @@ def test_erased_text_is_gone_from_the_disk(installation: Installation, served: S
 
 
 @pytest.mark.size("ci")
-async def test_what_moved_from_page_to_page_is_gone_too(tmp_path: Path) -> None:
+async def test_copies_in_other_database_pages_are_scrubbed(tmp_path: Path) -> None:
     """Rows that grew and shrank leave copies where they lay: a whole scrub finds them."""
     chance = Random(1)  # noqa: S311  the same rows each time
     store = await open_store(tmp_path / "edge.db", system_clock)
@@ -477,7 +479,7 @@ async def test_what_moved_from_page_to_page_is_gone_too(tmp_path: Path) -> None:
 def test_a_reader_of_the_log_is_named(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """While somebody reads an older state the log cannot be cut: that is told, and fixed."""
+    """While somebody reads an older state the log cannot be cut: that is reported, and fixed."""
     monkeypatch.setattr(command, "SCRUB_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setenv("DATABASE_URL", installation.settings["DATABASE_URL"])
     monkeypatch.chdir(installation.folder)
@@ -535,7 +537,7 @@ def test_the_operator_deletes_what_is_old(installation: Installation) -> None:
     assert (len(leads), len(outbox), len(deliveries)) == (1, 1, 1)
 
 
-def test_what_belongs_to_a_deleted_lead_goes_when_it_cannot_come_back(
+def test_rows_of_a_deleted_lead_go_when_its_undo_expires(
     installation: Installation,
 ) -> None:
     """Not with an older change of the lead, as long as its deletion can be undone."""

@@ -39,7 +39,7 @@ MEMBERS = {
     "jsonrpc": {"jsonrpc", "id", "error"},
     "page": {"page"},
 }
-"""Of an error, in each dialect."""
+"""The members of an error, in each dialect."""
 DECLARED = [(operation, code) for operation in OPERATIONS for code in problem_codes(operation)]
 
 
@@ -210,8 +210,8 @@ async def file_request(edge: Any) -> tuple[str, str]:
     """Ask for access; return the claim token, and the id of the request."""
     order = {"type": "anonymous"}
     async with edge.ask("POST", "/api/public/access-requests", json=order) as answer:
-        told = await answer.json()
-        return told["claim_token"], told["registration_id"]
+        filed = await answer.json()
+        return filed["claim_token"], filed["registration_id"]
 
 
 async def claimed_before(edge: Any, operation: AnyOperation) -> Answer:
@@ -360,7 +360,7 @@ async def test_declared_problem_is_met(
 
 
 def test_problem_met_elsewhere_is_met(request: pytest.FixtureRequest) -> None:
-    """What is left out above has a test of its own."""
+    """Problems that are left out above have tests of their own."""
     sources = Path(request.path).parent.rglob("test_*.py")
     texts = "".join(path.read_text() for path in sources if path != request.path)
 

@@ -1,4 +1,4 @@
-"""Finding what stands on a path."""
+"""Finding the route of a path."""
 
 import pytest
 from yarl import URL

@@ -13,14 +13,14 @@ import pytest
 
 from edge_api.schema.index import CURRENT_LINK
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
-from tests.edge.reading_surfaces import LISTS, NEIGHBOUR, SLUG, SURFACES, TAG, WORD, DocumentSource
+from tests.edge.reading_surfaces import LISTS, NEIGHBOUR, SLUG, SURFACES, TAG, WORD, Visitor
 from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
 SECOND = timedelta(seconds=1)
 LEADS = ((20 * SECOND, SECOND), (40 * SECOND, 10 * SECOND), (100 * SECOND, 40 * SECOND))
-"""How long before its time the scheduled post is saved, and how long before it is looked for.
+"""Times before its instant at which the scheduled post is saved, and is looked for.
 
 Each for a slower machine, which did not come round to all surfaces in the time before.
 """
@@ -71,7 +71,7 @@ def await_line(process: subprocess.Popen[str], wanted: str) -> None:
 
 
 @pytest.fixture
-def visitor(tmp_path: Path) -> Iterator[tuple[DocumentSource, subprocess.Popen[str]]]:
+def visitor(tmp_path: Path) -> Iterator[tuple[Visitor, subprocess.Popen[str]]]:
     """Return a visitor of a journal with three posts, and the publisher of that journal."""
     for slug, date in PUBLIC.items():
         write_post(tmp_path / "content", slug, date)
@@ -90,11 +90,11 @@ def visitor(tmp_path: Path) -> Iterator[tuple[DocumentSource, subprocess.Popen[s
             yield make_visitor(installation, edge, url), publisher
 
 
-def make_visitor(installation: Installation, edge: ServedEdge, url: str) -> DocumentSource:
+def make_visitor(installation: Installation, edge: ServedEdge, url: str) -> Visitor:
     """Return a visitor with a key and a token."""
     key = issue(installation, "--scopes", "posts:read")
     token = issue(installation, "--scopes", "mcp posts:read", "--type", "access_token")
-    return DocumentSource(edge, url, key, token)
+    return Visitor(edge, url, key, token)
 
 
 def issue(installation: Installation, *words: str) -> str:
@@ -105,7 +105,7 @@ def issue(installation: Installation, *words: str) -> str:
     return str(json.loads(said)["key"])
 
 
-def see(visitor: DocumentSource) -> dict[str, bool]:
+def see(visitor: Visitor) -> dict[str, bool]:
     """Tell for each surface whether it shows the scheduled post."""
     return {name: SLUG in look(visitor) for name, look in SURFACES.items()}
 
@@ -134,7 +134,7 @@ def sleep_until(instant: datetime) -> None:
 
 
 def look_before(
-    reader: DocumentSource, publisher: subprocess.Popen[str], content: Path
+    reader: Visitor, publisher: subprocess.Popen[str], content: Path
 ) -> tuple[datetime, dict[str, str]]:
     """Schedule the post; return its instant, and what every surface says just before it."""
     for ahead, last in LEADS:
@@ -151,7 +151,7 @@ def look_before(
 
 @pytest.mark.size("ci")
 def test_a_scheduled_post_appears_everywhere_at_its_instant(
-    visitor: tuple[DocumentSource, subprocess.Popen[str]], tmp_path: Path
+    visitor: tuple[Visitor, subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     """A second before nothing shows it, a second after all does, in the same order everywhere."""
     reader, publisher = visitor
@@ -170,7 +170,7 @@ def test_a_scheduled_post_appears_everywhere_at_its_instant(
 
 @pytest.mark.size("ci")
 def test_before_its_instant_nothing_of_it_is_served(
-    visitor: tuple[DocumentSource, subprocess.Popen[str]], tmp_path: Path
+    visitor: tuple[Visitor, subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     """With its edition made and waiting, no surface and no file of the served build knows it."""
     reader, publisher = visitor

@@ -24,8 +24,12 @@ async def test_answers_never_contradict_the_document(edge: Any, tmp_path: Path) 
     said = await fuzz(
         edge.url,
         tmp_path,
-        *("--header", f"X-API-Key: {key}", "--header", f"Authorization: Bearer {key}"),
-        *("--phases", PHASES),
+        "--header",
+        f"X-API-Key: {key}",
+        "--header",
+        f"Authorization: Bearer {key}",
+        "--phases",
+        PHASES,
     )
 
     assert said.endswith("exit 0"), said[-8000:]

@@ -87,7 +87,7 @@ def read_all(connection: socket.socket) -> bytes:
     return bytes(received)
 
 
-def test_it_says_where_it_serves(served: ServedEdge) -> None:
+def test_the_start_prints_the_address(served: ServedEdge) -> None:
     """The first line has the address, and it answers there."""
     assert served.greeting == (
         f"serving http://127.0.0.1:{served.port} on http://127.0.0.1:{served.port}\n"
@@ -160,7 +160,7 @@ def test_a_client_that_reads_nothing_does_not_hold_it_back(installation: Install
 
 
 @pytest.mark.size("ci")
-def test_a_port_in_use_is_told(installation: Installation) -> None:
+def test_a_port_in_use_is_reported(installation: Installation) -> None:
     """In one sentence, with exit code 1."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", int(installation.settings["PORT"])))
@@ -176,7 +176,7 @@ def test_a_port_in_use_is_told(installation: Installation) -> None:
 
 
 @pytest.mark.parametrize(("command", "status"), [("serve", 2), ("doctor", 1)])
-def test_a_dotenv_that_cannot_be_read_is_told(
+def test_an_unreadable_dotenv_is_reported(
     installation: Installation, command: str, status: int
 ) -> None:
     """In one sentence with its fix; for doctor it is something wrong, and not a wrong use."""
@@ -235,14 +235,14 @@ def test_doctor_names_keys_that_requests_got_before(installation: Installation) 
     assert installation.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
 
 
-@pytest.mark.parametrize(("state", "is_told"), [("no", True), ("yes", False)])
+@pytest.mark.parametrize(("state", "is_reported"), [("no", True), ("yes", False)])
 async def test_a_clock_that_is_off_is_logged(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     state: str,
     *,
-    is_told: bool,
+    is_reported: bool,
 ) -> None:
     """In one line with its fix, by what systemd says."""
     program, asked = tmp_path / "timedatectl", tmp_path / "asked"
@@ -258,8 +258,8 @@ async def test_a_clock_that_is_off_is_logged(
     watching.cancel()
 
     sentence = "the clock is not synchronised: run timedatectl set-ntp true"
-    assert [line.message for line in caplog.records] == [sentence] * is_told
-    assert warnings == {"clock": sentence * is_told}
+    assert [line.message for line in caplog.records] == [sentence] * is_reported
+    assert warnings == {"clock": sentence * is_reported}
 
 
 def test_a_new_store_needs_no_backup_yet(installation: Installation) -> None:
@@ -277,7 +277,7 @@ def test_a_new_store_needs_no_backup_yet(installation: Installation) -> None:
 
 
 @pytest.mark.size("ci")
-def test_a_host_that_is_not_here_is_told(installation: Installation) -> None:
+def test_a_host_of_another_machine_is_reported(installation: Installation) -> None:
     """An address of another machine cannot be listened on."""
     code, _, complained = installation.run("serve", "--host", "192.0.2.1")
 
@@ -377,7 +377,7 @@ def test_more_workers_are_refused(installation: Installation, words: tuple[str, 
 
 
 @pytest.mark.parametrize("port", ["0", *in_ci("70000", "-1", "http")])
-def test_a_port_that_is_none_is_refused(installation: Installation, port: str) -> None:
+def test_an_invalid_port_is_refused(installation: Installation, port: str) -> None:
     """Before anything is opened."""
     code, _, complained = installation.run("serve", "--port", port)
 
@@ -422,7 +422,7 @@ def a_folder(store: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["serve", "migrate", "doctor"])
-def test_a_store_that_will_not_do_is_refused(
+def test_an_unusable_store_is_refused(
     installation: Installation, spoil: Callable[[Path], None], message: str, command: str
 ) -> None:
     """In one sentence, with exit code 1, and the file is left as it was."""
@@ -467,7 +467,7 @@ def test_a_second_edge_on_one_store_is_refused(
 
 
 @pytest.mark.parametrize("content", [None, *in_ci(b"", b"short")])
-def test_a_signing_key_that_cannot_be_one_is_refused(
+def test_an_invalid_signing_key_is_refused(
     installation: Installation, content: bytes | None
 ) -> None:
     """A folder in its place, or a file that lost its content."""
@@ -486,7 +486,7 @@ def test_a_signing_key_that_cannot_be_one_is_refused(
         assert str(key) in line
 
 
-def test_doctor_finds_nothing_where_nothing_is_wrong(installation: Installation) -> None:
+def test_doctor_reports_no_error_when_all_is_well(installation: Installation) -> None:
     """Neither before the first start, once the store is made, nor while it is served."""
     assert installation.run("migrate")[0] == 0
     assert installation.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
@@ -557,7 +557,7 @@ def test_doctor_finds_an_edge_that_runs_former_code(
 
 
 @pytest.mark.size("ci")
-def test_doctor_tells_of_those_who_wait_for_a_decision(installation: Installation) -> None:
+def test_doctor_reports_pending_access_requests(installation: Installation) -> None:
     """It is nothing wrong, so the status stays 0; once decided, nothing is said."""
     headers = {"Content-Type": "application/json"}
     order = json.dumps({"type": "anonymous"}).encode()
@@ -592,7 +592,7 @@ def test_doctor_says_everything_that_is_wrong(installation: Installation) -> Non
 @pytest.mark.parametrize(
     "words", [("doctor",), ("audit",), *in_ci((("keys", "list"),), (("requests", "list"),))]
 )
-def test_who_only_looks_makes_no_store(installation: Installation, words: tuple[str, ...]) -> None:
+def test_reading_commands_make_no_store(installation: Installation, words: tuple[str, ...]) -> None:
     """A command in the wrong folder says that nothing is there, and leaves nothing there."""
     code, said, complained = installation.run(*words)
 
@@ -618,7 +618,7 @@ def test_doctor_finds_a_development_key_on_a_public_site(installation: Installat
 
 @pytest.mark.size("ci")
 def test_no_development_key_for_other_machines(installation: Installation) -> None:
-    """Where other machines reach the edge, no key with every scope is made."""
+    """If other machines reach the edge, no key with every scope is made."""
     with installation.start("serve", "--host", "0.0.0.0") as process:  # noqa: S104  the point
         assert process.stdout is not None
         greeting = process.stdout.readline()
@@ -632,7 +632,7 @@ def test_no_development_key_for_other_machines(installation: Installation) -> No
 
 @pytest.mark.size("ci")
 def test_the_last_answers_end_their_connections(installation: Installation) -> None:
-    """A client that keeps its connection is told to let go of it before it is cut."""
+    """A client that keeps its connection gets `Connection: close` before it is cut."""
     with installation.serving() as edge:
         _, before, _ = edge.get("/api/public/ping")
         edge.process.send_signal(signal.SIGTERM)
@@ -754,7 +754,7 @@ async def test_a_fault_is_logged_with_the_id_of_its_request(
 
 
 @pytest.mark.size("ci")
-def test_it_starts_without_a_build_and_serves_one_that_comes(installation: Installation) -> None:
+def test_the_edge_starts_without_a_build_and_serves_a_later_one(installation: Installation) -> None:
     """The journal says that it is not built; a build is served soon after it appears."""
     builds = Path(installation.settings["BUILD_DIR"])
     shutil.rmtree(builds)
@@ -775,7 +775,7 @@ def test_it_starts_without_a_build_and_serves_one_that_comes(installation: Insta
 def test_doctor_sees_another_program_at_the_local_address(
     installation: Installation, tmp_path: Path
 ) -> None:
-    """What answers is no edge; silence is no fault, since a journal is not always served."""
+    """It reports that the program is no edge; silence is no fault: a journal need not be served."""
     port = free_port()
     local = installation.changed(PORT=str(port), SITE_URL=f"http://127.0.0.1:{port}")
     assert local.run("migrate")[0] == 0

@@ -31,7 +31,7 @@ def refuse(environment: dict[str, str], dotenv: Path | None = None) -> list[str]
         "https://xn--caf-dma.example",
     ],
 )
-def test_an_origin_is_taken_as_it_stands(origin: str) -> None:
+def test_an_origin_is_taken_unchanged(origin: str) -> None:
     """An origin as a browser sends it is the site's."""
     assert read_settings({"SITE_URL": origin}, None).site_url == origin
 
@@ -54,7 +54,7 @@ def test_an_origin_is_taken_as_it_stands(origin: str) -> None:
         "https://",
     ],
 )
-def test_what_is_no_origin_is_refused(text: str) -> None:
+def test_an_invalid_origin_is_refused(text: str) -> None:
     """Anything else names the setting and what it must be."""
     (fault,) = refuse({"SITE_URL": text})
 
@@ -90,7 +90,7 @@ def test_what_is_no_origin_is_refused(text: str) -> None:
     ],
 )
 def test_a_wrong_value_names_its_setting(name: str, text: str) -> None:
-    """A value that cannot stand is refused under its own name."""
+    """An invalid value is refused under its own name."""
     (fault,) = refuse({name: text})
 
     assert fault.startswith(f"{name}: ")
@@ -117,7 +117,7 @@ def test_access_requests_have_the_rate_of_leads_unless_they_have_their_own() -> 
         assert read_settings(given, dotenv=None).rate_access_requests == rate
 
 
-def test_two_secrets_may_stand_while_one_changes() -> None:
+def test_two_secrets_are_valid_during_a_rotation() -> None:
     """Between commas or blanks; none is none."""
     one, two = "whsec_" + "c2VjcmV0" * 4, "whsec_" + "c2VjcmV1" * 8
     for between in (",", " ", ", "):
@@ -126,8 +126,8 @@ def test_two_secrets_may_stand_while_one_changes() -> None:
     assert read_settings({}, None).email_hook_secret is None
 
 
-def test_every_fault_is_told_at_once() -> None:
-    """Who has three faults to fix hears of three."""
+def test_every_invalid_setting_is_reported_at_once() -> None:
+    """Three faults give three messages."""
     faults = refuse({"PORT": "x", "SITE_URL": "x", "LOG_FORMAT": "x"})
 
     assert [fault.partition(":")[0] for fault in faults] == ["PORT", "SITE_URL", "LOG_FORMAT"]
@@ -152,7 +152,7 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_setting_is_refused(tmp_path: Path) -> None:
-    """Every such line of a `.env` file is told, by its number."""
+    """Every such line of a `.env` file is reported by its number."""
     dotenv = tmp_path / ".env"
     dotenv.write_text("PORT=9000\nBROKEN LINE\nLOG_FORMAT='json\n", "utf-8")
 
@@ -211,7 +211,7 @@ KEY = "k" * 32
     ],
 )
 def test_a_store_is_a_file_or_a_database_of_a_server(url: str) -> None:
-    """Both are taken as they stand; only a file has a path."""
+    """Both are taken as they are; only a file has a path."""
     settings = read_settings({"DATABASE_URL": url, "SECRET_KEY": KEY}, None)
 
     assert settings.database_url == url
@@ -236,7 +236,7 @@ def test_a_store_is_a_file_or_a_database_of_a_server(url: str) -> None:
         "POSTGRESQL://edge:hush@db.example/journal\n",
     ],
 )
-def test_what_is_no_place_for_a_store_is_refused(url: str) -> None:
+def test_an_invalid_database_url_is_refused(url: str) -> None:
     """In a sentence that says what it must be, and has no password."""
     (fault,) = refuse({"DATABASE_URL": url, "SECRET_KEY": KEY})
 

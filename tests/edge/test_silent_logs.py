@@ -1,4 +1,4 @@
-"""What people send is in no line that the service writes, whatever comes of it."""
+"""Text that people send is in no line of the log, whatever the outcome."""
 
 import json
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ def send_form(edge: ServedEdge) -> list[int]:
 
 
 def call_tool(edge: ServedEdge, token: str, lead: Mapping[str, object]) -> bytes:
-    """Let an agent create a lead; return what it is told."""
+    """Let an agent create a lead; return its answer."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     params = {"name": "create_lead", "arguments": dict(lead)}
     headers = {
@@ -107,6 +107,6 @@ def test_nothing_that_people_send_is_logged(installation: Installation) -> None:
     assert by_json == [201, 400, 201, 400, 400, 201, 422]
     assert by_form == [303, 201, 400, 400, 303, 429]
     assert b"zephyrine@example.org" in by_agent[0]
-    assert all(b'"isError":true' in told for told in (by_agent[1], by_agent[3]))
+    assert all(b'"isError":true' in answer for answer in (by_agent[1], by_agent[3]))
     assert "run python -m site_build build" in complained
     assert [mark for mark in MARKS if mark.lower() in f"{said}{complained}".lower()] == []

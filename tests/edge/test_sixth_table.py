@@ -117,8 +117,8 @@ def test_a_sixth_table_is_whole(installation: Installation) -> None:
         check_documents(edge, token)
         admin.ask("POST", body=[BOB, {**OLD, "created_at": LONG_AGO}])
 
-        told = json.loads(said(installation, "privacy", "export", "Ann@Example.org", "--json"))
-        assert told["subscribers"] == [ann]
+        exported = json.loads(said(installation, "privacy", "export", "Ann@Example.org", "--json"))
+        assert exported["subscribers"] == [ann]
         erased = said(installation, "privacy", "erase", "ANN@example.org", "--yes")
         assert erased.startswith("subscribers: 1 row erased\n")
         assert admin.emails() == {"bob@example.org", "old@example.org"}

@@ -1,4 +1,4 @@
-"""The skills that the site publishes do what they say: each of their commands is run as it stands.
+"""The skills that the site publishes do what they say: each of their commands is run unchanged.
 
 Only the origin is another one, since the edge of the test listens elsewhere.
 """
@@ -21,7 +21,11 @@ SITE_URL = "http://journal.test"
 async def run(command: str, environment: Mapping[str, str]) -> bytes:
     """Return what a command prints; AssertionError when it fails."""
     process = await asyncio.create_subprocess_exec(
-        *("bash", "-euo", "pipefail", "-c", command),
+        "bash",
+        "-euo",
+        "pipefail",
+        "-c",
+        command,
         env={"PATH": "/usr/bin:/bin", **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -50,7 +54,7 @@ async def run_all(edge: Any, name: str) -> list[bytes]:
 
 
 async def test_the_journal_is_read_without_a_key(edge: Any) -> None:
-    """The list, a page as Markdown, and the feed come as told."""
+    """The list, a page as Markdown, and the feed come as the skill says."""
     llms, page, feed = await run_all(edge, "read-the-journal")
 
     assert b"## Posts" in llms
@@ -59,7 +63,7 @@ async def test_the_journal_is_read_without_a_key(edge: Any) -> None:
 
 
 async def test_the_posts_api_is_used_with_a_key(edge: Any) -> None:
-    """A list and a post come as told."""
+    """A list and a post come as the skill says."""
     listed, post = await run_all(edge, "use-the-posts-api")
 
     assert 0 < len(orjson.loads(listed)["posts"]) <= 5
@@ -85,7 +89,7 @@ async def test_a_client_connects_over_mcp(edge: Any) -> None:
 
 @pytest.mark.parametrize("name", ["read-the-journal", "use-the-posts-api"])
 async def test_every_skill_has_commands(edge: Any, name: str) -> None:
-    """No block is passed over: each that stands there was found and would have been run."""
+    """No block is passed over: each was found and would have been run."""
     async with edge.ask("GET", f"{FOLDER}/{name}/SKILL.md") as answer:
         fences = (await answer.text()).count("```")
 

@@ -38,7 +38,7 @@ def declare(row: type[RowModel] = SubscriberRow, **declared: Any) -> Table:
 
 
 def test_a_table_without_a_declaration_is_refused() -> None:
-    """Whether its rows are personal data has no default: whoever adds a table is asked at once."""
+    """Personal data has no default: a new table has to declare it."""
     with pytest.raises(TypeError, match="'personal'"):
         declare()
 

@@ -1,4 +1,4 @@
-"""What the first call of an agent needs is loaded at the first sign of one, and not before."""
+"""Modules that agents need are loaded at the first request of one, and not before."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ OTHERS = (
     "/api/public/v1/openapi.json",
     "/none/",
 )
-"""What readers, feed readers and load balancers ask for."""
+"""Paths that readers, feed readers and load balancers request."""
 RESOURCE = "/.well-known/oauth-protected-resource"
 
 
@@ -60,8 +60,8 @@ def warmed(edge: Any) -> tuple[bool, bool]:
         ),
     ],
 )
-async def test_the_first_sign_of_an_agent_warms(served: Any, method: str, path: str) -> None:
-    """Whatever the answer is: both are ready before the agent calls."""
+async def test_the_first_agent_request_warms_the_edge(served: Any, method: str, path: str) -> None:
+    """For any answer: both are ready before the agent calls."""
     assert warmed(served) == (False, False)
     async with served.ask(method, path) as answer:
         assert answer.status < 500
@@ -69,7 +69,9 @@ async def test_the_first_sign_of_an_agent_warms(served: Any, method: str, path: 
     await until(lambda: warmed(served) == (True, True))
 
 
-async def test_nobody_else_warms(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_requests_do_not_warm_the_edge(
+    served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A site that no agent visits does without the memory that both take."""
     begun = []
 
@@ -137,7 +139,7 @@ async def test_a_pool_is_warmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_worker_that_cannot_start_is_no_fault() -> None:
-    """The first document is told so; a process that ended is not kept."""
+    """The first document gets an error; a process that ended is not kept."""
     pool = WorkerPool(command=("/none/such",))
     try:
         await pool.warm()

@@ -14,7 +14,7 @@ _OF_A_CONNECTION = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length"}
 )
 _UNASKED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""What aiohttp's client would add where the request has none."""
+"""Headers that aiohttp's client would add where the request has none."""
 
 
 class BearerProxy:

@@ -7,7 +7,7 @@ from tests.judges.node import Outcome, program
 from tests.judges.person import Person
 
 OPENED = re.compile(r"^OPEN (\S+)")
-"""How our own programs say which address they want opened."""
+"""The line with which our own programs name the address to open."""
 
 
 async def accompany(

@@ -18,14 +18,14 @@ _FOLDER = re.compile(r"(?:authorization-server-|server-)(.+)-\d{4}-\d\d-\d\dT[\d
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the suite found in one scenario."""
+    """The findings of the suite in one scenario."""
 
     scenario: str
     checks: list[dict[str, Any]]
 
     @property
     def faults(self) -> list[str]:
-        """What failed, each with the suite's own words."""
+        """The failed checks, each with the suite's own words."""
         return [
             f"{self.scenario}: {check['id']}: {check.get('errorMessage')}"
             for check in self.checks
@@ -34,7 +34,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether something was checked, and nothing failed."""
+        """True if something was checked, and nothing failed."""
         return not self.faults and any(check["status"] == "SUCCESS" for check in self.checks)
 
 

@@ -16,7 +16,7 @@ ENVELOPE: Json = {
     "io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "1"},
 }
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The parameter that has to stand in a header as well."""
+"""The parameter that has to be in a header as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ MESSAGES: Mapping[str, Message] = {
     **{f"{MODERN}, {name}": message for name, message in _modern()},
     **{f"{LEGACY}, {name}": message for name, message in _legacy()},
 }
-"""What both have to answer alike."""
+"""Messages that both have to answer alike."""
 
 NO_MESSAGES: Mapping[str, bytes] = {
     "nothing": b"",

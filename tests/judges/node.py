@@ -22,7 +22,7 @@ LINE_MOST = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a program left behind."""
+    """The exit status and the output of a program."""
 
     status: int
     said: str

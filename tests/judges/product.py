@@ -28,12 +28,12 @@ class Product:
         return str(self._command("keys", "issue", *words)["key"])
 
     def register(self, *words: str) -> dict[str, Any]:
-        """Register an OAuth client; return what its operator is told."""
+        """Register an OAuth client; return what the command prints."""
         return self._command("clients", "register", "--name", "judge", *words)
 
     def _command(self, *words: str) -> dict[str, Any]:
         status, said, complained = self.installation.run(*words, "--json")
         assert status == 0, complained
-        told = json.loads(said)
-        assert isinstance(told, dict)
-        return told
+        printed = json.loads(said)
+        assert isinstance(printed, dict)
+        return printed

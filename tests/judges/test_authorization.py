@@ -18,8 +18,12 @@ pytestmark = [pytest.mark.usefixtures("judges"), pytest.mark.size("test")]
 SCOPES = "mcp posts:read leads:read"
 # A client of the operator's that acts for itself, and for whoever consents.
 BOTH = (
-    *("--grants", "authorization_code refresh_token client_credentials", "--scopes", SCOPES),
-    *("--redirect-uri", "http://127.0.0.1/callback"),
+    "--grants",
+    "authorization_code refresh_token client_credentials",
+    "--scopes",
+    SCOPES,
+    "--redirect-uri",
+    "http://127.0.0.1/callback",
 )
 
 
@@ -53,7 +57,9 @@ async def walk(product: Product, person: Person, folder: Path, name: str, **clie
     """Let the strict client walk; it must come to the end."""
     outcome = await accompany(
         FOLDER / "oauth.mjs",
-        *(name, product.origin, json.dumps(client)),
+        name,
+        product.origin,
+        json.dumps(client),
         folder=folder,
         person=person,
         asks=OPENED,

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.size("test")
 
 REDIRECT = AnyUrl("http://127.0.0.1:33418/callback")
 TOOLS = {"search", "fetch", "list_posts", "get_post", "create_lead", "list_leads"}
-"""What a token lets do that has all the scopes which a client can register itself for."""
+"""Tools for a token with all the scopes which a client can register itself for."""
 METADATA = OAuthClientMetadata(
     client_name="Python client",
     redirect_uris=[REDIRECT],
@@ -123,9 +123,9 @@ async def test_the_python_client_works_as_the_operator_registered_it(
 ) -> None:
     """With a client id that it was given, nothing is registered."""
     scopes = "posts:read leads:read leads:write mcp"
-    told = product.register("--redirect-uri", str(REDIRECT), "--scopes", scopes)
+    registered = product.register("--redirect-uri", str(REDIRECT), "--scopes", scopes)
     known = OAuthClientInformationFull(
-        client_id=told["client_id"],
+        client_id=registered["client_id"],
         redirect_uris=[REDIRECT],
         token_endpoint_auth_method="none",
     )
@@ -134,7 +134,7 @@ async def test_the_python_client_works_as_the_operator_registered_it(
         await check(client)
 
     assert keeper.client is not None
-    assert keeper.client.client_id == told["client_id"]
+    assert keeper.client.client_id == registered["client_id"]
 
 
 @pytest.mark.usefixtures("judges")
@@ -145,7 +145,8 @@ async def test_the_typescript_clients_register_themselves_and_work(
     """Both generations of the TypeScript client come to a token; then they list, call, read."""
     outcome = await accompany(
         FOLDER / "typescript_client.mjs",
-        *(package, product.endpoint),
+        package,
+        product.endpoint,
         folder=tmp_path,
         person=person,
         asks=OPENED,

@@ -23,12 +23,23 @@ _NEWER = ("json-schema-2020-12", "http-header-validation", "http-custom-header-s
 # Scenarios that need none of the suite's fixtures.
 _OF_EVERY_SERVER = {
     "2026-07-28": (
-        *("tools-list", "resources-list", "prompts-list", "caching", "dns-rebinding-protection"),
-        *("sep-2164-resource-not-found", "server-sse-multiple-streams", "http-header-validation"),
-        *("input-required-result-unsupported-methods", "input-required-result-validate-input"),
+        "tools-list",
+        "resources-list",
+        "prompts-list",
+        "caching",
+        "dns-rebinding-protection",
+        "sep-2164-resource-not-found",
+        "server-sse-multiple-streams",
+        "http-header-validation",
+        "input-required-result-unsupported-methods",
+        "input-required-result-validate-input",
     ),
     "2025-11-25": (
-        *("server-initialize", "ping", "tools-list", "resources-list", "prompts-list"),
+        "server-initialize",
+        "ping",
+        "tools-list",
+        "resources-list",
+        "prompts-list",
         "dns-rebinding-protection",
     ),
 }
@@ -49,7 +60,7 @@ def make_proxy(aiohttp_server: AiohttpServer) -> ProxyMaker:
     return make
 
 
-async def test_all_that_the_newest_revision_asks_of_a_server_holds(
+async def test_all_checks_of_the_newest_revision_pass(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
     """With the suite's fixtures mounted, all that 2026-07-28 scores passes, and newer scenarios."""
@@ -65,10 +76,10 @@ async def test_all_that_the_newest_revision_asks_of_a_server_holds(
     assert outcome.status == 0, str(outcome)
 
 
-async def test_what_needs_no_session_holds_in_the_older_revision(
+async def test_sessionless_checks_pass_in_the_older_revision(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
-    """Of 2025-11-25 all passes but what a server without sessions cannot do, as the file says."""
+    """All of 2025-11-25 passes but what a server without sessions cannot do, as the file says."""
     async with serving(fixture_server(), tmp_path) as build:
         proxy = await make_proxy(build.origin, build.token)
         outcome = await judge_server(
@@ -86,7 +97,7 @@ async def test_what_needs_no_session_holds_in_the_older_revision(
 async def test_the_product_passes_all_that_applies_to_it(
     make_proxy: ProxyMaker, product: Product, access_token: str, revision: str, tmp_path: Path
 ) -> None:
-    """Of the product nothing fails but what a file gives a reason for, nothing that all need."""
+    """Nothing fails but what a file gives a reason for, and nothing that every server needs."""
     proxy = await make_proxy(product.origin, access_token)
     outcome = await judge_server(
         f"{proxy}{MCP_PATH}", revision, tmp_path, f"product-{revision}.yml"

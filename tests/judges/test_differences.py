@@ -25,7 +25,7 @@ def own_programs() -> dict[str, str]:
 
 
 def test_the_official_suite_is_run_itself() -> None:
-    """What is started is a file of the suite's own package."""
+    """The program that is started is a file of the suite's own package."""
     assert CONFORMANCE.is_relative_to(MODULES / "@modelcontextprotocol" / "conformance")
 
 
@@ -55,7 +55,7 @@ def test_each_row_of_the_readme_gives_a_reason() -> None:
     assert [row for row in cells if len(row) != 3 or not all(map(str.strip, row))] == []
 
 
-def test_what_runs_the_official_suite_runs_alone() -> None:
+def test_tests_of_the_official_suite_run_alone() -> None:
     """Each test that starts it has the mark, since the suite gives up on answers by its clock."""
     without: list[str] = []
     found = 0
@@ -81,7 +81,7 @@ def test_what_runs_the_official_suite_runs_alone() -> None:
     "path", sorted((FOLDER / "expected").iterdir()), ids=lambda path: path.stem
 )
 def test_every_expected_failure_has_a_reason(path: Path) -> None:
-    """In a file of expected failures a comment stands before each entry."""
+    """In a file of expected failures a comment is above each entry."""
     lines = path.read_text(encoding="utf-8").partition("server:\n")[2].splitlines()
 
     assert lines

@@ -38,10 +38,23 @@ LEAD = {
 }
 ACCESS = {"type": "api_key", "name": "Reading list", "purpose": "Show posts on our intranet."}
 WITHOUT_ARGUMENTS = (
-    *("ai_catalog", "api_catalog", "describe_api", "describe_api_without_slash", "home_page"),
-    *("llms_txt", "mcp_server_card", "mcp_well_known_server_card", "oauth_keys", "oauth_metadata"),
-    *("oauth_mcp_resource", "oauth_resource", "oauth_rest_resource", "openapi", "ping"),
-    *("readiness", "sitemap"),
+    "ai_catalog",
+    "api_catalog",
+    "describe_api",
+    "describe_api_without_slash",
+    "home_page",
+    "llms_txt",
+    "mcp_server_card",
+    "mcp_well_known_server_card",
+    "oauth_keys",
+    "oauth_metadata",
+    "oauth_mcp_resource",
+    "oauth_resource",
+    "oauth_rest_resource",
+    "openapi",
+    "ping",
+    "readiness",
+    "sitemap",
 )
 
 
@@ -63,8 +76,8 @@ def offer(product: Product, api_key: str, access_token: str, tmp_path: Path) -> 
     with urlopen(f"{product.origin}/api/public/v1/openapi.json") as answer:  # noqa: S310
         document.write_bytes(answer.read())
     words = ("--auth", "client_secret_post", "--grants", "client_credentials")
-    told = product.register(*words, "--scopes", "posts:read")
-    program = {name: told[name] for name in ("client_id", "client_secret")}
+    registered = product.register(*words, "--scopes", "posts:read")
+    program = {name: registered[name] for name in ("client_id", "client_secret")}
     return Offer(product.origin, document, api_key, access_token, program)
 
 
@@ -158,7 +171,7 @@ async def test_python_client_calls_everything(
     offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """openapi-python-client generates every operation without a warning, and each can be called."""
-    settings = tmp_path / "settings.json"  # of application/xml it makes nothing unless it is told
+    settings = tmp_path / "settings.json"  # it ignores application/xml without this setting
     overrides = {"application/xml": "text/plain"}
     settings.write_text(json.dumps({"content_type_overrides": overrides, "post_hooks": []}))
     words = [
@@ -170,8 +183,14 @@ async def test_python_client_calls_everything(
         "none",
     ]
     generator = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "openapi_python_client", "generate", *words),
-        *("--config", str(settings), "--fail-on-warning"),
+        sys.executable,
+        "-m",
+        "openapi_python_client",
+        "generate",
+        *words,
+        "--config",
+        str(settings),
+        "--fail-on-warning",
         cwd=tmp_path,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -213,7 +232,7 @@ def use_all(client: GeneratedClient, program: Mapping[str, str]) -> None:
 
 @pytest.mark.usefixtures("judges")
 async def test_typescript_client_calls_everything(offer: Offer, tmp_path: Path) -> None:
-    """What openapi-typescript generates has every operation; openapi-fetch can call each.
+    """The types of openapi-typescript have every operation; openapi-fetch can call each.
 
     The compiler holds the list of calls against the list of operations, and each call against its
     types; then the calls are run.

@@ -74,7 +74,9 @@ async def test_a_prompt_is_filled_in(ask: OperationRequest) -> None:
     assert filled["messages"]
 
 
-async def test_whoever_has_no_token_is_told_so(product: Product, tmp_path: Path) -> None:
+async def test_without_a_token_the_inspector_asks_for_authorization(
+    product: Product, tmp_path: Path
+) -> None:
     """Without a token the Inspector knows that it has to authorise, which is exit status 3."""
     words = ("--stored-auth-only", "--method", "tools/list")
     outcome = await inspect(product, tmp_path, *words)

@@ -1,4 +1,4 @@
-"""What is installed from the registry of Node.js packages is exactly what was looked at."""
+"""Packages from the registry of Node.js are exactly those that were reviewed."""
 
 import json
 import re

@@ -34,7 +34,9 @@ async def judge(url: str, token: str, certificate: Path, folder: Path) -> dict[s
     """Return the report on the server at `url`."""
     process = await asyncio.create_subprocess_exec(
         str(await asyncio.to_thread(prepare, "judge") / "mcpscore"),
-        *(url, "--no-config", "--json"),
+        url,
+        "--no-config",
+        "--json",
         cwd=folder,
         env={
             "PATH": os.environ["PATH"],
@@ -51,9 +53,7 @@ async def judge(url: str, token: str, certificate: Path, folder: Path) -> dict[s
     return report
 
 
-async def test_no_point_is_lost_that_is_true_of_this_server(
-    aiohttp_server: AiohttpServer, tmp_path: Path
-) -> None:
+async def test_mcpscore_finds_no_true_fault(aiohttp_server: AiohttpServer, tmp_path: Path) -> None:
     """Every rule that applies passes but those with a reason, the rules of skills among them."""
     port, front = free_port(), free_port()
     origin = f"https://localhost:{front}"

@@ -38,7 +38,7 @@ NOT_DONE = {
     "stripped": "Accept: nulls=stripped",
     "explained": "Accept: application/vnd.pgrst.plan",
 }
-"""What each refusal names."""
+"""The word that each refusal names."""
 
 
 async def seen_from_javascript(url: str, key: str, folder: Path) -> Seen:

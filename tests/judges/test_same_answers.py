@@ -25,7 +25,7 @@ from tests.judges.product import MCP_PATH
 
 pytestmark = pytest.mark.size("test")
 
-Said = tuple[int, Any]
+Answer = tuple[int, Any]
 """A status, and the JSON of the body."""
 _HEADERS = {
     "Content-Type": "application/json",
@@ -59,11 +59,11 @@ class Pair:
     ours: fixture_build.FixtureBuild
     theirs: str
 
-    async def answers(self, message: Message) -> tuple[Said, Said]:
+    async def answers(self, message: Message) -> tuple[Answer, Answer]:
         """Return our answer, and the SDK's."""
         return await self._ask(self.ours.origin, message), await self._ask(self.theirs, message)
 
-    async def _ask(self, origin: str, message: Message) -> Said:
+    async def _ask(self, origin: str, message: Message) -> Answer:
         authorization = {"Authorization": f"Bearer {self.ours.token}"}
         headers = {**_HEADERS, **authorization, **message.headers}
         url = f"{origin}{MCP_PATH}"
@@ -84,14 +84,14 @@ async def both(folder: Path) -> AsyncIterator[Pair]:
         yield Pair(session, ours, theirs)
 
 
-def error_of(said: Said) -> tuple[int, Any, Any]:
+def error_of(said: Answer) -> tuple[int, Any, Any]:
     """Return status, id and code of an error."""
     status, body = said
     return status, body["id"], body["error"]["code"]
 
 
 _UNKNOWN_VERSION = f"{LEGACY}, version 1999-01-01"
-"""Of this the SDK blames the envelope, which the message does not have; we name the header."""
+"""For this the SDK blames the envelope, which the message does not have; we name the header."""
 
 
 async def test_messages_get_the_same_answers(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_messages_get_the_same_answers(tmp_path: Path) -> None:
     assert {status for (status, _), _ in answers.values()} == {200, 202, 400, 404}
 
 
-async def test_what_is_no_message_is_refused_alike(tmp_path: Path) -> None:
+async def test_a_body_that_is_no_message_is_refused_alike(tmp_path: Path) -> None:
     """A body that is no message gets the SDK's status, and the code that JSON-RPC has for it."""
     async with both(tmp_path) as pair:
         for name, body in NO_MESSAGES.items():
@@ -123,7 +123,7 @@ async def test_what_is_no_message_is_refused_alike(tmp_path: Path) -> None:
 
 
 async def test_the_edge_is_stricter_only_where_it_means_to_be(tmp_path: Path) -> None:
-    """What the SDK takes and the edge does not is on a list, and gets an error."""
+    """Messages that the SDK takes and the edge does not are on a list, and get an error."""
     async with both(tmp_path) as pair:
         for name, (message, code) in _ON_PURPOSE.items():
             ours, theirs = await pair.answers(message)

@@ -1,4 +1,4 @@
-"""A client of HTTP/1.1 that sends the bytes it is told and returns what came, unchanged."""
+"""A client of HTTP/1.1 that sends the given bytes and returns what came, unchanged."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ class Answer:
     headers: Headers
     body: bytes
     closed: bool = False
-    """Whether the server closed the connection behind it."""
+    """True if the server closed the connection after it."""
 
     @property
     def kind(self) -> str:

@@ -1,4 +1,4 @@
-"""What the walks reach: every operation of the OpenAPI document, and the problems of the edge."""
+"""Coverage of the walks: every operation of the OpenAPI document, and the problems of the edge."""
 
 import json
 import re

@@ -29,9 +29,9 @@ _PATTERNS = {
 }
 _ALL = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items()))
 _CHOSEN_ID = re.compile(r"[0-9a-f]0000000-")
-"""How ids begin that a walk has chosen itself: they are kept."""
+"""The beginning of ids that a walk has chosen itself: they are kept."""
 _EXAMPLE = "T09:30:00.000000Z"
-"""How the instants of the reference's examples end. On some day they are now, or in a week."""
+"""The end of instants in the reference's examples. On some day they are now, or in a week."""
 _TERMS: Mapping[str, timedelta] = {
     "now": timedelta(),
     "now+10m": timedelta(minutes=10),
@@ -44,11 +44,11 @@ _TERMS: Mapping[str, timedelta] = {
 }
 """The times from now on for which the service makes things."""
 _BEFORE = timedelta(minutes=30)
-"""How long before a walk began something may have been made that it meets."""
+"""The largest age at the begin of a walk of a row that it meets."""
 _MINUTES = timedelta(minutes=1, seconds=30)
-"""The same for short terms: instants may be told in whole minutes."""
+"""The same for short terms: instants may be given in whole minutes."""
 _AFTER = timedelta(minutes=5)
-"""How long a walk may take. Fixed instants of walks are years away."""
+"""The longest time of a walk. Fixed instants of walks are years away."""
 
 
 class Names:
@@ -144,8 +144,8 @@ class Names:
         name = self.learn("jwt", text)
         if is_new:
             head, claims = (_decode(part) for part in text.split(".")[:2])
-            told = self.apply(json.dumps({"head": head, "claims": claims}, sort_keys=True))
-            self._tokens.append({name: told})
+            payload = self.apply(json.dumps({"head": head, "claims": claims}, sort_keys=True))
+            self._tokens.append({name: payload})
         return name
 
 

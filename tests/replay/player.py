@@ -27,7 +27,7 @@ def declare_walks() -> None:
 
 @dataclass(frozen=True)
 class Performance:
-    """What came of all walks on one engine."""
+    """The results of all walks on one engine."""
 
     played: Played
     operations: list[tuple[str, str]]
@@ -35,7 +35,7 @@ class Performance:
 
     @property
     def count(self) -> int:
-        """How many pairs of a request and its answer there are."""
+        """The number of pairs of a request and its answer."""
         return sum(map(len, self.played.values()))
 
 
@@ -94,8 +94,8 @@ def _take(stage: Stage, installed: Installation, plan: Plan, on_end: OnEnd) -> l
         try:
             plan.take(walking)
         except Exception as error:
-            told = "\n".join(map(str, walking.entries[-2:]))
-            error.add_note(f"in the walk {plan.name}, behind\n{told}")
+            last_entries = "\n".join(map(str, walking.entries[-2:]))
+            error.add_note(f"in the walk {plan.name}, behind\n{last_entries}")
             raise
         on_end(plan.name, walking.entries)
         return walking.entries

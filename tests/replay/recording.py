@@ -1,8 +1,8 @@
 """The recording: a file for each walk with a line for each request and its answer.
 
-What answers of one operation and status have in common stands once, in `answers.json`: the headers,
+What answers of one operation and status have in common is once in `answers.json`: the headers,
 and the shape of the body, a long body, or what it says of an error. Its number stays when its text
-changes, so that no line changes with it. An answer that differs on PostgreSQL stands in its line
+changes, so that no line changes with it. An answer that differs on PostgreSQL is in its line
 under `postgresql`.
 """
 
@@ -29,7 +29,7 @@ ENGINES = ("sqlite", "postgresql")
 OTHER = ENGINES[1]
 NUMBER = "answer"
 """The member of a recorded entry with the number of its answer: it is not compared."""
-_UNTOLD = (NOW, NUMBER)
+_IGNORED = (NOW, NUMBER)
 _LONG_BODY = re.compile(r"\b\d+ characters, [0-9a-f]{16}")
 Answers = dict[str, dict[int, Json]]
 """The answers by operation and status, and then by number."""
@@ -135,7 +135,7 @@ def _differences(was: Sequence[Json], now: Sequence[Json]) -> list[str]:
 
 def _compare(old: Json, new: Json) -> str:
     members = [
-        name for name in {**old, **new} if name not in _UNTOLD and old.get(name) != new.get(name)
+        name for name in {**old, **new} if name not in _IGNORED and old.get(name) != new.get(name)
     ]
     lines = [_request(new)]
     for name in members:
@@ -157,14 +157,16 @@ def _read_answers(path: Path) -> Answers:
     """Return the answers by operation and status, with their headers."""
     if not path.exists():
         return {}
-    told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    sets = {key: [told["headers"][name] for name in names] for key, names in told["sets"].items()}
-    for each in (each for answers in told["answers"].values() for each in answers.values()):
+    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    sets = {
+        key: [stored["headers"][name] for name in names] for key, names in stored["sets"].items()
+    }
+    for each in (each for answers in stored["answers"].values() for each in answers.values()):
         if "shared" in each:
             each["shared"] = sets[each["shared"]]
     return {
         name: {int(number): each for number, each in answers.items()}
-        for name, answers in told["answers"].items()
+        for name, answers in stored["answers"].items()
     }
 
 
@@ -174,7 +176,7 @@ def _format_answers(answers: Answers) -> str:
     sets: dict[str, str] = {}
     lines: dict[str, str] = {}
     for name in sorted(answers):
-        told = []
+        rows = []
         for number, each in sorted(answers[name].items()):
             line = dict(each)
             if "shared" in each:
@@ -182,12 +184,12 @@ def _format_answers(answers: Answers) -> str:
                 headers |= {key: _show(header) for key, header in keys.items()}
                 line["shared"] = _name(_show(each["shared"]))
                 sets[line["shared"]] = _show([*keys])
-            told.append(f'   "{number}": {_show(line)}')
-        lines[name] = "\n".join(["{", ",\n".join(told), "  }"])
+            rows.append(f'   "{number}": {_show(line)}')
+        lines[name] = "\n".join(["{", ",\n".join(rows), "  }"])
     parts = []
     for part, members in (("headers", headers), ("sets", sets), ("answers", lines)):
-        told = [f"  {_show(key)}: {members[key]}" for key in sorted(members)]
-        parts.append("\n".join([f" {_show(part)}: {{", ",\n".join(told), " }"]))
+        rows = [f"  {_show(key)}: {members[key]}" for key in sorted(members)]
+        parts.append("\n".join([f" {_show(part)}: {{", ",\n".join(rows), " }"]))
     return "\n".join(["{", ",\n".join(parts), "}", ""])
 
 
@@ -231,8 +233,8 @@ def _merge(
     for entry, other in zip(on_sqlite, others, strict=True):
         line = _compact(entry, answers, last)
         if any(entry.get(name) != other.get(name) for name in {*entry, *other} - {NUMBER}):
-            told = _compact(other, answers, last).items()
-            line[OTHER] = {name: value for name, value in told if name not in REQUEST}
+            compact = _compact(other, answers, last).items()
+            line[OTHER] = {name: value for name, value in compact if name not in REQUEST}
         merged.append(line)
     return merged
 

@@ -1,4 +1,4 @@
-"""What a play needs: a built site, a store with credentials, and edges that serve both."""
+"""The stage of a play: a built site, a store with credentials, and edges that serve both."""
 
 import json
 import os
@@ -56,7 +56,13 @@ CLIENTS: Mapping[str, tuple[str, ...]] = {
 LIMITLESS = {
     f"RATE_{name}": "0"
     for name in (
-        *("LEADS", "LEADS_ATTEMPTS", "AUTHENTICATED", "FAILED_AUTH", "TOKEN", "ANALYZE", "SEARCH"),
+        "LEADS",
+        "LEADS_ATTEMPTS",
+        "AUTHENTICATED",
+        "FAILED_AUTH",
+        "TOKEN",
+        "ANALYZE",
+        "SEARCH",
     )
 }
 KINDS: Mapping[str, Mapping[str, str]] = {
@@ -94,7 +100,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 
 
 class Engine(Protocol):
-    """Where stores are."""
+    """The engine on which stores are."""
 
     def template(self, folder: Path) -> str:
         """Return the URL of the store that others are copies of."""
@@ -192,13 +198,13 @@ class Stage:
         commands = [[*words, "--json"] for words in (*issued, *registered)]
         printed = iter(run_all(made, [["migrate"], *commands])[1:])
         for name in KEYS:
-            told = json.loads(next(printed))
-            self.secrets[name], self.ids[name] = told["key"], told["id"]
+            answer = json.loads(next(printed))
+            self.secrets[name], self.ids[name] = answer["key"], answer["id"]
         for name in CLIENTS:
-            told = json.loads(next(printed))
-            self.clients[name] = told["client_id"]
-            if told.get("client_secret"):
-                self.secrets[f"{name} secret"] = told["client_secret"]
+            answer = json.loads(next(printed))
+            self.clients[name] = answer["client_id"]
+            if answer.get("client_secret"):
+                self.secrets[f"{name} secret"] = answer["client_secret"]
         run_all(made, [["keys", "revoke", self.ids["revoked"]]])
 
     @contextmanager

@@ -1,9 +1,9 @@
 """An answer as the recording has it: what the edge decided, and nothing that a theme or build did.
 
-A body of the built site is compared with the file on disk, and told by the file's name. Bodies of
-OAuth, of MCP and of errors are told as they are, or if they are long by length, digest and
-beginning. Every other one is asserted by another test, and is told by its shape and a digest: so a
-new column or operation changes shapes, which stand once, and not each walk that meets it.
+A body of the built site is compared with the file on disk, and recorded as its name. Bodies of
+OAuth, of MCP and of errors are recorded whole, or if they are long by length, digest and
+beginning. Every other one is asserted by another test, and recorded by its shape and a digest: a
+new column or operation changes shapes, which are stored once, and not each walk that meets it.
 """
 
 import csv
@@ -25,7 +25,7 @@ from tests.replay.outline import outline
 Json = dict[str, Any]
 
 LONG = 300
-"""Characters from which on a text is told by length, digest and beginning."""
+"""Characters from which on a text is recorded by length, digest and beginning."""
 _SHOWN = 120
 _MOST_MEMBERS = 200
 _OWN = frozenset(
@@ -49,13 +49,13 @@ _REQUEST_ID = "<request id>"
 _WHOLE = re.compile(
     r"/api/public/oauth/|/\.well-known/oauth-|/\.well-known/jwks\.json|/api/public/mcp$"
 )
-"""The paths whose bodies are told whole."""
+"""The paths whose bodies are recorded whole."""
 _DESCRIBED = re.compile(
     r"/api/public/v1/?$|/api/public/v1/openapi\.json|/docs/|/\.well-known/|/api/public/mcp/"
 )
 """The paths of documents about operations and columns: what they say belongs to their shape."""
 NOW = "now"
-"""The member of an entry with a body that is told by a digest: to be read, and not compared."""
+"""The member of an entry with a body that has a digest: to be read, and not compared."""
 _DEPTH = 4
 _SPANS = 100
 """Bytes from the beginning of a file up to which positions do not depend on its size."""
@@ -74,7 +74,7 @@ def shorten(text: str) -> str:
 
 
 def shorten_json(value: Any, depth: int = 2) -> Any:
-    """Return a JSON value in which long parts are told by length, digest and beginning."""
+    """Return a JSON value in which long parts are length, digest and beginning."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= LONG:
         return value
@@ -115,8 +115,8 @@ class Teller:
         self._learn_cookies(answer)
         raw = _decode(answer.body, coding, whole=answer.status != HTTPStatus.PARTIAL_CONTENT)
         file = self._file_of(answer, raw) if raw else ""
-        told = self._tell_body(kind, raw, file)
-        is_odd = bool(file or "html" in kind or coding or told != self._plain(raw))
+        masked = self._tell_body(kind, raw, file)
+        is_odd = bool(file or "html" in kind or coding or masked != self._plain(raw))
         lines = sorted(
             f"{name}: {self._header(name, value, answer, method, odd=is_odd)}"
             for name, value in answer.headers
@@ -130,9 +130,9 @@ class Teller:
         if method != "HEAD" and answer.body:
             is_whole = file or answer.status >= HTTPStatus.BAD_REQUEST or _WHOLE.match(path)
             entry |= (
-                {"body": self._shorten(kind, told, file)}
+                {"body": self._shorten(kind, masked, file)}
                 if is_whole
-                else tell_digest(kind, told, described=_DESCRIBED.match(path) is not None)
+                else tell_digest(kind, masked, described=_DESCRIBED.match(path) is not None)
             )
         if answer.closed:
             entry["closed"] = True
@@ -152,19 +152,19 @@ class Teller:
         if file or not raw:
             return file
         text = self._plain(raw)
-        told = self._names.apply(outline(text) if "html" in kind else text)
-        told = re.sub(r"\bit has (?:\w+, )+\w+", "it has <columns>", told)
-        return re.sub(r"try again in \d+ seconds?", "try again in <some> seconds", told)
+        masked = self._names.apply(outline(text) if "html" in kind else text)
+        masked = re.sub(r"\bit has (?:\w+, )+\w+", "it has <columns>", masked)
+        return re.sub(r"try again in \d+ seconds?", "try again in <some> seconds", masked)
 
-    def _shorten(self, kind: str, told: str, file: str) -> Any:
+    def _shorten(self, kind: str, masked: str, file: str) -> Any:
         if "json" not in kind or file:
-            return shorten(told)
+            return shorten(masked)
         try:
-            value = json.loads(told)
+            value = json.loads(masked)
         except ValueError:
-            return shorten(told)
+            return shorten(masked)
         short = shorten_json(value)
-        return short if len(told) <= LONG else {"digest": digest(told), "members": short}
+        return short if len(masked) <= LONG else {"digest": digest(masked), "members": short}
 
     def _header(self, name: str, value: str, answer: Answer, method: str, *, odd: bool) -> str:
         """Return the value of a header; `odd`: the body is not the same in each build or play."""
@@ -209,23 +209,23 @@ class Teller:
 _CONTENTS: dict[Path, Mapping[str, bytes]] = {}
 
 
-def _read_csv(told: str) -> Any:
+def _read_csv(masked: str) -> Any:
     """Return the rows of a table; NULL is an empty cell."""
-    rows = csv.DictReader(told.splitlines())
+    rows = csv.DictReader(masked.splitlines())
     return [{name: text or None for name, text in row.items()} for row in rows]
 
 
-def tell_digest(kind: str, told: str, *, described: bool = False) -> Json:
+def tell_digest(kind: str, masked: str, *, described: bool = False) -> Json:
     """Return shape and digest of a body; of a document that describes others both in its shape."""
     try:
-        value = _read_csv(told) if "csv" in kind else json.loads(told)
+        value = _read_csv(masked) if "csv" in kind else json.loads(masked)
     except ValueError:
-        shape, name = "page" if "html" in kind else "text", digest(told)
+        shape, name = "page" if "html" in kind else "text", digest(masked)
     else:
         shape = outline_json(value, 2 if described else _DEPTH)
         name = digest(json.dumps(without_nulls(value), ensure_ascii=False))
     parts = {"shape": {"digest": name, "members": shape}} if described else None
-    return {**(parts or {"shape": shape, "digest": name}), NOW: told}
+    return {**(parts or {"shape": shape, "digest": name}), NOW: masked}
 
 
 def _is_own(line: str) -> bool:

@@ -41,7 +41,7 @@ def test_a_different_answer_is_noticed() -> None:
 
 
 def test_a_walk_is_saved_when_it_ends(tmp_path: Path) -> None:
-    """What it shares with others stands once; what differs on PostgreSQL stands in its line."""
+    """Shared parts are stored once; differences on PostgreSQL are in its line."""
     first = {"ask": "GET /a", "status": 200, "shared": ["X: 1"], "shape": ["text"], "digest": "d"}
     other = {**first, "digest": "e", "now": "the body"}
     recording = Recording(tmp_path)

@@ -27,9 +27,9 @@ class Plan:
     kind: str = "plain"
     """The kind of edge that it needs."""
     fresh: bool = True
-    """Whether it needs an edge of its own: it writes, or it counts."""
+    """True if it needs an edge of its own: it writes, or it counts."""
     slow: bool = False
-    """Whether it waits for long, so that it is taken beside the others."""
+    """True if it waits for long, so that it is taken beside the others."""
 
 
 PLANS: dict[str, Plan] = {}
@@ -117,9 +117,9 @@ class Walk:
         """Send bytes on a new connection, and keep so many answers."""
         self._client.close()
         self._client.send(data)
-        told = shorten(self._names.apply(data.decode("latin-1")))
+        masked = shorten(self._names.apply(data.decode("latin-1")))
         for number in range(answers):
-            entry: Json = {"bytes": told} if not number else {"bytes": "(the same)"}
+            entry: Json = {"bytes": masked} if not number else {"bytes": "(the same)"}
             try:
                 answer = self._client.receive(method)
                 self.entries.append({**entry, **self._teller.tell(method, answer)})
@@ -137,9 +137,9 @@ class Walk:
     def command(self, *words: str) -> str:
         """Run a command, and keep what it prints."""
         code, said, complained = self.run(*words)
-        told = self._names.apply(said)
+        masked = self._names.apply(said)
         entry: Json = {"command": self._names.apply(" ".join(words)), "status": code}
-        entry |= tell_digest("", told)
+        entry |= tell_digest("", masked)
         if code:
             entry["stderr"] = self._names.apply(complained)
         self.entries.append(entry)
@@ -151,8 +151,8 @@ class Walk:
         for row in rows:
             row.pop("id")
         lines = [self._names.known(json.dumps({**row, "at": ""}, sort_keys=True)) for row in rows]
-        told = tell_digest("", json.dumps(sorted(lines)))
-        self.entries.append({"command": "audit", "status": 0, **told})
+        summary = tell_digest("", json.dumps(sorted(lines)))
+        self.entries.append({"command": "audit", "status": 0, **summary})
 
     def know(self, kind: str, value: str) -> str:
         """Return a value that differs from play to play, having named it."""

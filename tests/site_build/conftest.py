@@ -1,25 +1,25 @@
-"""Desks for the tests of the site build."""
+"""Workbenches for the tests of the site build."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.site_build.workbench import JOURNAL, ROOT, Desk
+from tests.site_build.workbench import JOURNAL, ROOT, Workbench
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    """Return a desk with a copy of the small journal."""
+def bench(tmp_path: Path) -> Workbench:
+    """Return a workbench with a copy of the small journal."""
     shutil.copytree(JOURNAL, tmp_path / "content")
-    return Desk(tmp_path / "content", tmp_path / "build")
+    return Workbench(tmp_path / "content", tmp_path / "build")
 
 
 @pytest.fixture
-def empty_desk(tmp_path: Path) -> Desk:
-    """Return a desk whose content folder is empty."""
+def empty_bench(tmp_path: Path) -> Workbench:
+    """Return a workbench whose content folder is empty."""
     (tmp_path / "content").mkdir()
-    return Desk(tmp_path / "content", tmp_path / "build")
+    return Workbench(tmp_path / "content", tmp_path / "build")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.shared_material import CORPUS, find_posts
-from tests.site_build.workbench import HERE, JOURNAL, PACKED, ROOT, Desk, take
+from tests.site_build.workbench import HERE, JOURNAL, PACKED, ROOT, Workbench, take
 
 FILE = HERE / "digests.json"
 SITES = {
@@ -34,23 +34,23 @@ Digests = dict[str, dict[str, str]]
 
 def make_digests(content: Path, folder: Path) -> Digests:
     """Build a site three times in `folder`: from nothing, after one edit, with one post less."""
-    desk = Desk(folder / "content", folder / "build")
+    bench = Workbench(folder / "content", folder / "build")
     if content == CORPUS:
-        shutil.copytree(content, desk.content / "posts")
+        shutil.copytree(content, bench.content / "posts")
     else:
-        shutil.copytree(content, desk.content)
-    posts = sorted((desk.content / "posts").glob("*.md"))
-    found = {"cold": _digest(desk)}
+        shutil.copytree(content, bench.content)
+    posts = sorted((bench.content / "posts").glob("*.md"))
+    found = {"cold": _digest(bench)}
     with posts[len(posts) // 2].open("a", encoding="utf-8") as post:
         post.write("\n## One more section\n\nWords that were not there before.\n")
-    found["one edit"] = _digest(desk)
+    found["one edit"] = _digest(bench)
     posts[len(posts) // 3].unlink()
-    found["one removed"] = _digest(desk)
+    found["one removed"] = _digest(bench)
     return found
 
 
-def _digest(desk: Desk) -> dict[str, str]:
-    files = take(desk.build(INSTANT, jobs=2) / "site")
+def _digest(bench: Workbench) -> dict[str, str]:
+    files = take(bench.build(INSTANT, jobs=2) / "site")
     kinds: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path, data in files.items():
         if not path.endswith((*PACKED, ".png")):  # Cards differ with the machine's zlib.

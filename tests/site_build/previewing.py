@@ -15,14 +15,14 @@ from threading import Timer
 from typing import Any, TypeVar
 
 from tests.patience import patience
-from tests.site_build.workbench import ROOT, Desk
+from tests.site_build.workbench import ROOT, Workbench
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """The answer to one request."""
 
     status: int
     headers: dict[str, str]
@@ -35,7 +35,7 @@ class Shown:
 
     process: subprocess.Popen[str]
     port: int
-    desk: Desk
+    bench: Workbench
 
     @property
     def url(self) -> str:
@@ -54,13 +54,13 @@ class Shown:
             connection.close()
 
     def state(self, page: str = "/") -> dict[str, Any]:
-        """Return what a browser that shows `page` is told on its arrival."""
-        with self.listening(page) as told:
-            return next(told)
+        """Return the first event that a browser showing `page` gets."""
+        with self.listening(page) as states:
+            return next(states)
 
     @contextmanager
     def listening(self, page: str = "/") -> Iterator[Iterator[dict[str, Any]]]:
-        """Follow what a browser that shows `page` is told."""
+        """Follow the events that a browser showing `page` gets."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=patience())
         try:
             connection.request("GET", f"/.preview/events?page={page}")
@@ -83,9 +83,9 @@ def read_states(answer: HTTPResponse) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def previewing(desk: Desk, *words: str, project: Path = ROOT) -> Iterator[Shown]:
-    """Run a preview of a desk's content, of the project that lies in `project`."""
-    where = ["--content", str(desk.content), "--output", str(desk.output), "--port", "0"]
+def previewing(bench: Workbench, *words: str, project: Path = ROOT) -> Iterator[Shown]:
+    """Run a preview of a workbench's content, of the project that lies in `project`."""
+    where = ["--content", str(bench.content), "--output", str(bench.output), "--port", "0"]
     process = subprocess.Popen(
         [sys.executable, "-m", "site_build", "serve", *where, *words],
         cwd=project,
@@ -94,7 +94,7 @@ def previewing(desk: Desk, *words: str, project: Path = ROOT) -> Iterator[Shown]
         text=True,
     )
     try:
-        yield Shown(process, read_port(process), desk)
+        yield Shown(process, read_port(process), bench)
     finally:
         process.kill()
         process.communicate()

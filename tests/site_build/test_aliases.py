@@ -15,7 +15,7 @@ from tests.site_build.records import PostIndex
 from tests.site_build.workbench import (
     NOW,
     SITE_URL,
-    Desk,
+    Workbench,
     check_content,
     find,
     run_build,
@@ -28,29 +28,29 @@ pytestmark = pytest.mark.size("test")
 PAGE = "---\ntitle: {slug}\nslug: {slug}\n{more}---\n\nWords.\n"
 
 
-def write_page(desk: Desk, slug: str, more: str = "") -> None:
+def write_page(bench: Workbench, slug: str, more: str = "") -> None:
     """Write a page."""
-    desk.write(f"pages/{slug}.md", PAGE.format(slug=slug, more=more))
+    bench.write(f"pages/{slug}.md", PAGE.format(slug=slug, more=more))
 
 
-def list_errors(desk: Desk) -> list[str]:
+def list_errors(bench: Workbench) -> list[str]:
     """Return the errors of a check, for which a build holds files back."""
-    _, findings = check_content(desk.content, desk.order().now)
+    _, findings = check_content(bench.content, bench.order().now)
     errors = [str(each) for each in findings if each.severity == "error"]
-    assert bool(build(desk.order()).held) == bool(errors)
+    assert bool(build(bench.order()).held) == bool(errors)
     return errors
 
 
-def list_warnings(desk: Desk, *, strict: bool = False) -> list[str]:
+def list_warnings(bench: Workbench, *, strict: bool = False) -> list[str]:
     """Build, and return the warnings."""
-    return [str(each) for each in build(desk.order(strict=strict)).findings]
+    return [str(each) for each in build(bench.order(strict=strict)).findings]
 
 
-def test_a_former_address_leads_to_the_present_one(desk: Desk) -> None:
+def test_a_former_address_leads_to_the_present_one(bench: Workbench) -> None:
     """Slugs and paths, of posts and pages, have a page each that a browser leaves at once."""
-    desk.post("new", aliases="[old, /2019/old-post/, /2019/plain, /2019/old.html, /a/index.html]")
-    write_page(desk, "me", "aliases: [about-me, /über/uns]\n")
-    site = desk.build() / "site"
+    bench.post("new", aliases="[old, /2019/old-post/, /2019/plain, /2019/old.html, /a/index.html]")
+    write_page(bench, "me", "aliases: [about-me, /über/uns]\n")
+    site = bench.build() / "site"
 
     for path, target in {
         "journal/old/index.html": "journal/new/",
@@ -68,23 +68,23 @@ def test_a_former_address_leads_to_the_present_one(desk: Desk) -> None:
         assert find(page, "body a").attributes["href"] == f"/{target}"
 
 
-def test_former_addresses_are_listed_nowhere(desk: Desk) -> None:
+def test_former_addresses_are_listed_nowhere(bench: Workbench) -> None:
     """Sitemap, feeds' links, lists and llms.txt know the present address alone."""
-    desk.post("new", aliases="[old]", tags="[ink]")
+    bench.post("new", aliases="[old]", tags="[ink]")
 
-    for path, data in take(desk.build() / "site").items():
+    for path, data in take(bench.build() / "site").items():
         if path.endswith((".gz", ".br", "feed.xml", "feed.json")):
             continue
         assert path == "journal/old/index.html" or b"journal/old/" not in data, path
 
 
-def test_the_index_tells_the_edge(desk: Desk) -> None:
+def test_the_index_has_former_addresses(bench: Workbench) -> None:
     """Its head has former paths, and former slugs of posts, of what readers see at the time."""
-    desk.post("new", aliases="[old, /x/]")
-    desk.post("hidden", status="draft", aliases="[hid]")
-    desk.post("later", day="2099-01-01", aliases="[soon]")
-    write_page(desk, "me", "aliases: [about-me]\n")
-    folder = desk.build()
+    bench.post("new", aliases="[old, /x/]")
+    bench.post("hidden", status="draft", aliases="[hid]")
+    bench.post("later", day="2099-01-01", aliases="[soon]")
+    write_page(bench, "me", "aliases: [about-me]\n")
+    folder = bench.build()
 
     head = PostIndex.model_validate_json((folder / "posts.json").read_bytes()).head
 
@@ -98,11 +98,11 @@ def test_the_index_tells_the_edge(desk: Desk) -> None:
     assert not (folder / "site" / "journal" / "soon").exists()
 
 
-def test_an_entry_keeps_its_id_through_renames(desk: Desk) -> None:
+def test_an_entry_keeps_its_id_through_renames(bench: Workbench) -> None:
     """The first former slug is the id in both feeds; paths of other generators change nothing."""
-    desk.post("new", aliases="[/2019/x.html, first, second]")
-    desk.post("other", aliases="[/2018/x.html, /journal/x.html, /journal/x/y/]")
-    site = desk.build() / "site"
+    bench.post("new", aliases="[/2019/x.html, first, second]")
+    bench.post("other", aliases="[/2018/x.html, /journal/x.html, /journal/x/y/]")
+    site = bench.build() / "site"
 
     items = json.loads((site / "feed.json").read_bytes())["items"]
     entries = feedparser.parse((site / "feed.xml").read_bytes()).entries
@@ -156,68 +156,68 @@ def test_an_entry_keeps_its_id_through_renames(desk: Desk) -> None:
         ("/feed.xml/x/", "needs a folder where the file /feed.xml is"),
     ],
 )
-def test_a_bad_alias_is_an_error_at_its_place(desk: Desk, alias: str, message: str) -> None:
-    """It is told with file, line and column, by check and build."""
-    desk.post("taker", aliases="[taken, /2019/old.html]")
-    desk.write("images/x.pdf", "A document.")
-    desk.post("new", aliases=f"[fine, {alias}]")
+def test_a_bad_alias_is_an_error_at_its_place(bench: Workbench, alias: str, message: str) -> None:
+    """It is reported with file, line and column, by check and build."""
+    bench.post("taker", aliases="[taken, /2019/old.html]")
+    bench.write("images/x.pdf", "A document.")
+    bench.post("new", aliases=f"[fine, {alias}]")
 
-    errors = [each for each in list_errors(desk) if each.startswith("posts/new.md:")]
+    errors = [each for each in list_errors(bench) if each.startswith("posts/new.md:")]
 
     assert len(errors) == 1
     assert errors[0].startswith("posts/new.md:5:17  error  ")
     assert message in errors[0]
 
 
-def test_an_alias_at_which_a_draft_will_be_is_a_warning(desk: Desk) -> None:
+def test_an_alias_at_which_a_draft_will_be_is_a_warning(bench: Workbench) -> None:
     """Nothing is there yet, and no draft holds a post back."""
-    desk.post("unfinished", status="draft")
-    desk.post("new", aliases="[unfinished]")
+    bench.post("unfinished", status="draft")
+    bench.post("new", aliases="[unfinished]")
 
-    found = [str(each) for each in check_content(desk.content, desk.order().now)[1]]
+    found = [str(each) for each in check_content(bench.content, bench.order().now)[1]]
     assert found == [
         "posts/new.md:5:11  warning  the alias is the address of posts/unfinished.md; take it out"
     ]
 
 
-def test_aliases_may_be_a_text(desk: Desk) -> None:
-    """Commas part it; what is wrong with one of them is told at the text."""
-    desk.post("new", aliases="old, /older/")
-    desk.post("other", aliases="fine, no good")
+def test_aliases_may_be_a_text(bench: Workbench) -> None:
+    """Commas part it; an error in one of them is reported at the text."""
+    bench.post("new", aliases="old, /older/")
+    bench.post("other", aliases="fine, no good")
 
-    assert [each[:50] for each in list_errors(desk)] == [
+    assert [each[:50] for each in list_errors(bench)] == [
         "posts/other.md:5:10  error  an alias is 'no good';"
     ]
 
 
-def test_an_alias_given_twice_is_one(desk: Desk) -> None:
+def test_an_alias_given_twice_is_one(bench: Workbench) -> None:
     """Two spellings of one address are no fault."""
-    desk.post("new", aliases="[old, /journal/old/, /journal/old, /journal/old/index.html]")
+    bench.post("new", aliases="[old, /journal/old/, /journal/old, /journal/old/index.html]")
 
-    assert list_errors(desk) == []
+    assert list_errors(bench) == []
 
 
-def test_a_link_to_a_former_address_is_a_warning(desk: Desk) -> None:
+def test_a_link_to_a_former_address_is_a_warning(bench: Workbench) -> None:
     """The check names the present one."""
-    desk.post("new", aliases="[old]")
-    desk.post("linking", text="[there](/journal/old/)")
+    bench.post("new", aliases="[old]")
+    bench.post("linking", text="[there](/journal/old/)")
 
-    [warning] = [each for each in list_warnings(desk) if "linking" in each]
+    [warning] = [each for each in list_warnings(bench) if "linking" in each]
 
     assert warning.startswith("posts/linking.md:7:9  warning  ")
     assert "leads to a former address; write /journal/new/" in warning
 
 
-def test_a_rename_without_an_alias_is_a_warning(desk: Desk) -> None:
+def test_a_rename_without_an_alias_is_a_warning(bench: Workbench) -> None:
     """A build says which address is gone, at the slug of the file that had it, and only once."""
-    desk.post("old").rename(desk.content / "posts" / "x.md")
-    write_page(desk, "former")
-    desk.build()
-    (desk.content / "posts" / "x.md").unlink()
-    desk.post("new").rename(desk.content / "posts" / "x.md")
-    (desk.content / "pages" / "former.md").unlink()
+    bench.post("old").rename(bench.content / "posts" / "x.md")
+    write_page(bench, "former")
+    bench.build()
+    (bench.content / "posts" / "x.md").unlink()
+    bench.post("new").rename(bench.content / "posts" / "x.md")
+    (bench.content / "pages" / "former.md").unlink()
 
-    warnings = list_warnings(desk, strict=True)
+    warnings = list_warnings(bench, strict=True)
 
     gone = (
         "{}  warning  {} was an address in the previous build and is gone;"
@@ -227,64 +227,64 @@ def test_a_rename_without_an_alias_is_a_warning(desk: Desk) -> None:
         gone.format("pages/former.md:1:1", "/former/", "/former/"),
         gone.format("posts/x.md:3:7", "/journal/old/", "/journal/old/"),
     ]
-    assert list_warnings(desk) == []
+    assert list_warnings(bench) == []
 
 
-def test_a_rename_with_an_alias_is_none(desk: Desk) -> None:
+def test_a_rename_with_an_alias_is_none(bench: Workbench) -> None:
     """Nor is an edit, nor a tag that nobody uses any more; an alias that is dropped is one."""
-    desk.post("old", tags="[rare]")
-    desk.build()
-    (desk.content / "posts" / "old.md").unlink()
-    desk.post("new", aliases="[old]")
-    assert list_warnings(desk) == []
+    bench.post("old", tags="[rare]")
+    bench.build()
+    (bench.content / "posts" / "old.md").unlink()
+    bench.post("new", aliases="[old]")
+    assert list_warnings(bench) == []
 
-    desk.post("new")
+    bench.post("new")
 
-    [warning] = list_warnings(desk)
+    [warning] = list_warnings(bench)
     assert "/journal/old/ was an address in the previous build" in warning
 
 
-def test_what_is_gone_from_a_large_build_is_counted(desk: Desk) -> None:
-    """A folder that got other content is told in a few lines."""
+def test_many_vanished_pages_are_counted(bench: Workbench) -> None:
+    """A folder that got other content is reported in a few lines."""
     for number in range(30):
-        desk.post(f"old-{number}")
-    desk.build()
-    for path in (desk.content / "posts").glob("old-*.md"):
+        bench.post(f"old-{number}")
+    bench.build()
+    for path in (bench.content / "posts").glob("old-*.md"):
         path.unlink()
 
-    warnings = list_warnings(desk)
+    warnings = list_warnings(bench)
 
     assert len(warnings) == 11
     assert "20 more addresses" in "".join(warnings)
 
 
-def test_the_commands_print_what_is_gone(desk: Desk) -> None:
+def test_the_commands_print_what_is_gone(bench: Workbench) -> None:
     """`build` prints the warning and succeeds; so does plain `pelican`."""
-    desk.post("old")
-    run_build(desk)
-    output = desk.output.with_name("output")
-    run_pelican(desk.content, output)
-    (desk.content / "posts" / "old.md").unlink()
+    bench.post("old")
+    run_build(bench)
+    output = bench.output.with_name("output")
+    run_pelican(bench.content, output)
+    (bench.content / "posts" / "old.md").unlink()
 
-    for done in (run_build(desk), run_pelican(desk.content, output)):
+    for done in (run_build(bench), run_pelican(bench.content, output)):
         assert done.returncode == 0
         assert "/journal/old/" in " ".join((done.stdout + done.stderr).split())
 
 
-def test_an_alias_changes_a_build_and_no_more(desk: Desk) -> None:
+def test_an_alias_changes_a_build_and_no_more(bench: Workbench) -> None:
     """A rebuild with one more alias is what a build from nothing would be."""
-    desk.post("new", aliases="[old]")
-    desk.build()
-    desk.post("new", aliases="[old, /older/]")
+    bench.post("new", aliases="[old]")
+    bench.build()
+    bench.post("new", aliases="[old, /older/]")
 
-    second = take(desk.build() / "site")
+    second = take(bench.build() / "site")
 
-    afresh = Desk(desk.content, desk.output.with_name("afresh")).build(NOW)
+    afresh = Workbench(bench.content, bench.output.with_name("afresh")).build(NOW)
     assert second == take(afresh / "site")
     assert "older/index.html" in second
 
 
-def test_whatever_the_edge_routes_is_no_alias_and_no_page() -> None:
+def test_addresses_of_the_edge_are_no_alias_and_no_page() -> None:
     """The addresses are those that the edge declares: a new operation elsewhere fails here."""
     routed = {item.path for item in (*ROUTED, *DESK, *METRICS)} - {"/contact/"}  # a page of ours
     shadowed = {path for path in routed if is_of_edge(re.sub(r"\{\w+\}", "x", path)[1:])}
@@ -296,10 +296,10 @@ def test_whatever_the_edge_routes_is_no_alias_and_no_page() -> None:
 
 
 @pytest.mark.parametrize("slug", ["desk", "shared"])
-def test_a_page_at_an_address_of_the_edge_is_an_error(desk: Desk, slug: str) -> None:
+def test_a_page_at_an_address_of_the_edge_is_an_error(bench: Workbench, slug: str) -> None:
     """Readers would never see it."""
-    desk.write(f"pages/{slug}.md", f"---\ntitle: A page\nslug: {slug}\n---\n\nWords.\n")
+    bench.write(f"pages/{slug}.md", f"---\ntitle: A page\nslug: {slug}\n---\n\nWords.\n")
 
-    (error,) = list_errors(desk)
+    (error,) = list_errors(bench)
 
     assert f"the slug gives the address /{slug}/, where the edge has a page of its own" in error

@@ -29,7 +29,7 @@ THEME = Path(__file__).resolve().parent.parent.parent / "theme"
     ],
 )
 def test_a_sheet_goes_out_without_comments(tmp_path: Path, written: str, published: str) -> None:
-    """What only looks like a comment stays, and so does a licence's; no two tokens become one."""
+    """Text that looks like a comment stays, and so does a licence; no two tokens become one."""
     (tmp_path / "style.css").write_text(written)
     asset = Assets(tmp_path).published["style.css"]
 
@@ -52,7 +52,7 @@ def test_the_sheet_of_every_page_loses_comments_alone() -> None:
     "written", ['@import url("%s");', "@import url(%s) screen;", '@import "%s";']
 )
 def test_sheets_may_import_each_other(tmp_path: Path, first: str, written: str) -> None:
-    """Whatever they are called: a sheet is published behind those that it names."""
+    """Under any name: a sheet is published after those that it names."""
     (tmp_path / first).write_text(written % "sub/m.css")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "m.css").write_text(".a { background: url(../b.svg) }")
@@ -64,7 +64,7 @@ def test_sheets_may_import_each_other(tmp_path: Path, first: str, written: str) 
     assert f'url("/{published["b.svg"].path}")'.encode() in published["sub/m.css"].data
 
 
-def test_sheets_in_a_circle_are_told(tmp_path: Path) -> None:
+def test_circular_style_sheet_imports_are_reported(tmp_path: Path) -> None:
     """None of them could be named by what it holds."""
     for name, other in (("a", "b"), ("b", "c"), ("c", "b")):
         (tmp_path / f"{name}.css").write_text(f'@import url("{other}.css");')

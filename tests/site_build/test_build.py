@@ -1,4 +1,4 @@
-"""What a build makes public, and that all of it agrees."""
+"""The public files of a build, which all agree."""
 
 import json
 import re
@@ -18,8 +18,8 @@ from tests.site_build.workbench import (
     JOURNAL,
     NOW,
     SITE_URL,
-    Desk,
     Snapshot,
+    Workbench,
     compare,
     find,
     make_golden,
@@ -35,7 +35,7 @@ PUBLIC = ["second-sight", "third", "first-light"]
 """Slugs of the small journal's public posts, in the order of the API."""
 
 VEILED = re.compile(rb"veiled", re.IGNORECASE)
-"""Stands in every draft and in every post whose time has not come."""
+"""A word in every draft and in every post whose time has not come."""
 
 LATER = "2026-06-01T12:00:00Z"
 """The instant of the small journal's scheduled post."""
@@ -61,20 +61,20 @@ def test_the_golden_journal(tmp_path: Path) -> None:
     assert compare(made, take(GOLDEN)) == []
 
 
-def test_pelican_gives_the_same_site(desk: Desk, tmp_path: Path) -> None:
+def test_pelican_gives_the_same_site(bench: Workbench, tmp_path: Path) -> None:
     """`pelican content -s pelicanconf.py` writes the same files with the same bytes."""
-    edition = desk.build()
+    edition = bench.build()
 
-    done = run_pelican(desk.content, tmp_path / "output")
+    done = run_pelican(bench.content, tmp_path / "output")
 
     assert done.returncode == 0, done.stderr
     assert compare(take(tmp_path / "output"), take(edition / "site")) == []
 
 
-def test_the_command_gives_the_same_site(desk: Desk, tmp_path: Path) -> None:
+def test_the_command_gives_the_same_site(bench: Workbench, tmp_path: Path) -> None:
     """The command and the function under it write the same, the posts index included."""
-    edition = take(desk.build())
-    other = Desk(desk.content, tmp_path / "other")
+    edition = take(bench.build())
+    other = Workbench(bench.content, tmp_path / "other")
 
     done = run_build(other)
 
@@ -83,9 +83,9 @@ def test_the_command_gives_the_same_site(desk: Desk, tmp_path: Path) -> None:
     assert [path for path in compare(edition, command) if path != "manifest.sqlite"] == []
 
 
-def test_the_index_holds_the_public_posts(desk: Desk) -> None:
+def test_the_index_holds_the_public_posts(bench: Workbench) -> None:
     """The index is for this build, newest first, the slug decides between equals."""
-    edition = desk.build()
+    edition = bench.build()
 
     index = read_index(edition)
 
@@ -95,9 +95,9 @@ def test_the_index_holds_the_public_posts(desk: Desk) -> None:
     assert index.head.built_for.isoformat() == NOW.replace("Z", "+00:00")
 
 
-def test_a_record_says_what_the_author_wrote(desk: Desk) -> None:
+def test_a_record_says_what_the_author_wrote(bench: Workbench) -> None:
     """Title, days, tags, texts and address of a post are in its record."""
-    post = read_index(desk.build()).posts[0].model_dump(mode="json")
+    post = read_index(bench.build()).posts[0].model_dump(mode="json")
 
     text = (JOURNAL / "posts" / "second.md").read_text(encoding="utf-8")
     assert {name: post[name] for name in post if name not in {"content", "content_html"}} == {
@@ -117,12 +117,12 @@ def test_a_record_says_what_the_author_wrote(desk: Desk) -> None:
     assert image in post["content_html"]
 
 
-def test_who_wrote_a_text_is_told_wherever_it_is_read(desk: Desk) -> None:
-    """On its page, to machines and in feeds; and told anew when that alone has changed."""
+def test_the_author_is_named_in_every_form_of_a_post(bench: Workbench) -> None:
+    """On its page, to machines and in feeds; also when it alone has changed."""
     for author in ("Ann", "Bob"):
-        desk.post("signed", author=author)
-        desk.write("pages/by.md", f"---\ntitle: By\nslug: by\nauthor: {author}\n---\n\nText.\n")
-        site = desk.build() / "site"
+        bench.post("signed", author=author)
+        bench.write("pages/by.md", f"---\ntitle: By\nslug: by\nauthor: {author}\n---\n\nText.\n")
+        site = bench.build() / "site"
         for folder in (site / "journal" / "signed", site / "by"):
             page = LexborHTMLParser((folder / "index.html").read_bytes())
             assert find(page, "meta[name=author]").attributes["content"] == author
@@ -136,20 +136,20 @@ def test_who_wrote_a_text_is_told_wherever_it_is_read(desk: Desk) -> None:
             assert author in (site / feed).read_text(encoding="utf-8")
 
 
-def test_each_post_stands_on_a_line(desk: Desk) -> None:
+def test_each_post_of_the_index_is_on_a_line(bench: Workbench) -> None:
     """The index is JSON as a whole, and can be read post by post."""
-    lines = (desk.build() / "posts.json").read_text(encoding="utf-8").splitlines()
+    lines = (bench.build() / "posts.json").read_text(encoding="utf-8").splitlines()
 
     slugs = [json.loads(line.rstrip(","))["slug"] for line in lines[1:-1]]
 
     assert slugs == PUBLIC
 
 
-def test_all_overviews_name_the_same_posts(desk: Desk) -> None:
+def test_all_overviews_name_the_same_posts(bench: Workbench) -> None:
     """Index, journal, archive, feed, sitemap, llms.txt and twins agree on what there is."""
     for number in range(45):
-        desk.post(f"more-{number}", f"2026-03-{number % 28 + 1:02}", tags="[Light]")
-    edition = desk.build()
+        bench.post(f"more-{number}", f"2026-03-{number % 28 + 1:02}", tags="[Light]")
+    edition = bench.build()
     index = {post.slug for post in read_index(edition).posts}
     site = edition / "site"
 
@@ -177,9 +177,9 @@ def test_all_overviews_name_the_same_posts(desk: Desk) -> None:
     assert {path.parent.name for path in site.glob("journal/*/index.md")} - {"page"} == index
 
 
-def test_tag_pages_hold_the_posts_of_their_tags(desk: Desk) -> None:
+def test_tag_pages_hold_the_posts_of_their_tags(bench: Workbench) -> None:
     """Spellings of a tag share a page; a draft's tag has none."""
-    site = desk.build() / "site"
+    site = bench.build() / "site"
 
     pages = {
         path.parent.name: list_linked(path.read_text(encoding="utf-8"))
@@ -202,21 +202,21 @@ def find_veiled(files: Snapshot) -> list[str]:
     ]
 
 
-def test_nothing_unpublished_leaves_the_build(desk: Desk, tmp_path: Path) -> None:
+def test_nothing_unpublished_leaves_the_build(bench: Workbench, tmp_path: Path) -> None:
     """No file of an edition, compressed or not, says a word of drafts and of later posts."""
-    edition = take(desk.build())
-    done = run_pelican(desk.content, tmp_path / "output")
+    edition = take(bench.build())
+    done = run_pelican(bench.content, tmp_path / "output")
 
     assert find_veiled(edition) == []
     assert done.returncode == 0
     assert find_veiled(take(tmp_path / "output")) == []
 
 
-def test_a_scheduled_post_appears_at_its_instant(desk: Desk) -> None:
+def test_a_scheduled_post_appears_at_its_instant(bench: Workbench) -> None:
     """One second earlier it is nowhere; at its instant it is everywhere."""
-    before = take(desk.build("2026-06-01T11:59:59Z"))
+    before = take(bench.build("2026-06-01T11:59:59Z"))
 
-    after = desk.build(LATER)
+    after = bench.build(LATER)
 
     assert find_veiled(before) == []
     assert (after / "site" / "journal" / "veiled-later" / "index.html").is_file()
@@ -224,9 +224,9 @@ def test_a_scheduled_post_appears_at_its_instant(desk: Desk) -> None:
     assert b"veiled-draft" not in b"".join(take(after).values())
 
 
-def test_every_page_has_its_twin(desk: Desk) -> None:
-    """Beside each page stands its Markdown."""
-    site = desk.build() / "site"
+def test_every_page_has_its_twin(bench: Workbench) -> None:
+    """Beside each page is its Markdown."""
+    site = bench.build() / "site"
 
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
 
@@ -234,13 +234,13 @@ def test_every_page_has_its_twin(desk: Desk) -> None:
     assert lonely == []
 
 
-def test_what_is_published_links_to_what_is_there(desk: Desk) -> None:
+def test_published_links_are_not_broken(bench: Workbench) -> None:
     """Every address of the site in every page, feed and twin leads to a file, or to the API."""
-    shutil.copy(JOURNAL / "pages" / "about.md", desk.content / "pages" / "contact.md")
-    desk.write(
+    shutil.copy(JOURNAL / "pages" / "about.md", bench.content / "pages" / "contact.md")
+    bench.write(
         "pages/contact.md", "---\ntitle: Contact\nslug: contact\ndescription: Write.\n---\n\nDo.\n"
     )
-    site = desk.build() / "site"
+    site = bench.build() / "site"
     addresses = set()
     for path in site.rglob("*.html"):
         page = LexborHTMLParser(path.read_text(encoding="utf-8"))
@@ -261,10 +261,10 @@ def test_what_is_published_links_to_what_is_there(desk: Desk) -> None:
     assert missing == []
 
 
-def test_text_comes_compressed(desk: Desk) -> None:
+def test_text_comes_compressed(bench: Workbench) -> None:
     """Text above half a kilobyte has both forms, which say the same; other files have none."""
-    (desk.content / "images" / "photo.png").write_bytes(bytes(range(256)) * 9)
-    files = take(desk.build() / "site")
+    (bench.content / "images" / "photo.png").write_bytes(bytes(range(256)) * 9)
+    files = take(bench.build() / "site")
 
     packed = {path for path in files if path.endswith((".gz", ".br"))}
 
@@ -278,42 +278,42 @@ def test_text_comes_compressed(desk: Desk) -> None:
     assert ".well-known/security.txt" not in {path[:-3] for path in packed}
 
 
-def test_what_pages_wait_for_is_packed_better(desk: Desk) -> None:
+def test_render_blocking_files_are_compressed_harder(bench: Workbench) -> None:
     """The sheet takes fewer bytes than at the quality that is quick enough for each page."""
-    site = desk.build() / "site"
+    site = bench.build() / "site"
     (sheet,) = (site / "theme").glob("style.*.css")
 
     packed = sheet.with_name(f"{sheet.name}.br").read_bytes()
     assert len(packed) < len(brotli.compress(sheet.read_bytes(), quality=9))
 
 
-def test_images_are_published_as_they_are(desk: Desk) -> None:
+def test_images_are_published_as_they_are(bench: Workbench) -> None:
     """Files below images/ come out unchanged, at any depth."""
-    (desk.content / "images" / "deep").mkdir()
-    (desk.content / "images" / "deep" / "a b.bin").write_bytes(b"\0\1")
+    (bench.content / "images" / "deep").mkdir()
+    (bench.content / "images" / "deep" / "a b.bin").write_bytes(b"\0\1")
 
-    site = desk.build() / "site"
+    site = bench.build() / "site"
 
     assert (site / "images" / "deep" / "a b.bin").read_bytes() == b"\0\1"
     square = (JOURNAL / "images" / "square.svg").read_bytes()
     assert (site / "images" / "square.svg").read_bytes() == square
 
 
-def test_an_empty_journal_is_a_site(empty_desk: Desk) -> None:
+def test_an_empty_journal_is_a_site(empty_bench: Workbench) -> None:
     """Without any post there are still a home, lists, a feed and a valid index."""
-    edition = empty_desk.build()
+    edition = empty_bench.build()
 
     assert read_index(edition).posts == ()
     assert feedparser.parse((edition / "site" / "feed.xml").read_bytes()).bozo is False
     assert (edition / "site" / "journal" / "index.html").is_file()
 
 
-def test_long_lists_are_cut_above_their_bound(empty_desk: Desk) -> None:
+def test_long_lists_are_cut_above_their_bound(empty_bench: Workbench) -> None:
     """The feed has the newest 50 posts, the full text the newest 100, and both say so."""
     for number in range(130):
-        empty_desk.post(f"p-{number:03}", "2026-01-01")
+        empty_bench.post(f"p-{number:03}", "2026-01-01")
 
-    site = empty_desk.build() / "site"
+    site = empty_bench.build() / "site"
 
     feed = feedparser.parse((site / "feed.xml").read_bytes())
     full = (site / "llms-full.txt").read_text(encoding="utf-8")
@@ -323,9 +323,9 @@ def test_long_lists_are_cut_above_their_bound(empty_desk: Desk) -> None:
     assert "The newest 100 of 130 posts" in full
 
 
-def test_addresses_are_those_of_the_asked_origin(desk: Desk) -> None:
+def test_addresses_are_those_of_the_asked_origin(bench: Workbench) -> None:
     """Nothing of a build names another origin than the one it is for."""
-    files = take(desk.build())
+    files = take(bench.build())
 
     origins = {
         found
@@ -346,9 +346,9 @@ def test_addresses_are_those_of_the_asked_origin(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["posts.json", "manifest.sqlite"])
-def test_what_is_private_stays_outside_the_site(desk: Desk, name: str) -> None:
-    """The index and the ledger stand beside the public folder, never in it."""
-    edition = desk.build()
+def test_private_files_stay_outside_the_site(bench: Workbench, name: str) -> None:
+    """The index and the ledger are beside the public folder, never in it."""
+    edition = bench.build()
 
     assert (edition / name).is_file()
     assert not list((edition / "site").rglob(name))

@@ -30,7 +30,7 @@ from tests.site_build.workbench import (
     JOURNAL,
     ROOT,
     SITE_URL,
-    Desk,
+    Workbench,
     compare,
     list_inodes,
     run,
@@ -90,7 +90,7 @@ def find_ink(
 
 
 @pytest.mark.parametrize("title", TITLES)
-def test_a_title_stands_in_its_box(font: Font, title: str) -> None:
+def test_a_title_fits_its_box(font: Font, title: str) -> None:
     """However long, a title keeps off the edges, and the picture stays small."""
     data = draw_card(Card("Journal", title, "1 May 2026", (3, 7)), font)
     image = look(data)
@@ -127,8 +127,8 @@ def test_a_title_in_another_script(font: Font, title: str) -> None:
     assert find_ink(image, (1020, 0, 1100, 630)) is None
 
 
-def test_what_runs_from_right_to_left_begins_at_the_right(font: Font) -> None:
-    """The first letter stands at the right edge of the box, whichever font writes it."""
+def test_right_to_left_titles_begin_at_the_right(font: Font) -> None:
+    """The first letter is at the right edge of the box, whichever font writes it."""
     image = look(draw_card(Card("Journal", "\u05d0 1 \u05d1", "1 May 2026", (3,)), font))
 
     assert find_ink(image, (900, 130, 1018, 530))
@@ -146,7 +146,7 @@ def test_lines_of_japanese_begin_with_no_stop(font: Font) -> None:
     assert not any(line[0] in "\u3001\u3002" for line in lines)
 
 
-def test_a_font_beside_writes_what_the_first_lacks(font: Font, tmp_path: Path) -> None:
+def test_a_fallback_font_draws_missing_glyphs(font: Font, tmp_path: Path) -> None:
     """The other fonts of the theme's folder are tried by name; the first that has all is taken."""
     plain = ImageFont.load_default(10)  # which has no Cyrillic
     assert isinstance(plain, ImageFont.FreeTypeFont)
@@ -172,7 +172,7 @@ def test_a_font_beside_writes_what_the_first_lacks(font: Font, tmp_path: Path) -
         "\u201cquick\u201d \u2013 \u0416\u0443\u0440\u043d\u0430\u043b \u03b1\u03b2\u03b3",
     ],
 )
-def test_words_stand_where_a_line_has_them(font: Font, text: str, size: int) -> None:
+def test_words_are_placed_as_in_a_whole_line(font: Font, text: str, size: int) -> None:
     """A line put together from words is the line that Pillow draws at a stroke, to a pixel or two.
 
     Blanks are of whole pixels there; what a word looks like is the same.
@@ -223,7 +223,7 @@ def test_lines_are_evenly_long(font: Font) -> None:
 
 
 def test_the_edge_is_painted_in_the_hues_of_the_tags(font: Font) -> None:
-    """Bands stand one below the other in the tags' order; without tags the leaves are bare."""
+    """Bands are one below the other in the tags' order; without tags the leaves are bare."""
     painted = look(draw_card(Card("Journal", "A title", "", (1, 9, 17)), font))
     bare = look(draw_card(Card("Journal", "A title"), font))
 
@@ -240,7 +240,7 @@ def test_a_post_of_many_tags_has_a_card(font: Font) -> None:
 
 
 def test_paper_and_ink_are_those_of_the_pages() -> None:
-    """The card's colours by day stand in the style sheet under their names."""
+    """The card's colours by day are in the style sheet under their names."""
     style = (ROOT / "theme" / "static" / "style.css").read_text(encoding="utf-8")
     for name in ("paper", "ink", "hairline"):
         found = re.search(rf"--{name}: light-dark\(#(\w{{6}})", style)
@@ -265,9 +265,9 @@ def read_head(build: Path, page: str) -> dict[str, str]:
     }
 
 
-def test_pages_name_their_cards(desk: Desk) -> None:
+def test_pages_name_their_cards(bench: Workbench) -> None:
     """A post names its own card and every other page that of the site; both are there."""
-    build = desk.build()
+    build = bench.build()
 
     post = read_head(build, "journal/first-light/index.html")
     home = read_head(build, "index.html")
@@ -283,34 +283,34 @@ def test_pages_name_their_cards(desk: Desk) -> None:
         assert head["twitter:card"] == "summary_large_image"
 
 
-def test_an_edit_draws_one_card_at_most(desk: Desk) -> None:
+def test_an_edit_draws_one_card_at_most(bench: Workbench) -> None:
     """Other words leave every card as it is; another title draws that post's anew."""
-    first = desk.build()
+    first = bench.build()
     before = list_inodes(first / "site" / "cards")
-    path = desk.content / "posts" / "first.md"
+    path = bench.content / "posts" / "first.md"
     path.write_text(path.read_text(encoding="utf-8") + "\nMore words.\n", encoding="utf-8")
-    assert list_inodes(desk.build() / "site" / "cards") == before
+    assert list_inodes(bench.build() / "site" / "cards") == before
 
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"(?m)^title: .*$", "title: Another", text), encoding="utf-8")
-    after = list_inodes(desk.build() / "site" / "cards")
+    after = list_inodes(bench.build() / "site" / "cards")
 
     assert {name for name in after if after[name] != before[name]} == {"first-light.png"}
 
 
-def test_cards_of_a_fresh_process_are_the_same(desk: Desk, tmp_path: Path) -> None:
-    """Whoever draws a card, and when, it is the same bytes."""
-    first = take(desk.build(jobs=1) / "site" / "cards")
-    other = Desk(desk.content, tmp_path / "other")
+def test_cards_of_a_fresh_process_are_the_same(bench: Workbench, tmp_path: Path) -> None:
+    """A card has the same bytes from every process, at any time."""
+    first = take(bench.build(jobs=1) / "site" / "cards")
+    other = Workbench(bench.content, tmp_path / "other")
 
     assert compare(first, take(other.build(jobs=2) / "site" / "cards")) == []
 
 
-def test_drafts_have_no_card_yet(desk: Desk) -> None:
+def test_drafts_have_no_card_yet(bench: Workbench) -> None:
     """The name of a draft is not given away."""
-    desk.post("hidden", status="draft")
+    bench.post("hidden", status="draft")
 
-    assert not (desk.build() / "site" / "cards" / "hidden.png").exists()
+    assert not (bench.build() / "site" / "cards" / "hidden.png").exists()
 
 
 def copy_theme(folder: Path) -> Path:
@@ -348,16 +348,16 @@ def test_another_font_in_the_theme_draws_every_card_anew(tmp_path: Path) -> None
     assert draw_card(site, read_font(font)) != draw_card(site, read_font(ROOT / "theme" / FONT))
 
 
-def run_card(desk: Desk, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run the command on a desk's content, without the fonts of the machine."""
-    command = (sys.executable, "-m", "site_build", "card", "--content", desk.content)
+def run_card(bench: Workbench, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run the command on a workbench's content, without the fonts of the machine."""
+    command = (sys.executable, "-m", "site_build", "card", "--content", bench.content)
     return run(*command, "--site-url", SITE_URL, *words, environment={"PATH": ""})
 
 
-def test_the_content_that_is_named_is_enough(desk: Desk, tmp_path: Path) -> None:
-    """No folder need stand where the settings have the content."""
-    desk.post("plain")
-    words = ("card", "plain", "--content", desk.content, "--output", tmp_path / "card.png")
+def test_the_content_that_is_named_is_enough(bench: Workbench, tmp_path: Path) -> None:
+    """The content folder of the settings need not exist."""
+    bench.post("plain")
+    words = ("card", "plain", "--content", bench.content, "--output", tmp_path / "card.png")
 
     nowhere = {"CONTENT_DIR": str(tmp_path / "none")}
     done = run(sys.executable, "-m", "site_build", *words, environment=nowhere)
@@ -366,11 +366,11 @@ def test_the_content_that_is_named_is_enough(desk: Desk, tmp_path: Path) -> None
     assert look((tmp_path / "card.png").read_bytes()).size == SIZE
 
 
-def test_the_command_draws_a_card_and_shows_the_post(desk: Desk, tmp_path: Path) -> None:
+def test_the_command_draws_a_card_and_shows_the_post(bench: Workbench, tmp_path: Path) -> None:
     """A draft's too: the picture is written, and what others will show of the post is printed."""
-    desk.post("hidden", status="draft", title="A hidden thing", description="What it is.")
+    bench.post("hidden", status="draft", title="A hidden thing", description="What it is.")
 
-    done = run_card(desk, "hidden", "--output", tmp_path / "card.png")
+    done = run_card(bench, "hidden", "--output", tmp_path / "card.png")
 
     assert done.returncode == 0, done.stderr
     assert look((tmp_path / "card.png").read_bytes()).size == SIZE
@@ -379,17 +379,17 @@ def test_the_command_draws_a_card_and_shows_the_post(desk: Desk, tmp_path: Path)
     assert "What it is." in done.stdout
 
 
-def test_the_command_draws_what_the_build_draws(desk: Desk, tmp_path: Path) -> None:
+def test_the_command_draws_what_the_build_draws(bench: Workbench, tmp_path: Path) -> None:
     """The file is the one that the site will have."""
-    run_card(desk, "first-light", "--output", tmp_path / "card.png")
+    run_card(bench, "first-light", "--output", tmp_path / "card.png")
 
-    built = desk.build() / "site" / "cards" / "first-light.png"
+    built = bench.build() / "site" / "cards" / "first-light.png"
     assert (tmp_path / "card.png").read_bytes() == built.read_bytes()
 
 
-def test_the_command_says_when_a_title_cannot_be_written(desk: Desk, tmp_path: Path) -> None:
+def test_the_command_says_when_a_title_cannot_be_written(bench: Workbench, tmp_path: Path) -> None:
     """An author learns why the card bears the journal's name."""
-    done = run_card(desk, "third", "--output", tmp_path / "card.png")
+    done = run_card(bench, "third", "--output", tmp_path / "card.png")
 
     assert done.returncode == 0
     assert "can write this title" in done.stderr
@@ -413,21 +413,21 @@ def test_the_command_says_when_a_title_cannot_be_written(desk: Desk, tmp_path: P
     ],
 )
 def test_the_command_says_what_is_wrong(
-    desk: Desk, words: list[str], status: int, sentence: str
+    bench: Workbench, words: list[str], status: int, sentence: str
 ) -> None:
     """A slip is answered with one sentence, and no trace."""
-    done = run_card(desk, *words)
+    done = run_card(bench, *words)
 
     assert done.returncode == status
     assert sentence in done.stderr
     assert done.stderr.count("\n") == status  # wrong usage is followed by the way to the help
 
 
-def test_the_command_tells_of_files_that_cannot_be_read(desk: Desk) -> None:
+def test_the_command_names_unreadable_files(bench: Workbench) -> None:
     """The post may be the one whose front matter is broken."""
-    desk.write("posts/broken.md", "---\ntitle: Broken\nslug: broken\ndate: never\n---\nWords.\n")
+    bench.write("posts/broken.md", "---\ntitle: Broken\nslug: broken\ndate: never\n---\nWords.\n")
 
-    done = run_card(desk, "broken")
+    done = run_card(bench, "broken")
 
     assert done.returncode == 1
     assert "posts/broken.md:4:7" in done.stdout

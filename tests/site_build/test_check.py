@@ -126,8 +126,8 @@ BRACKETS = "describe it between the brackets"
         ('<a name="a">a</a>', []),
     ],
 )
-def test_notes(markdown: str, notes: list[str]) -> None:
-    """A defect that a text has by itself is told where it was written; others are not asked for."""
+def test_notes_about_a_text(markdown: str, notes: list[str]) -> None:
+    """A defect of a text by itself is reported where it was written; others are not checked."""
     own = ("is empty", "alt text", "heading", "has no address")
     assert [note for note in take_note(markdown) if any(each in note for each in own)] == notes
 
@@ -180,8 +180,8 @@ def said(markdown: str) -> list[str]:
         ("[a](file:///b.pdf)", ["1:5 the file is on your own machine"]),
     ],
 )
-def test_html_and_what_came_out_as_letters(markdown: str, notes: list[str]) -> None:
-    """HTML that browsers would have to fix, and what the site's policy makes vain, are told."""
+def test_broken_html_and_unused_markdown_are_reported(markdown: str, notes: list[str]) -> None:
+    """HTML that browsers would fix, and what the site's policy disables, are reported."""
     assert said(markdown) == notes
 
 
@@ -228,7 +228,7 @@ def test_html_and_what_came_out_as_letters(markdown: str, notes: list[str]) -> N
         ("- a\n\n    ```\n    [b](/c/)\n\n    d\n    ```", []),
     ],
 )
-def test_references(markdown: str, references: list[str]) -> None:
+def test_references_are_found_as_readers_get_them(markdown: str, references: list[str]) -> None:
     """Links and images are those that the reader gets, and nothing in code or comments."""
     assert list_references(markdown) == references
 
@@ -245,13 +245,13 @@ def test_references(markdown: str, references: list[str]) -> None:
         ('<p id="a"><a name="b">c</a></p>', {"a", "b"}),
     ],
 )
-def test_anchors(markdown: str, anchors: set[str]) -> None:
+def test_anchors_are_those_of_the_converter(markdown: str, anchors: set[str]) -> None:
     """Anchors are those that the converter gives, and those in HTML."""
     assert analyse(replace(PLAIN, markdown=markdown))[0].anchors == anchors
 
 
 def test_lines_count_from_the_file() -> None:
-    """Places are those of the source file, whose head stands above the text."""
+    """Places are those of the source file, whose head is above the text."""
     note = analyse(replace(PLAIN, markdown="a\n\n![](b.png)\n", body_line=8))[0].notes[0]
 
     assert (note.line, note.column) == (10, 1)
@@ -289,7 +289,7 @@ def strip(html: str) -> str:
     return re.sub(r"\s+", " ", without_code)
 
 
-def test_marks_change_nothing() -> None:
+def test_line_marks_change_no_html() -> None:
     """The converter makes the same page of a text with marks as of the text without."""
     converter = Converter(Dialect("https://a.example"))
     for document in read_posts(12):
@@ -331,7 +331,7 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("markdown", ATTACKS, ids=range(len(ATTACKS)))
-def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
+def test_text_that_would_take_hours_to_convert_is_an_error(markdown: str) -> None:
     """A text that the converter would need hours for is refused at a place, before it starts."""
     document = replace(PLAIN, markdown=markdown)
     facts = analyse(document)[0]
@@ -363,7 +363,7 @@ def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
     ],
     ids=range(14),
 )
-def test_what_is_merely_long_is_no_error(markdown: str) -> None:
+def test_long_texts_are_no_error(markdown: str) -> None:
     """Long tables, lists, definitions and listings are what some posts need."""
     assert not analyse(replace(PLAIN, markdown=markdown))[0].notes
 
@@ -428,11 +428,66 @@ def test_code_spans_are_those_of_the_plain_definition(markdown: str) -> None:
 
 PIECES = st.sampled_from(
     [
-        *("[", "]", "(", ")", "![", "](", "<", ">", "|", ":", "=", "/", "\\", "'", '"', "*", "_"),
-        *("`", "```", "~~~", "#", "##", "===", "---", "> ", "- ", "1. ", "!!! ", "{: ", "{#a}"),
-        *("[^1]", "[^1]: ", "[a]: ", "*[a]: ", "[TOC]", "&amp;", "&#", "<a ", "<img ", "<h1>"),
-        *("<!--", "-->", "<div>", "</div>", "<script>", "</p>", "<?", "<![CDATA[", "<!x", "<p"),
-        *("\n", "\n\n", "    ", "\t", " ", "\u00e9", "\u2028", "\U000f0000", "a", " markdown=1"),
+        "[",
+        "]",
+        "(",
+        ")",
+        "![",
+        "](",
+        "<",
+        ">",
+        "|",
+        ":",
+        "=",
+        "/",
+        "\\",
+        "'",
+        '"',
+        "*",
+        "_",
+        "`",
+        "```",
+        "~~~",
+        "#",
+        "##",
+        "===",
+        "---",
+        "> ",
+        "- ",
+        "1. ",
+        "!!! ",
+        "{: ",
+        "{#a}",
+        "[^1]",
+        "[^1]: ",
+        "[a]: ",
+        "*[a]: ",
+        "[TOC]",
+        "&amp;",
+        "&#",
+        "<a ",
+        "<img ",
+        "<h1>",
+        "<!--",
+        "-->",
+        "<div>",
+        "</div>",
+        "<script>",
+        "</p>",
+        "<?",
+        "<![CDATA[",
+        "<!x",
+        "<p",
+        "\n",
+        "\n\n",
+        "    ",
+        "\t",
+        " ",
+        "\u00e9",
+        "\u2028",
+        "\U000f0000",
+        "a",
+        " markdown=1",
     ]
 )
 
@@ -441,7 +496,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=scaled(quick=50, ci=300))
 @given(st.lists(PIECES, max_size=60).map("".join))
 def test_no_text_raises(markdown: str) -> None:
-    """Whatever the text, there are facts, at places within it."""
+    """For any text there are facts, at places within it."""
     document = replace(PLAIN, markdown=markdown)
     facts = analyse(document)[0]
 
@@ -572,7 +627,7 @@ def test_links_that_lead_somewhere(address: str) -> None:
     ],
 )
 def test_links_that_lead_nowhere(markdown: str, message: str) -> None:
-    """An address that answers nothing is told at its place, with the likely one."""
+    """A broken link is reported at its place, with the likely address."""
     document = replace(PLAIN, markdown=markdown)
     found = find_problems(document, OTHER, ABOUT, DRAFT, FUTURE, files=("images/b.png",))
 
@@ -582,7 +637,7 @@ def test_links_that_lead_nowhere(markdown: str, message: str) -> None:
 
 
 def test_a_scheduled_post_may_link_to_an_earlier_one() -> None:
-    """What is public by the time a post appears may be linked from it; drafts may link anywhere."""
+    """A post may link to all that is public when it appears; drafts may link anywhere."""
     later = replace(FUTURE, published=NOW.replace(year=2028), markdown="[a](/journal/future/)\n")
     later = replace(later, path="posts/later.md", slug="later")
     sketch = replace(DRAFT, markdown="[a](/journal/future/) [b](/journal/later/)\n")
@@ -592,23 +647,23 @@ def test_a_scheduled_post_may_link_to_an_earlier_one() -> None:
 
 @pytest.mark.parametrize("slug", ["docs", "search"])
 def test_a_page_where_the_edge_has_one_is_an_error(slug: str) -> None:
-    """A page that no reader would ever see is told; a post stands elsewhere."""
+    """A page that no reader would ever see is reported; a post has another address."""
     page = replace(ABOUT, slug=slug)
-    told = f"error  the slug gives the address /{slug}/, where the edge has a page of its own"
+    expected = f"error  the slug gives the address /{slug}/, where the edge has a page of its own"
 
     (found,) = find_problems(page, replace(PLAIN, slug=slug))
-    assert told in found
+    assert expected in found
 
 
 def test_one_address_for_two_files_is_an_error() -> None:
     """Both files are named; a page and a post may have the same slug."""
     twin = replace(PLAIN, path="posts/b.md")
     page = replace(ABOUT, slug="a")
-    told = "error  the slug gives the address /journal/a/, as"
+    expected = "error  the slug gives the address /journal/a/, as"
 
     assert find_problems(PLAIN, twin, page) == [
-        f"posts/a.md:1:1  {told} posts/b.md does; change one of them",
-        f"posts/b.md:1:1  {told} posts/a.md does; change one of them",
+        f"posts/a.md:1:1  {expected} posts/b.md does; change one of them",
+        f"posts/b.md:1:1  {expected} posts/a.md does; change one of them",
     ]
 
 
@@ -639,7 +694,7 @@ def list_paths(folder: Path) -> list[str]:
     ]
 
 
-def test_a_folder_as_a_whole(tmp_path: Path) -> None:
+def test_a_whole_folder_is_checked(tmp_path: Path) -> None:
     """Every defect of every file comes at once, sorted by place."""
     write_post(tmp_path, "a.md", "a", "[b](/journal/b/)\n[c](/journal/c/)\n![](/images/d.png)\n")
     write_post(tmp_path, "b.md", "b")
@@ -658,7 +713,7 @@ def test_a_folder_as_a_whole(tmp_path: Path) -> None:
     ]
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_symlinks_pipes_and_odd_names_are_refused(tmp_path: Path) -> None:
     """Links out of the folder, broken links, pipes and odd names are refused, not opened."""
     content = tmp_path / "content"
     write_post(content, "a.md", "a")
@@ -725,13 +780,13 @@ LINK = "[l](/a/)"
     ],
 )
 def test_no_link_is_taken_for_code(text: str) -> None:
-    """Whatever looks like a fence before it: what drafts show is withheld by such links."""
+    """Even behind what looks like a fence: what drafts show is withheld by such links."""
     facts, _ = analyse(replace(PLAIN, markdown=text))
     assert [each.address for each in facts.references] == ["/a/"]
 
 
 @pytest.mark.parametrize("before", ["> ```\n\n", "Note.[^1]\n\n[^1]: ```\n    x\n    ```\n\n"])
-def test_what_looks_like_code_hides_no_excess(before: str) -> None:
+def test_apparent_code_does_not_hide_slow_text(before: str) -> None:
     """A text that would take minutes is refused at once."""
     facts, html = analyse(replace(PLAIN, markdown=before + "[" * 8000))
     assert html is None
@@ -762,7 +817,7 @@ def test_what_looks_like_code_hides_no_excess(before: str) -> None:
     ],
 )
 def test_nothing_of_a_block_is_lost(text: str, shown: str) -> None:
-    """What Python-Markdown leaves as it is stays, and tags in code end no element."""
+    """Text that Python-Markdown leaves alone stays, and tags in code end no element."""
     _, html = analyse(replace(PLAIN, markdown=text))
     assert html is not None
     assert shown in html.html

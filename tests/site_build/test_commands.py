@@ -25,8 +25,8 @@ BARE = {name: value for name, value in os.environ.items() if name not in SETTING
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a command said, and its exit status."""
+class CommandResult:
+    """The output and the exit status of a command."""
 
     status: int
     out: str
@@ -38,7 +38,7 @@ class Run(Protocol):
 
     def __call__(
         self, *words: str | Path, cwd: Path = ROOT, settings: dict[str, str] | None = None
-    ) -> Told:
+    ) -> CommandResult:
         """Return what came of it."""
 
 
@@ -46,7 +46,9 @@ class Run(Protocol):
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     """Return what runs a command as `python -m site_build` does."""
 
-    def _run(*words: str | Path, cwd: Path = ROOT, settings: dict[str, str] | None = None) -> Told:
+    def _run(
+        *words: str | Path, cwd: Path = ROOT, settings: dict[str, str] | None = None
+    ) -> CommandResult:
         for name in SETTINGS:
             monkeypatch.delenv(name, raising=False)
         for name, value in (settings or {}).items():
@@ -57,8 +59,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> R
         finally:
             gc.unfreeze()  # A build leaves the collector to the end of its process.
             gc.enable()
-        told = capfd.readouterr()
-        return Told(status, told.out, told.err)
+        printed = capfd.readouterr()
+        return CommandResult(status, printed.out, printed.err)
 
     return _run
 
@@ -118,18 +120,18 @@ def spoil(content: Path, text: str) -> None:
 def test_check_of_good_content(content: Path, run: Run) -> None:
     """Content without a defect gives one line and status 0, with --strict too."""
     for words in ((), ("--strict",)):
-        told = run("check", "--content", content, *words)
+        result = run("check", "--content", content, *words)
 
-        assert (told.status, told.err) == (0, "")
-        assert told.out == "0 errors, 0 warnings in 1 file\n"
+        assert (result.status, result.err) == (0, "")
+        assert result.out == "0 errors, 0 warnings in 1 file\n"
 
 
 def test_check_of_doubtful_content(content: Path, run: Run) -> None:
-    """A warning is told, and counts as an error with --strict alone."""
+    """A warning is printed, and counts as an error with --strict alone."""
     spoil(content, GOOD.format("b").replace("Words", "[a](/x/)\n\n![](y.png)"))
-    told = run("check", "--content", content)
+    result = run("check", "--content", content)
 
-    assert told.out == (
+    assert result.out == (
         f"{content}/posts/b.md:6:5  warning  broken link: no page at `/x/`; fix the address, or "
         "remove it\n"
         f"{content}/posts/b.md:8:1  warning  the image has no alt text; describe it between the "
@@ -138,19 +140,19 @@ def test_check_of_doubtful_content(content: Path, run: Run) -> None:
         "address, or remove it\n"
         "0 errors, 3 warnings in 2 files\n"
     )
-    assert told.status == 0
+    assert result.status == 0
     assert run("check", "--content", content, "--strict").status == 1
 
 
 def test_check_of_bad_content(content: Path, run: Run) -> None:
     """An error gives status 1 and no trace."""
     spoil(content, "---\ntitle: [\n---\n")
-    told = run("check", "--content", content)
+    result = run("check", "--content", content)
 
-    assert told.status == 1
-    assert told.err == ""
-    assert told.out.splitlines()[0].startswith(f"{content}/posts/b.md:3:1  error  the front")
-    assert told.out.splitlines()[-1] == "1 error, 0 warnings in 2 files"
+    assert result.status == 1
+    assert result.err == ""
+    assert result.out.splitlines()[0].startswith(f"{content}/posts/b.md:3:1  error  the front")
+    assert result.out.splitlines()[-1] == "1 error, 0 warnings in 2 files"
 
 
 def test_check_at_an_instant(content: Path, run: Run) -> None:
@@ -189,20 +191,20 @@ def test_colours_on_a_terminal_alone(content: Path) -> None:
     assert start_on_terminal(*command, env={"NO_COLOR": "1", "COLUMNS": "1000"}) == plain
 
 
-def test_words_that_no_terminal_should_obey(content: Path) -> None:
-    """What a post says is printed as text, whatever the encoding of the terminal."""
+def test_terminal_escapes_are_neutralized(content: Path) -> None:
+    """Text of a post is printed as text, whatever the encoding of the terminal."""
     spoil(content, GOOD.format("b").replace("title", '"\\e[31m\\u202Ekey [red]é"'))
-    told = start("check", "--content", content, env={"PYTHONIOENCODING": "ascii"}).stdout
+    result = start("check", "--content", content, env={"PYTHONIOENCODING": "ascii"}).stdout
 
-    assert "\x1b" not in told
-    assert r"`\ufffd[31m\ufffdkey [red]\xe9` is no key of the front matter" in told
+    assert "\x1b" not in result
+    assert r"`\ufffd[31m\ufffdkey [red]\xe9` is no key of the front matter" in result
 
 
-def test_a_reader_that_goes_away(content: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(content: Path) -> None:
     """A pipe that is closed early ends the command without a trace."""
     spoil(content, GOOD.format("b") + "[a](/x/y)\n" * 2_000)
     command = f"{sys.executable} -m site_build check --content '{content}' | head -n 1"
-    told = subprocess.run(
+    result = subprocess.run(
         ["/bin/sh", "-c", command],
         check=False,
         capture_output=True,
@@ -212,18 +214,18 @@ def test_a_reader_that_goes_away(content: Path) -> None:
         env=BARE,
     )
 
-    assert told.stderr == ""
-    assert told.stdout.count("\n") == 1
+    assert result.stderr == ""
+    assert result.stdout.count("\n") == 1
 
 
 def test_new(content: Path, run: Run) -> None:
     """`new` starts a draft and names its file; a second time it refuses."""
     command = ("new", "Hello, World", "--content", content, "--date", "2026-03-01T10:00:00+01:00")
-    told = run(*command, "--tags", "one, two words,")
+    result = run(*command, "--tags", "one, two words,")
     path = content / "posts" / "hello-world.md"
 
-    assert (told.status, told.err) == (0, "")
-    assert told.out == f"{path} is started, as a draft\n"
+    assert (result.status, result.err) == (0, "")
+    assert result.out == f"{path} is started, as a draft\n"
     text = path.read_text(encoding="utf-8")
     assert "date: 2026-03-01T09:00:00Z\ntags: [one, two words]\n" in text
     again = run(*command)
@@ -232,7 +234,7 @@ def test_new(content: Path, run: Run) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
-def build(run: Run, content: Path, *words: str) -> Told:
+def build(run: Run, content: Path, *words: str) -> CommandResult:
     """Build the content into the folder `build` beside it."""
     output = content.parent / "build"
     return run("build", "--content", content, "--output", output, *words)
@@ -247,13 +249,13 @@ def read_index(content: Path) -> dict[str, Any]:
 
 def test_build(content: Path, run: Run) -> None:
     """A build prints its stages and one line of figures; another one finds all in the cache."""
-    told = build(
+    result = build(
         run, content, "--site-url", "https://a.example", "--now", "2026-04-01", "--jobs", "2"
     )
 
-    assert (told.status, told.err) == (0, "")
+    assert (result.status, result.err) == (0, "")
     figures = r"1 post, \d+ files, \d+\.\d MB in \d+\.\d s; 0 of 1 source from the cache"
-    assert re.fullmatch(figures, told.out.splitlines()[-1])
+    assert re.fullmatch(figures, result.out.splitlines()[-1])
     index = read_index(content)
     assert (index["site_url"], index["slugs"]) == ("https://a.example", ["a"])
     assert index["built_for"] == "2026-04-01T00:00:00Z"
@@ -261,7 +263,7 @@ def test_build(content: Path, run: Run) -> None:
 
 
 def test_build_for_an_instant(content: Path, run: Run) -> None:
-    """What is published after the instant is left out."""
+    """Posts after the instant are left out."""
     assert build(run, content, "--now", "2026-02-28T23:59:59Z").status == 0
     assert read_index(content)["slugs"] == []
 
@@ -280,11 +282,11 @@ def test_build_of_bad_content(content: Path, run: Run) -> None:
     """An error holds its file back, and stops a build with --strict, as a warning does then."""
     assert build(run, content).status == 0
     spoil(content, GOOD.format("b").replace("title", "titel"))
-    told = build(run, content)
+    result = build(run, content)
 
-    assert (told.status, told.err) == (3, "")
-    assert f"{content}/posts/b.md:2:1  warning  `titel` is no key" in told.out
-    assert told.out.splitlines()[-1] == (
+    assert (result.status, result.err) == (3, "")
+    assert f"{content}/posts/b.md:2:1  warning  `titel` is no key" in result.out
+    assert result.out.splitlines()[-1] == (
         "1 file has errors: posts/b.md; 0 shown in the former version, 1 left out"
     )
     assert read_index(content)["slugs"] == ["a"]
@@ -302,12 +304,12 @@ def test_build_of_bad_content(content: Path, run: Run) -> None:
 
 
 def test_build_into_a_file(content: Path, run: Run) -> None:
-    """What the disk refuses is said in one sentence."""
+    """An error of the disk is one sentence."""
     (output := content.parent / "file").touch()
-    told = run("build", "--content", content, "--output", output)
+    result = run("build", "--content", content, "--output", output)
 
-    assert (told.status, told.out) == (1, "")
-    assert told.err.count("\n") == 1
+    assert (result.status, result.out) == (1, "")
+    assert result.err.count("\n") == 1
 
 
 def test_build_on_a_terminal(content: Path) -> None:
@@ -352,42 +354,42 @@ def test_build_on_a_terminal(content: Path) -> None:
         ),
     ],
 )
-def test_words_that_are_wrong(run: Run, words: list[str], sentence: str) -> None:
-    """What cannot be done is said in one sentence on standard error, with status 2."""
-    told = run(*words)
+def test_wrong_arguments_are_refused(run: Run, words: list[str], sentence: str) -> None:
+    """The error is one sentence on standard error, with status 2."""
+    result = run(*words)
 
-    assert (told.status, told.out) == (2, "")
-    assert told.err.count("\n") == 2
-    assert told.err.split(": ", 1)[1].startswith(sentence)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.count("\n") == 2
+    assert result.err.split(": ", 1)[1].startswith(sentence)
 
 
 @pytest.mark.parametrize(
     "text",
     ["http://a/", "a.example", "ftp://a", "http://a:b", "http://[", "http://a@b", "http://a..b"],
 )
-def test_words_that_are_no_origin(run: Run, text: str) -> None:
-    """An origin is taken as browsers send it; what else is given is told so."""
-    told = run("build", "--site-url", text)
+def test_an_invalid_site_url_is_refused(run: Run, text: str) -> None:
+    """An origin is taken as browsers send it; anything else is refused."""
+    result = run("build", "--site-url", text)
 
-    assert (told.status, told.out) == (2, "")
-    assert "Invalid value for '--site-url': must be an origin" in told.err
+    assert (result.status, result.out) == (2, "")
+    assert "Invalid value for '--site-url': must be an origin" in result.err
 
 
 def test_a_settings_file_in_another_encoding(run: Run, tmp_path: Path) -> None:
     """A `.env` file that is not UTF-8 ends every command with one sentence."""
     (tmp_path / ".env").write_bytes(b"SITE_URL=caf\xe9")
 
-    told = run("check", cwd=tmp_path)
+    result = run("check", cwd=tmp_path)
 
-    assert (told.status, told.out) == (1, "")
-    assert told.err == ".env is not UTF-8; save it in that encoding\n"
+    assert (result.status, result.out) == (1, "")
+    assert result.err == ".env is not UTF-8; save it in that encoding\n"
 
 
 def test_a_settings_file_with_a_broken_line(run: Run, tmp_path: Path) -> None:
-    """A line of `.env` that sets nothing ends every command and is told by its number."""
+    """A line of `.env` that sets nothing ends every command, with its number."""
     (tmp_path / ".env").write_text("CONTENT_DIR=content\nSITE_URL: https://example.org\n")
 
-    told = run("check", cwd=tmp_path)
+    result = run("check", cwd=tmp_path)
 
-    assert (told.status, told.out) == (1, "")
-    assert told.err == ".env, line 2: write it like NAME=value\n"
+    assert (result.status, result.out) == (1, "")
+    assert result.err == ".env, line 2: write it like NAME=value\n"

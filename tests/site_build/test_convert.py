@@ -272,8 +272,8 @@ def test_marks_of_headings_stay_on_the_page() -> None:
     assert sanitize(html, URL) == "<h2>Heading</h2>"
 
 
-def test_words_of_authors_are_not_said_otherwise() -> None:
-    """Only what the build adds is; a title that begins with the same word is its author's."""
+def test_texts_of_authors_are_not_translated() -> None:
+    """Only words that the build adds are; a title that begins with one is its author's."""
     words = (("Note", "Remarque"), ("Link to this section", "Lien"))
     for theirs in (
         '<a href="/" title="Note of the author">x</a>',

@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.markup.convert import Converter, Dialect
 from tests.site_build.test_convert import convert
 from tests.site_build.test_silent_mistakes import find_new
-from tests.site_build.workbench import Desk, find
+from tests.site_build.workbench import Workbench, find
 
 HEART = "\u2764\ufe0f"
 
@@ -44,7 +44,7 @@ def test_names_are_shown_as_emoji(markdown: str, text: str) -> None:
 
 
 def test_formulas_and_attributes_keep_their_letters() -> None:
-    """What stands in a tag, an address, a comment or a formula is no name."""
+    """Text in a tag, an address, a comment or a formula is no name."""
     html = convert('<a title=":tada:" href="/:tada:/">a</a> ![:tada:](/a:tada:.png) $a:b:c$').html
 
     assert "🎉" not in html
@@ -86,11 +86,11 @@ def test_a_site_with_its_own_extensions_has_none() -> None:
 
 
 @pytest.mark.size("test")
-def test_wherever_a_text_goes(empty_desk: Desk) -> None:
+def test_emoji_are_in_every_form_of_a_text(empty_bench: Workbench) -> None:
     """Page, feeds, API and description have the sign; title and Markdown what was typed."""
-    empty_desk.post("a", text="Words :tada: of `:bug:`.", title="'A :tada: title'")
+    empty_bench.post("a", text="Words :tada: of `:bug:`.", title="'A :tada: title'")
 
-    site = empty_desk.build("2030-01-01T00:00:00Z") / "site"
+    site = empty_bench.build("2030-01-01T00:00:00Z") / "site"
 
     page = LexborHTMLParser((site / "journal/a/index.html").read_text())
     assert find(page, "article .prose p").text() == "Words 🎉 of :bug:."

@@ -22,7 +22,9 @@ FAULTS: dict[str, tuple[str, str, int, str]] = {
     "bracket": ("title: A\nslug: bracket\ndate: 2026-03-01\ntags: [a, b", BODY, 5, "never closed"),
     "tab": ("title: A\nslug: tab\ndate: 2026-03-01\nseries:\n\t- a", BODY, 6, "a tab stands where"),
     "categories": (
-        *("title: A\nslug: categories\ndate: 2026-03-01\ncategories: [a]", BODY, 5),
+        "title: A\nslug: categories\ndate: 2026-03-01\ncategories: [a]",
+        BODY,
+        5,
         "did you mean `tags`?",
     ),
     "draft": ("title: A\nslug: draft\ndate: 2026-03-01\ndraft: true", BODY, 5, "`status: draft`"),

@@ -180,7 +180,7 @@ def test_a_feed_says_how_much_it_holds(total: int, sentence: str) -> None:
 
 
 def test_a_tag_has_a_feed_of_its_own() -> None:
-    """It is named after the tag, stands beside its page, and holds fewer posts."""
+    """It is named after the tag, is beside its page, and has fewer posts."""
     site = publish(ME, [make("a", tags=("Light & dark",))], DAY)
     channel = open_tag(ME, site.tags[0])
     feed = read_json(channel, record("a"))
@@ -194,7 +194,7 @@ def test_a_tag_has_a_feed_of_its_own() -> None:
     assert channel.most < open_journal(site).most
 
 
-def test_what_no_xml_can_hold_is_left_out() -> None:
+def test_characters_invalid_in_xml_are_left_out() -> None:
     """Control characters in a post do not make the feed of all posts unreadable."""
     odd = record("a", title="A\x0btitle", excerpt="\x00\x1f", content_html="<p>\x0c\ufffe</p>")
 
@@ -204,7 +204,7 @@ def test_what_no_xml_can_hold_is_left_out() -> None:
     assert found.entries[0].title == "Atitle"
 
 
-def test_feeds_stand_where_they_are_linked() -> None:
+def test_feeds_are_at_their_linked_addresses() -> None:
     """The addresses of feeds are those that pages name."""
     assert addresses.locate_feed("", addresses.FEED) == "feed.xml"
     assert addresses.locate_feed("tags/x/", addresses.FEED_JSON) == "tags/x/feed.json"

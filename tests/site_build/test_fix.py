@@ -81,7 +81,7 @@ def write(line: str) -> str:
 
 
 @pytest.mark.parametrize(("line", "fixed"), FIXED)
-def test_what_has_one_right_answer_is_fixed(line: str, fixed: str) -> None:
+def test_unambiguous_findings_are_fixed(line: str, fixed: str) -> None:
     """Its finding is gone afterwards; all other bytes stay, and a second fix finds nothing."""
     text = write(line)
     for ends, mark in (("\n", b""), ("\r\n", b"\xef\xbb\xbf"), ("\r", b"")):
@@ -97,7 +97,7 @@ def test_what_has_one_right_answer_is_fixed(line: str, fixed: str) -> None:
 
 
 @pytest.mark.parametrize("line", LEFT)
-def test_what_has_several_answers_is_left(line: str) -> None:
+def test_ambiguous_findings_are_not_fixed(line: str) -> None:
     """An ambiguous date, another address, a key that is given twice: the author decides."""
     raw = write(line).encode()
 
@@ -114,7 +114,7 @@ def test_a_head_of_pelicans_is_as_right_as_any() -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.binary(max_size=80), st.lists(st.sampled_from([line for line, _ in FIXED] + LEFT)))
 def test_no_address_changes_and_no_error_comes(body: bytes, lines: list[str]) -> None:
-    """Whatever a file holds: a fix raises nothing, and what could be read says the same."""
+    """For any file a fix raises nothing, and what could be read says the same."""
     raw = "\n".join(["---", HEAD.rstrip(), *lines, "---", ""]).encode() + body
     done = fix_head("posts/a.md", raw, RULES)
     (was, found), (now, finds) = (read_document("posts/a.md", each, RULES) for each in (raw, done))
@@ -206,9 +206,9 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path, run: Run) -> N
     (content / "posts" / "more").symlink_to(outside)
     (content / "posts" / ".a").write_text(write("Tags: [ink]"))
     (content / "posts" / "a.md").symlink_to(".a")
-    told = run("check", "--fix", "--yes", "--content", content)
+    result = run("check", "--fix", "--yes", "--content", content)
 
-    assert "1 file changed" in told.out
+    assert "1 file changed" in result.out
     assert (outside / "b.md").read_text() == write("Tags: [ink]")
     assert (content / "posts" / "a.md").is_symlink()
     assert (content / "posts" / ".a").read_text() == write("tags: [ink]")
@@ -229,9 +229,9 @@ def test_one_bad_file_does_not_keep_the_others_from_it(
             (mode != os.W_OK or not str(path).endswith("b.md")) and may(path, mode, **more)
         ),
     )
-    told = run("check", "--fix", "--yes", "--content", content)
+    result = run("check", "--fix", "--yes", "--content", content)
 
-    assert told.status == 1
-    assert told.err == f"{content}/posts/b.md is not writable; fix its permissions\n"
-    assert "1 file changed" in told.out
+    assert result.status == 1
+    assert result.err == f"{content}/posts/b.md is not writable; fix its permissions\n"
+    assert "1 file changed" in result.out
     assert "tags: [ink]" in (content / "posts" / "c.md").read_text()

@@ -15,34 +15,36 @@ from site_build.preview.server import Preview, listen, name_origin, watch
 from site_build.preview.session import PreviewSession, State
 from site_build.progress import Request
 from tests.patience import patience
-from tests.site_build.workbench import Desk, FleetingPath
+from tests.site_build.workbench import FleetingPath, Workbench
 
 pytestmark = pytest.mark.size("test")
 
 
-async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk) -> None:
+async def test_a_change_seen_by_a_request_is_checked_later(bench: Workbench) -> None:
     """With nothing watched, the page that is asked for shows the change; the warning follows."""
-    state = desk.output
-    cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
-    request = Request(desk.content, state / "site", state, state, cache, now, 1)
+    state = bench.output
+    cache, now = bench.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
+    request = Request(bench.content, state / "site", state, state, cache, now, 1)
     listening = listen("127.0.0.1", 0)
-    stage = PreviewSession(request, Dialect(name_origin(listening)), list_sources(desk.content)[1:])
-    told: asyncio.Queue[State] = asyncio.Queue()
-    preview, ending = Preview(stage, desk.content, "127.0.0.1", told.put_nowait), asyncio.Event()
+    stage = PreviewSession(
+        request, Dialect(name_origin(listening)), list_sources(bench.content)[1:]
+    )
+    states: asyncio.Queue[State] = asyncio.Queue()
+    preview, ending = Preview(stage, bench.content, "127.0.0.1", states.put_nowait), asyncio.Event()
     serving = asyncio.create_task(preview.serve(listening, (), ending))
     async with ClientSession(name_origin(listening)) as browser, asyncio.timeout(patience()):
         for number in range(3):
-            desk.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
+            bench.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
             async with browser.get("/journal/crooked/") as answer:
                 assert f"nowhere-{number}" in await answer.text()
-            while not warns_of(await told.get(), f"nowhere-{number}"):
+            while not warns_of(await states.get(), f"nowhere-{number}"):
                 continue
     ending.set()
     await serving
 
 
 async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: Path) -> None:
-    """Changes in it are told when it is back, and until then that any file may have changed."""
+    """Changes in it are reported when it is back; until then any file may have changed."""
     folder = FleetingPath(tmp_path / "content")
     async with asyncio.timeout(patience()), aclosing(watch([folder])) as glances:
         assert await anext(glances) is None
@@ -55,7 +57,7 @@ async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: 
 
 
 async def test_a_name_that_is_not_utf8_ends_no_preview(tmp_path: Path) -> None:
-    """After it any file may have changed, and later changes are told by their names."""
+    """After it any file may have changed, and later changes are reported by their names."""
     async with asyncio.timeout(patience()), aclosing(watch([tmp_path])) as glances:
         assert await anext(glances) is None
         (tmp_path / os.fsdecode(b".caf\xe9.md.swp")).touch()
@@ -69,5 +71,5 @@ async def test_a_name_that_is_not_utf8_ends_no_preview(tmp_path: Path) -> None:
 
 
 def warns_of(state: State, words: str) -> bool:
-    """Return whether a state that was told warns of this."""
+    """Return whether a state that was sent warns of this."""
     return any(words in each.message for each in state.findings)

@@ -1,4 +1,4 @@
-"""HTML of a text that is not balanced: it stays within its page, and its author is told."""
+"""HTML of a text that is not balanced: it stays within its page, and is reported."""
 
 from datetime import UTC, datetime
 from random import Random
@@ -10,7 +10,7 @@ from site_build.checks.analyse import analyse
 from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import repair
 from site_build.site import Document
-from tests.site_build.workbench import Desk, find
+from tests.site_build.workbench import Workbench, find
 
 BROKEN = {
     "A <div> b": "<div>` is not closed; write `</div>`",
@@ -37,7 +37,7 @@ BROKEN = {
     '<div class="x>b\n\nc\n\n<p id="x">d</p></div>': "<div …>` has a quote that is never closed",
     '<body class="x">b</body>': "<body>` belongs to the page",
 }
-"""Texts, and what their authors are told."""
+"""Texts, and the messages that their authors get."""
 
 BALANCED = (
     "Plain *words*, `<div>` and\n\n    <div>\n\n> quotes",
@@ -58,28 +58,26 @@ def write(markdown: str) -> Document:
     """Return a post with this text."""
     day = datetime(2026, 3, 1, tzinfo=UTC)
     return Document(
-        *(
-            "posts/a.md",
-            "post",
-            "a",
-            "journal/a/",
-            "Title",
-            "d",
-            "e",
-            day,
-            day,
-            (),
-            "",
-            False,
-            markdown,
-            1,
-            "0",
-        )
+        path="posts/a.md",
+        kind="post",
+        slug="a",
+        address="journal/a/",
+        title="Title",
+        description="d",
+        excerpt="e",
+        published=day,
+        updated=day,
+        tags=(),
+        lang="",
+        draft=False,
+        markdown=markdown,
+        body_line=1,
+        digest="0",
     )
 
 
 def convert(markdown: str) -> tuple[str, list[str]]:
-    """Return the HTML of a text, and what its author is told."""
+    """Return the HTML of a text, and the messages that its author gets."""
     facts, conversion = analyse(write(markdown), Dialect("https://journal.test"))
     assert conversion
     return conversion.html, [note.message for note in facts.notes]
@@ -109,7 +107,7 @@ def assert_contained(html: str) -> None:
 
 @pytest.mark.parametrize("markdown", BROKEN)
 def test_broken_html_stays_within_its_page(markdown: str) -> None:
-    """What follows the text is outside of it, and the words behind the fault can be read."""
+    """The elements after the text are outside of it, and the words after the fault can be read."""
     html, _ = convert(markdown + AFTER)
 
     assert_contained(html)
@@ -120,18 +118,18 @@ def test_broken_html_stays_within_its_page(markdown: str) -> None:
 
 
 @pytest.mark.parametrize(("markdown", "message"), BROKEN.items())
-def test_broken_html_is_told_at_its_line(markdown: str, message: str) -> None:
+def test_broken_html_is_reported_at_its_line(markdown: str, message: str) -> None:
     """The finding names the tag and says what to write, at its line."""
     notes = analyse(write(f"Words.\n\n{markdown}{AFTER}"))[0].notes
 
-    told = [note for note in notes if message in note.message]
+    found = [note for note in notes if message in note.message]
 
-    assert [(note.line, note.severity) for note in told] == [(3, "warning")]
+    assert [(note.line, note.severity) for note in found] == [(3, "warning")]
 
 
 @pytest.mark.parametrize("markdown", BALANCED)
 def test_balanced_html_is_not_touched(markdown: str) -> None:
-    """It comes out as it was written, and nobody is told anything about it."""
+    """It comes out as it was written, without a message."""
     html, notes = convert(markdown + AFTER)
 
     assert repair(html) == html
@@ -140,31 +138,86 @@ def test_balanced_html_is_not_touched(markdown: str) -> None:
 
 
 PIECES = (
-    *("<div>", "</div>", "<p>", "</p>", "<b>", "</b>", "<a href='/x'>", "</a>", "<table>", "<tr>"),
-    *("<td>", "</td>", "</table>", "<svg>", "</svg>", "<math>", "<mi>", "<select>", "<option>"),
-    *("<!--", "-->", "<script>", "</script>", "<style>", "<textarea>", "<title>", "<template>"),
-    *("<noscript>", "<plaintext>", "<form>", "</form>", "<li>", "<ul>", "</body>", "<body id=x>"),
-    *("<frameset>", "<iframe>", '<i title="', '">', "'", "<h2>", "</main>", "</figure>", "text"),
-    *("<button>", "<ruby>", "<rt>", "<dd>", "<dl>", "<caption>", "<col>", "<foreignObject>", "<?x"),
-    *("<![CDATA[", "]]>", "<nobr>", "</br>", "<image>", "<input>", "<br>", "<object>", "<marquee>"),
+    "<div>",
+    "</div>",
+    "<p>",
+    "</p>",
+    "<b>",
+    "</b>",
+    "<a href='/x'>",
+    "</a>",
+    "<table>",
+    "<tr>",
+    "<td>",
+    "</td>",
+    "</table>",
+    "<svg>",
+    "</svg>",
+    "<math>",
+    "<mi>",
+    "<select>",
+    "<option>",
+    "<!--",
+    "-->",
+    "<script>",
+    "</script>",
+    "<style>",
+    "<textarea>",
+    "<title>",
+    "<template>",
+    "<noscript>",
+    "<plaintext>",
+    "<form>",
+    "</form>",
+    "<li>",
+    "<ul>",
+    "</body>",
+    "<body id=x>",
+    "<frameset>",
+    "<iframe>",
+    '<i title="',
+    '">',
+    "'",
+    "<h2>",
+    "</main>",
+    "</figure>",
+    "text",
+    "<button>",
+    "<ruby>",
+    "<rt>",
+    "<dd>",
+    "<dl>",
+    "<caption>",
+    "<col>",
+    "<foreignObject>",
+    "<?x",
+    "<![CDATA[",
+    "]]>",
+    "<nobr>",
+    "</br>",
+    "<image>",
+    "<input>",
+    "<br>",
+    "<object>",
+    "<marquee>",
 )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_html_leaves_its_page(seed: int) -> None:
-    """Whatever tags are put together, the page around them holds."""
+    """For any sequence of tags, the page around them stays whole."""
     chance = Random(seed)  # noqa: S311 - no secret
     for _ in range(150):
         pieces = chance.choices(PIECES, k=chance.randint(1, 9))
         assert_contained(repair("".join(pieces)))
 
 
-def test_a_built_page_keeps_its_frame(desk: Desk) -> None:
+def test_a_built_page_keeps_its_frame(bench: Workbench) -> None:
     """Posts and pages alike keep what the theme has below the text."""
-    desk.post("torn", text="A <div> b </article></main> <!-- and <textarea> c")
-    desk.write("pages/torn.md", "---\ntitle: Torn\nslug: torn\n---\n\n<div>\n\n</main>\n\nWords\n")
-    desk.post("whole", text="Words")
-    site = desk.build() / "site"
+    bench.post("torn", text="A <div> b </article></main> <!-- and <textarea> c")
+    bench.write("pages/torn.md", "---\ntitle: Torn\nslug: torn\n---\n\n<div>\n\n</main>\n\nWords\n")
+    bench.post("whole", text="Words")
+    site = bench.build() / "site"
 
     for path in ("journal/torn", "torn"):
         page = LexborHTMLParser((site / path / "index.html").read_text(encoding="utf-8"))

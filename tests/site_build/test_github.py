@@ -1,4 +1,4 @@
-"""Texts as people write them for GitHub: what they become, and what their authors are told."""
+"""Texts as people write them for GitHub: their HTML, and the messages that authors get."""
 
 import re
 from itertools import product
@@ -21,15 +21,34 @@ from site_build.markup.github import GITHUB, FormulaError, write_mathml
 from site_build.markup.sanitize import sanitize
 from tests.shared_material import find_posts
 from tests.site_build.test_convert import URL, convert, make_document
-from tests.site_build.workbench import Desk, find, run_journal
+from tests.site_build.workbench import Workbench, find, run_journal
 from tests.sizes import in_ci, scaled
 
 EXTENSIONS = ["table", "strikethrough", "autolink", "tasklist"]
 ELEMENTS = re.compile(r"<(li|ul|ol|pre|table|blockquote|del|input)\b")
 NOTES = re.compile(r'<(?:section|div)[^>]* class="footnotes?".*', re.DOTALL)
 PIECES = [
-    *("- a", "* b", "1. c", "2) d", "  ", "    ", "   ", "\n", "\n\n", "> ", "# ", "```", "~~~"),
-    *("a", "word", "- [ ] e", "***", "---", "`", "\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n", "\\"),
+    "- a",
+    "* b",
+    "1. c",
+    "2) d",
+    "  ",
+    "    ",
+    "   ",
+    "\n",
+    "\n\n",
+    "> ",
+    "# ",
+    "```",
+    "~~~",
+    "a",
+    "word",
+    "- [ ] e",
+    "***",
+    "---",
+    "`",
+    "\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n",
+    "\\",
 ]
 
 
@@ -155,7 +174,7 @@ def test_blocks_of_any_text(text: str) -> None:
 
 
 def test_blocks_of_other_extensions() -> None:
-    """What is indented below the line that opens one is read as GitHub reads it, too."""
+    """Indented text below the line that opens one is read as GitHub reads it, too."""
     dialect = Dialect("https://journal.test", ("pymdownx.tabbed", "pymdownx.details", GITHUB))
     opening = ('=== "A"', "??? note")
     html = "".join(
@@ -193,7 +212,7 @@ def test_the_libraries_have_what_is_replaced() -> None:
         ("- a\n- b\n\n  - c", "<li>\n<p>a</p>\n</li>"),
     ],
 )
-def test_what_blocks_become(markdown: str, html: str) -> None:
+def test_each_kind_of_block_becomes_html(markdown: str, html: str) -> None:
     """Cells, definitions, abbreviations, notes and lists come out as elements of a page."""
     assert html in convert(markdown).html
 
@@ -213,7 +232,7 @@ def test_markdown_within_html_is_read_as_github_reads_it(around: str) -> None:
 
 @pytest.mark.parametrize("kind", ["note", "tip", "important", "warning", "caution"])
 def test_alerts_are_admonitions(kind: str) -> None:
-    """An alert of GitHub's looks like the house's own, with all that stands in it."""
+    """An alert of GitHub's looks like one of our own, with all its content."""
     page = LexborHTMLParser(
         convert(f"> [!{kind.upper()}]\n> Words\n> - a\n>\n> ```\n> b\n> ```").html
     )
@@ -233,7 +252,7 @@ def test_an_alert_without_a_text_and_a_quote_that_is_none() -> None:
 
 
 def test_a_tasks_box_has_a_name() -> None:
-    """Who does not see the box hears whether the task is done."""
+    """A screen reader says whether the task is done."""
     boxes = LexborHTMLParser(convert("- [ ] a\n- [x] b").html).css("li > input[disabled]")
 
     assert [box.attributes["aria-label"] for box in boxes] == ["Still to do", "Done"]
@@ -251,7 +270,7 @@ def test_a_tasks_box_has_a_name() -> None:
     ],
 )
 def test_bare_addresses_are_links(markdown: str, addresses: list[str]) -> None:
-    """An address that stands by itself leads there; in code it is code."""
+    """An address by itself becomes a link; in code it is code."""
     page = LexborHTMLParser(convert(markdown).html)
 
     assert [link.attributes["href"] for link in page.css("a")] == addresses
@@ -264,7 +283,7 @@ def test_a_backslash_at_the_end_of_a_line_breaks_it() -> None:
 
 @pytest.mark.parametrize(("fence", "form"), list(product(["```", "~~~~"], ["{1,3}", "{1-1, 3}"])))
 def test_lines_of_code_are_pointed_out(fence: str, form: str) -> None:
-    """Their numbers stand in braces behind the language, beside a title or without one."""
+    """Their numbers are in braces behind the language, beside a title or without one."""
     for title in ("", ' title="a.py"'):
         html = convert(f"{fence}python {form}{title}\na\nb\nc\n{fence}").html
         pointed = LexborHTMLParser(html).css("span.hll")
@@ -277,7 +296,7 @@ def test_lines_of_code_are_pointed_out(fence: str, form: str) -> None:
     [("c++", True), ("python some words", True), ("no-such-language", False), ("", False)],
 )
 def test_the_first_word_behind_a_fence_is_the_language(info: str, colour: bool) -> None:  # noqa: FBT001
-    """Whatever else stands there, the block is code."""
+    """With anything else there, the block is code."""
     page = LexborHTMLParser(convert(f"```{info}\nint x = 1;\n```").html)
 
     assert bool(page.css("pre span[class]")) is colour
@@ -347,7 +366,7 @@ def test_a_formula_that_cannot_be_read(tex: str, said: str) -> None:
 
 
 def test_text_in_a_formula_is_text() -> None:
-    """Nothing that stands in one becomes markup."""
+    """Nothing in a formula becomes markup."""
     page = LexborHTMLParser(convert(r"$\text{<script>go()</script>} & a<b$").html)
 
     assert page.css("script") == []
@@ -368,7 +387,7 @@ def test_text_in_a_formula_is_text() -> None:
         ),
     ],
 )
-def test_what_has_to_be_fixed_is_named(markdown: str, fault: str) -> None:
+def test_unsupported_markup_is_reported(markdown: str, fault: str) -> None:
     """At its line, with what to write."""
     assert find_faults(markdown) == [fault]
 
@@ -385,7 +404,7 @@ def test_one_difference_in_a_long_text() -> None:
 
 
 def test_pelicans_lists_stay_as_they_are() -> None:
-    """Who indents by four blanks, as Python-Markdown wants it, gets what they always got."""
+    """Indentation by four blanks, as Python-Markdown wants it, gives the same as before."""
     html = convert("1. a\n\n    words\n\n    * b\n        * c\n\n                code\n2. d").html
 
     page = LexborHTMLParser(html)
@@ -396,7 +415,7 @@ def test_pelicans_lists_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("sign", ["> ", "- ", "1. ", "* > "])
 def test_nesting_has_an_end(sign: str) -> None:
-    """What nobody could read is refused at its line, and nothing of it is lost in silence."""
+    """Deeper text is refused at its line, and nothing of it is lost in silence."""
     facts = analyse(make_document(f"Words\n\n{sign * (DEEPEST + 1)}a\n"))[0]
 
     assert [(note.line, note.severity) for note in facts.notes] == [(3, "error")]
@@ -404,10 +423,60 @@ def test_nesting_has_an_end(sign: str) -> None:
 
 
 HOSTILE = [
-    *("*", "_", "`", "~", "[", "]", "(", "<", ">", "!", "#", "-", "+", "=", "|", "$", "\\", "&"),
-    *("{", ":", '"', " ", "\t", "\n", "a", "1", "\u00e9", "> ", "- ", "1. ", "[^1]", "[a](", "~~"),
-    *("a~", "$a", "$$", "<!--", "<a ", "!!! a\n", "| ", "|-|\n", "```\n", "a\n: ", "[a]: b\n"),
-    *("- [ ] ", "> [!NOTE]\n", "www.", "http://", "a@b", "\\(", "{1}", "&amp;", "*a ", "_a*"),
+    "*",
+    "_",
+    "`",
+    "~",
+    "[",
+    "]",
+    "(",
+    "<",
+    ">",
+    "!",
+    "#",
+    "-",
+    "+",
+    "=",
+    "|",
+    "$",
+    "\\",
+    "&",
+    "{",
+    ":",
+    '"',
+    " ",
+    "\t",
+    "\n",
+    "a",
+    "1",
+    "\u00e9",
+    "> ",
+    "- ",
+    "1. ",
+    "[^1]",
+    "[a](",
+    "~~",
+    "a~",
+    "$a",
+    "$$",
+    "<!--",
+    "<a ",
+    "!!! a\n",
+    "| ",
+    "|-|\n",
+    "```\n",
+    "a\n: ",
+    "[a]: b\n",
+    "- [ ] ",
+    "> [!NOTE]\n",
+    "www.",
+    "http://",
+    "a@b",
+    "\\(",
+    "{1}",
+    "&amp;",
+    "*a ",
+    "_a*",
 ]
 
 
@@ -422,14 +491,14 @@ def test_a_long_text_of_one_kind(piece: str) -> None:
 
 
 @pytest.mark.size("test")
-def test_a_site_may_name_its_own_extensions(desk: Desk, tmp_path: Path) -> None:
+def test_a_site_may_name_its_own_extensions(bench: Workbench, tmp_path: Path) -> None:
     """With MARKDOWN the site has what it names; GitHub's rules are off unless they are named."""
     head = "---\ntitle: B\nslug: b\ndate: 2026-01-01\n---\n"
-    desk.write("posts/b.md", f'{head}Said "so":\n- one\n')
+    bench.write("posts/b.md", f'{head}Said "so":\n- one\n')
     page = tmp_path / "site" / "journal" / "b" / "index.html"
     for named, has_list in (([], False), ([GITHUB], True)):
         said = {"extensions": named, "extension_configs": {"smarty": {}}}
-        run_journal(desk.content, tmp_path / "site", MARKDOWN=said)
+        run_journal(bench.content, tmp_path / "site", MARKDOWN=said)
         html = page.read_text(encoding="utf-8")
         assert "&ldquo;so&rdquo;" in html
         assert ("<li>one</li>" in html) is has_list
@@ -443,8 +512,8 @@ def test_a_site_may_name_its_own_extensions(desk: Desk, tmp_path: Path) -> None:
         {"extension_configs": {"toc": {"slugify": print}}},
     ],
 )
-def test_extensions_that_cannot_be_used(desk: Desk, tmp_path: Path, said: object) -> None:
-    """What MARKDOWN names wrongly is told in a sentence before anything is written."""
+def test_extensions_that_cannot_be_used(bench: Workbench, tmp_path: Path, said: object) -> None:
+    """A wrong name in MARKDOWN is reported in a sentence before anything is written."""
     with pytest.raises(BuildError, match=r"^MARKDOWN of pelicanconf\.py cannot be used: "):
-        run_journal(desk.content, tmp_path / "site", MARKDOWN=said)
+        run_journal(bench.content, tmp_path / "site", MARKDOWN=said)
     assert not (tmp_path / "site").exists()

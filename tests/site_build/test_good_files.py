@@ -22,7 +22,7 @@ from site_build.preview.session import PreviewSession
 from site_build.progress import Request
 from site_build.releases.release import build
 from site_build.releases.watcher import ReleaseEvent, Watcher
-from tests.site_build.workbench import NOW, SITE_URL, Desk, run, run_build
+from tests.site_build.workbench import NOW, SITE_URL, Workbench, run, run_build
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -118,7 +118,7 @@ FAULTS: dict[str, str | bytes | Callable[[Path], None]] = {
     "huge picture": show("new.webp", b"RIFF" + bytes(99)),
     "reserved": head("title: One", "slug: page", "date: 2026-03-01"),
 }
-"""Of a post, each as it is written; a function is given its path."""
+"""Faults of a post, each as it is written; a function is given its path."""
 
 
 def _is_lenient(name: str) -> bool:
@@ -126,10 +126,10 @@ def _is_lenient(name: str) -> bool:
     return "picture" in name or name == "heic"
 
 
-def inflict(desk: Desk, number: int, stem: str) -> None:
+def inflict(bench: Workbench, number: int, stem: str) -> None:
     """Give a post, whose name and slug begin with `stem`, the fault of a number."""
     fault = [*FAULTS.values()][number]
-    path = desk.content / "posts" / f"{stem}-{number}.md"
+    path = bench.content / "posts" / f"{stem}-{number}.md"
     if callable(fault):
         fault(path)
     elif isinstance(fault, bytes):
@@ -139,38 +139,38 @@ def inflict(desk: Desk, number: int, stem: str) -> None:
 
 
 @pytest.fixture
-def good_desk(empty_desk: Desk) -> Desk:
-    """Return a desk with twenty posts."""
+def good_bench(empty_bench: Workbench) -> Workbench:
+    """Return a workbench with twenty posts."""
     for number in range(20):
-        empty_desk.post(f"good-{number}", aliases=f"[/old-{number}/]")
-    return empty_desk
+        empty_bench.post(f"good-{number}", aliases=f"[/old-{number}/]")
+    return empty_bench
 
 
 class Reader:
-    """Sees a site of `desk` as one of the programs shows it."""
+    """Sees a site of `bench` as one of the programs shows it."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
         self.held: tuple[Held, ...] = ()
 
     def update(self) -> None:
         """Let the program take in what was changed."""
-        order = self.desk.order()
+        order = self.bench.order()
         self.held = build(order).held
 
     def read(self, slug: str) -> str:
         """Return what is public of a post; nothing, where there is no such page."""
-        page = self.desk.output / "current" / "site" / "journal" / slug / "index.html"
+        page = self.bench.output / "current" / "site" / "journal" / slug / "index.html"
         return page.read_text("utf-8") if page.exists() else ""
 
 
 class WatchingReader(Reader):
     """Sees what a watcher serves."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench)
         self.news: list[ReleaseEvent] = []
-        self._watcher = Watcher(desk.order(), self.news.append)
+        self._watcher = Watcher(bench.order(), self.news.append)
 
     def update(self) -> None:
         """Let the watcher look, and twice more for what comes of it."""
@@ -190,9 +190,9 @@ class PreviewingReader(Reader):
 
     def update(self) -> None:
         """Let the preview look at every file."""
-        state, latest = self.desk.output / ".preview", datetime.max.replace(tzinfo=UTC)
+        state, latest = self.bench.output / ".preview", datetime.max.replace(tzinfo=UTC)
         if self._stage is None:
-            places = self.desk.content, state / "site", state, state, state / "cache.sqlite"
+            places = self.bench.content, state / "site", state, state, state / "cache.sqlite"
             request = Request(*places, latest, 1)
             self._stage = PreviewSession(request, Dialect(SITE_URL), [])
         self._stage.refresh()
@@ -212,20 +212,20 @@ READERS = [Reader, WatchingReader, PreviewingReader]
 
 @pytest.mark.parametrize("kind", READERS)
 def test_twenty_good_posts_are_shown_beside_every_fault(
-    good_desk: Desk, kind: type[Reader]
+    good_bench: Workbench, kind: type[Reader]
 ) -> None:
     """New files with faults are left out; of changed ones readers keep what they had.
 
     It holds over ten builds, in a new process, and without the cache.
     """
     for number in range(len(FAULTS)):
-        good_desk.post(f"changed-{number}", text="Former.")
-    reader = kind(good_desk)
+        good_bench.post(f"changed-{number}", text="Former.")
+    reader = kind(good_bench)
     reader.update()
     for number in range(len(FAULTS)):
-        inflict(good_desk, number, "changed")
-        inflict(good_desk, number, "new")
-    good_desk.post("good-0", text="Edited words.")
+        inflict(good_bench, number, "changed")
+        inflict(good_bench, number, "new")
+    good_bench.post("good-0", text="Edited words.")
 
     reader.update()
 
@@ -247,20 +247,20 @@ def test_twenty_good_posts_are_shown_beside_every_fault(
     look()
     if kind is Reader:
         for number in range(10):
-            shutil.rmtree(good_desk.output / ".cache")
-            good_desk.post("good-1", text=f"Words. {number} words.")
+            shutil.rmtree(good_bench.output / ".cache")
+            good_bench.post("good-1", text=f"Words. {number} words.")
             reader.update()
         look()
 
 
-def list_held(desk: Desk) -> list[tuple[str, bool]]:
+def list_held(bench: Workbench) -> list[tuple[str, bool]]:
     """Build, and return the files that are held back, each with whether it is shown as it was."""
-    return [(each.path, each.is_shown) for each in build(desk.order()).held]
+    return [(each.path, each.is_shown) for each in build(bench.order()).held]
 
 
-def read_page(desk: Desk, slug: str) -> str:
+def read_page(bench: Workbench, slug: str) -> str:
     """Return the public page of a post, or nothing."""
-    return Reader(desk).read(slug)
+    return Reader(bench).read(slug)
 
 
 SAYINGS = [
@@ -297,7 +297,7 @@ SAYINGS = [
 
 @pytest.mark.parametrize("saying", SAYINGS)
 def test_a_head_that_withdraws_a_post_is_understood_amid_faults(saying: str) -> None:
-    """Whatever else is wrong; what a text says below its head withdraws nothing."""
+    """With any other fault; what a text says below its head withdraws nothing."""
     others = "title: [A\nslug: one\n"
     for fences in (("---", "---"), ("+++", "+++"), ("---", "--"), ("---", ""), ("", "---")):
         opening, closing = fences
@@ -343,7 +343,7 @@ def test_other_heads_withdraw_nothing(line: str) -> None:
 
 
 def test_a_head_of_blanks_takes_no_time() -> None:
-    """Of one with much more than a line, too: nothing is tried again and again."""
+    """Even with much more than a line: nothing is tried again and again."""
     for blanks in (" " * 60_000, "\n" * 60_000, "status " * 9_000):
         for head in (f"status{blanks}x", f"---\npublished{blanks}x", f'---\nslug"{blanks}'):
             assert not is_withdrawn(find_head(head.encode()))
@@ -361,130 +361,134 @@ def test_a_head_of_blanks_takes_no_time() -> None:
     ],
 )
 def test_a_head_of_which_one_value_is_wrong_is_read(
-    good_desk: Desk, lines: tuple[str, ...], *, is_down: bool
+    good_bench: Workbench, lines: tuple[str, ...], *, is_down: bool
 ) -> None:
-    """What it says of its state and its date counts; it is down, or as it was and named."""
-    good_desk.post("one", text="Former.")
-    good_desk.build()
-    good_desk.write("posts/one.md", head("title: One", "slug: one", *lines))
+    """Its state and its date count; it is withdrawn, or stays as it was and is named."""
+    good_bench.post("one", text="Former.")
+    good_bench.build()
+    good_bench.write("posts/one.md", head("title: One", "slug: one", *lines))
 
-    (held,) = build(good_desk.order()).held or [None]
-    assert ("Former." in read_page(good_desk, "one")) is not is_down
+    (held,) = build(good_bench.order()).held or [None]
+    assert ("Former." in read_page(good_bench, "one")) is not is_down
     assert (held is None) is (is_down and "skip" in lines[1])
 
 
 @pytest.mark.parametrize("saying", ["Status: draft", "draft: true", *in_ci("published: false")])
-def test_a_withdrawn_post_is_down_whatever_its_head(good_desk: Desk, saying: str) -> None:
+def test_a_withdrawn_post_is_down_whatever_its_head(good_bench: Workbench, saying: str) -> None:
     """It comes back neither with the next build nor without the cache, and stops no build."""
-    post = good_desk.post("one", text="Former.")
-    good_desk.build()
+    post = good_bench.post("one", text="Former.")
+    good_bench.build()
     post.write_text(f"---\ntitle: [One\nslug: one\n{saying}\n---\n\nNew.\n")
 
-    assert list_held(good_desk) == []
-    assert not read_page(good_desk, "one")
+    assert list_held(good_bench) == []
+    assert not read_page(good_bench, "one")
     post.write_text("---\ntitle: [One\nslug: one\n---\n\nNew.\n")
-    shutil.rmtree(good_desk.output / ".cache")
-    assert list_held(good_desk) == [("posts/one.md", False)]
-    assert not read_page(good_desk, "one")
+    shutil.rmtree(good_bench.output / ".cache")
+    assert list_held(good_bench) == [("posts/one.md", False)]
+    assert not read_page(good_bench, "one")
 
 
-def test_a_post_moved_to_the_future_is_down_though_its_text_is_faulty(good_desk: Desk) -> None:
+def test_a_post_moved_to_the_future_is_down_though_its_text_is_faulty(
+    good_bench: Workbench,
+) -> None:
     """Its head can be read, and says that nobody may read it yet."""
-    good_desk.post("one", text="Former.")
-    good_desk.build()
-    good_desk.post("one", "2026-09-01", DEEP)
+    good_bench.post("one", text="Former.")
+    good_bench.build()
+    good_bench.post("one", "2026-09-01", DEEP)
 
-    assert list_held(good_desk) == [("posts/one.md", False)]
-    assert not read_page(good_desk, "one")
+    assert list_held(good_bench) == [("posts/one.md", False)]
+    assert not read_page(good_bench, "one")
 
 
-def test_a_folder_that_is_replaced_by_a_link_keeps_its_posts(good_desk: Desk) -> None:
+def test_a_folder_that_is_replaced_by_a_link_keeps_its_posts(good_bench: Workbench) -> None:
     """As one that cannot be read does: nobody has deleted them."""
-    good_desk.write("posts/more/one.md", f"{HEAD}Former.\n")
-    good_desk.build()
-    shutil.rmtree(good_desk.content / "posts" / "more")
-    (good_desk.content / "posts" / "more").symlink_to(good_desk.content / "posts")
+    good_bench.write("posts/more/one.md", f"{HEAD}Former.\n")
+    good_bench.build()
+    shutil.rmtree(good_bench.content / "posts" / "more")
+    (good_bench.content / "posts" / "more").symlink_to(good_bench.content / "posts")
 
-    assert list_held(good_desk) == [("posts/more", True)]
-    assert "Former." in read_page(good_desk, "one")
+    assert list_held(good_bench) == [("posts/more", True)]
+    assert "Former." in read_page(good_bench, "one")
 
 
-def test_of_two_files_with_one_slug_the_one_that_is_shown_keeps_it(good_desk: Desk) -> None:
-    """Of two new ones, the first by path; a draft takes no address from a post."""
-    good_desk.write("posts/z.md", f"{HEAD}Former.\n")
-    good_desk.build()
-    good_desk.write("posts/a.md", f"{HEAD}New.\n")
+def test_of_two_files_with_one_slug_the_one_that_is_shown_keeps_it(good_bench: Workbench) -> None:
+    """Among two new ones it is the first by path; a draft takes no address from a post."""
+    good_bench.write("posts/z.md", f"{HEAD}Former.\n")
+    good_bench.build()
+    good_bench.write("posts/a.md", f"{HEAD}New.\n")
     for name in ("b", "c"):
-        good_desk.write(f"posts/{name}.md", HEAD.replace("one", "two") + f"{name}!\n")
-    good_desk.write("posts/0.md", HEAD.replace("---\n\n", "status: draft\n---\n\n"))
+        good_bench.write(f"posts/{name}.md", HEAD.replace("one", "two") + f"{name}!\n")
+    good_bench.write("posts/0.md", HEAD.replace("---\n\n", "status: draft\n---\n\n"))
 
     for _ in range(2):
-        assert list_held(good_desk) == [("posts/a.md", False), ("posts/c.md", False)]
-        assert "Former." in read_page(good_desk, "one")
-        assert "b!" in read_page(good_desk, "two")
-    good_desk.write("posts/z.md", f"{HEAD}Edited.\n")
-    list_held(good_desk)
-    assert "Edited." in read_page(good_desk, "one")
+        assert list_held(good_bench) == [("posts/a.md", False), ("posts/c.md", False)]
+        assert "Former." in read_page(good_bench, "one")
+        assert "b!" in read_page(good_bench, "two")
+    good_bench.write("posts/z.md", f"{HEAD}Edited.\n")
+    list_held(good_bench)
+    assert "Edited." in read_page(good_bench, "one")
 
 
-def test_an_old_alias_makes_way_for_a_new_page(good_desk: Desk) -> None:
+def test_an_old_alias_makes_way_for_a_new_page(good_bench: Workbench) -> None:
     """The post that has it is shown as before, without it, and named until it is taken out."""
-    good_desk.build()
-    good_desk.write("pages/old.md", "---\ntitle: Old\nslug: old-3\n---\n\nNew page.\n")
-    good_desk.post("old", text="Words.", aliases="[/old-3/]")
+    good_bench.build()
+    good_bench.write("pages/old.md", "---\ntitle: Old\nslug: old-3\n---\n\nNew page.\n")
+    good_bench.post("old", text="Words.", aliases="[/old-3/]")
 
-    assert list_held(good_desk) == [("posts/good-3.md", True), ("posts/old.md", False)]
-    page = good_desk.output / "current" / "site" / "old-3" / "index.html"
+    assert list_held(good_bench) == [("posts/good-3.md", True), ("posts/old.md", False)]
+    page = good_bench.output / "current" / "site" / "old-3" / "index.html"
     assert "New page." in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize("suffix", ["png", "avif"])
-def test_a_picture_that_is_damaged_stays_as_it_was_published(good_desk: Desk, suffix: str) -> None:
+def test_a_picture_that_is_damaged_stays_as_it_was_published(
+    good_bench: Workbench, suffix: str
+) -> None:
     """Build after build the same bytes; a deleted one is gone, and a draft's fault is no error."""
-    picture = good_desk.content / "images" / f"plan.{suffix}"
+    picture = good_bench.content / "images" / f"plan.{suffix}"
     picture.parent.mkdir()
     Image.new("RGB", (900, 600), "red").save(picture)
-    good_desk.post("one", text=f"![A plan](../images/plan.{suffix})")
-    public = good_desk.build() / "site" / "images" / picture.name
-    before, page = public.read_bytes(), read_page(good_desk, "one")
+    good_bench.post("one", text=f"![A plan](../images/plan.{suffix})")
+    public = good_bench.build() / "site" / "images" / picture.name
+    before, page = public.read_bytes(), read_page(good_bench, "one")
     write(picture, before[: len(before) // 2])
-    write(good_desk.content / "images" / "heap.heic", b"ftypheic")
-    good_desk.post("draft", text="![A heap](../images/heap.heic)", status="draft")
+    write(good_bench.content / "images" / "heap.heic", b"ftypheic")
+    good_bench.post("draft", text="![A heap](../images/heap.heic)", status="draft")
 
     for _ in range(3):
-        assert list_held(good_desk) == [(f"images/{picture.name}", True)]
-        public = (good_desk.output / "current").resolve() / "site" / "images" / picture.name
+        assert list_held(good_bench) == [(f"images/{picture.name}", True)]
+        public = (good_bench.output / "current").resolve() / "site" / "images" / picture.name
         assert public.read_bytes() == before
-        assert page.count("<source") == read_page(good_desk, "one").count("<source")
-        shutil.rmtree(good_desk.output / ".cache")
+        assert page.count("<source") == read_page(good_bench, "one").count("<source")
+        shutil.rmtree(good_bench.output / ".cache")
     picture.unlink()
-    assert list_held(good_desk) == []
-    assert not (good_desk.output / "current" / "site" / "images" / picture.name).exists()
-    assert "plan" in read_page(good_desk, "one")
+    assert list_held(good_bench) == []
+    assert not (good_bench.output / "current" / "site" / "images" / picture.name).exists()
+    assert "plan" in read_page(good_bench, "one")
 
 
-def test_a_file_that_no_disk_or_site_can_take_is_left_out(good_desk: Desk) -> None:
+def test_a_file_that_no_disk_or_site_can_take_is_left_out(good_bench: Workbench) -> None:
     """One whose name is too long, and a page at the address of a file."""
     for length in (220, 221):
-        good_desk.write(
+        good_bench.write(
             f"images/{'x' * (length - 4)}.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>"
         )
     settings = "PAGE_URL = PAGE_SAVE_AS = '{slug}.html'\n"
-    (good_desk.content.parent / "pelicanconf.py").write_text(
+    (good_bench.content.parent / "pelicanconf.py").write_text(
         f"from site_build.default_settings import *\n{settings}"
     )
-    good_desk.write("pages/404.md", "---\ntitle: Gone\nslug: '404'\n---\n\nWords.\n")
+    good_bench.write("pages/404.md", "---\ntitle: Gone\nslug: '404'\n---\n\nWords.\n")
     done = run(
         sys.executable,
         "-m",
         "site_build",
         "build",
         "--content",
-        good_desk.content,
+        good_bench.content,
         "--output",
-        good_desk.output,
+        good_bench.output,
         "--settings",
-        good_desk.content.parent / "pelicanconf.py",
+        good_bench.content.parent / "pelicanconf.py",
     )
     assert done.returncode == 3, done.stdout + done.stderr
     assert f"images/{'x' * 217}.svg:1:1  error  the file's name has 221 bytes" in done.stdout
@@ -492,73 +496,75 @@ def test_a_file_that_no_disk_or_site_can_take_is_left_out(good_desk: Desk) -> No
         "pages/404.md:3:7  error  the slug gives the address /404.html, where the site"
         in done.stdout
     )
-    site = good_desk.output / "current" / "site"
+    site = good_bench.output / "current" / "site"
     assert (site / "images" / f"{'x' * 216}.svg").exists()
     assert (site / "journal" / "good-7" / "index.html").exists()
 
 
-def test_pictures_of_a_post_that_is_held_back_wait_with_it(good_desk: Desk) -> None:
+def test_pictures_of_a_post_that_is_held_back_wait_with_it(good_bench: Workbench) -> None:
     """A draft whose head breaks does not give its pictures away."""
-    (good_desk.content / "images").mkdir()
-    Image.new("RGB", (9, 6)).save(good_desk.content / "images" / "secret.png")
-    good_desk.write(
+    (good_bench.content / "images").mkdir()
+    Image.new("RGB", (9, 6)).save(good_bench.content / "images" / "secret.png")
+    good_bench.write(
         "posts/one.md", "---\ntitle: [A\nslug: one\n---\n\n![S](../images/secret.png)\n"
     )
 
-    assert list_held(good_desk) == [("posts/one.md", False)]
-    assert not (good_desk.output / "current" / "site" / "images" / "secret.png").exists()
+    assert list_held(good_bench) == [("posts/one.md", False)]
+    assert not (good_bench.output / "current" / "site" / "images" / "secret.png").exists()
 
 
-def test_the_build_says_what_it_is_without(good_desk: Desk) -> None:
+def test_the_build_says_what_it_is_without(good_bench: Workbench) -> None:
     """With status 3 and a last line that names the files; --strict builds nothing."""
-    good_desk.post("one", text="Former.")
-    good_desk.build()
-    good_desk.write("posts/one.md", "Nothing.")
-    good_desk.write("posts/two.md", "Nothing.")
+    good_bench.post("one", text="Former.")
+    good_bench.build()
+    good_bench.write("posts/one.md", "Nothing.")
+    good_bench.write("posts/two.md", "Nothing.")
 
-    done = run_build(good_desk)
+    done = run_build(good_bench)
     assert done.returncode == 3
     assert "posts/one.md:1:1  error" in done.stdout
     assert done.stdout.splitlines()[-1] == (
         "2 files have errors: posts/one.md, posts/two.md; 1 shown in the former version, 1 left out"
     )
-    held = orjson.loads((good_desk.output / "current" / HELD_FILE).read_bytes())
+    held = orjson.loads((good_bench.output / "current" / HELD_FILE).read_bytes())
     assert [each.partition(":")[0] for each in held] == ["posts/one.md", "posts/two.md"]
     assert held[0].endswith("; readers see the former version until it is fixed")
-    before = (good_desk.output / "current").resolve()
-    assert run_build(good_desk, "--strict").returncode == 1
+    before = (good_bench.output / "current").resolve()
+    assert run_build(good_bench, "--strict").returncode == 1
     with pytest.raises(ContentError):
-        build(replace(good_desk.order(), strict=True))
-    assert (good_desk.output / "current").resolve() == before
+        build(replace(good_bench.order(), strict=True))
+    assert (good_bench.output / "current").resolve() == before
 
 
-def test_the_doctor_names_files_that_are_held_back(good_desk: Desk) -> None:
+def test_the_doctor_names_files_that_are_held_back(good_bench: Workbench) -> None:
     """With the first fault and its fix, and no more once they are fixed."""
-    good_desk.post("one", text="Former.")
-    good_desk.build()
-    database = f"sqlite:///{good_desk.output}/edge.db"
-    settings = {"BUILD_DIR": str(good_desk.output), "DATABASE_URL": database}
+    good_bench.post("one", text="Former.")
+    good_bench.build()
+    database = f"sqlite:///{good_bench.output}/edge.db"
+    settings = {"BUILD_DIR": str(good_bench.output), "DATABASE_URL": database}
     run(sys.executable, "-m", "edge_api", "migrate", environment=settings)
     for line, is_named in (("slug: a b", True), ("slug: one", False)):
         head = f"---\ntitle: One\ndate: 2026-03-01\n{line}\n---\n\n"
-        good_desk.write("posts/one.md", f"{head}New.\n")
-        build(good_desk.order())
+        good_bench.write("posts/one.md", f"{head}New.\n")
+        build(good_bench.order())
         doctor = run(sys.executable, "-m", "edge_api", "doctor", environment=settings)
         said = " ".join(doctor.stdout.split())
         assert ("posts/one.md:4: `slug` is 'a b'; use letters" in said) is is_named
         assert ("readers see the former version until it is fixed" in said) is is_named
 
 
-def test_sources_are_kept_apart_and_only_as_long_as_a_build_needs_them(good_desk: Desk) -> None:
+def test_sources_are_kept_apart_and_only_as_long_as_a_build_needs_them(
+    good_bench: Workbench,
+) -> None:
     """Each once, in no folder that is served; drafts are not among them."""
-    good_desk.post("draft", status="draft")
+    good_bench.post("draft", status="draft")
     for day in range(2, 6):
-        good_desk.post("one", text=f"Words of {day}.")
-        good_desk.build(f"2026-05-0{day}T00:00:00Z")
+        good_bench.post("one", text=f"Words of {day}.")
+        good_bench.build(f"2026-05-0{day}T00:00:00Z")
 
-    kept = [path.read_text("utf-8") for path in (good_desk.output / KEPT_FOLDER).iterdir()]
+    kept = [path.read_text("utf-8") for path in (good_bench.output / KEPT_FOLDER).iterdir()]
     assert len(kept) == 22
-    public = {path.read_bytes() for path in good_desk.output.rglob("site/**/*") if path.is_file()}
+    public = {path.read_bytes() for path in good_bench.output.rglob("site/**/*") if path.is_file()}
     assert public.isdisjoint(text.encode() for text in kept)
     assert sorted(e[-3:-2] for e in kept if "Words of" in e) == ["4", "5"]
     assert not any("draft" in text for text in kept)
@@ -566,12 +572,12 @@ def test_sources_are_kept_apart_and_only_as_long_as_a_build_needs_them(good_desk
 
 @dataclass
 class Model:
-    """What should be public, by the rules alone."""
+    """A model of what should be public, by the rules alone."""
 
     shown: dict[str, str] = field(default_factory=dict)
     """The words that readers see, by slug."""
     good: dict[str, tuple[datetime, str]] = field(default_factory=dict)
-    """When a file appears and its words, by slug, as long as the file is good."""
+    """The instant at which a file appears and its words, by slug, as long as the file is good."""
     faulty: set[str] = field(default_factory=set)
 
     def update(self, now: datetime) -> None:
@@ -581,19 +587,19 @@ class Model:
         self.shown = {**former, **public}
 
 
-def edit(chance: random.Random, desk: Desk, model: Model, now: datetime, number: int) -> None:
+def edit(chance: random.Random, bench: Workbench, model: Model, now: datetime, number: int) -> None:
     """Change one file at random, and tell the model."""
     slug, words = f"p-{chance.randrange(12)}", f"Words {number} end."
-    path = desk.content / "posts" / f"{slug}.md"
+    path = bench.content / "posts" / f"{slug}.md"
     model.faulty.discard(slug)
     model.good.pop(slug, None)
     match chance.choice(["good", "good", "faulty", "faulty", "withdraw", "delete", "later"]):
         case "good":
             model.good[slug] = datetime(2026, 3, 1, tzinfo=UTC), words
-            desk.post(slug, text=words)
+            bench.post(slug, text=words)
         case "later":
             model.good[slug] = now + timedelta(hours=9), words
-            desk.post(slug, f"{now + timedelta(hours=9):%Y-%m-%dT%H:%M:%SZ}", words)
+            bench.post(slug, f"{now + timedelta(hours=9):%Y-%m-%dT%H:%M:%SZ}", words)
         case "faulty":
             model.faulty.add(slug)
             breaks = ["title: [A", "date: 2026-02-30", "tags: [a", "status: ready", "title: \0"]
@@ -609,26 +615,28 @@ def edit(chance: random.Random, desk: Desk, model: Model, now: datetime, number:
 
 @pytest.mark.size("ci")
 @pytest.mark.parametrize("seed", range(2))
-def test_nothing_withdrawn_comes_back_in_two_hundred_edits(empty_desk: Desk, seed: int) -> None:
+def test_nothing_withdrawn_comes_back_in_two_hundred_edits(
+    empty_bench: Workbench, seed: int
+) -> None:
     """A watcher, builds by hand between, a cache that vanishes now and then, and a clock."""
     chance, model, now = random.Random(seed), Model(), NOON  # noqa: S311 - only varied
-    empty_desk.post("always", text="Always.")
-    watcher = Watcher(empty_desk.order(), lambda _: None)
+    empty_bench.post("always", text="Always.")
+    watcher = Watcher(empty_bench.order(), lambda _: None)
     for number in range(100):
         for _ in range(chance.choice([1, 1, 2])):
-            edit(chance, empty_desk, model, now, number)
+            edit(chance, empty_bench, model, now, number)
         now += timedelta(hours=chance.choice([0, 0, 1, 5]))
         model.update(now)
         if chance.random() < 0.1:
-            shutil.rmtree(empty_desk.output / ".cache", ignore_errors=True)
+            shutil.rmtree(empty_bench.output / ".cache", ignore_errors=True)
         if chance.random() < 0.2:
-            build(replace(empty_desk.order(), now=now), BuildMemory())
+            build(replace(empty_bench.order(), now=now), BuildMemory())
         watcher.note_changes(None)
         watcher.act(now)
         watcher.act(now)
 
-        found = {slug: read_page(empty_desk, slug) for slug in (f"p-{n}" for n in range(12))}
+        found = {slug: read_page(empty_bench, slug) for slug in (f"p-{n}" for n in range(12))}
         shown = {slug for slug, page in found.items() if page}
         assert shown == model.shown.keys(), number
         assert all(words in found[slug] for slug, words in model.shown.items()), number
-        assert "Always." in read_page(empty_desk, "always")
+        assert "Always." in read_page(empty_bench, "always")

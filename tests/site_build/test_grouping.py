@@ -31,7 +31,7 @@ def make(message: str) -> Diagnostic:
 
 
 def test_a_kind_is_the_message_without_its_particulars() -> None:
-    """What is quoted, counted or an address does not matter; the key that is at fault does."""
+    """Quotes, counts and addresses do not matter; the key that is at fault does."""
     kinds = [{make(message).kind for message in messages} for messages in KINDS[:2]]
     kinds += [{make(message[:60]).kind for message in messages} for messages in KINDS[5:]]
 

@@ -1,4 +1,4 @@
-"""What a build hands to the edge: found as the theme finds it, refused where it would fail."""
+"""Templates that a build hands to the edge: found as the theme finds them, refused if they fail."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from edge_api.db.tables import LeadRow
 from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE, read_notes
 from edge_api.schema.template_language import open_environment
 from site_build.errors import BuildError
-from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
+from tests.site_build.workbench import ROOT, THEME, Workbench, run_journal
 
 pytestmark = pytest.mark.size("test")
 
@@ -24,14 +24,14 @@ STATE = "output-cache/output-*/templates/contact_form.html"
 
 
 @pytest.fixture
-def theme(desk: Desk, tmp_path: Path) -> Path:
+def theme(bench: Workbench, tmp_path: Path) -> Path:
     """Return the bare theme with a contact form, for a journal with a contact page."""
     theme = tmp_path / "theme"
     shutil.copytree(THEME, theme)
     write(theme, "contact_form.html", FORM)
     write(theme, "contact.html", "<html>" + PLACE + "</html>")
     page = "---\ntitle: Contact\nslug: contact\ndescription: Write.\n---\n\nWrite to us.\n"
-    desk.write("pages/contact.md", page)
+    bench.write("pages/contact.md", page)
     return theme
 
 
@@ -46,37 +46,39 @@ def handed(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in found}
 
 
-def make(desk: Desk, theme: Path, **settings: object) -> Path:
+def make(bench: Workbench, theme: Path, **settings: object) -> Path:
     """Build with the theme; return the folder above the site and the form."""
     folder = theme.parent
-    run_journal(desk.content, folder / "output", theme, **settings)
+    run_journal(bench.content, folder / "output", theme, **settings)
     return folder
 
 
-def test_the_edge_gets_the_form(desk: Desk, theme: Path) -> None:
+def test_the_edge_gets_the_form(bench: Workbench, theme: Path) -> None:
     """The form's template is handed over as it is written."""
-    folder = make(desk, theme)
+    folder = make(bench, theme)
 
     assert [path.read_text() for path in folder.glob(STATE)] == [FORM]
 
 
-def test_a_template_that_goes_before_the_theme_is_handed_over(desk: Desk, theme: Path) -> None:
+def test_a_template_that_goes_before_the_theme_is_handed_over(
+    bench: Workbench, theme: Path
+) -> None:
     """The form that the page shows is the form that the edge gets, overridden or not."""
     overrides = theme.parent / "overrides"
     overrides.mkdir()
     (overrides / "contact_form.html").write_text("<form>Another</form>")
 
-    folder = make(desk, theme, THEME_TEMPLATES_OVERRIDES=[str(overrides)])
+    folder = make(bench, theme, THEME_TEMPLATES_OVERRIDES=[str(overrides)])
 
     assert "Another" in (folder / "output" / "contact" / "index.html").read_text()
     assert [path.read_text() for path in folder.glob(STATE)] == ["<form>Another</form>"]
 
 
-def test_a_static_file_is_named_by_its_address(desk: Desk, theme: Path) -> None:
-    """The edge is told where the file stands in this build, and need not know what is there."""
+def test_a_static_file_is_named_by_its_address(bench: Workbench, theme: Path) -> None:
+    """The edge gets the file's path in this build, and need not know its content."""
     (theme / "static" / "form.js").write_text("void 0;", encoding="utf-8")
     write(theme, "contact_form.html", """<script src="{{ asset('form.js') }}"></script>""")
-    folder = make(desk, theme)
+    folder = make(bench, theme)
     (published,) = (folder / "output" / "theme").glob("form.*.js")
 
     (form,) = (path.read_text(encoding="utf-8") for path in folder.glob(STATE))
@@ -105,24 +107,24 @@ def test_a_static_file_is_named_by_its_address(desk: Desk, theme: Path) -> None:
     ],
 )
 def test_a_form_that_the_edge_cannot_show_stops_the_build(
-    desk: Desk, theme: Path, source: str, sentence: str
+    bench: Workbench, theme: Path, source: str, sentence: str
 ) -> None:
-    """What would fail for whoever mistypes is told to the theme's author, before a page is made."""
+    """A form that would fail on a visitor's mistake is reported before a page is made."""
     write(theme, "contact_form.html", source)
 
     with pytest.raises(BuildError, match=sentence) as refusal:
-        make(desk, theme)
+        make(bench, theme)
 
     assert "\n" not in str(refusal.value)
     assert not (theme.parent / "output").exists()
 
 
-def test_a_form_in_another_encoding_stops_the_build(desk: Desk, theme: Path) -> None:
-    """A template that is not UTF-8 is told in a sentence."""
+def test_a_form_in_another_encoding_stops_the_build(bench: Workbench, theme: Path) -> None:
+    """A template that is not UTF-8 is reported in a sentence."""
     (theme / "templates" / "contact_form.html").write_bytes(b"<form>\xe9</form>")
 
     with pytest.raises(BuildError, match="is not UTF-8"):
-        make(desk, theme)
+        make(bench, theme)
 
 
 @pytest.mark.parametrize(
@@ -134,32 +136,34 @@ def test_a_form_in_another_encoding_stops_the_build(desk: Desk, theme: Path) -> 
     ],
 )
 def test_a_contact_page_without_a_place_for_the_form_stops_the_build(
-    desk: Desk, theme: Path, page: str
+    bench: Workbench, theme: Path, page: str
 ) -> None:
     """Without its marks in order the edge could only put the form behind the page."""
     write(theme, "contact.html", page)
 
     with pytest.raises(BuildError, match=r"/contact/index\.html has no place for the form"):
-        make(desk, theme)
+        make(bench, theme)
 
 
-def test_a_site_without_a_contact_page_needs_no_place_for_the_form(desk: Desk, theme: Path) -> None:
+def test_a_site_without_a_contact_page_needs_no_place_for_the_form(
+    bench: Workbench, theme: Path
+) -> None:
     """A theme with a form builds a journal that has no contact page."""
-    (desk.content / "pages" / "contact.md").unlink()
+    (bench.content / "pages" / "contact.md").unlink()
 
-    assert (make(desk, theme) / "output" / "index.html").is_file()
+    assert (make(bench, theme) / "output" / "index.html").is_file()
 
 
-def test_a_theme_without_a_form_builds(desk: Desk, theme: Path) -> None:
+def test_a_theme_without_a_form_builds(bench: Workbench, theme: Path) -> None:
     """A contact page need not have a form."""
     (theme / "templates" / "contact_form.html").unlink()
     write(theme, "contact.html", "Write a letter.")
 
-    assert not list(make(desk, theme).glob(STATE))
+    assert not list(make(bench, theme).glob(STATE))
 
 
 @pytest.mark.parametrize("name", ["contact", "access"])
-def test_each_form_needs_its_own_place(desk: Desk, theme: Path, name: str) -> None:
+def test_each_form_needs_its_own_place(bench: Workbench, theme: Path, name: str) -> None:
     """A theme with both forms needs both places, each with its own marks."""
     write(theme, "access_form.html", FORM)
     others = {"contact": "access", "access": "contact"}
@@ -167,30 +171,30 @@ def test_each_form_needs_its_own_place(desk: Desk, theme: Path, name: str) -> No
     write(theme, "contact.html", f"<html>{marks}</html>")
 
     with pytest.raises(BuildError, match=f"put <!-- {name} form --> before"):
-        make(desk, theme, ACCESS_REQUESTS="on")
+        make(bench, theme, ACCESS_REQUESTS="on")
 
 
-def test_the_edge_gets_pages_and_their_shell(desk: Desk, theme: Path) -> None:
+def test_the_edge_gets_pages_and_their_shell(bench: Workbench, theme: Path) -> None:
     """Templates are handed over as they are written, the shell as it was built."""
     notice = "{% for each in sentences %}<p>{{ each }}</p>{% endfor %}"
     shell = "{% extends 'base.html' %}{% block main %}" + SHELL + "{% endblock %}"
     write(theme, "notice.html", notice)
     write(theme, "shell.html", shell)
 
-    got = handed(make(desk, theme))
+    got = handed(make(bench, theme))
 
     assert got["notice.html"] == notice
-    assert got["consent.html"] == handed(make(desk, theme))["consent.html"] != ""
+    assert got["consent.html"] == handed(make(bench, theme))["consent.html"] != ""
     assert SHELL in got["shell.html"]
     assert "/theme/style." in got["shell.html"]
     assert "https://journal.test/shell.html" in got["shell.html"]
 
 
-def test_the_shell_is_not_published(desk: Desk, theme: Path) -> None:
-    """What the edge renders with is no part of the site."""
+def test_the_shell_is_not_published(bench: Workbench, theme: Path) -> None:
+    """Templates of the edge are no part of the site."""
     write(theme, "notice.html", "Words.")
     write(theme, "shell.html", SHELL)
-    folder = make(desk, theme)
+    folder = make(bench, theme)
 
     names = {path.name for path in (folder / "output").rglob("*") if path.is_file()}
     assert not {name for name in names if name.startswith(("shell", "notice"))}
@@ -207,14 +211,14 @@ def test_the_shell_is_not_published(desk: Desk, theme: Path) -> None:
     ],
 )
 def test_a_shell_that_holds_nothing_stops_the_build(
-    desk: Desk, theme: Path, shell: str, sentence: str
+    bench: Workbench, theme: Path, shell: str, sentence: str
 ) -> None:
     """Pages need a frame with a place for title and content, before any page is written."""
     write(theme, "notice.html", "Words.")
     write(theme, "shell.html", shell)
 
     with pytest.raises(BuildError, match=sentence):
-        make(desk, theme)
+        make(bench, theme)
 
     assert not (theme.parent / "output" / "index.html").exists()
 
@@ -231,14 +235,14 @@ def test_a_shell_that_holds_nothing_stops_the_build(
     ],
 )
 def test_a_page_that_the_edge_cannot_show_stops_the_build(
-    desk: Desk, theme: Path, name: str, source: str, sentence: str
+    bench: Workbench, theme: Path, name: str, source: str, sentence: str
 ) -> None:
     """Each page is tried with what the edge gives it, before the site is made."""
     write(theme, f"{name}.html", source)
     write(theme, "shell.html", SHELL)
 
     with pytest.raises(BuildError, match=sentence):
-        make(desk, theme)
+        make(bench, theme)
 
     assert not (theme.parent / "output").exists()
 
@@ -254,14 +258,14 @@ def test_a_page_that_the_edge_cannot_show_stops_the_build(
     ],
 )
 def test_a_name_that_the_edge_does_not_give_is_noted(
-    desk: Desk, theme: Path, name: str, source: str, unknown: list[str]
+    bench: Workbench, theme: Path, name: str, source: str, unknown: list[str]
 ) -> None:
     """Another theme's template is handed over with a note of its line, and shows nothing there."""
     write(theme, f"{name}.html", source)
     write(theme, "shell.html", SHELL)
     write(theme, "docs_shell.html", f"{SHELL}<!-- path --><!-- description -->")
 
-    folder = make(desk, theme)
+    folder = make(bench, theme)
 
     assert handed(folder)[f"{name}.html"] == source
     notes = read_notes(next(folder.glob("output-cache/output-*")))
@@ -270,33 +274,33 @@ def test_a_name_that_the_edge_does_not_give_is_noted(
 
 
 @pytest.mark.parametrize("lost", ["<!-- path -->", "<!-- description -->", "<!-- content -->"])
-def test_the_reference_needs_a_frame_of_its_own(desk: Desk, theme: Path, lost: str) -> None:
+def test_the_reference_needs_a_frame_of_its_own(bench: Workbench, theme: Path, lost: str) -> None:
     """Its frame has a place for all that the edge puts in, or the build stops."""
     frame = f'{SHELL}<link rel="canonical" href="<!-- path -->"><p><!-- description --></p>'
     write(theme, "docs.html", "{{ page.title }}")
     write(theme, "docs_shell.html", frame)
-    assert handed(make(desk, theme))["docs_shell.html"] == frame
+    assert handed(make(bench, theme))["docs_shell.html"] == frame
 
     write(theme, "docs_shell.html", frame.replace(lost, ""))
     with pytest.raises(BuildError, match=r"docs_shell\.html has no place"):
-        make(desk, theme)
+        make(bench, theme)
 
 
-def test_another_page_of_the_edge_is_another_build(desk: Desk, theme: Path) -> None:
-    """What the edge renders with counts for a build's name, though no file of the site differs."""
+def test_another_page_of_the_edge_is_another_build(bench: Workbench, theme: Path) -> None:
+    """Templates of the edge count for a build's name, though no file of the site differs."""
     write(theme, "shell.html", SHELL)
     names = set()
     for words in ("One.", "Two.", "Two."):
         write(theme, "notice.html", words)
-        index = next(make(desk, theme).glob("output-cache/output-*/posts.json"))
+        index = next(make(bench, theme).glob("output-cache/output-*/posts.json"))
         names.add(json.loads(index.read_bytes())["head"]["build_id"])
 
     assert len(names) == 2
 
 
-def test_the_journals_own_templates_are_handed_over(desk: Desk, tmp_path: Path) -> None:
+def test_the_journals_own_templates_are_handed_over(bench: Workbench, tmp_path: Path) -> None:
     """The theme has all that the edge knows; it reaches it byte for byte, but for addresses."""
-    run_journal(desk.content, tmp_path / "output", ROOT / "theme", ACCESS_REQUESTS="on")
+    run_journal(bench.content, tmp_path / "output", ROOT / "theme", ACCESS_REQUESTS="on")
 
     got = handed(tmp_path)
     written = {name: (ROOT / "theme/templates" / name).read_text(encoding="utf-8") for name in got}
@@ -315,10 +319,10 @@ def file_of(page: str) -> str:
 TIERS = ["Not decided yet", "Up to 5,000 €", 'it\'s "%}" {{ 7*7 }} \\ #}']
 
 
-def test_the_edge_offers_the_budgets_of_the_site(desk: Desk, tmp_path: Path) -> None:
+def test_the_edge_offers_the_budgets_of_the_site(bench: Workbench, tmp_path: Path) -> None:
     """BUDGET_TIERS are in the built contact page and in the form that the edge renders again."""
-    desk.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
-    run_journal(desk.content, tmp_path / "output", ROOT / "theme", BUDGET_TIERS=TIERS)
+    bench.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
+    run_journal(bench.content, tmp_path / "output", ROOT / "theme", BUDGET_TIERS=TIERS)
     page = (tmp_path / "output" / "contact" / "index.html").read_text(encoding="utf-8")
     strict = open_environment(None, StrictUndefined)
     given: dict[str, object] = {"values": {}, "errors": {}}
@@ -331,11 +335,11 @@ def test_the_edge_offers_the_budgets_of_the_site(desk: Desk, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_a_closed_form_is_not_shown(desk: Desk, tmp_path: Path, *, is_closed: bool) -> None:
-    """Where leads need a credential, the contact page says so in place of its form."""
-    desk.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
+def test_a_closed_form_is_not_shown(bench: Workbench, tmp_path: Path, *, is_closed: bool) -> None:
+    """If leads need a credential, the contact page says so in place of its form."""
+    bench.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
     closed = str(is_closed).lower()
-    run_journal(desk.content, tmp_path / "output", ROOT / "theme", LEADS_REQUIRE_CREDENTIAL=closed)
+    run_journal(bench.content, tmp_path / "output", ROOT / "theme", LEADS_REQUIRE_CREDENTIAL=closed)
     page = (tmp_path / "output" / "contact" / "index.html").read_text(encoding="utf-8")
 
     assert ("This form is closed" in page) is is_closed
@@ -345,12 +349,12 @@ def test_a_closed_form_is_not_shown(desk: Desk, tmp_path: Path, *, is_closed: bo
 @pytest.mark.parametrize("access", ["on", "off", None])
 @pytest.mark.parametrize("closed", ["true", "false"])
 def test_the_form_for_access_is_there_on_request_alone(
-    desk: Desk, tmp_path: Path, access: str | None, closed: str
+    bench: Workbench, tmp_path: Path, access: str | None, closed: str
 ) -> None:
     """Without the setting neither the page nor the edge has it, and nothing leads to it."""
-    desk.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
+    bench.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
     given = {"LEADS_REQUIRE_CREDENTIAL": closed, **({"ACCESS_REQUESTS": access} if access else {})}
-    run_journal(desk.content, tmp_path / "output", ROOT / "theme", **given)
+    run_journal(bench.content, tmp_path / "output", ROOT / "theme", **given)
     page = (tmp_path / "output" / "contact" / "index.html").read_text(encoding="utf-8")
     auth = (tmp_path / "output" / "auth.md").read_text(encoding="utf-8")
     has_form = access == "on"
@@ -372,10 +376,10 @@ def test_the_form_for_access_is_there_on_request_alone(
     "tiers", ["Up to 5,000", [""], [" x"], ["x" * (BUDGET_LONGEST + 1)], [5], ["a\nb"], ["a", "a"]]
 )
 def test_budgets_that_cannot_be_meant_stop_the_build(
-    desk: Desk, theme: Path, tiers: object
+    bench: Workbench, theme: Path, tiers: object
 ) -> None:
-    """What is wrong is said with the setting's name, before a page is made."""
+    """The error has the setting's name, and comes before a page is made."""
     with pytest.raises(BuildError, match="BUDGET_TIERS has to be a list of different texts"):
-        make(desk, theme, BUDGET_TIERS=tiers)
+        make(bench, theme, BUDGET_TIERS=tiers)
 
     assert not (theme.parent / "output").exists()

@@ -1,4 +1,4 @@
-"""What spares a build its work: rows of ledgers, work in other processes, no collector."""
+"""Savings of a build: rows of ledgers, work in other processes, no garbage collector."""
 
 import gc
 import multiprocessing
@@ -34,7 +34,7 @@ from tests.site_build.workbench import ROOT
 
 
 class ContentlessError(Exception):
-    """Stands for what stops a build."""
+    """An error that stops a build."""
 
 
 ENTRY = Entry('a, [b"].html', "key", "digest", (3, 2, 0), (5, 7, 0), "x\ny", "", retained=True)
@@ -42,7 +42,7 @@ LINE = Line("a", "key", "digest", 0, 9)
 
 
 def test_a_ledger_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    """Whole, or the looks of a few of its rows, whatever stands in the names of files."""
+    """As a whole, or its rows alone, whatever is in the names of files."""
     ledger = Manifest({ENTRY.path: ENTRY}, {LINE.slug: LINE}, Stamp("", 1, 2))
     write_manifest(tmp_path, ledger)
 
@@ -96,7 +96,7 @@ def test_a_manifest_of_another_version_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_manifest_is_written_from_the_one_before(tmp_path: Path) -> None:
-    """What differs is written, what is gone is removed, and the one before stays as it was."""
+    """Changed rows are written, removed ones are deleted, and the one before stays as it was."""
     folders = [tmp_path / name for name in ("first", "second", "third")]
     other = ENTRY._replace(path="b.html")
     kept, changed = ENTRY._replace(path="c.html"), ENTRY._replace(path="b.html", digest="new")
@@ -145,7 +145,7 @@ def test_the_body_goes_on_while_the_work_is_done(tmp_path: Path) -> None:
 
 
 def test_work_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
-    """Whatever ends the body ends the process, too, and does not wait until it has done."""
+    """Every end of the body ends the process, too, without waiting until it is done."""
 
     def work() -> None:
         time.sleep(5)
@@ -184,7 +184,7 @@ list(map_unordered(str, range(99), 2))
 
 
 def test_a_build_leaves_the_collector_as_it_was() -> None:
-    """Whoever has switched it off finds it so."""
+    """If it was switched off, it stays off."""
     for switch, is_on in ((gc.disable, False), (gc.enable, True)):
         switch()
         with contained():

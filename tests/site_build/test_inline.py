@@ -1,4 +1,4 @@
-"""The step for what stands within lines, against that of Python-Markdown."""
+"""Our inline parser against that of Python-Markdown."""
 
 import pytest
 from hypothesis import given, settings
@@ -51,7 +51,7 @@ def test_signs_belong_to_patterns() -> None:
 @settings(max_examples=scaled(quick=50, ci=400))
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_same_html(text: str) -> None:
-    """Whatever the text, it becomes the HTML that the library makes of it."""
+    """Any text becomes the HTML that the library makes of it."""
     text = f"{text}\n\n[^1]: a note\n\n[ab]: /b\n"
     document = make_document(text)
     assert QUICK.convert(document) == PLAIN.convert(document)

@@ -15,7 +15,7 @@ from site_build.releases.release import build
 from tests.site_build.test_cards import run_card
 from tests.site_build.test_originals import make_gif, make_heic
 from tests.site_build.test_pictures import draw, look, pack, put
-from tests.site_build.workbench import SITE_URL, Desk, take
+from tests.site_build.workbench import SITE_URL, Workbench, take
 
 pytestmark = pytest.mark.size("test")
 
@@ -43,12 +43,14 @@ def read_post(page: Path) -> dict[str, object]:
         ("IMG.HEIC", make_heic(draw(900, 600)), "IMG.HEIC.jpg"),
     ],
 )
-def test_a_picture_stands_for_its_post(desk: Desk, name: str, data: bytes, address: str) -> None:
+def test_a_picture_represents_its_post(
+    bench: Workbench, name: str, data: bytes, address: str
+) -> None:
     """Card, Open Graph, JSON-LD and both feeds have it, and say how large it is."""
-    put(desk, name, data)
+    put(bench, name, data)
     link = f"../images/{name.replace(' ', '%20')}"
-    desk.post("shown", "2026-04-30", image=link, image_alt="Two colours")
-    site = desk.build() / "site"
+    bench.post("shown", "2026-04-30", image=link, image_alt="Two colours")
+    site = bench.build() / "site"
     page = site / "journal" / "shown" / "index.html"
 
     meta, node = read_meta(page), read_post(page)
@@ -71,12 +73,12 @@ def test_a_picture_stands_for_its_post(desk: Desk, name: str, data: bytes, addre
     assert (site / "cards" / "shown.png").is_file()  # whose address may be kept somewhere
 
 
-def test_a_card_has_the_title_beside_the_picture(desk: Desk) -> None:
-    """No letter stands on the picture, however long the title, and the paper has no colour."""
-    put(desk, "a.jpg", pack(draw(900, 600)))
-    desk.post("long", image="/images/a.jpg", title="Words and words " * 12)
-    desk.post("short", image="/images/a.jpg", title="Oak")
-    cards = desk.build() / "site" / "cards"
+def test_a_card_has_the_title_beside_the_picture(bench: Workbench) -> None:
+    """No letter is on the picture, however long the title, and the paper has no colour."""
+    put(bench, "a.jpg", pack(draw(900, 600)))
+    bench.post("long", image="/images/a.jpg", title="Words and words " * 12)
+    bench.post("short", image="/images/a.jpg", title="Oak")
+    cards = bench.build() / "site" / "cards"
 
     long, short = (look(cards / f"{name}.jpeg") for name in ("long", "short"))
 
@@ -92,29 +94,29 @@ def test_a_card_has_the_title_beside_the_picture(desk: Desk) -> None:
     assert red > blue
 
 
-def test_another_picture_makes_another_card(desk: Desk) -> None:
+def test_another_picture_makes_another_card(bench: Workbench) -> None:
     """A card follows its picture, and is not drawn anew without need."""
-    put(desk, "a.jpg", pack(draw(900, 600)))
-    desk.post("shown", image="/images/a.jpg")
-    first = desk.build() / "site" / "cards" / "shown.jpeg"
-    desk.post("other")
-    second = desk.build() / "site" / "cards" / "shown.jpeg"
+    put(bench, "a.jpg", pack(draw(900, 600)))
+    bench.post("shown", image="/images/a.jpg")
+    first = bench.build() / "site" / "cards" / "shown.jpeg"
+    bench.post("other")
+    second = bench.build() / "site" / "cards" / "shown.jpeg"
     assert second.stat().st_ino == first.stat().st_ino
     former = second.read_bytes()
-    put(desk, "a.jpg", pack(Image.new("RGB", (900, 600), "green")))
+    put(bench, "a.jpg", pack(Image.new("RGB", (900, 600), "green")))
 
-    third = desk.build() / "site" / "cards" / "shown.jpeg"
+    third = bench.build() / "site" / "cards" / "shown.jpeg"
 
     assert third.read_bytes() != former
 
 
-def test_a_picture_of_a_draft_does_not_get_out(desk: Desk) -> None:
+def test_a_picture_of_a_draft_does_not_get_out(bench: Workbench) -> None:
     """Neither itself, nor as a card, nor on the edge of the journal."""
-    put(desk, "secret.jpg", pack(draw(900, 600)))
-    desk.post("hidden", status="draft", image="/images/secret.jpg")
-    desk.post("later", "2027-01-01", image="/images/secret.jpg")
+    put(bench, "secret.jpg", pack(draw(900, 600)))
+    bench.post("hidden", status="draft", image="/images/secret.jpg")
+    bench.post("later", "2027-01-01", image="/images/secret.jpg")
 
-    files = take(desk.build() / "site")
+    files = take(bench.build() / "site")
 
     assert [path for path in files if "secret" in path or path.endswith(".jpeg")] == []
     assert "edge/picture.webp" not in files
@@ -138,13 +140,13 @@ ODD: dict[str, tuple[str, Callable[[], bytes], bool]] = {
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_an_odd_picture_is_a_card_or_is_none(desk: Desk, case: str) -> None:
-    """Small ones, drawings and what moves stand for no post; its plain card does."""
+def test_an_odd_picture_is_a_card_or_is_none(bench: Workbench, case: str) -> None:
+    """Small ones, drawings and animations are no post's picture; its plain card is."""
     name, make, is_pictured = ODD[case]
-    put(desk, name, make())
-    desk.post("shown", image=f"/images/{name}")
+    put(bench, name, make())
+    bench.post("shown", image=f"/images/{name}")
 
-    site = desk.build() / "site"
+    site = bench.build() / "site"
 
     kind = "jpeg" if is_pictured else "png"
     meta = read_meta(site / "journal" / "shown" / "index.html")
@@ -157,35 +159,35 @@ def test_an_odd_picture_is_a_card_or_is_none(desk: Desk, case: str) -> None:
     assert "shown" in home
 
 
-def test_a_cut_off_picture_holds_up_no_other_post(desk: Desk) -> None:
+def test_a_cut_off_picture_holds_up_no_other_post(bench: Workbench) -> None:
     """The post that has it waits; the others, their cards and the home page are made."""
     data = pack(draw(900, 600))
-    put(desk, "cut.jpg", data[: len(data) // 2])
-    put(desk, "whole.jpg", data)
-    desk.post("cut", image="/images/cut.jpg")
-    desk.post("whole", image="/images/whole.jpg")
+    put(bench, "cut.jpg", data[: len(data) // 2])
+    put(bench, "whole.jpg", data)
+    bench.post("cut", image="/images/cut.jpg")
+    bench.post("whole", image="/images/whole.jpg")
 
-    (held,) = build(desk.order()).held
+    (held,) = build(bench.order()).held
 
-    site = (desk.output / "current" / "site").resolve()
+    site = (bench.output / "current" / "site").resolve()
     assert held.path == "posts/cut.md"
     assert "save it anew" in held.finding.message
     assert (site / "cards" / "whole.jpeg").is_file()
     assert not (site / "cards" / "cut.jpeg").exists()
 
 
-def test_the_command_draws_the_card_with_the_picture(desk: Desk, tmp_path: Path) -> None:
+def test_the_command_draws_the_card_with_the_picture(bench: Workbench, tmp_path: Path) -> None:
     """It is the one that the site will have; the name of the file has to say what it is."""
-    put(desk, "a.jpg", pack(draw(900, 600)))
-    desk.post("shown", image="../images/a.jpg")
+    put(bench, "a.jpg", pack(draw(900, 600)))
+    bench.post("shown", image="../images/a.jpg")
     made = tmp_path / "card.jpeg"
 
-    done = run_card(desk, "shown", "--output", made)
-    refused = run_card(desk, "shown", "--output", tmp_path / "card.png")
+    done = run_card(bench, "shown", "--output", made)
+    refused = run_card(bench, "shown", "--output", tmp_path / "card.png")
 
     assert done.returncode == 0, done.stderr
     assert "/cards/shown.jpeg" in done.stdout
-    built = desk.build() / "site" / "cards" / "shown.jpeg"
+    built = bench.build() / "site" / "cards" / "shown.jpeg"
     assert made.read_bytes() == built.read_bytes()
     assert refused.returncode == 1
     assert "is a JPEG; end" in refused.stderr

@@ -68,15 +68,27 @@ def test_a_signal_is_said_and_kept_to(use: str, allowed: bool) -> None:  # noqa:
 
 
 def test_the_well_known_agents_are_named() -> None:
-    """Crawlers of models are told by name, each once."""
+    """Crawlers of models are named, each once."""
     named = re.findall(r"^User-agent: (\S+)$", render_robots(ME, Policy()), re.MULTILINE)
 
     assert len(set(named)) == len(named)
     assert {
-        *("GPTBot", "OAI-SearchBot", "ChatGPT-User", "ClaudeBot", "Claude-User"),
-        *("Claude-SearchBot", "PerplexityBot", "Perplexity-User", "Google-Extended"),
-        *("Applebot-Extended", "CCBot", "Amazonbot", "Meta-ExternalAgent", "Bytespider"),
-        *("anthropic-ai", "Claude-Web"),
+        "GPTBot",
+        "OAI-SearchBot",
+        "ChatGPT-User",
+        "ClaudeBot",
+        "Claude-User",
+        "Claude-SearchBot",
+        "PerplexityBot",
+        "Perplexity-User",
+        "Google-Extended",
+        "Applebot-Extended",
+        "CCBot",
+        "Amazonbot",
+        "Meta-ExternalAgent",
+        "Bytespider",
+        "anthropic-ai",
+        "Claude-Web",
     } <= set(named)
 
 
@@ -97,12 +109,12 @@ def test_the_well_known_agents_are_named() -> None:
 def test_a_policy_that_cannot_be_meant_stops_the_build(
     settings: Mapping[str, object], sentence: str
 ) -> None:
-    """What is wrong is said with the setting's name."""
+    """The error has the setting's name."""
     with pytest.raises(BuildError, match=re.escape(sentence)):
         read_policy(settings)
 
 
-def test_what_is_left_out_of_the_policy_keeps_its_default() -> None:
+def test_omitted_members_of_the_policy_keep_their_default() -> None:
     """A setting names what differs."""
     policy = read_policy({"CONTENT_SIGNALS": {"ai-train": True}, "SECURITY_CONTACT": None})
 
@@ -120,7 +132,7 @@ def test_a_contact_of_ones_own_goes_before_the_contact_page(contact: str) -> Non
 
 
 def test_security_txt_has_every_field_once() -> None:
-    """RFC 9116: Contact and Expires are required, Expires and Preferred-Languages stand once."""
+    """RFC 9116: Contact and Expires are required, Expires and Preferred-Languages occur once."""
     lines = render_security(ME, Policy(), DAY).splitlines()
 
     assert [line.partition(": ")[0] for line in lines] == [

@@ -24,13 +24,13 @@ from tests.site_build.test_pictures import (
     put,
     read_page,
 )
-from tests.site_build.workbench import Desk, find, list_inodes, take
+from tests.site_build.workbench import Workbench, find, list_inodes, take
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 
 SECRET = b"Secret Lane 5"
-"""Stands in every kind of note that the pictures of these tests carry."""
+"""A word in every kind of metadata that the pictures of these tests have."""
 XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><exif:GPSLatitude>' + SECRET + b"</x:xmpmeta>"
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 MP4 = b"\0\0\0\x18ftypmp42" + SECRET
@@ -135,13 +135,13 @@ def unpack(data: bytes) -> list[tuple[bytes, str, object]]:
 
 
 @pytest.mark.parametrize("make", [*MAKERS[:4], *in_ci(*MAKERS[4:])])
-def test_an_original_says_nothing_but_its_turn_and_colours(
-    desk: Desk, make: Callable[[], bytes]
+def test_an_original_keeps_its_pixels_and_no_metadata(
+    bench: Workbench, make: Callable[[], bytes]
 ) -> None:
-    """What is published has the same pixels and frames, upright and in the same colours."""
+    """The published file has the same pixels and frames, upright and in the same colours."""
     data = make()
-    source = put(desk, "photo.bin", data).rename(desk.content / "images" / f"{make.__name__}.png")
-    published = desk.build() / "site" / "images" / source.name
+    source = put(bench, "photo.bin", data).rename(bench.content / "images" / f"{make.__name__}.png")
+    published = bench.build() / "site" / "images" / source.name
 
     found = published.read_bytes()
 
@@ -161,12 +161,12 @@ def test_an_original_says_nothing_but_its_turn_and_colours(
 
 
 @pytest.mark.parametrize("make", [make_avif, *in_ci(make_moving_avif)])
-def test_an_avif_is_encoded_anew(desk: Desk, make: Callable[[], bytes]) -> None:
+def test_an_avif_is_encoded_anew(bench: Workbench, make: Callable[[], bytes]) -> None:
     """It is upright, in its own colours, and moves as it did; notes of its file are gone."""
     data = make()
-    put(desk, "photo.avif", data)
+    put(bench, "photo.avif", data)
 
-    found = (desk.build() / "site" / "images" / "photo.avif").read_bytes()
+    found = (bench.build() / "site" / "images" / "photo.avif").read_bytes()
 
     assert SECRET in data
     assert SECRET not in found
@@ -178,7 +178,7 @@ def test_an_avif_is_encoded_anew(desk: Desk, make: Callable[[], bytes]) -> None:
     assert [duration for _, _, duration in unpack(found)] == times
 
 
-def test_a_clean_picture_is_published_to_the_byte(desk: Desk) -> None:
+def test_a_clean_picture_is_published_to_the_byte(bench: Workbench) -> None:
     """Without notes there is nothing to take out, and so nothing is written anew."""
     made = {
         "a.jpg": pack(draw(300, 200)),
@@ -187,41 +187,43 @@ def test_a_clean_picture_is_published_to_the_byte(desk: Desk) -> None:
         "e.gif": pack(draw(300, 200).convert("P"), "GIF"),
     }
     for name, data in made.items():
-        put(desk, name, data)
+        put(bench, name, data)
 
-    site = desk.build() / "site" / "images"
+    site = bench.build() / "site" / "images"
 
     assert {name: (site / name).read_bytes() for name in made} == made
 
 
-def test_a_picture_under_another_ending_has_no_metadata_either(desk: Desk) -> None:
-    """What it is decides, not what it is called; a file of another kind stays as it is."""
-    put(desk, "photo.jpg.bak", pack(draw(300, 200), exif=note(1)))
-    put(desk, "film.mp4", b"\0\0\0\x08ftyp\0\0\0\x0cudtaGPS!")
+def test_a_picture_under_another_ending_has_no_metadata_either(bench: Workbench) -> None:
+    """The content decides, not the name; a file of another kind stays as it is."""
+    put(bench, "photo.jpg.bak", pack(draw(300, 200), exif=note(1)))
+    put(bench, "film.mp4", b"\0\0\0\x08ftyp\0\0\0\x0cudtaGPS!")
 
-    site = desk.build() / "site" / "images"
+    site = bench.build() / "site" / "images"
 
     assert b"Exif" not in (site / "photo.jpg.bak").read_bytes()
     assert b"GPS!" in (site / "film.mp4").read_bytes()
 
 
-def test_a_jpeg_with_a_second_picture_keeps_the_first(desk: Desk) -> None:
-    """What cameras put behind a picture, each part with notes of its own, is not published."""
-    put(desk, "two.jpg", pack(draw(300, 200), "MPO", save_all=True, append_images=[draw(300, 200)]))
+def test_a_jpeg_with_a_second_picture_keeps_the_first(bench: Workbench) -> None:
+    """Parts that cameras append to a picture, each with metadata, are not published."""
+    put(
+        bench, "two.jpg", pack(draw(300, 200), "MPO", save_all=True, append_images=[draw(300, 200)])
+    )
 
-    published = look(desk.build() / "site" / "images" / "two.jpg")
+    published = look(bench.build() / "site" / "images" / "two.jpg")
 
     assert published.format == "JPEG"
     assert not published.getexif()
 
 
-def test_a_damaged_picture_is_published_without_its_notes(desk: Desk) -> None:
+def test_a_damaged_picture_is_published_without_its_notes(bench: Workbench) -> None:
     """One that is linked and not shown is a warning, and its place is not published either."""
     data = make_jpeg()
-    put(desk, "cut.jpg", data[: len(data) // 2])
-    desk.post("linked", text="[whole](/images/cut.jpg)")
+    put(bench, "cut.jpg", data[: len(data) // 2])
+    bench.post("linked", text="[whole](/images/cut.jpg)")
 
-    found = (desk.build() / "site" / "images" / "cut.jpg").read_bytes()
+    found = (bench.build() / "site" / "images" / "cut.jpg").read_bytes()
 
     assert SECRET not in found
     assert found.startswith(b"\xff\xd8")
@@ -229,14 +231,14 @@ def test_a_damaged_picture_is_published_without_its_notes(desk: Desk) -> None:
 
 @pytest.mark.size("ci")
 @pytest.mark.parametrize("kind", ["JPEG", *in_ci("PNG", "WEBP", "AVIF", "GIF")])
-def test_a_large_picture_is_published_smaller(desk: Desk, kind: str) -> None:
+def test_a_large_picture_is_published_smaller(bench: Workbench, kind: str) -> None:
     """Its longer side has 2,560 pixels; it is upright, in its own colours, and says nothing."""
     more = {} if kind == "GIF" else {"exif": note(), "icc_profile": PROFILE}
     data = pack(draw(3000, 1500), kind, **more)
     name = f"large.{kind.lower()}"
-    put(desk, name, data)
-    desk.post("shown", text=f"![Two colours](/images/{name})")
-    build = desk.build()
+    put(bench, name, data)
+    bench.post("shown", text=f"![Two colours](/images/{name})")
+    build = bench.build()
 
     size = (1280, 2560) if more else (2560, 1280)
     with Image.open(build / "site" / "images" / name) as found:
@@ -250,13 +252,13 @@ def test_a_large_picture_is_published_smaller(desk: Desk, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["GIF", *in_ci("WEBP", "PNG")])
-def test_a_large_picture_that_moves_still_moves(desk: Desk, kind: str) -> None:
+def test_a_large_picture_that_moves_still_moves(bench: Workbench, kind: str) -> None:
     """Frames and their times stay."""
     frames = [draw(2700, 90), draw(2700, 90), draw(2700, 90)]
     more = {"save_all": True, "append_images": frames[1:], "duration": [100, 200, 300], "loop": 0}
-    put(desk, f"moves.{kind.lower()}", pack(frames[0], kind, **more))
+    put(bench, f"moves.{kind.lower()}", pack(frames[0], kind, **more))
 
-    found = desk.build() / "site" / "images" / f"moves.{kind.lower()}"
+    found = bench.build() / "site" / "images" / f"moves.{kind.lower()}"
 
     with Image.open(found) as image:
         assert image.size == (2560, 85)
@@ -266,7 +268,7 @@ def test_a_large_picture_that_moves_still_moves(desk: Desk, kind: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["1", "L", *in_ci("LA", "P", "CMYK", "I;16")])
-def test_a_large_picture_of_any_kind_of_pixel_is_understood(desk: Desk, mode: str) -> None:
+def test_a_large_picture_of_any_kind_of_pixel_is_understood(bench: Workbench, mode: str) -> None:
     """Grey, palette, print colours and sixteen bits are as light as they were."""
     grey = Image.new("L", (2700, 30), 255)
     if mode == "I;16":
@@ -274,37 +276,37 @@ def test_a_large_picture_of_any_kind_of_pixel_is_understood(desk: Desk, mode: st
     else:
         image = grey.convert("RGB").convert(mode) if mode in {"P", "CMYK"} else grey.convert(mode)
     name, kind = ("a.jpg", "JPEG") if mode == "CMYK" else ("a.png", "PNG")
-    put(desk, name, pack(image, kind))
+    put(bench, name, pack(image, kind))
 
-    found = look(desk.build() / "site" / "images" / name)
+    found = look(bench.build() / "site" / "images" / name)
 
     assert found.size == (2560, 28)
     assert found.convert("RGB").getpixel((40, 9)) == (255, 255, 255)
 
 
-def test_an_original_is_made_once(desk: Desk) -> None:
+def test_an_original_is_made_once(bench: Workbench) -> None:
     """It is linked from build to build, the same for any number of processes, and made anew."""
-    path = put(desk, "large.jpg", pack(draw(2700, 300), exif=note(1)))
-    put(desk, "small.jpg", make_jpeg())
-    first = desk.build()
+    path = put(bench, "large.jpg", pack(draw(2700, 300), exif=note(1)))
+    put(bench, "small.jpg", make_jpeg())
+    first = bench.build()
     inodes = list_inodes(first / "site" / "images")
-    desk.post("more")
+    bench.post("more")
 
-    second = desk.build()
+    second = bench.build()
 
     assert list_inodes(second / "site" / "images") == inodes
-    afresh = Desk(desk.content, desk.output.with_name("afresh")).build(jobs=2)
+    afresh = Workbench(bench.content, bench.output.with_name("afresh")).build(jobs=2)
     assert take(afresh / "site" / "images") == take(second / "site" / "images")
     path.write_bytes(pack(draw(2800, 300)))
-    third = desk.build()
+    third = bench.build()
     assert (third / "site/images/large.jpg").read_bytes() != (
         second / "site/images/large.jpg"
     ).read_bytes()
 
 
-def test_an_editor_need_not_take_notes_out(desk: Desk) -> None:
+def test_an_editor_need_not_take_notes_out(bench: Workbench) -> None:
     """Neither the place where a picture was taken nor its width is a finding any more."""
-    put(desk, "large.jpg", pack(draw(4000, 300), exif=note(1)))
+    put(bench, "large.jpg", pack(draw(4000, 300), exif=note(1)))
 
     assert measure("images/large.jpg", pack(draw(4000, 300), exif=note(1))).remarks == ()
 
@@ -319,11 +321,11 @@ def make_heic(image: Image.Image | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("link", ["/images/IMG_1.HEIC", "../images/IMG_1.HEIC"])
-def test_a_heic_is_published_as_a_jpeg(desk: Desk, link: str) -> None:
-    """It stands upright, in its own colours and without notes; pages, feeds and links name it."""
-    put(desk, "IMG_1.HEIC", make_heic())
-    desk.post("shown", text=f"![Two colours]({link})\n\n[the file]({link})", image=link)
-    build = desk.build()
+def test_a_heic_is_published_as_a_jpeg(bench: Workbench, link: str) -> None:
+    """It is upright, in its own colours and without metadata; pages, feeds and links name it."""
+    put(bench, "IMG_1.HEIC", make_heic())
+    bench.post("shown", text=f"![Two colours]({link})\n\n[the file]({link})", image=link)
+    build = bench.build()
 
     published = build / "site" / "images" / "IMG_1.HEIC.jpg"
 
@@ -345,15 +347,15 @@ def test_a_heic_is_published_as_a_jpeg(desk: Desk, link: str) -> None:
     assert ".HEIC)" not in (build / "site/journal/shown/index.md").read_text("utf-8")
 
 
-def test_a_heic_may_be_the_face_and_the_edge_of_a_journal(desk: Desk) -> None:
+def test_a_heic_may_be_the_face_and_the_edge_of_a_journal(bench: Workbench) -> None:
     """A draft's does not get out, that of a page `about` is its face."""
-    put(desk, "face.heic", make_heic())
-    put(desk, "secret.heic", make_heic(draw(400, 200)))
-    desk.post("kept", status="draft", image="../images/secret.heic")
+    put(bench, "face.heic", make_heic())
+    put(bench, "secret.heic", make_heic(draw(400, 200)))
+    bench.post("kept", status="draft", image="../images/secret.heic")
     head = "title: About\nslug: about\nimage: /images/face.heic"
-    desk.write("pages/about.md", f"---\n{head}\n---\n\nWords.\n")
+    bench.write("pages/about.md", f"---\n{head}\n---\n\nWords.\n")
 
-    build = desk.build()
+    build = bench.build()
 
     home = (build / "site" / "index.html").read_text("utf-8")
     assert 'src="/images/face.heic.jpg"' in home
@@ -365,24 +367,24 @@ def test_a_heic_may_be_the_face_and_the_edge_of_a_journal(desk: Desk) -> None:
     [("a.jpg", make_heic, "a.jpg"), ("a.heic", make_jpeg, "a.heic.jpg")],
 )
 def test_a_heic_is_known_by_its_bytes(
-    desk: Desk, name: str, make: Callable[[], bytes], published: str
+    bench: Workbench, name: str, make: Callable[[], bytes], published: str
 ) -> None:
     """A file whose name says another kind is a JPEG in the end, without notes."""
-    put(desk, name, make())
-    desk.post("shown", text=f"![A](/images/{name})")
+    put(bench, name, make())
+    bench.post("shown", text=f"![A](/images/{name})")
 
-    found = desk.build() / "site" / "images" / published
+    found = bench.build() / "site" / "images" / published
 
     assert look(found).format == "JPEG"
     assert SECRET not in found.read_bytes()
 
 
-def test_an_author_may_have_converted_a_heic(desk: Desk) -> None:
+def test_an_author_may_have_converted_a_heic(bench: Workbench) -> None:
     """Some programs write `a.heic.jpg` beside `a.heic`: that one is published."""
-    put(desk, "a.heic", make_heic())
-    put(desk, "a.heic.jpg", pack(draw(400, 300)))
-    desk.post("shown", text="![A](/images/a.heic)")
-    build = desk.build()
+    put(bench, "a.heic", make_heic())
+    put(bench, "a.heic.jpg", pack(draw(400, 300)))
+    bench.post("shown", text="![A](/images/a.heic)")
+    build = bench.build()
 
     image = find(read_page("shown", build), ".prose img").attributes
 
@@ -390,26 +392,26 @@ def test_an_author_may_have_converted_a_heic(desk: Desk) -> None:
     assert look(build / "site" / "images" / "a.heic.jpg").size == (400, 300)
 
 
-def test_holes_of_a_heic_stay(desk: Desk) -> None:
+def test_holes_of_a_heic_stay(bench: Workbench) -> None:
     """A cut-out that a telephone made has no black ground."""
     cut = draw(300, 200).convert("RGBA")
     cut.paste((0, 0, 0, 0), (0, 0, 300, 80))
-    put(desk, "cut.heic", make_heic(cut))
+    put(bench, "cut.heic", make_heic(cut))
 
-    found = look(desk.build() / "site" / "images" / "cut.heic.jpg")
+    found = look(bench.build() / "site" / "images" / "cut.heic.jpg")
 
     assert found.getchannel("A").getpixel((190, 150)) == 0
 
 
 @pytest.mark.parametrize("keep", [9, 500, 0.5])
-def test_a_damaged_heic_holds_up_no_other_post(desk: Desk, keep: float) -> None:
+def test_a_damaged_heic_holds_up_no_other_post(bench: Workbench, keep: float) -> None:
     """The post that shows it waits, with one sentence; the file is not published."""
     data = make_heic()
-    put(desk, "half.heic", data[: int(keep if keep > 1 else keep * len(data))])
-    desk.post("shown", text="![A](/images/half.heic)")
-    desk.post("other")
+    put(bench, "half.heic", data[: int(keep if keep > 1 else keep * len(data))])
+    bench.post("shown", text="![A](/images/half.heic)")
+    bench.post("other")
 
-    (held,) = build(desk.order()).held
+    (held,) = build(bench.order()).held
 
     assert held.path == "posts/shown.md"
     assert re.fullmatch(
@@ -417,26 +419,26 @@ def test_a_damaged_heic_holds_up_no_other_post(desk: Desk, keep: float) -> None:
         "save it anew",
         held.finding.message,
     )
-    site = (desk.output / "current" / "site").resolve()
+    site = (bench.output / "current" / "site").resolve()
     assert (site / "journal" / "other" / "index.html").is_file()
     assert not list((site / "images").glob("half*"))
 
 
 @pytest.mark.parametrize("name", ["a.tif", "a.tiff"])
-def test_a_kind_that_no_browser_shows_is_told(desk: Desk, name: str) -> None:
+def test_a_format_that_no_browser_shows_is_reported(bench: Workbench, name: str) -> None:
     """Its metadata cannot be removed: it is not published, and an error where a post shows it."""
-    put(desk, name, b"II*\0")
-    desk.post("one")
-    assert not (desk.build() / "site" / "images" / name).exists()
-    desk.post("shown", text=f"![A](/images/{name})")
+    put(bench, name, b"II*\0")
+    bench.post("one")
+    assert not (bench.build() / "site" / "images" / name).exists()
+    bench.post("shown", text=f"![A](/images/{name})")
 
-    (held,) = build(desk.order()).held
+    (held,) = build(bench.order()).held
 
     assert (held.path, held.is_shown) == ("posts/shown.md", False)
     assert "is of a kind that most browsers do not show" in held.finding.message
 
 
-def test_a_drawing_with_notes_is_told() -> None:
+def test_an_svg_with_metadata_is_reported() -> None:
     """An SVG is published as it is, so what its program noted in it is a finding."""
     noted = b'<svg viewBox="0 0 9 9"><metadata>By Jo, Secret Lane</metadata><path d="M0 0"/></svg>'
 
@@ -446,16 +448,16 @@ def test_a_drawing_with_notes_is_told() -> None:
 
 def test_bytes_that_are_no_picture_stay(tmp_path: Path) -> None:
     """A file that merely is called a picture, or that ends anywhere, breaks no build."""
-    desk = Desk(tmp_path / "content", tmp_path / "build")
-    desk.post("one")
+    bench = Workbench(tmp_path / "content", tmp_path / "build")
+    bench.post("one")
     whole = [make() for make in (*MAKERS, make_avif)]
     for number, data in enumerate(whole):
         for cut in (1, 3, 9, 13, 21, 40, 200, len(data) - 1):
-            put(desk, f"{number}-{cut}.png", data[:cut])
-    put(desk, "text.jpg", b"no picture at all")
-    put(desk, "crc.png", SIGNATURE + struct.pack(">I", 2**32 - 1) + b"IDAT" + zlib.compress(b""))
+            put(bench, f"{number}-{cut}.png", data[:cut])
+    put(bench, "text.jpg", b"no picture at all")
+    put(bench, "crc.png", SIGNATURE + struct.pack(">I", 2**32 - 1) + b"IDAT" + zlib.compress(b""))
 
-    site = desk.build() / "site" / "images"
+    site = bench.build() / "site" / "images"
 
     assert (site / "text.jpg").read_bytes() == b"no picture at all"
     assert len(list(site.iterdir())) == len(whole) * 8 + 2

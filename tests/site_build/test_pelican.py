@@ -36,31 +36,31 @@ OF_EDGE = ("/search", "/docs/", "/api/", "/contact/access/")
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Path:
+def journal(tmp_path: Path) -> Path:
     """Return a folder with the content of a site as users of Pelican write it."""
     shutil.copytree(HERE / "pelican_site", tmp_path / "content")
     return tmp_path
 
 
 def build(
-    desk: Path, settings: str, file: str = "pelicanconf.py"
+    journal: Path, settings: str, file: str = "pelicanconf.py"
 ) -> subprocess.CompletedProcess[str]:
-    """Build the site in `desk` with settings of its own; `site` tells where it is then."""
+    """Build the site in `journal` with settings of its own; `site` tells where it is then."""
     if settings:
-        (desk / file).write_text(settings, encoding="utf-8")
-    command = [sys.executable, "-m", "site_build", "build", "--content", desk / "content"]
-    where = ["--output", desk / "build", "--site-url", SITE_URL, "--now", NOW]
-    return run(*command, *where, environment={"PELICAN_SETTINGS": str(desk / file)})
+        (journal / file).write_text(settings, encoding="utf-8")
+    command = [sys.executable, "-m", "site_build", "build", "--content", journal / "content"]
+    where = ["--output", journal / "build", "--site-url", SITE_URL, "--now", NOW]
+    return run(*command, *where, environment={"PELICAN_SETTINGS": str(journal / file)})
 
 
-def site(desk: Path) -> Path:
+def site(journal: Path) -> Path:
     """Return the folder of the site that is served."""
-    return desk / "build" / "current" / "site"
+    return journal / "build" / "current" / "site"
 
 
-def read(desk: Path, path: str) -> LexborHTMLParser:
+def read(journal: Path, path: str) -> LexborHTMLParser:
     """Return a page of the site."""
-    return LexborHTMLParser((site(desk) / path).read_text(encoding="utf-8"))
+    return LexborHTMLParser((site(journal) / path).read_text(encoding="utf-8"))
 
 
 def list_broken(folder: Path) -> list[tuple[str, str]]:
@@ -88,9 +88,9 @@ def _answers(folder: Path, page: Path, address: str) -> bool:
     return any(each.is_file() for each in (target, target / "index.html", Path(f"{target}.html")))
 
 
-def test_the_files_of_quickstart(desk: Path) -> None:
-    """What `pelican-quickstart` writes builds as it is, and so do its settings for publishing."""
-    answers = [str(desk), "Quick", "Ann", "en", "n", "y", "10", "Europe/Rome", "n"]
+def test_the_files_of_quickstart(journal: Path) -> None:
+    """The files of `pelican-quickstart` build unchanged, and so do its settings for publishing."""
+    answers = [str(journal), "Quick", "Ann", "en", "n", "y", "10", "Europe/Rome", "n"]
     subprocess.run(
         [Path(sys.executable).with_name("pelican-quickstart")],
         input="\n".join([*answers, ""]),
@@ -98,155 +98,161 @@ def test_the_files_of_quickstart(desk: Path) -> None:
         check=True,
         capture_output=True,
     )
-    (desk / "content" / "extra" / "notes.txt").rename(desk / "content" / "images" / "notes.txt")
-    post = desk / "content" / "first.md"
+    (journal / "content" / "extra" / "notes.txt").rename(
+        journal / "content" / "images" / "notes.txt"
+    )
+    post = journal / "content" / "first.md"
     post.write_text(post.read_text().replace("extra/notes", "images/notes"), encoding="utf-8")
-    made = build(desk, (desk / "pelicanconf.py").read_text(encoding="utf-8"))
+    made = build(journal, (journal / "pelicanconf.py").read_text(encoding="utf-8"))
     assert made.returncode == 0, made.stderr
-    assert list_broken(site(desk)) == []
+    assert list_broken(site(journal)) == []
     # The zone of the settings is that of the dates: 10:20 in Rome is 09:20.
-    assert "2010-12-03T10:20:00+01:00" in (site(desk) / "my-first-review.html").read_text()
+    assert "2010-12-03T10:20:00+01:00" in (site(journal) / "my-first-review.html").read_text()
 
-    made = build(desk, "", file="publishconf.py")
+    made = build(journal, "", file="publishconf.py")
     assert made.returncode == 0, made.stderr
     assert "DELETE_OUTPUT_DIRECTORY has no effect here" in made.stderr
-    feed = (site(desk) / "feeds" / "all.atom.xml").read_text(encoding="utf-8")
+    feed = (site(journal) / "feeds" / "all.atom.xml").read_text(encoding="utf-8")
     assert feed.count("<entry>") == 3
-    assert (site(desk) / "feeds" / "news.atom.xml").is_file()
-    assert list_broken(site(desk)) == []
+    assert (site(journal) / "feeds" / "news.atom.xml").is_file()
+    assert list_broken(site(journal)) == []
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_themes(desk: Path, theme: str) -> None:
+def test_themes_of_pelican_build(journal: Path, theme: str) -> None:
     """A theme made for Pelican is built whole, and lends its frame to the pages of the edge."""
     made = build(
-        desk, f"{PLAIN}THEME = {THEMES[theme]}\nYEAR_ARCHIVE_SAVE_AS = '{{date:%Y}}.html'\n"
+        journal, f"{PLAIN}THEME = {THEMES[theme]}\nYEAR_ARCHIVE_SAVE_AS = '{{date:%Y}}.html'\n"
     )
 
     assert made.returncode == 0, made.stderr
-    assert list_broken(site(desk)) == []
-    page = read(desk, "my-first-review.html")
+    assert list_broken(site(journal)) == []
+    page = read(journal, "my-first-review.html")
     assert "My first review" in find(page, "h1, h2").text() + find(page, "article").text()
     assert [each.attributes["src"] for each in page.css("article img")] == ["/images/cat.png"] * 2
     for path in ("index", "2010", "category/news", "author/conan-doyle", "tag/pelican", "404"):
-        assert (site(desk) / f"{path}.html").is_file(), path
-    shell = (desk / "build" / "current" / "templates" / "shell.html").read_text(encoding="utf-8")
+        assert (site(journal) / f"{path}.html").is_file(), path
+    shell = (journal / "build" / "current" / "templates" / "shell.html").read_text(encoding="utf-8")
     assert "<!-- content -->" in shell
     assert 'href="/theme/style' not in shell
 
 
-def test_settings_that_change_twice_within_a_second(desk: Path) -> None:
+def test_settings_that_change_twice_within_a_second(journal: Path) -> None:
     """Each build reads what the file says, also where its size and second are those of before."""
     for name in ("First", "Other"):
-        file = desk / "pelicanconf.py"
+        file = journal / "pelicanconf.py"
         file.write_text(f'{PLAIN}THEME = "simple"\nSITENAME = "{name}"\n', encoding="utf-8")
         os.utime(file, (1_700_000_000, 1_700_000_000))
-        build(desk, "")
-        assert name in find(read(desk, "index.html"), "title").text()
+        build(journal, "")
+        assert name in find(read(journal, "index.html"), "title").text()
 
 
-def test_the_sitemap_of_a_plugin(desk: Path) -> None:
-    """Its file stands in place of the build's own, which says so; as text it stands beside it."""
+def test_the_sitemap_of_a_plugin(journal: Path) -> None:
+    """Its file replaces the build's own, which is reported; as text it is beside it."""
     settings = f'{PLAIN}THEME = "simple"\nPLUGINS = ["sitemap"]\n'
-    made = build(desk, f'{settings}SITEMAP = {{"format": "xml"}}\n')
-    text = (site(desk) / "sitemap.xml").read_text(encoding="utf-8")
+    made = build(journal, f'{settings}SITEMAP = {{"format": "xml"}}\n')
+    text = (site(journal) / "sitemap.xml").read_text(encoding="utf-8")
     assert "<changefreq>" in text
     assert f"<loc>{SITE_URL}/my-first-review.html</loc>" in text
     assert "sitemap.xml:1:1  warning  a plugin wrote this file" in made.stdout
 
-    made = build(desk, f'{settings}SITEMAP = {{"format": "txt"}}\n')
-    assert f"{SITE_URL}/news/second.html" not in (site(desk) / "sitemap.txt").read_text()
-    assert f"{SITE_URL}/second-post.html" in (site(desk) / "sitemap.txt").read_text()
-    assert "<changefreq>" not in (site(desk) / "sitemap.xml").read_text(encoding="utf-8")
+    made = build(journal, f'{settings}SITEMAP = {{"format": "txt"}}\n')
+    assert f"{SITE_URL}/news/second.html" not in (site(journal) / "sitemap.txt").read_text()
+    assert f"{SITE_URL}/second-post.html" in (site(journal) / "sitemap.txt").read_text()
+    assert "<changefreq>" not in (site(journal) / "sitemap.xml").read_text(encoding="utf-8")
     assert "a plugin wrote" not in made.stdout
 
 
 @pytest.mark.size("ci")
-def test_neighbours_in_a_category(desk: Path) -> None:
-    """What a plugin adds to posts reaches their pages, also where a neighbour alone changed."""
-    override = desk / "own"
+def test_neighbours_in_a_category(journal: Path) -> None:
+    """Values that a plugin adds to posts reach their pages, also if a neighbour alone changed."""
+    override = journal / "own"
     override.mkdir()
     (override / "article.html").write_text(
         "{{ article.title }}: {{ article.next_article_in_category.title }}", encoding="utf-8"
     )
     more = f'THEME_TEMPLATES_OVERRIDES = ["{override}"]\nPLUGINS = ["neighbors"]\n'
     settings = f'{PLAIN}THEME = "simple"\n{more}'
-    assert build(desk, settings).returncode == 0
-    assert (site(desk) / "second-post.html").read_text() == "Second post: Third post"
+    assert build(journal, settings).returncode == 0
+    assert (site(journal) / "second-post.html").read_text() == "Second post: Third post"
 
-    third = desk / "content" / "news" / "third.md"
+    third = journal / "content" / "news" / "third.md"
     third.write_text(third.read_text().replace("Third post", "Third one"), encoding="utf-8")
-    assert build(desk, settings).returncode == 0
-    assert (site(desk) / "second-post.html").read_text() == "Second post: Third one"
+    assert build(journal, settings).returncode == 0
+    assert (site(journal) / "second-post.html").read_text() == "Second post: Third one"
 
 
 @pytest.mark.size("ci")
-def test_a_theme_whose_base_has_no_place_for_content(desk: Path) -> None:
-    """The pages that it is lent stand in this project's own frame then, 404 among them."""
-    (desk / "bare" / "templates").mkdir(parents=True)
-    (desk / "bare" / "static").mkdir()
-    (desk / "bare" / "templates" / "base.html").write_text("<title>Bare</title>", encoding="utf-8")
-    made = build(desk, f'{PLAIN}THEME = "{desk / "bare"}"\n')
+def test_a_theme_whose_base_has_no_place_for_content(journal: Path) -> None:
+    """Pages of this project, such as 404, are in its own frame then."""
+    (journal / "bare" / "templates").mkdir(parents=True)
+    (journal / "bare" / "static").mkdir()
+    (journal / "bare" / "templates" / "base.html").write_text(
+        "<title>Bare</title>", encoding="utf-8"
+    )
+    made = build(journal, f'{PLAIN}THEME = "{journal / "bare"}"\n')
     assert made.returncode == 0, made.stderr
-    assert "Page not found" in find(read(desk, "404.html"), "h1").text()
-    assert (site(desk) / "index.html").read_text(encoding="utf-8") == "<title>Bare</title>"
+    assert "Page not found" in find(read(journal, "404.html"), "h1").text()
+    assert (site(journal) / "index.html").read_text(encoding="utf-8") == "<title>Bare</title>"
 
 
 @pytest.mark.size("ci")
-def test_more_categories(desk: Path) -> None:
+def test_posts_with_several_categories(journal: Path) -> None:
     """A post is listed in each of its categories and in those above them."""
     settings = f'{PLAIN}THEME = "notmyidea"\nPLUGINS = ["more_categories"]\n'
-    made = build(desk, settings)
+    made = build(journal, settings)
     assert made.returncode == 0, made.stderr
     for path in ("code", "code/python", "writing"):
-        assert "My first review" in (site(desk) / f"category/{path}.html").read_text()
-    assert "My first review</a></h" not in (site(desk) / "category/news.html").read_text()
-    assert list_broken(site(desk)) == []
+        assert "My first review" in (site(journal) / f"category/{path}.html").read_text()
+    assert "My first review</a></h" not in (site(journal) / "category/news.html").read_text()
+    assert list_broken(site(journal)) == []
 
 
-def test_aliases_of_a_plugin(desk: Path) -> None:
-    """A key that the settings declare reaches the plugin that reads it; without that it is told."""
+def test_aliases_of_a_plugin(journal: Path) -> None:
+    """A key that the settings declare reaches its plugin; an undeclared one is reported."""
     settings = f'{PLAIN}THEME = "simple"\nPLUGINS = ["pelican_alias"]\n'
-    made = build(desk, settings)
+    made = build(journal, settings)
     assert "`alias` is no key of the front matter" in made.stdout
-    assert not (site(desk) / "old").exists()
+    assert not (site(journal) / "old").exists()
 
-    made = build(desk, f'{settings}FRONT_MATTER_EXTRA = ["alias"]\n')
+    made = build(journal, f'{settings}FRONT_MATTER_EXTRA = ["alias"]\n')
     assert "no key" not in made.stdout
     for path in ("old/first.html", "older/index.html"):
-        assert "0;url=/my-first-review.html" in (site(desk) / path).read_text()
+        assert "0;url=/my-first-review.html" in (site(journal) / path).read_text()
 
 
 @pytest.mark.size("ci")
-def test_a_plugin_that_changes_what_was_written(desk: Path) -> None:
+def test_a_plugin_that_changes_what_was_written(journal: Path) -> None:
     """It gets a copy of each page: what is served meanwhile stays as it is."""
-    (desk / "marking.py").write_text(
+    (journal / "marking.py").write_text(
         "from pelican.plugins import signals\n"
         "def mark(path, context):\n"
         "    with open(path, 'a') as page: page.write('<!-- marked -->')\n"
         "def register():\n    signals.content_written.connect(mark)\n",
         encoding="utf-8",
     )
-    settings = f'{PLAIN}THEME = "simple"\nPLUGIN_PATHS = ["{desk}"]\n'
-    assert build(desk, settings).returncode == 0
-    before = site(desk).resolve()
+    settings = f'{PLAIN}THEME = "simple"\nPLUGIN_PATHS = ["{journal}"]\n'
+    assert build(journal, settings).returncode == 0
+    before = site(journal).resolve()
     plain = (before / "index.html").read_bytes()
-    assert build(desk, f'{settings}PLUGINS = ["marking"]\n').returncode == 0
-    assert (site(desk) / "index.html").read_bytes() == plain + b"<!-- marked -->"
+    assert build(journal, f'{settings}PLUGINS = ["marking"]\n').returncode == 0
+    assert (site(journal) / "index.html").read_bytes() == plain + b"<!-- marked -->"
     assert not before.exists() or (before / "index.html").read_bytes() == plain
 
 
-def test_a_plugin_that_is_not_there(desk: Path) -> None:
-    """Its name is told once, and the site is built without what it makes."""
-    made = build(desk, f'{PLAIN}PLUGINS = ["no_such_plugin"]\n')
+def test_a_plugin_that_is_not_there(journal: Path) -> None:
+    """Its name is reported once, and the site is built without what it makes."""
+    made = build(journal, f'{PLAIN}PLUGINS = ["no_such_plugin"]\n')
     assert made.returncode == 0, made.stderr
-    told = "warning: PLUGINS names no_such_plugin, which cannot be loaded: what it makes is missing"
-    assert made.stderr.count(told) == 1
-    assert (site(desk) / "my-first-review.html").is_file()
+    sentence = (
+        "warning: PLUGINS names no_such_plugin, which cannot be loaded: what it makes is missing"
+    )
+    assert made.stderr.count(sentence) == 1
+    assert (site(journal) / "my-first-review.html").is_file()
 
 
-def test_addresses_come_from_the_settings(desk: Path) -> None:
-    """Posts, pages, tags and lists stand where the settings put them, wherever that is said."""
+def test_addresses_come_from_the_settings(journal: Path) -> None:
+    """Posts, pages, tags and lists are where the settings put them, and links lead there."""
     settings = f"""{PLAIN}
 THEME = "{ROOT / "theme"}"
 JINJA_ENVIRONMENT = {{"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}}
@@ -262,32 +268,32 @@ LINKS = [("A friend", "https://example.net/")]
 DEFAULT_PAGINATION = 2
 PAGINATED_TEMPLATES = {{"tag": None}}
 """
-    made = build(desk, settings)
+    made = build(journal, settings)
     assert made.returncode == 0, made.stderr
-    assert list_broken(site(desk)) == [
+    assert list_broken(site(journal)) == [
         ("my-first-review.html", "{author}Ann"),
         ("my-first-review.html", "{author}Conan Doyle"),
     ]
     assert "broken link: no page at `{author}Ann`" in made.stdout
     address = f"{SITE_URL}/2010/my-first-review"
     assert (
-        find(read(desk, "2010/my-first-review.html"), "link[rel=canonical]").attributes["href"]
+        find(read(journal, "2010/my-first-review.html"), "link[rel=canonical]").attributes["href"]
         == address
     )
     for path in ("sitemap.xml", "feed.xml", "feed.json", "on/pelican/feed.xml"):
-        assert address in (site(desk) / path).read_text(encoding="utf-8"), path
+        assert address in (site(journal) / path).read_text(encoding="utf-8"), path
     twin = "2010/my-first-review.md"
-    assert f"{SITE_URL}/{twin}" in (site(desk) / "llms.txt").read_text(encoding="utf-8")
-    assert (site(desk) / twin).is_file()
-    index = (desk / "build" / "current" / "posts.json").read_text(encoding="utf-8")
+    assert f"{SITE_URL}/{twin}" in (site(journal) / "llms.txt").read_text(encoding="utf-8")
+    assert (site(journal) / twin).is_file()
+    index = (journal / "build" / "current" / "posts.json").read_text(encoding="utf-8")
     assert f'"url":"{address}"' in index
-    menu = [node.text() for node in read(desk, "index.html").css("header nav a")]
+    menu = [node.text() for node in read(journal, "index.html").css("header nav a")]
     assert menu == ["Archive", "About", "Elsewhere", "Search"]
-    assert "A friend" in find(read(desk, "index.html"), "footer").text()
+    assert "A friend" in find(read(journal, "index.html"), "footer").text()
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "sentence"),
     [
         ({"ARTICLE_URL": "posts/"}, "ARTICLE_URL is 'posts/'; write {slug} in it once"),
         ({"ARTICLE_URL": "{slug}/{name}/"}, "ARTICLE_URL cannot be filled in ('name'); it may"),
@@ -296,15 +302,15 @@ PAGINATED_TEMPLATES = {{"tag": None}}
         ({"TIMEZONE": "Europe/Nowhere"}, "TIMEZONE is 'Europe/Nowhere', which is no time zone"),
     ],
 )
-def test_settings_that_cannot_be_used(said: Mapping[str, str], told: str) -> None:
+def test_settings_that_cannot_be_used(said: Mapping[str, str], sentence: str) -> None:
     """A form of addresses that tells nothing apart is refused in a sentence."""
     with pytest.raises(BuildError) as refused:
         make_identity(said)
-    assert told in str(refused.value)
+    assert sentence in str(refused.value)
 
 
 def make_identity(said: Mapping[str, object]) -> object:
-    """Return what a build would be told of the project's settings with these."""
+    """Return the messages of a build about the project's settings with these."""
     override = {"PATH": "content", "SITEURL": SITE_URL, **said}
     with contained():
         return Journal({**load_settings(Path("content")), **override}).describe()
@@ -312,15 +318,15 @@ def make_identity(said: Mapping[str, object]) -> object:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_settings_without_effect_are_refused(name: str) -> None:
-    """What would change content or addresses, and cannot, ends the build before it begins."""
+    """Settings that would change content or addresses, and cannot, end the build at once."""
     default = DEFAULT_CONFIG.get(name)
     other = (not default) if isinstance(default, bool) else [("a", "b")]
     with pytest.raises(BuildError, match=rf"^pelicanconf\.py: {name} has no effect here: .+; take"):
         make_identity({name: other})
 
 
-def test_other_settings_without_effect_are_told(capfd: pytest.CaptureFixture[str]) -> None:
-    """They are told once, however often the settings are read."""
+def test_other_settings_without_effect_are_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    """They are reported once, however often the settings are read."""
     for _ in range(2):
         make_identity({name: ["other"] for name in IGNORED})
     lines = [line for line in capfd.readouterr().err.splitlines() if "has no effect" in line]
@@ -329,37 +335,37 @@ def test_other_settings_without_effect_are_told(capfd: pytest.CaptureFixture[str
     )
 
 
-def test_links_name_sources_as_in_pelican(desk: Path) -> None:
+def test_links_name_sources_as_in_pelican(journal: Path) -> None:
     """`{filename}`, `{static}`, `{attach}`, `{tag}` and others lead where they do in Pelican."""
     moved = 'EXTRA_PATH_METADATA = {"extra/notes.txt": {"path": "notes.txt"}}'
-    made = build(desk, PLAIN + moved)
+    made = build(journal, PLAIN + moved)
     assert "broken link" not in made.stdout
     links = [
         each.attributes["href"]
-        for each in read(desk, "my-first-review.html").css("main a, article a")
+        for each in read(journal, "my-first-review.html").css("main a, article a")
     ]
     named = ("/second-post.html", "/notes.txt", "/tag/pelican.html", "/author/ann.html", "/")
     assert set(named) <= set(links)
-    assert (site(desk) / "notes.txt").read_text(encoding="utf-8") == "Notes.\n"
-    assert not (site(desk) / "extra" / "notes.txt").exists()
+    assert (site(journal) / "notes.txt").read_text(encoding="utf-8") == "Notes.\n"
+    assert not (site(journal) / "extra" / "notes.txt").exists()
 
 
-def test_two_outputs_of_one_path(desk: Path) -> None:
+def test_two_outputs_of_one_path(journal: Path) -> None:
     """Both sources are named; a file of the content folder goes before one that the build makes."""
-    (desk / "content" / "extra" / "robots.txt").write_text("User-agent: x\n", encoding="utf-8")
+    (journal / "content" / "extra" / "robots.txt").write_text("User-agent: x\n", encoding="utf-8")
     more = 'EXTRA_PATH_METADATA = {"extra/robots.txt": {"path": "robots.txt"}}\n'
-    assert build(desk, PLAIN + more).returncode == 0
-    assert (site(desk) / "robots.txt").read_text(encoding="utf-8") == "User-agent: x\n"
+    assert build(journal, PLAIN + more).returncode == 0
+    assert (site(journal) / "robots.txt").read_text(encoding="utf-8") == "User-agent: x\n"
 
     more = 'EXTRA_PATH_METADATA = {"extra/notes.txt": {"path": "second-post.html"}}\n'
-    made = build(desk, PLAIN + more)
+    made = build(journal, PLAIN + more)
     assert made.returncode
-    told = "Two outputs have the path second-post.html (extra/notes.txt, news/second.md)"
-    assert told in made.stderr
+    sentence = "Two outputs have the path second-post.html (extra/notes.txt, news/second.md)"
+    assert sentence in made.stderr
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "sentence"),
     [
         ('FEED_ALL_ATOM = "../../out.xml"', "../../out.xml is no path within the site"),
         (
@@ -381,32 +387,32 @@ def test_two_outputs_of_one_path(desk: Path) -> None:
         ("import nowhere", "pelicanconf.py: ModuleNotFoundError: No module named 'nowhere'"),
     ],
 )
-def test_settings_that_would_do_harm(desk: Path, more: str, told: str) -> None:
+def test_settings_that_would_do_harm(journal: Path, more: str, sentence: str) -> None:
     """Nothing is written outside the site, no draft is published, and no trace is shown."""
-    made = build(desk, f"{PLAIN}{more}\n")
+    made = build(journal, f"{PLAIN}{more}\n")
     assert made.returncode
-    assert told in made.stderr
+    assert sentence in made.stderr
     assert "Traceback" not in made.stderr
-    assert not list(desk.rglob("out.*"))
+    assert not list(journal.rglob("out.*"))
 
 
-def test_a_slug_is_of_one_post(desk: Path) -> None:
+def test_a_slug_is_of_one_post(journal: Path) -> None:
     """Two posts at two addresses are one to the API and to feeds: both files are named."""
     for year in (2019, 2020):
         text = f"Title: Hello\nDate: {year}-01-01\nSlug: hello\n\nWords.\n"
-        (desk / "content" / f"hello-{year}.md").write_text(text, encoding="utf-8")
+        (journal / "content" / f"hello-{year}.md").write_text(text, encoding="utf-8")
     address = 'ARTICLE_URL = "{date:%Y}/{slug}/"\nARTICLE_SAVE_AS = "{date:%Y}/{slug}/index.html"\n'
-    made = build(desk, PLAIN + address)
+    made = build(journal, PLAIN + address)
     assert made.returncode
     assert (made.stdout + made.stderr).count("another post has this slug") == 2
 
 
 @pytest.mark.size("ci")
-def test_what_an_address_names_has_a_default(desk: Path) -> None:
+def test_names_in_addresses_have_defaults(journal: Path) -> None:
     """A post without an author or a language has those of the site in its address."""
     forms = ("{lang}/{author}/{slug}/", "{lang}/{author}/{slug}/index.html")
-    assert build(desk, f"{PLAIN}ARTICLE_URL, ARTICLE_SAVE_AS = {forms}\n").returncode == 0
-    assert (site(desk) / "en" / "ann" / "third-post" / "index.html").is_file()
+    assert build(journal, f"{PLAIN}ARTICLE_URL, ARTICLE_SAVE_AS = {forms}\n").returncode == 0
+    assert (site(journal) / "en" / "ann" / "third-post" / "index.html").is_file()
 
 
 @pytest.mark.parametrize(
@@ -441,12 +447,12 @@ class Recording(SiteBuild):
         return iter(self.pages)
 
 
-def test_the_tables_of_the_guide_to_themes(desk: Path) -> None:
+def test_the_tables_of_the_guide_to_themes(journal: Path) -> None:
     """docs/themes.md says which templates there are, what each is given, and what settings do."""
     override = {
-        "PATH": str(desk / "content"),
-        "OUTPUT_PATH": str(desk / "site"),
-        "CACHE_PATH": str(desk / "cache"),
+        "PATH": str(journal / "content"),
+        "OUTPUT_PATH": str(journal / "site"),
+        "CACHE_PATH": str(journal / "cache"),
         "SITEURL": SITE_URL,
         "BUILD_JOBS": 1,
         "PAGINATED_TEMPLATES": dict.fromkeys(["index", "journal", "tag", "category", "author"]),
@@ -454,15 +460,15 @@ def test_the_tables_of_the_guide_to_themes(desk: Path) -> None:
         "YEAR_ARCHIVE_SAVE_AS": "{date:%Y}.html",
         "PAGE_TEMPLATES": {"contact": "contact"},
     }
-    (desk / "content" / "pages" / "contact.md").write_text("Title: Contact\n\nWrite.\n")
+    (journal / "content" / "pages" / "contact.md").write_text("Title: Contact\n\nWrite.\n")
     with contained():
-        (desk / "conf.py").write_text(PLAIN, encoding="utf-8")
-        journal = Journal(read_settings(str(desk / "conf.py"), override))
-        request, (identity, style) = make_request(journal.settings), journal.describe()
+        (journal / "conf.py").write_text(PLAIN, encoding="utf-8")
+        writer = Journal(read_settings(str(journal / "conf.py"), override))
+        request, (identity, style) = make_request(writer.settings), writer.describe()
         known = BuildMemory().read(request, style.dialect)
         made = Recording(request, identity, style, known)
         request.state.mkdir(parents=True, exist_ok=True)
-        journal.execute(made)
+        writer.execute(made)
     guide = (ROOT / "docs" / "themes.md").read_text(encoding="utf-8")
     for line in (*_tell_pages(made.pages), *_tell_edge(), *_tell_settings()):
         assert line in guide.splitlines(), f"docs/themes.md lacks the line\n{line}"

@@ -15,7 +15,7 @@ from site_build.addresses import SourceRules
 from site_build.content.dates import write_moment
 from site_build.content.document import read_document
 from site_build.site import Document, split_authors
-from tests.site_build.workbench import Desk, check_content, run, run_build
+from tests.site_build.workbench import Workbench, check_content, run, run_build
 
 pytestmark = pytest.mark.size("test")
 
@@ -140,7 +140,7 @@ def test_suffixes_of_pelican(tmp_path: Path, name: str) -> None:
     assert_same(tmp_path, name, f"{PLAIN}Tags: Ink\n")
 
 
-def test_what_the_name_of_a_file_says(tmp_path: Path) -> None:
+def test_the_file_name_gives_date_and_slug(tmp_path: Path) -> None:
     """The date may be there alone."""
     assert_same(tmp_path, "2010-12-03-a-post.md", "Title: A title\n")
 
@@ -174,7 +174,7 @@ def assert_same(folder: Path, name: str, head: str) -> None:
 
 
 @pytest.mark.parametrize("said", AMBIGUOUS)
-def test_an_ambiguous_date_is_told(said: str) -> None:
+def test_an_ambiguous_date_is_reported(said: str) -> None:
     """It is read as Pelican reads it, and a warning says how, in the form that is not ambiguous."""
     _, findings = read_document("a.md", f"Title: A\nDate: {said}\n\nWords.\n".encode(), RULES)
     message = f"`date` is {said!r}, which is read as {write_moment(said)}; write it in that form"
@@ -195,7 +195,7 @@ def test_the_one_form_of_a_date(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("date", "told"),
+    ("date", "message"),
     [
         ("10:20", "is '10:20'; write it as 2026-03-01 or 2026-03-01T09:30:00Z"),
         ("2010", "is '2010'; write it as"),
@@ -208,14 +208,14 @@ def test_the_one_form_of_a_date(said: str) -> None:
         ("2010-12-03 10:20 CET", "whose zone is not known, so it is read in the site's; write"),
     ],
 )
-def test_dates_that_are_none(date: str, told: str) -> None:
-    """A part of a day is no date, however Pelican fills it in; a zone without an offset is told."""
+def test_invalid_dates_are_reported(date: str, message: str) -> None:
+    """A part of a day is no date, though Pelican completes it; an unknown zone is reported."""
     _, findings = read_document("a.md", f"Title: A\nDate: {date}\n\nWords.\n".encode(), RULES)
-    assert [told in each.message for each in findings] == [True]
+    assert [message in each.message for each in findings] == [True]
 
 
 @pytest.mark.parametrize(
-    ("head", "told"),
+    ("head", "message"),
     [
         ("Title: A\nTITLE: B\n", "2:1 `title` is given twice, which line 1 has"),
         ("Title: A\nSummary: B\ndescription: C\n", "3:1 `description` says the same as `summary`"),
@@ -225,18 +225,18 @@ def test_dates_that_are_none(date: str, told: str) -> None:
         ("---\nTitle: A\ntitle: B\n---\n", "3:1 `title` is given twice, which line 2 has"),
     ],
 )
-def test_a_key_that_is_given_twice(head: str, told: str) -> None:
+def test_a_key_that_is_given_twice(head: str, message: str) -> None:
     """In any case or by a synonym it is an error that names both lines."""
     rules = RULES._replace(name_pattern="(?P<date>2010-12-03)")
     document, findings = read_document("2010-12-03.md", f"{head}\nWords.\n".encode(), rules)
     errors = [f"{e.line}:{e.column} {e.message}" for e in findings if e.severity == "error"]
     assert document is None
-    assert [each[: len(told)] for each in errors] == [told]
+    assert [each[: len(message)] for each in errors] == [message]
 
 
-def list_errors(empty_desk: Desk) -> list[str]:
+def list_errors(empty_bench: Workbench) -> list[str]:
     """Return what would stop a build, each without its file."""
-    _, findings = check_content(empty_desk.content, datetime(2026, 5, 1, tzinfo=UTC))
+    _, findings = check_content(empty_bench.content, datetime(2026, 5, 1, tzinfo=UTC))
     return [each.message for each in findings if each.severity == "error"]
 
 
@@ -248,29 +248,31 @@ def list_errors(empty_desk: Desk) -> list[str]:
         ("\u00dcber", "\u00fcber"),
     ],
 )
-def test_slugs_that_disks_cannot_tell_apart(empty_desk: Desk, first: str, second: str) -> None:
+def test_slugs_that_disks_cannot_tell_apart(
+    empty_bench: Workbench, first: str, second: str
+) -> None:
     """Both files are named, each with the address of the other."""
-    empty_desk.write("posts/one.mkd", f"Title: One\nDate: 2026-03-01\nSlug: {first}\n\nWords.\n")
-    empty_desk.write("posts/two.md", f"Title: Two\nDate: 2026-03-01\nSlug: {second}\n\nWords.\n")
+    empty_bench.write("posts/one.mkd", f"Title: One\nDate: 2026-03-01\nSlug: {first}\n\nWords.\n")
+    empty_bench.write("posts/two.md", f"Title: Two\nDate: 2026-03-01\nSlug: {second}\n\nWords.\n")
     one, two = (f"/journal/{normalize('NFC', each)}/" for each in (first, second))
-    told = "which some disks cannot tell from"
-    assert list_errors(empty_desk) == [
-        f"the slug gives the address {own}, {told} {its} of {file}; change one of them"
+    message = "which some disks cannot tell from"
+    assert list_errors(empty_bench) == [
+        f"the slug gives the address {own}, {message} {its} of {file}; change one of them"
         for own, its, file in ((one, two, "posts/two.md"), (two, one, "posts/one.mkd"))
     ]
 
 
 @pytest.mark.parametrize("slug", ["feed.xml", "404.html", "Tags", "index.md", "robots.txt"])
-def test_a_page_is_no_file_of_the_site(empty_desk: Desk, slug: str) -> None:
+def test_a_page_is_no_file_of_the_site(empty_bench: Workbench, slug: str) -> None:
     """A folder cannot be where a file of the build is."""
-    empty_desk.write("pages/a.md", f"Title: A\nSlug: {slug}\n\nWords.\n")
-    assert len(list_errors(empty_desk)) == 1
+    empty_bench.write("pages/a.md", f"Title: A\nSlug: {slug}\n\nWords.\n")
+    assert len(list_errors(empty_bench)) == 1
 
 
-def test_an_alias_in_another_case_is_no_second_file(empty_desk: Desk) -> None:
+def test_an_alias_in_another_case_is_no_second_file(empty_bench: Workbench) -> None:
     """The edge leads from it; on some disks its page would be that of the post."""
-    empty_desk.post("hello", aliases="[Hello, older]")
-    site = empty_desk.build() / "site"
+    empty_bench.post("hello", aliases="[Hello, older]")
+    site = empty_bench.build() / "site"
     names = {path.name for path in (site / "journal").iterdir() if path.is_dir()}
     assert (names, b"/journal/Hello/" in (site.parent / "posts.json").read_bytes()) == (
         {"hello", "older"},
@@ -279,26 +281,26 @@ def test_an_alias_in_another_case_is_no_second_file(empty_desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["markdown", "mkd", "mdown"])
-def test_other_suffixes_are_sources_everywhere(empty_desk: Desk, suffix: str) -> None:
+def test_other_suffixes_are_sources_everywhere(empty_bench: Workbench, suffix: str) -> None:
     """Files link to each other by them; builds, `list` and `share` know them."""
-    empty_desk.post(
+    empty_bench.post(
         "plain", text=f"[There](other.{suffix}#top), [draft](later.{suffix}).", status="draft"
     )
-    empty_desk.write(f"posts/other.{suffix}", f"{PLAIN}Slug: other\n\n[Back](third.{suffix}).\n")
-    empty_desk.write(
+    empty_bench.write(f"posts/other.{suffix}", f"{PLAIN}Slug: other\n\n[Back](third.{suffix}).\n")
+    empty_bench.write(
         f"posts/third.{suffix}", f"{PLAIN}Slug: third\n\n[Back](other.{suffix}?a#top).\n"
     )
-    empty_desk.write(f"posts/later.{suffix}", f"{PLAIN}Slug: later\nStatus: draft\n\nWords.\n")
-    made = run_build(empty_desk)
+    empty_bench.write(f"posts/later.{suffix}", f"{PLAIN}Slug: later\nStatus: draft\n\nWords.\n")
+    made = run_build(empty_bench)
     assert (made.returncode, "broken link" in made.stdout) == (0, False), made.stdout
-    site = empty_desk.output / "current" / "site"
+    site = empty_bench.output / "current" / "site"
     page = (site / "journal" / "other" / "index.html").read_text(encoding="utf-8")
     assert 'href="/journal/third/"' in page
     assert not list(site.rglob(f"*.{suffix}"))
     command = [sys.executable, "-m", "site_build"]
-    listed = run(*command, "list", "drafts", "--content", empty_desk.content)
+    listed = run(*command, "list", "drafts", "--content", empty_bench.content)
     assert f"later.{suffix}" in listed.stdout
     shared = run(
-        *command, "share", "later", "--content", empty_desk.content, "--output", empty_desk.output
+        *command, "share", "later", "--content", empty_bench.content, "--output", empty_bench.output
     )
     assert "A title is shared until" in shared.stdout, shared.stderr

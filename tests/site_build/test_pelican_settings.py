@@ -1,4 +1,4 @@
-"""What Pelican's settings switch off is off, and Pelican's themes work in a journal of `init`."""
+"""Pelican's settings that switch something off, and its themes in a journal of `init`."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ TAGGED = "Title: A\nDate: 2020-01-01\nTags: red, blue\nAuthor: Bob\nCategory: Pa
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Path:
+def journal(tmp_path: Path) -> Path:
     """Return a folder with one post and one page."""
     (tmp_path / "content" / "pages").mkdir(parents=True)
     (tmp_path / "content" / "a.mkd").write_text(TAGGED, encoding="utf-8")
@@ -34,33 +34,33 @@ def desk(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("theme", ["simple", "notmyidea", ""])
-def test_what_is_switched_off_is_not_made(desk: Path, theme: str) -> None:
+def test_disabled_pages_are_not_made(journal: Path, theme: str) -> None:
     """No page of tags, authors, categories or the archive is there, and nothing links to one."""
     chosen = f'THEME = "{theme}"\n' if theme else "from site_build.default_settings import *\n"
-    made = build(desk, f"{chosen}{PLAIN}{OFF}")
+    made = build(journal, f"{chosen}{PLAIN}{OFF}")
 
     assert made.returncode == 0, made.stderr
     assert "has no effect" not in made.stderr
-    assert list_broken(site(desk)) == []
-    found = {path.relative_to(site(desk)).as_posix() for path in site(desk).rglob("*.html")}
+    assert list_broken(site(journal)) == []
+    found = {path.relative_to(site(journal)).as_posix() for path in site(journal).rglob("*.html")}
     words = ("tag", "author", "categor", "archive", "feeds")
     assert [path for path in found if any(word in path for word in words)] == []
-    assert "red" in read(desk, next(path for path in found if path in {"a.html", A})).text()
-    assert "tag" not in (site(desk) / "sitemap.xml").read_text(encoding="utf-8")
-    assert not list(site(desk).rglob("red/*"))
+    assert "red" in read(journal, next(path for path in found if path in {"a.html", A})).text()
+    assert "tag" not in (site(journal) / "sitemap.xml").read_text(encoding="utf-8")
+    assert not list(site(journal).rglob("red/*"))
 
 
-def test_what_a_journal_always_has(desk: Path) -> None:
+def test_pages_that_cannot_be_disabled(journal: Path) -> None:
     """Posts, pages and the first page cannot be off: a sentence says once where they are."""
     off = 'ARTICLE_URL = ARTICLE_SAVE_AS = PAGE_SAVE_AS = INDEX_SAVE_AS = ""\n'
-    made = build(desk, f'THEME = "simple"\n{PLAIN}{off}')
+    made = build(journal, f'THEME = "simple"\n{PLAIN}{off}')
 
     assert made.returncode == 0, made.stderr
     for name, place in (("ARTICLE", "journal/{slug}/"), ("PAGE", "{slug}/"), ("INDEX", "")):
-        told = f"pelicanconf.py: {name}_SAVE_AS cannot be empty: it stands at /{place}"
-        assert made.stderr.count(f"{told}\n") == 1
+        sentence = f"pelicanconf.py: {name}_SAVE_AS cannot be empty: it stands at /{place}"
+        assert made.stderr.count(f"{sentence}\n") == 1
     for path in (A, "about/index.html", "index.html"):
-        assert (site(desk) / path).is_file(), path
+        assert (site(journal) / path).is_file(), path
 
 
 @pytest.mark.parametrize("theme", ["simple", "notmyidea"])
@@ -98,22 +98,22 @@ def test_themes_of_pelican_in_a_journal_of_init(tmp_path: Path, theme: str) -> N
     assert "Words" in (made_site / A).read_text(encoding="utf-8")
 
 
-def test_content_and_settings_are_named(desk: Path) -> None:
+def test_content_and_settings_are_named(journal: Path) -> None:
     """Without an option and CONTENT_DIR, PATH of the settings counts, and else it is `content`."""
-    (desk / "content").rename(desk / "texts")
+    (journal / "content").rename(journal / "texts")
     settings = f'PATH = "texts"\nTHEME = "simple"\n{PLAIN}'
-    (desk / "here.py").write_text(settings, encoding="utf-8")
-    (desk / "pelicanconf.py").write_text("this is no Python\n", encoding="utf-8")
+    (journal / "here.py").write_text(settings, encoding="utf-8")
+    (journal / "pelicanconf.py").write_text("this is no Python\n", encoding="utf-8")
     command = [sys.executable, "-m", "site_build"]
     for words in (["check"], ["build"], ["list", "drafts"], ["new", "One more"]):
-        done = run(*command, *words, "--settings", "here.py", cwd=desk)
+        done = run(*command, *words, "--settings", "here.py", cwd=journal)
         assert done.returncode == 0, done.stderr + done.stdout
-    assert (desk / "build" / "current" / "site" / "a.html").is_file()
-    assert (desk / "texts" / "posts" / "one-more.md").is_file()
+    assert (journal / "build" / "current" / "site" / "a.html").is_file()
+    assert (journal / "texts" / "posts" / "one-more.md").is_file()
 
-    done = run(*command, "check", "--settings", "here.py", "--content", "none", cwd=desk)
+    done = run(*command, "check", "--settings", "here.py", "--content", "none", cwd=journal)
     assert (done.returncode, "there is no folder 'none'; make it" in done.stderr) == (2, True)
-    done = run(*command, "check", "--settings", "there.py", "--content", "texts", cwd=desk)
+    done = run(*command, "check", "--settings", "there.py", "--content", "texts", cwd=journal)
     assert (done.returncode, "there is no settings file" in done.stderr) == (2, True)
-    done = run(*command, "check", cwd=desk)
+    done = run(*command, "check", cwd=journal)
     assert (done.returncode, "there is no folder 'content'; make it" in done.stderr) == (2, True)

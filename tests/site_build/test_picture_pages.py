@@ -10,7 +10,7 @@ from site_build.content.document import read_document
 from site_build.releases.release import build
 from tests.site_build.test_convert import convert
 from tests.site_build.test_pictures import draw, pack, put, read_page
-from tests.site_build.workbench import ROOT, Desk, find
+from tests.site_build.workbench import ROOT, Workbench, find
 
 pytestmark = pytest.mark.size("test")
 
@@ -51,21 +51,21 @@ ROW = '<p class="pictures">'
     ],
 )
 def test_captions_and_rows_are_plain_markdown(text: str, html: str) -> None:
-    """An emphasis behind pictures is their caption, as on GitHub it stands below them."""
+    """An emphasis behind pictures is their caption; on GitHub it is below them."""
     made = convert(text).html.replace("\n", "").replace("> <", "><")
 
     assert made == html
 
 
-def test_pictures_of_a_row_know_their_shapes(desk: Desk) -> None:
+def test_pictures_of_a_row_know_their_shapes(bench: Workbench) -> None:
     """So they are equally high without being cut, and small screens load no more than they show."""
-    put(desk, "a.jpg", pack(draw(900, 600)))
-    put(desk, "b.jpg", pack(draw(600, 900)))
-    put(desk, "c.jpg", pack(draw(4000, 400)))
+    put(bench, "a.jpg", pack(draw(900, 600)))
+    put(bench, "b.jpg", pack(draw(600, 900)))
+    put(bench, "c.jpg", pack(draw(4000, 400)))
     row = "![a](/images/a.jpg)\n![b](/images/b.jpg)\n![c](/images/c.jpg)"
-    desk.post("shown", text=f"{row}\n*Three*\n\n![alone](/images/a.jpg)")
+    bench.post("shown", text=f"{row}\n*Three*\n\n![alone](/images/a.jpg)")
 
-    page = read_page("shown", desk.build())
+    page = read_page("shown", bench.build())
 
     shown = page.css(".pictures > .enlarge img, .pictures > picture img")
     assert [each.attributes["class"] for each in shown] == ["shape-30", "shape-13", "shape-60"]
@@ -87,15 +87,15 @@ def test_the_style_sheet_knows_every_shape() -> None:
 
 
 @pytest.mark.parametrize("kind", ["post", "page"])
-def test_a_page_of_pictures_shows_them_as_wide_as_itself(desk: Desk, kind: str) -> None:
+def test_a_page_of_pictures_shows_them_as_wide_as_itself(bench: Workbench, kind: str) -> None:
     """Its class says so to the style sheet, and its images offer forms for that width."""
-    put(desk, "a.jpg", pack(draw(1800, 1200)))
+    put(bench, "a.jpg", pack(draw(1800, 1200)))
     text = "Words.\n\n![a](/images/a.jpg)\n*The tide*"
     if kind == "post":
-        desk.post("shown", text=text, layout="pictures")
-    desk.write("pages/wide.md", f"---\ntitle: W\nslug: wide\nlayout: pictures\n---\n\n{text}\n")
-    desk.write("pages/usual.md", f"---\ntitle: U\nslug: usual\n---\n\n{text}\n")
-    site = desk.build() / "site"
+        bench.post("shown", text=text, layout="pictures")
+    bench.write("pages/wide.md", f"---\ntitle: W\nslug: wide\nlayout: pictures\n---\n\n{text}\n")
+    bench.write("pages/usual.md", f"---\ntitle: U\nslug: usual\n---\n\n{text}\n")
+    site = bench.build() / "site"
 
     path = "journal/shown/" if kind == "post" else "wide/"
     page, usual = (
@@ -112,22 +112,22 @@ def test_a_page_of_pictures_shows_them_as_wide_as_itself(desk: Desk, kind: str) 
     )
 
 
-def test_a_layout_that_is_unknown_is_told_once(desk: Desk) -> None:
+def test_an_unknown_layout_is_reported_once(bench: Workbench) -> None:
     """The finding names those that there are, and the post is published as usual."""
-    desk.post("odd", layout="galery")
-    desk.post("known", layout="pictures")
-    desk.post("empty", layout="")
+    bench.post("odd", layout="galery")
+    bench.post("known", layout="pictures")
+    bench.post("empty", layout="")
 
-    said = [str(each) for each in build(desk.order()).findings if "layout" in each.message]
+    said = [str(each) for each in build(bench.order()).findings if "layout" in each.message]
 
     what = "`layout` is 'galery', which the theme does not have; write one of these: pictures"
     assert said == [f"posts/odd.md:5:9  warning  {what}"]
-    page = read_page("odd", (desk.output / "current").resolve())
+    page = read_page("odd", (bench.output / "current").resolve())
     assert not page.css("[data-layout='pictures']")
 
 
 def test_a_journal_may_have_layouts_of_its_own() -> None:
-    """Who declares the key in the settings has a theme that knows what it means."""
+    """If the settings declare the key, the theme decides what it means."""
     rules = SourceRules(extra=("featured", "layout", "layout"))
     text = b"---\ntitle: A\nslug: a\ndate: 2026-03-01\nlayout: wide\n---\n\nWords.\n"
 
@@ -137,23 +137,23 @@ def test_a_journal_may_have_layouts_of_its_own() -> None:
     assert findings == []
 
 
-def test_badges_stay_in_their_line(desk: Desk) -> None:
+def test_badges_stay_in_their_line(bench: Workbench) -> None:
     """A paragraph of small pictures, or of pictures elsewhere, has no shapes to be a row by."""
-    put(desk, "icon.jpg", pack(draw(88, 31)))
+    put(bench, "icon.jpg", pack(draw(88, 31)))
     icon = "![i](/images/icon.jpg)"
-    desk.post("shown", text=f"{icon} {icon}\n\n![e](https://e.example/1.svg) {icon}")
+    bench.post("shown", text=f"{icon} {icon}\n\n![e](https://e.example/1.svg) {icon}")
 
-    images = read_page("shown", desk.build()).css(".prose img")
+    images = read_page("shown", bench.build()).css(".prose img")
 
     assert ["class" in each.attributes for each in images] == [False, False, False, False]
 
 
-def test_a_heading_and_a_picture_have_different_ids(desk: Desk) -> None:
-    """What a press opens is the picture, even below a heading that has its number as its name."""
-    put(desk, "a.jpg", pack(draw(1800, 1200)))
-    desk.post("shown", text="## Picture 1\n\n![a](/images/a.jpg)")
+def test_a_heading_and_a_picture_have_different_ids(bench: Workbench) -> None:
+    """A press opens the picture, even below a heading that has its number as its name."""
+    put(bench, "a.jpg", pack(draw(1800, 1200)))
+    bench.post("shown", text="## Picture 1\n\n![a](/images/a.jpg)")
 
-    page = read_page("shown", desk.build())
+    page = read_page("shown", bench.build())
 
     ids = [each.attributes["id"] for each in page.css(".prose [id]")]
     assert len(ids) == len(set(ids)) == 2

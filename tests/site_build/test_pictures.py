@@ -17,7 +17,14 @@ from site_build.images.encode import Picture, encode, list_forms
 from site_build.images.responsive import ImageSet, is_picture, measure, resolve
 from site_build.releases.release import build
 from tests.site_build.records import PostIndex
-from tests.site_build.workbench import SITE_URL, Desk, check_content, compare, list_inodes, take
+from tests.site_build.workbench import (
+    SITE_URL,
+    Workbench,
+    check_content,
+    compare,
+    list_inodes,
+    take,
+)
 
 pytestmark = pytest.mark.size("test")
 
@@ -52,9 +59,9 @@ def photograph(width: int = 1200, height: int = 800) -> bytes:
     return pack(draw(width, height), exif=exif)
 
 
-def put(desk: Desk, name: str, data: bytes) -> Path:
+def put(bench: Workbench, name: str, data: bytes) -> Path:
     """Put a picture into the content."""
-    path = desk.content / "images" / name
+    path = bench.content / "images" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
@@ -82,7 +89,7 @@ def find_picture(path: str, data: bytes) -> Picture:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a page offers for one image."""
+    """The variants that a page offers for one image."""
 
     sources: dict[str, dict[int, str]]
     """Addresses by the kind of picture and its width."""
@@ -101,11 +108,11 @@ def read_offer(page: LexborHTMLParser, at: int = 0) -> Offer:
     return Offer(sources, dict(image.attributes))
 
 
-def test_a_photograph_comes_in_lighter_forms(desk: Desk) -> None:
+def test_a_photograph_comes_in_lighter_forms(bench: Workbench) -> None:
     """A page offers AVIF and WebP in several widths, each file being what it is said to be."""
-    put(desk, "wide.jpg", pack(draw(1300, 650)))
-    desk.post("shown", text="![Two colours](/images/wide.jpg)")
-    build = desk.build()
+    put(bench, "wide.jpg", pack(draw(1300, 650)))
+    bench.post("shown", text="![Two colours](/images/wide.jpg)")
+    build = bench.build()
 
     offer = read_offer(read_page("shown", build))
 
@@ -120,12 +127,12 @@ def test_a_photograph_comes_in_lighter_forms(desk: Desk) -> None:
     assert (offer.image["width"], offer.image["height"]) == ("1300", "650")
 
 
-def test_a_form_is_lighter_than_the_photograph(desk: Desk) -> None:
+def test_a_form_is_lighter_than_the_photograph(bench: Workbench) -> None:
     """The form for the column is a fraction of what the camera gave."""
     data = pack(draw(1800, 1200), quality=92)
-    put(desk, "wide.jpg", data)
-    desk.post("shown", text="![Two colours](/images/wide.jpg)")
-    build = desk.build()
+    put(bench, "wide.jpg", data)
+    bench.post("shown", text="![Two colours](/images/wide.jpg)")
+    build = bench.build()
 
     offer = read_offer(read_page("shown", build))
 
@@ -145,11 +152,11 @@ def test_a_picture_has_the_size_that_its_orientation_gives_it(orientation: int) 
     assert (picture.width, picture.height) == ((40, 60) if orientation >= 5 else (60, 40))
 
 
-def test_forms_stand_upright_and_tell_nothing(desk: Desk) -> None:
+def test_variants_are_upright_and_without_metadata(bench: Workbench) -> None:
     """The camera's turn is applied, and its notes, the place among them, are gone."""
-    put(desk, "photo.jpg", photograph(600, 400))
-    desk.post("shown", text="![Two colours](/images/photo.jpg)")
-    build = desk.build()
+    put(bench, "photo.jpg", photograph(600, 400))
+    bench.post("shown", text="![Two colours](/images/photo.jpg)")
+    build = bench.build()
 
     offer = read_offer(read_page("shown", build))
 
@@ -163,7 +170,7 @@ def test_forms_stand_upright_and_tell_nothing(desk: Desk) -> None:
         assert red > blue  # What was on the left is on top.
 
 
-def test_colours_are_told_in_srgb(tmp_path: Path) -> None:
+def test_colours_are_converted_to_srgb(tmp_path: Path) -> None:
     """A picture is converted by its profile: here, by one in which red and blue change places."""
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     odd = srgb.replace(b"rXYZ", b"____").replace(b"bXYZ", b"rXYZ").replace(b"____", b"bXYZ")
@@ -200,7 +207,7 @@ def test_every_kind_of_pixel_is_understood(tmp_path: Path, mode: str) -> None:
         assert level > 245
 
 
-def test_what_is_transparent_stays_so(tmp_path: Path) -> None:
+def test_variants_keep_transparency(tmp_path: Path) -> None:
     """A form keeps the holes of its picture."""
     image = draw(600, 400).convert("RGBA")
     image.paste((0, 0, 0, 0), (0, 0, 600, 200))
@@ -214,15 +221,17 @@ def test_what_is_transparent_stays_so(tmp_path: Path) -> None:
         assert found.getchannel("A").getpixel((form.width // 2, form.height // 4)) == 0
 
 
-def test_what_moves_or_is_drawn_is_left_alone(desk: Desk) -> None:
+def test_animations_and_svg_get_no_variants(bench: Workbench) -> None:
     """No forms are made of animations and SVG, and pages know their dimensions."""
     frames = [draw(300, 200).convert("P"), draw(300, 200).convert("P")]
-    put(desk, "moves.gif", pack(frames[0], "GIF", save_all=True, append_images=frames[1:]))
-    put(desk, "moves.webp", pack(draw(300, 200), "WEBP", save_all=True, append_images=[frames[1]]))
-    put(desk, "drawn.svg", b'<?xml version="1.0"?><svg viewBox="0 0 400 100.4" width="100%"></svg>')
+    put(bench, "moves.gif", pack(frames[0], "GIF", save_all=True, append_images=frames[1:]))
+    put(bench, "moves.webp", pack(draw(300, 200), "WEBP", save_all=True, append_images=[frames[1]]))
+    put(
+        bench, "drawn.svg", b'<?xml version="1.0"?><svg viewBox="0 0 400 100.4" width="100%"></svg>'
+    )
     text = "![A](/images/moves.gif)\n\n![B](/images/moves.webp)\n\n![C](/images/drawn.svg)"
-    desk.post("shown", text=text)
-    build = desk.build()
+    bench.post("shown", text=text)
+    build = bench.build()
 
     page = read_page("shown", build)
 
@@ -235,13 +244,13 @@ def test_what_moves_or_is_drawn_is_left_alone(desk: Desk) -> None:
     assert not (build / "site" / "pictures").exists()
 
 
-def test_only_the_first_image_loads_at_once(desk: Desk) -> None:
+def test_only_the_first_image_loads_at_once(bench: Workbench) -> None:
     """The first image of a text is fetched first, in Markdown or HTML; the others come later."""
-    put(desk, "a.jpg", pack(draw(500, 300)))
+    put(bench, "a.jpg", pack(draw(500, 300)))
     text = '<p><img src="/images/a.jpg" alt="A"></p>\n\n![B](/images/a.jpg)\n\n![C](/images/a.jpg)'
-    desk.post("shown", text=text)
+    bench.post("shown", text=text)
 
-    page = read_page("shown", desk.build())
+    page = read_page("shown", bench.build())
 
     images = [dict(image.attributes) for image in page.css(".prose img")]
     assert [image.get("fetchpriority") for image in images] == ["high", None, None]
@@ -249,16 +258,16 @@ def test_only_the_first_image_loads_at_once(desk: Desk) -> None:
     assert [image.get("decoding") for image in images] == ["async"] * 3
 
 
-def test_an_image_may_stand_in_a_link_or_a_figure(desk: Desk) -> None:
-    """What surrounds an image stays around it, and a name that needs quoting is quoted."""
-    put(desk, "deep/Größe 1.jpg", pack(draw(700, 400)))
+def test_an_image_may_be_in_a_link_or_a_figure(bench: Workbench) -> None:
+    """Elements around an image stay around it, and a name that needs quoting is quoted."""
+    put(bench, "deep/Größe 1.jpg", pack(draw(700, 400)))
     text = (
         "[![A](/images/deep/Gr%C3%B6%C3%9Fe%201.jpg)](/images/deep/Gr%C3%B6%C3%9Fe%201.jpg)\n\n"
         '<figure><img src="../../images/deep/Größe 1.jpg" alt="B"><figcaption>B</figcaption>'
         "</figure>"
     )
-    desk.post("shown", text=text)
-    build = desk.build()
+    bench.post("shown", text=text)
+    build = bench.build()
 
     page = read_page("shown", build)
 
@@ -269,11 +278,11 @@ def test_an_image_may_stand_in_a_link_or_a_figure(desk: Desk) -> None:
             assert [look(build / "site" / a[1:]).width for a in forms.values()] == [480, 700]
 
 
-def test_feeds_and_the_api_have_plain_images(desk: Desk) -> None:
+def test_feeds_and_the_api_have_plain_images(bench: Workbench) -> None:
     """There an image is one tag with an absolute address and its dimensions."""
-    put(desk, "a.jpg", pack(draw(500, 300)))
-    desk.post("shown", text="![A](/images/a.jpg)")
-    build = desk.build()
+    put(bench, "a.jpg", pack(draw(500, 300)))
+    bench.post("shown", text="![A](/images/a.jpg)")
+    build = bench.build()
     index = PostIndex.model_validate_json((build / "posts.json").read_bytes())
     feed = (build / "site" / "feed.xml").read_text(encoding="utf-8")
 
@@ -285,8 +294,8 @@ def test_feeds_and_the_api_have_plain_images(desk: Desk) -> None:
     assert plain.replace("<", "&lt;").replace(">", "&gt;") in feed
 
 
-def test_what_an_author_set_stays() -> None:
-    """Dimensions, choices and loading that stand in the HTML are not set again."""
+def test_attributes_set_by_the_author_are_kept() -> None:
+    """Dimensions, sources and loading that the HTML has are not set again."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
     pictures = {picture.path: picture}
 
@@ -319,7 +328,7 @@ def test_what_an_author_set_stays() -> None:
         "&lt;img src=/images/a.jpg&gt;",
     ],
 )
-def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
+def test_foreign_images_get_no_variants(tag: str) -> None:
     """Images of other sites, tags without an end and code about images offer nothing of ours."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
 
@@ -330,47 +339,47 @@ def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
     assert plain(tag, "journal/x/", "", offers_forms=False) == tag
 
 
-def test_addresses_mean_what_a_browser_takes_them_for() -> None:
+def test_picture_addresses_are_resolved_as_by_browsers() -> None:
     """Relative, quoted and queried addresses are followed; those of other sites are not."""
     assert resolve("journal/x/", "../../images/a%20b.jpg?v=1#top") == "images/a b.jpg"
     assert resolve("journal/x/", "a.jpg") == "journal/x/a.jpg"
     assert resolve("journal/x/", "https://elsewhere.example/images/a.jpg") == ""
 
 
-def test_nothing_is_made_twice(desk: Desk) -> None:
+def test_nothing_is_made_twice(bench: Workbench) -> None:
     """A form is linked from build to build, and taken from the cache when no build is left."""
-    put(desk, "a.jpg", pack(draw(700, 400)))
-    desk.post("shown", text="![A](/images/a.jpg)")
-    first = take(desk.build() / "site" / "pictures")
-    before = list_inodes(desk.output.resolve() / "current" / "site" / "pictures")
+    put(bench, "a.jpg", pack(draw(700, 400)))
+    bench.post("shown", text="![A](/images/a.jpg)")
+    first = take(bench.build() / "site" / "pictures")
+    before = list_inodes(bench.output.resolve() / "current" / "site" / "pictures")
 
-    desk.post("other", text="Another post.")
-    second = desk.build()
+    bench.post("other", text="Another post.")
+    second = bench.build()
 
     assert list_inodes(second / "site" / "pictures") == before
     assert compare(take(second / "site" / "pictures"), first) == []
 
 
-def test_a_form_comes_from_the_cache(desk: Desk) -> None:
+def test_a_form_comes_from_the_cache(bench: Workbench) -> None:
     """A build with none before it takes what the cache has, and encodes nothing."""
-    put(desk, "a.jpg", pack(draw(700, 400)))
-    desk.post("shown", text="![A](/images/a.jpg)")
-    first = take(desk.build() / "site" / "pictures")
-    (desk.output / "current").unlink()
-    with Cache(desk.output / ".cache" / "cache.sqlite") as cache:
+    put(bench, "a.jpg", pack(draw(700, 400)))
+    bench.post("shown", text="![A](/images/a.jpg)")
+    first = take(bench.build() / "site" / "pictures")
+    (bench.output / "current").unlink()
+    with Cache(bench.output / ".cache" / "cache.sqlite") as cache:
         cache.put(IMAGES, [(make_key(f"pictures/{path}"), b"kept") for path in first])
 
-    second = take(desk.build() / "site" / "pictures")
+    second = take(bench.build() / "site" / "pictures")
 
     assert second == dict.fromkeys(first, b"kept")
 
 
 @pytest.mark.size("ci")
-def test_a_build_lets_go_of_what_it_has_unpacked(desk: Desk) -> None:
+def test_a_build_lets_go_of_what_it_has_unpacked(bench: Workbench) -> None:
     """A program that goes on after a build holds neither its last picture nor its last posts."""
-    put(desk, "a.jpg", pack(draw(703, 401)))
-    desk.post("shown", text="![A](/images/a.jpg)", tags="[ink]")
-    assert take(desk.build(jobs=1) / "site" / "pictures")
+    put(bench, "a.jpg", pack(draw(703, 401)))
+    bench.post("shown", text="![A](/images/a.jpg)", tags="[ink]")
+    assert take(bench.build(jobs=1) / "site" / "pictures")
 
     gc.collect()
     held = gc.get_objects()
@@ -380,30 +389,30 @@ def test_a_build_lets_go_of_what_it_has_unpacked(desk: Desk) -> None:
 
 
 @pytest.mark.size("ci")
-def test_cold_builds_agree_whatever_the_jobs(desk: Desk, tmp_path: Path) -> None:
+def test_cold_builds_agree_whatever_the_jobs(bench: Workbench, tmp_path: Path) -> None:
     """One process or two, the pictures and cards are the same bytes."""
     for number in range(3):
-        put(desk, f"{number}.jpg", pack(draw(700, 400)))
-        desk.post(f"shown-{number}", text=f"![A](/images/{number}.jpg)", tags="[ink]")
+        put(bench, f"{number}.jpg", pack(draw(700, 400)))
+        bench.post(f"shown-{number}", text=f"![A](/images/{number}.jpg)", tags="[ink]")
     for number in range(8):
-        desk.post(f"more-{number}")
-    other = Desk(desk.content, tmp_path / "other")
+        bench.post(f"more-{number}")
+    other = Workbench(bench.content, tmp_path / "other")
 
-    trees = take(desk.build(jobs=1) / "site"), take(other.build(jobs=2) / "site")
+    trees = take(bench.build(jobs=1) / "site"), take(other.build(jobs=2) / "site")
 
     assert sum(path.startswith("pictures/") for path in trees[0]) == 12
     assert compare(*trees) == []
 
 
-def test_another_picture_of_the_same_name_is_seen_at_once(desk: Desk) -> None:
+def test_another_picture_of_the_same_name_is_seen_at_once(bench: Workbench) -> None:
     """A page names the forms of the picture as it is now; those of before stay for open pages."""
-    put(desk, "a.jpg", pack(draw(700, 400)))
-    desk.post("shown", text="![A](/images/a.jpg)")
-    first = desk.build()
+    put(bench, "a.jpg", pack(draw(700, 400)))
+    bench.post("shown", text="![A](/images/a.jpg)")
+    first = bench.build()
     old = read_offer(read_page("shown", first))
-    put(desk, "a.jpg", pack(draw(640, 400)))
+    put(bench, "a.jpg", pack(draw(640, 400)))
 
-    second = desk.build()
+    second = bench.build()
 
     new = read_offer(read_page("shown", second))
     assert new.image["width"] == "640"
@@ -412,71 +421,71 @@ def test_another_picture_of_the_same_name_is_seen_at_once(desk: Desk) -> None:
     assert all((second / "site" / address[1:]).is_file() for address in addresses)
 
 
-def test_forms_of_drafts_are_not_made(desk: Desk) -> None:
-    """What only a draft shows costs nothing yet."""
-    put(desk, "a.jpg", pack(draw(700, 400)))
-    desk.post("hidden", text="![A](/images/a.jpg)", status="draft")
+def test_forms_of_drafts_are_not_made(bench: Workbench) -> None:
+    """A picture of a draft costs nothing yet."""
+    put(bench, "a.jpg", pack(draw(700, 400)))
+    bench.post("hidden", text="![A](/images/a.jpg)", status="draft")
 
-    assert not (desk.build() / "site" / "pictures").exists()
+    assert not (bench.build() / "site" / "pictures").exists()
 
 
-def list_findings(desk: Desk) -> list[str]:
+def list_findings(bench: Workbench) -> list[str]:
     """Return what the check says about the content's pictures."""
-    _, findings = check_content(desk.content, desk.order().now)
+    _, findings = check_content(bench.content, bench.order().now)
     return [str(each) for each in findings if "picture" in each.message]
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF"])
-def test_a_damaged_picture_is_an_error_where_it_is_shown(desk: Desk, kind: str) -> None:
-    """A post that shows half a file is not built, and its author is told which and where."""
+def test_a_damaged_picture_is_an_error_where_it_is_shown(bench: Workbench, kind: str) -> None:
+    """A post with a truncated picture is not built, and the error names the file and the line."""
     data = pack(draw(600, 400), kind)
-    put(desk, f"half.{kind.lower()}", data[: len(data) // 2])
-    desk.post("shown", text=f"Words, then ![A](/images/half.{kind.lower()})")
+    put(bench, f"half.{kind.lower()}", data[: len(data) // 2])
+    bench.post("shown", text=f"Words, then ![A](/images/half.{kind.lower()})")
 
-    [said] = list_findings(desk)
+    [said] = list_findings(bench)
 
     assert re.match(r"posts/shown\.md:7:\d+  error  the picture images/half\.\w+ ", said)
     assert "save it anew" in said
-    assert [each.path for each in build(desk.order()).held] == ["posts/shown.md"]
+    assert [each.path for each in build(bench.order()).held] == ["posts/shown.md"]
 
 
-def test_a_damaged_picture_that_nobody_shows_is_a_warning(desk: Desk) -> None:
-    """It is told at its file, and the site is built."""
-    put(desk, "none.png", b"no picture at all")
+def test_a_damaged_picture_that_nobody_shows_is_a_warning(bench: Workbench) -> None:
+    """It is reported at its file, and the site is built."""
+    put(bench, "none.png", b"no picture at all")
 
-    [said] = list_findings(desk)
+    [said] = list_findings(bench)
 
     assert said.startswith("images/none.png:1:1  warning  the picture is no picture")
-    assert (desk.build() / "site" / "images" / "none.png").is_file()
+    assert (bench.build() / "site" / "images" / "none.png").is_file()
 
 
-def test_a_bomb_is_told_and_not_unpacked(desk: Desk) -> None:
+def test_a_decompression_bomb_is_reported_and_not_unpacked(bench: Workbench) -> None:
     """A small file of a hundred million pixels, or of far more, is an error with its fix."""
-    put(desk, "big.png", pack(Image.new("1", (10_000, 10_000)), "PNG"))
-    put(desk, "huge.png", pack(Image.new("1", (20_000, 20_000)), "PNG"))
-    desk.post("shown", text="![A](/images/big.png)\n\n![B](/images/huge.png)")
+    put(bench, "big.png", pack(Image.new("1", (10_000, 10_000)), "PNG"))
+    put(bench, "huge.png", pack(Image.new("1", (20_000, 20_000)), "PNG"))
+    bench.post("shown", text="![A](/images/big.png)\n\n![B](/images/huge.png)")
 
-    said = list_findings(desk)
+    said = list_findings(bench)
 
     assert len(said) == 2
     assert all("pixels, which no build unpacks; save it with fewer than" in each for each in said)
 
 
-def test_a_heavy_picture_is_a_warning(desk: Desk) -> None:
-    """It is told at its file with the fix; one that is published smaller is not."""
-    put(desk, "heavy.png", pack(draw(300, 200), "PNG") + bytes(2_000_000))
-    put(desk, "wide.png", pack(Image.new("1", (4_000, 10)), "PNG") + bytes(2_000_000))
+def test_a_heavy_picture_is_a_warning(bench: Workbench) -> None:
+    """It is reported at its file with the fix; one that is published smaller is not."""
+    put(bench, "heavy.png", pack(draw(300, 200), "PNG") + bytes(2_000_000))
+    put(bench, "wide.png", pack(Image.new("1", (4_000, 10)), "PNG") + bytes(2_000_000))
 
-    [said] = list_findings(desk)
+    [said] = list_findings(bench)
 
     assert said.startswith("images/heavy.png:1:1  warning  the picture weighs 2.")
 
 
-def test_a_missing_picture_is_told_with_the_one_that_is_meant(desk: Desk) -> None:
+def test_a_missing_picture_is_reported_with_a_suggestion(bench: Workbench) -> None:
     """A name in other letters, or with a slip, leads to a suggestion at the place."""
-    put(desk, "Plan.png", pack(draw(20, 20), "PNG"))
-    desk.post("shown", text="![A](/images/plan.PNG)\n\n![B](/images/Pln.png)")
-    _, findings = check_content(desk.content, desk.order().now)
+    put(bench, "Plan.png", pack(draw(20, 20), "PNG"))
+    bench.post("shown", text="![A](/images/plan.PNG)\n\n![B](/images/Pln.png)")
+    _, findings = check_content(bench.content, bench.order().now)
 
     said = [str(each) for each in findings if each.path == "posts/shown.md"]
 
@@ -489,7 +498,7 @@ def test_a_missing_picture_is_told_with_the_one_that_is_meant(desk: Desk) -> Non
 
 @pytest.mark.parametrize("seed", range(40))
 def test_no_bytes_raise(seed: int) -> None:
-    """Whatever stands in a picture's file, measuring it answers, and says what to fix."""
+    """For any bytes of a picture, measuring it ends, and says what to fix."""
     whole = [pack(draw(60, 40), kind) for kind in ("JPEG", "PNG", "WEBP", "AVIF", "GIF")]
     data = bytearray(whole[seed % len(whole)])
     for step in range(8):
@@ -517,7 +526,7 @@ def test_no_bytes_raise(seed: int) -> None:
         (b'<!DOCTYPE s [<!ENTITY a "aaaa">]><svg width="&a;" height="1">', None),
     ],
 )
-def test_drawings_tell_their_size(head: bytes, size: tuple[int, int] | None) -> None:
+def test_the_size_of_an_svg_is_read(head: bytes, size: tuple[int, int] | None) -> None:
     """An SVG is as large as it says, or in the proportions of its box."""
     picture = measure("images/a.svg", head).picture
 

@@ -9,7 +9,7 @@ from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import sanitize
 from tests.site_build.test_check import list_references, said
 from tests.site_build.test_convert import make_document
-from tests.site_build.workbench import Desk, find
+from tests.site_build.workbench import Workbench, find
 
 SITE = Dialect("https://journal.test")
 URL = "https://journal.test/journal/a/"
@@ -110,7 +110,7 @@ SOUND = write_plate(
     ],
 )
 def test_a_page_shows_a_plate_or_plays(markdown: str, html: str) -> None:
-    """What the site's policy lets nobody see is a link that says where it leads."""
+    """An embed that the site's policy blocks is a link that says where it leads."""
     assert show(markdown) == html
 
 
@@ -186,16 +186,16 @@ def test_a_film_is_a_file_of_the_post() -> None:
 
 
 @pytest.mark.size("test")
-def test_a_built_post_with_film_and_frame(empty_desk: Desk) -> None:
+def test_a_built_post_with_film_and_frame(empty_bench: Workbench) -> None:
     """The page plays its own film, feeds lead to it, and the description has neither."""
-    empty_desk.write("images/walk.mp4", "no film")
+    empty_bench.write("images/walk.mp4", "no film")
     text = (
         'Words <video src="../images/walk.mp4"></video>.\n\n'
         '<iframe src="https://www.youtube.com/embed/a-B_1"></iframe>'
     )
-    empty_desk.post("a", text=text)
+    empty_bench.post("a", text=text)
 
-    site = empty_desk.build() / "site"
+    site = empty_bench.build() / "site"
 
     page = LexborHTMLParser((site / "journal/a/index.html").read_text())
     assert find(page, ".prose video[controls]").attributes["src"] == "/images/walk.mp4"

@@ -83,16 +83,16 @@ def test_an_action_changes_the_head_alone(
     ends = "\r\n" if "# so" in before else "\n"
     path = write(content, before, ends=ends)
     words = [FUTURE] if action == "schedule" else []
-    told = run("post", action, "ink", *words, "--content", content)
+    result = run("post", action, "ink", *words, "--content", content)
     document, findings = read_document("posts/ink.md", path.read_bytes())
 
-    assert (told.status, told.err) == (0, "")
+    assert (result.status, result.err) == (0, "")
     assert read(path) == after
     assert path.read_bytes().count(b"\r\n") == path.read_bytes().count(b"\n") * (ends == "\r\n")
     assert findings == []
     assert document
     assert document.draft is (action == "withdraw")
-    assert told.out.startswith(f"{path} is ")
+    assert result.out.startswith(f"{path} is ")
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_an_action_changes_the_head_alone(
         ),
     ],
 )
-def test_what_is_so_already_is_left(
+def test_repeated_actions_do_not_touch_the_file(
     content: Path, run: Run, action: str, before: str, sentence: str
 ) -> None:
     """Neither a second publication nor a second withdrawal touches the file."""
     path = write(content, before)
-    told = run("post", action, "ink", "--content", content)
+    result = run("post", action, "ink", "--content", content)
 
-    assert (told.status, told.out) == (0, f"{path} {sentence}")
+    assert (result.status, result.out) == (0, f"{path} {sentence}")
     assert read(path) == before
 
 
@@ -139,10 +139,10 @@ def test_a_draft_with_faults_is_not_published_but_withdrawn(content: Path, run: 
     """Readers would not see it; a post that has to go goes, whatever is wrong with it."""
     path = write(content, "date: 2026-02-30\nstatus: draft\ntags: {}\n")
     for words in (("publish", "ink"), ("schedule", "ink", FUTURE)):
-        told = run("post", *words, "--content", content)
-        assert told.status == 1
-        assert "  error  `tags` is " in told.out
-        assert told.err == f"nothing is changed: fix {path} before readers see it\n"
+        result = run("post", *words, "--content", content)
+        assert result.status == 1
+        assert "  error  `tags` is " in result.out
+        assert result.err == f"nothing is changed: fix {path} before readers see it\n"
         assert "status: draft" in path.read_text()
     path = write(content, "date: 2026-02-30\n")
 
@@ -150,7 +150,7 @@ def test_a_draft_with_faults_is_not_published_but_withdrawn(content: Path, run: 
     assert read(path) == "date: 2026-02-30\nstatus: draft\n"
 
 
-def test_what_is_asked_wrongly_changes_nothing(content: Path, run: Run) -> None:
+def test_invalid_arguments_change_nothing(content: Path, run: Run) -> None:
     """An unknown slug names the nearest, two posts are both named, and the past is no schedule."""
     first, second = write(content, "status: draft\n"), write(content, "", "second")
     texts = [first.read_bytes(), second.read_bytes()]
@@ -174,12 +174,12 @@ def test_what_is_asked_wrongly_changes_nothing(content: Path, run: Run) -> None:
 
 
 def test_a_page_is_no_post(content: Path, run: Run) -> None:
-    """Whether it can be read or not."""
+    """Even if it cannot be read."""
     page = content / "pages" / "about.md"
     for text in ("---\ntitle: About\nslug: about\n---\n", "---\ntitle: [About\nslug: about\n---\n"):
         page.write_text(text)
-        told = run("post", "withdraw", "about", "--content", content)
-        assert (told.status, page.read_text()) == (1, text)
+        result = run("post", "withdraw", "about", "--content", content)
+        assert (result.status, page.read_text()) == (1, text)
 
 
 def test_a_head_in_one_line_is_left_to_its_author(content: Path, run: Run) -> None:
@@ -187,22 +187,22 @@ def test_a_head_in_one_line_is_left_to_its_author(content: Path, run: Run) -> No
     path = content / "posts" / "flow.md"
     path.write_text("---\n{title: F, slug: flow, date: 2026-03-01, status: draft}\n---\nWords.\n")
     text = path.read_bytes()
-    told = run("post", "publish", "flow", "--content", content)
+    result = run("post", "publish", "flow", "--content", content)
 
-    assert told.status == 1
+    assert result.status == 1
     assert path.read_bytes() == text
 
 
-def test_it_says_what_the_post_is_and_when_readers_see_it(content: Path, run: Run) -> None:
+def test_the_command_reports_the_new_state_and_its_date(content: Path, run: Run) -> None:
     """Its date, and the build that shows it, which a watcher makes."""
     words = ("--content", content)
     path = write(content, "date: 2026-03-01\nstatus: draft\n")
     then = f"; readers see the change with the next build, which {BUILD} watch makes by itself\n"
 
-    told = run("post", "publish", "ink", *words).out
-    assert told == f"{path} is published, dated 2026-03-01T00:00:00Z{then}"
-    told = run("post", "schedule", "ink", FUTURE, *words).out
-    assert told == f"{path} is scheduled, dated {FUTURE}{then}"
+    result = run("post", "publish", "ink", *words).out
+    assert result == f"{path} is published, dated 2026-03-01T00:00:00Z{then}"
+    result = run("post", "schedule", "ink", FUTURE, *words).out
+    assert result == f"{path} is scheduled, dated {FUTURE}{then}"
     assert run("post", "withdraw", "ink", *words).out == f"{path} is a draft{then}"
 
 
@@ -226,7 +226,7 @@ def test_a_new_draft_gets_its_date_when_it_is_published(content: Path, run: Run)
 
 
 def test_list_shows_the_state(content: Path, run: Run) -> None:
-    """Of all posts and pages, unless some are asked for."""
+    """All posts and pages are listed, unless some are named."""
     write(content, f"date: {FUTURE}\n")
     write(content, "date: 2026-03-01\nstatus: draft\n", "second")
     (content / "posts" / "second.md").write_text(

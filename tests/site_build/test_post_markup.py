@@ -1,4 +1,4 @@
-"""What a post's text may have beyond plain Markdown: captions, file names, notes, tables."""
+"""Markup of posts beyond plain Markdown: captions, file names, notes, tables."""
 
 import re
 
@@ -20,7 +20,7 @@ def parse(markdown: str) -> LexborHTMLParser:
 
 
 def test_a_titled_image_by_itself_is_a_figure() -> None:
-    """The title is the caption and stands nowhere else; attributes stay where they were put."""
+    """The title is the caption and nowhere else; attributes stay where they were put."""
     html = convert("![alt](a.png \"A <b> & 'c'\"){: .wide }").html
 
     assert html == (
@@ -90,7 +90,7 @@ def test_a_caption_is_no_text_in_place_of_the_image() -> None:
 )
 @pytest.mark.parametrize("fence", ["```", "~~~~"])
 def test_code_with_a_title_is_a_figure(opening: str, fence: str) -> None:
-    """The name stands above the code, which is coloured and marked as it would be without."""
+    """The name is above the code, which is coloured and marked as it would be without."""
     page = parse(f"{fence}{opening}\nimport x\n{fence}\n")
 
     figure = page.css_first("figure.code")
@@ -111,7 +111,7 @@ def test_a_title_without_a_language() -> None:
 
 @pytest.mark.parametrize("title", ["", "  "])
 def test_an_empty_title_is_none(title: str) -> None:
-    """The code is coloured, and no caption stands above it."""
+    """The code is coloured, and has no caption."""
     page = parse(f'```python title="{title}"\nimport x\n```')
 
     assert page.css("figure") == []
@@ -119,7 +119,7 @@ def test_an_empty_title_is_none(title: str) -> None:
 
 
 def test_a_title_is_plain_text() -> None:
-    """Whatever a title holds is shown as it was written, to strangers too."""
+    """A title is shown as it was written, in feeds and the API too."""
     title = "<img src=x onerror=go()> & 'q' *e*"
     html = convert(f'```python title="{title}"\nx = 1\n```').html
 
@@ -147,7 +147,7 @@ def test_a_fence_shown_within_another_is_left_alone() -> None:
     ],
 )
 def test_a_check_leaves_no_trace(markdown: str) -> None:
-    """What the check hands on is what the converter makes of the text by itself."""
+    """The result of the check is that of the converter for the text by itself."""
     document = make_document(markdown)
 
     converted = Converter(Dialect("https://journal.test")).convert(document)
@@ -190,7 +190,7 @@ def test_links_of_footnotes_lead_somewhere() -> None:
 
 
 def test_a_table_scrolls_in_a_box_with_a_name() -> None:
-    """Who uses a keyboard reaches the box, and is told what it holds."""
+    """The box can be reached with the keyboard, and has a label."""
     page = parse("|   | b |\n|---|--:|\n| 1 | 2 |\n\nWords.")
 
     box = find(page, "div.table-scroll")
@@ -209,7 +209,7 @@ def test_heads_say_what_they_head() -> None:
 
 
 def test_no_heading_takes_an_id_of_the_page() -> None:
-    """What the theme names so can still be found, and the contents lead to the heading."""
+    """The theme's own element can still be found, and the contents lead to the heading."""
     for name in sorted(THEME_IDS):
         made = convert(f"## {name.title()}\n")
         assert f'id="{name}-section"' in made.html

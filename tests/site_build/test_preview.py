@@ -12,7 +12,7 @@ import pytest
 
 from edge_api.schema.site_policy import SITE_HEADERS, media_type
 from tests.site_build.previewing import Shown, previewing, wait_for
-from tests.site_build.workbench import Desk, run, take
+from tests.site_build.workbench import Workbench, run, take
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -21,9 +21,9 @@ BADGE = re.compile(r'<small class="preview-badge"[^>]*>([^<]*)</small>')
 
 
 @pytest.fixture
-def shown(desk: Desk) -> Iterator[Shown]:
+def shown(bench: Workbench) -> Iterator[Shown]:
     """Return a preview of the small journal."""
-    with previewing(desk) as preview:
+    with previewing(bench) as preview:
         yield preview
 
 
@@ -34,15 +34,15 @@ def plain(html: str) -> str:
     return re.sub(r" <small class=\"preview-badge\".*?</small>", "", html)
 
 
-def test_every_file_is_as_a_build_makes_it(desk: Desk) -> None:
+def test_every_file_is_as_a_build_makes_it(bench: Workbench) -> None:
     """But for its marks and its script, a preview shows what a build writes, file by file."""
     for path in ("posts/draft.md", "pages/veiled.md"):
-        (desk.content / path).unlink()
-    with previewing(desk) as shown:
-        words = ["--content", desk.content, "--output", desk.output, "--site-url", shown.url]
+        (bench.content / path).unlink()
+    with previewing(bench) as shown:
+        words = ["--content", bench.content, "--output", bench.output, "--site-url", shown.url]
         done = run(sys.executable, "-m", "site_build", "build", *words)
         assert done.returncode == 0, done.stderr
-        built = take(desk.output / "current" / "site")
+        built = take(bench.output / "current" / "site")
         pages = {path: data for path, data in built.items() if not path.endswith((".gz", ".br"))}
         for path, data in pages.items():
             answer = shown.ask(f"/{path}")
@@ -51,9 +51,9 @@ def test_every_file_is_as_a_build_makes_it(desk: Desk) -> None:
 
 
 def test_drafts_and_scheduled_posts_are_shown_and_marked(shown: Shown) -> None:
-    """They stand in the lists and on their own pages, each with a badge that says why."""
-    shown.desk.post("to-come", "2999-03-01", "See [the draft](/journal/veiled-draft/).")
-    shown.desk.post("at-noon", "2999-03-01T12:30:00Z")
+    """They are in the lists and on their own pages, each with a badge that says why."""
+    shown.bench.post("to-come", "2999-03-01", "See [the draft](/journal/veiled-draft/).")
+    shown.bench.post("at-noon", "2999-03-01T12:30:00Z")
 
     listed = wait_for(lambda: shown.ask("/journal/").text, lambda text: "At-Noon" in text)
     assert set(BADGE.findall(listed)) == {
@@ -69,24 +69,24 @@ def test_drafts_and_scheduled_posts_are_shown_and_marked(shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_a_build_beside_it_carries_no_mark(shown: Shown) -> None:
-    """What only the preview shows never reaches a build."""
-    shown.desk.post("to-come", "2999-03-01")
+    """Marks of the preview never reach a build."""
+    shown.bench.post("to-come", "2999-03-01")
     wait_for(lambda: shown.ask("/journal/to-come/").status, lambda status: status == 200)
 
-    site = shown.desk.build("2026-11-01T00:00:00Z") / "site"
+    site = shown.bench.build("2026-11-01T00:00:00Z") / "site"
 
     assert not [path for path, data in take(site).items() if b"preview" in data]
     assert not (site / "journal" / "to-come").exists()
 
 
-def test_a_saved_post_is_told_and_shown(shown: Shown) -> None:
+def test_a_saved_post_is_announced_and_shown(shown: Shown) -> None:
     """A browser hears of a new version, and finds the new text there."""
-    with shown.listening("/journal/first-light/") as told:
-        before = next(told)["version"]
+    with shown.listening("/journal/first-light/") as states:
+        before = next(states)["version"]
         assert f'data-version="{before}"' in shown.ask("/journal/first-light/").text
-        source = shown.desk.content / "posts" / "first.md"
+        source = shown.bench.content / "posts" / "first.md"
         source.write_text(f"{source.read_text()}\nQuokka.\n")
-        after = next(state["version"] for state in told if state["version"] != before)
+        after = next(state["version"] for state in states if state["version"] != before)
 
     page = shown.ask("/journal/first-light/").text
     assert f'data-version="{after}"' in page
@@ -95,9 +95,9 @@ def test_a_saved_post_is_told_and_shown(shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_ten_quick_saves_end_with_the_last(shown: Shown) -> None:
-    """Whatever is told in between, the page shows what was saved last."""
+    """Whichever events come in between, the page shows what was saved last."""
     for number in range(10):
-        shown.desk.post("hasty", text=f"Save number {number}.")
+        shown.bench.post("hasty", text=f"Save number {number}.")
 
     assert "Save number 9." in shown.ask("/journal/hasty/").text
 
@@ -105,7 +105,7 @@ def test_ten_quick_saves_end_with_the_last(shown: Shown) -> None:
 @pytest.mark.size("ci")
 def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
     """Half a file beside it shows nowhere; renamed over the post, it is the post."""
-    source = shown.desk.content / "posts" / "first.md"
+    source = shown.bench.content / "posts" / "first.md"
     partial = source.with_name(".first.md.swp")
     partial.write_text("half a")
     assert "First light" in shown.ask("/journal/first-light/").text
@@ -130,11 +130,11 @@ def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
         ),
     ],
 )
-def test_a_defect_is_told_with_its_place_and_its_fix(
+def test_an_error_is_shown_with_its_place_and_fix(
     shown: Shown, data: bytes, place: str, message: str
 ) -> None:
-    """The post stays as it was, the error is told until it is fixed, and then it is gone."""
-    source = shown.desk.content / "posts" / "first.md"
+    """The post stays as it was, and the error is shown until it is fixed."""
+    source = shown.bench.content / "posts" / "first.md"
     good = source.read_bytes()
     source.write_bytes(data)
 
@@ -150,9 +150,11 @@ def test_a_defect_is_told_with_its_place_and_its_fix(
 
 
 @pytest.mark.size("ci")
-def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
-    """Both places are named, the first file is shown, and the rest of the site stands."""
-    shown.desk.write("posts/zz.md", "---\ntitle: Z\nslug: first-light\ndate: 2026-01-01\n---\nZ.\n")
+def test_two_posts_of_one_address_are_reported(shown: Shown) -> None:
+    """Both places are named, the first file is shown, and the rest of the site stays."""
+    shown.bench.write(
+        "posts/zz.md", "---\ntitle: Z\nslug: first-light\ndate: 2026-01-01\n---\nZ.\n"
+    )
 
     page = shown.ask("/journal/first-light/")
     errors = shown.state()["errors"]
@@ -165,7 +167,7 @@ def test_two_posts_of_one_address_are_told(shown: Shown) -> None:
 @pytest.mark.size("ci")
 def test_deleted_and_renamed_posts_are_followed(shown: Shown) -> None:
     """An address that is gone is the site's 404 page, and a new slug is a new address."""
-    source = shown.desk.content / "posts" / "first.md"
+    source = shown.bench.content / "posts" / "first.md"
     source.write_text(source.read_text().replace("slug: first-light", "slug: dawn"))
     assert shown.ask("/journal/dawn/").status == 200
     gone = shown.ask("/journal/first-light/")
@@ -181,7 +183,7 @@ def test_deleted_and_renamed_posts_are_followed(shown: Shown) -> None:
 def test_a_post_that_was_just_started_is_shown(shown: Shown) -> None:
     """A draft without a text is a page with its title and its badge."""
     done = run(
-        sys.executable, "-m", "site_build", "new", "A start", "--content", shown.desk.content
+        sys.executable, "-m", "site_build", "new", "A start", "--content", shown.bench.content
     )
     assert done.returncode == 0
 
@@ -193,7 +195,7 @@ def test_a_post_that_was_just_started_is_shown(shown: Shown) -> None:
 def test_a_new_picture_is_served(shown: Shown) -> None:
     """A file below images/ is there as soon as it is saved, and a page asks for it anew."""
     version = shown.state()["version"]
-    shown.desk.write("images/dot.svg", "<svg/>")
+    shown.bench.write("images/dot.svg", "<svg/>")
     wait_for(lambda: shown.state()["version"], lambda now: now != version)
 
     answer = shown.ask("/images/dot.svg")
@@ -202,24 +204,24 @@ def test_a_new_picture_is_served(shown: Shown) -> None:
 
 
 @pytest.mark.size("ci")
-def test_a_content_folder_that_was_moved_away_is_told(shown: Shown) -> None:
+def test_a_moved_content_folder_is_reported(shown: Shown) -> None:
     """The last site stays, with a sentence over it, until the folder is back."""
-    away = shown.desk.content.with_name("away")
-    shown.desk.content.rename(away)
+    away = shown.bench.content.with_name("away")
+    shown.bench.content.rename(away)
 
     assert shown.ask("/journal/first-light/").status == 200
     (error,) = shown.state()["errors"]
     assert "cannot be read: No such file or directory" in error["message"]
-    away.rename(shown.desk.content)
+    away.rename(shown.bench.content)
     wait_for(lambda: shown.state()["errors"], lambda errors: errors == [])
-    shown.desk.post("after-all")
+    shown.bench.post("after-all")
     assert shown.ask("/journal/after-all/").status == 200
 
 
 @pytest.mark.size("ci")
-def test_warnings_are_told_where_they_are(shown: Shown) -> None:
+def test_warnings_are_sent_to_their_page(shown: Shown) -> None:
     """A browser hears the warnings about its own page, and how many there are elsewhere."""
-    shown.desk.post("crooked", text="See [nothing](/journal/nowhere/).")
+    shown.bench.post("crooked", text="See [nothing](/journal/nowhere/).")
     shown.ask("/")
 
     own = wait_for(lambda: shown.state("/journal/crooked/"), lambda state: state["warnings"])
@@ -236,14 +238,14 @@ def test_warnings_are_told_where_they_are(shown: Shown) -> None:
         *in_ci(("{{ nothing.at.all }}", "{% block main %}", "'nothing' is undefined")),
     ],
 )
-def test_a_fault_in_a_template_is_told(
-    desk: Desk, project: Path, fault: str, place: str, message: str
+def test_an_error_in_a_template_is_reported(
+    bench: Workbench, project: Path, fault: str, place: str, message: str
 ) -> None:
-    """Its file and line stand over the page as it was, and go when it is fixed."""
+    """Its file and line are shown over the page as it was, until it is fixed."""
     template = project / "theme" / "templates" / "article.html"
     good = template.read_text()
     before, behind = good.split(place, 1)
-    with previewing(desk, project=project) as shown:
+    with previewing(bench, project=project) as shown:
         page = shown.ask("/journal/first-light/")
         template.write_text(f"{before}{put(fault, place)}{behind}")
 
@@ -264,15 +266,15 @@ def put(fault: str, place: str) -> str:
 
 
 def faults(shown: Shown) -> list[dict[str, str]]:
-    """Return the errors that a browser on the first post is told."""
+    """Return the errors that a browser on the first post gets."""
     found: list[dict[str, str]] = shown.state("/journal/first-light/")["errors"]
     return found
 
 
-def test_a_changed_style_sheet_is_shown(desk: Desk, project: Path) -> None:
+def test_a_changed_style_sheet_is_shown(bench: Workbench, project: Path) -> None:
     """Pages name the sheet as it is now, and it is served."""
     sheet = project / "theme" / "static" / "style.css"
-    with previewing(desk, project=project) as shown:
+    with previewing(bench, project=project) as shown:
         sheet.write_text(f"{sheet.read_text()}\n.quokka {{ color: red }}\n")
         page = shown.ask("/").text
         (address,) = re.findall(r'href="(/theme/style\.[^"]*)"', page)
@@ -280,7 +282,7 @@ def test_a_changed_style_sheet_is_shown(desk: Desk, project: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/search?q=x", *in_ci("/api/public/v1/posts", "/docs/")])
-def test_what_the_service_answers_is_said(shown: Shown, path: str) -> None:
+def test_pages_of_the_edge_are_explained(shown: Shown, path: str) -> None:
     """A page says in a sentence where to look for it."""
     answer = shown.ask(path)
 
@@ -315,7 +317,7 @@ def test_a_form_is_not_taken(shown: Shown) -> None:
     ],
 )
 def test_no_path_leaves_the_site(shown: Shown, path: str) -> None:
-    """Whatever is asked for, only files of the site are given."""
+    """For any path, only files of the site are served."""
     answer = shown.ask(path)
 
     assert answer.status in {400, 404}
@@ -326,7 +328,7 @@ def test_no_path_leaves_the_site(shown: Shown, path: str) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", *in_ci("localhost.evil.example", "", "127.0.0.1.nip.io")]
 )
-def test_a_foreign_name_is_turned_away(shown: Shown, host: str) -> None:
+def test_a_request_for_another_host_is_refused(shown: Shown, host: str) -> None:
     """A page of another site that leads its name here reads nothing."""
     for path in ("/", "/.preview/events", "/journal/veiled-draft/"):
         answer = shown.ask(path, Host=host)
@@ -341,7 +343,7 @@ def test_names_of_this_machine_are_answered(shown: Shown, host: str) -> None:
 
 
 @pytest.mark.size("ci")
-def test_readers_policy_holds(shown: Shown) -> None:
+def test_the_content_security_policy_holds(shown: Shown) -> None:
     """Pages come under the policy of the site, so that its violations show here too."""
     headers = shown.ask("/").headers
 
@@ -361,23 +363,23 @@ def test_an_address_without_its_slash_leads_on(shown: Shown) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, *in_ci(signal.SIGTERM)])
 def test_a_signal_ends_it_cleanly(shown: Shown, number: int) -> None:
     """Browsers that listen do not hold it up, and nothing is printed but what there was to say."""
-    with shown.listening() as told:
-        next(told)
+    with shown.listening() as states:
+        next(states)
         status, said = shown.end(number)
 
     assert (status, said) == (0, "")
 
 
-def test_nothing_is_written_but_its_own_folder(desk: Desk) -> None:
+def test_nothing_is_written_but_its_own_folder(bench: Workbench) -> None:
     """The content stays as it is, and the folder of builds has one hidden folder more."""
-    before = take(desk.content)
-    with previewing(desk) as shown:
+    before = take(bench.content)
+    with previewing(bench) as shown:
         shown.ask("/journal/")
         shown.ask("/feed.xml")
 
-    assert take(desk.content) == before
-    assert [path.name for path in desk.output.iterdir()] == [".preview"]
-    kept = {path.name for path in (desk.output / ".preview").iterdir()}
+    assert take(bench.content) == before
+    assert [path.name for path in bench.output.iterdir()] == [".preview"]
+    kept = {path.name for path in (bench.output / ".preview").iterdir()}
     assert {name for name in kept if not name.startswith("__jinja2_")} <= {
         "cache.sqlite",
         "cache.sqlite-shm",
@@ -385,11 +387,11 @@ def test_nothing_is_written_but_its_own_folder(desk: Desk) -> None:
     }
 
 
-def test_a_port_in_use_is_a_sentence(desk: Desk) -> None:
+def test_a_port_in_use_is_reported(bench: Workbench) -> None:
     """The command names the way out and ends with status 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        words = ["--content", desk.content, "--output", desk.output, "--port", port]
+        words = ["--content", bench.content, "--output", bench.output, "--port", port]
         done = run(sys.executable, "-m", "site_build", "serve", *words)
 
     assert done.returncode == 2
@@ -409,7 +411,7 @@ def test_a_port_in_use_is_a_sentence(desk: Desk) -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_is_a_sentence(words: list[str], sentence: str) -> None:
+def test_invalid_options_are_reported(words: list[str], sentence: str) -> None:
     """Each refusal names the fix and no trace."""
     done = run(sys.executable, "-m", "site_build", "serve", *words)
 
@@ -419,28 +421,28 @@ def test_what_makes_no_sense_is_a_sentence(words: list[str], sentence: str) -> N
 
 
 @pytest.mark.size("ci")
-def test_content_that_is_bad_from_the_start_is_shown_as_far_as_it_goes(desk: Desk) -> None:
+def test_content_that_is_bad_from_the_start_is_shown_as_far_as_it_goes(bench: Workbench) -> None:
     """The preview starts, says what is wrong on the terminal and over the page."""
-    desk.write("posts/bad.md", "no front matter")
-    with previewing(desk) as shown:
+    bench.write("posts/bad.md", "no front matter")
+    with previewing(bench) as shown:
         (error,) = shown.state()["errors"]
         assert error["place"].endswith("posts/bad.md:1:1")
         assert shown.ask("/journal/first-light/").status == 200
 
 
 @pytest.mark.size("ci")
-def test_an_empty_folder_has_a_preview(empty_desk: Desk) -> None:
+def test_an_empty_folder_has_a_preview(empty_bench: Workbench) -> None:
     """A journal without a post is a site too."""
-    with previewing(empty_desk) as shown:
+    with previewing(empty_bench) as shown:
         assert shown.ask("/").status == 200
-        empty_desk.post("the-first")
+        empty_bench.post("the-first")
         assert shown.ask("/journal/the-first/").status == 200
 
 
 @pytest.mark.size("ci")
-def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
-    """A post that the disk does not give is told like any defect."""
-    source = shown.desk.content / "posts" / "first.md"
+def test_an_unreadable_file_is_reported(shown: Shown) -> None:
+    """A post that cannot be read is reported like any defect."""
+    source = shown.bench.content / "posts" / "first.md"
     source.unlink()
     source.symlink_to("/nowhere")
 
@@ -451,7 +453,7 @@ def test_a_file_that_may_not_be_read_is_told(shown: Shown) -> None:
 
 @pytest.mark.size("ci")
 def test_a_header_of_events_is_no_stream(shown: Shown) -> None:
-    """Whoever asks for the head alone gets it, and that is all."""
+    """A HEAD request gets the head, and that is all."""
     answer = shown.ask("/.preview/events", "HEAD")
 
     assert (answer.status, answer.text) == (200, "")
@@ -460,7 +462,7 @@ def test_a_header_of_events_is_no_stream(shown: Shown) -> None:
 
 
 @pytest.mark.size("ci")
-def test_the_end_does_not_wait_for_a_page(desk: Desk, project: Path) -> None:
+def test_the_end_does_not_wait_for_a_page(bench: Workbench, project: Path) -> None:
     """A page that never comes does not keep the streams of browsers open."""
     template = project / "theme" / "templates" / "page.html"
     endless = "{% for _ in range(10 ** 15) %}{% endfor %}"
@@ -468,23 +470,23 @@ def test_the_end_does_not_wait_for_a_page(desk: Desk, project: Path) -> None:
         template.read_text().replace("{% block main %}", "{% block main %}" + endless)
     )
     with (
-        previewing(desk, project=project) as shown,
-        shown.listening() as told,
+        previewing(bench, project=project) as shown,
+        shown.listening() as states,
         socket.create_connection(("127.0.0.1", shown.port)) as asking,
     ):
-        next(told)
+        next(states)
         asking.sendall(b"GET /about/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(1)  # Until the page is under way; sooner, the test only shows less.
         shown.process.send_signal(signal.SIGTERM)
 
-        assert list(told) == []
+        assert list(states) == []
 
 
 @pytest.mark.parametrize(
     "path", ["/style.css", "/feed.xml", *in_ci("/feed.json", "/index.md", "/")]
 )
 def test_types_and_headers_are_those_of_the_edge(shown: Shown, path: str) -> None:
-    """What a file is, and what pages may do, is said as readers' browsers are told it."""
+    """Media types and the security policy are those that readers' browsers get."""
     (sheet,) = re.findall(r'href="(/theme/style\.[^"]*)"', shown.ask("/").text)
     answer = shown.ask(sheet if path == "/style.css" else path)
 

@@ -30,37 +30,37 @@ from site_build.releases.watcher import (
     publish,
 )
 from tests.patience import patience
-from tests.site_build.workbench import ROOT, SITE_URL, Desk, FleetingPath, run, take
+from tests.site_build.workbench import ROOT, SITE_URL, FleetingPath, Workbench, run, take
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 
 DAWN = datetime(2026, 5, 1, tzinfo=UTC)
 DUE = datetime(2026, 6, 1, 12, tzinfo=UTC)
-"""When the small journal's scheduled post appears."""
+"""The instant at which the small journal's scheduled post appears."""
 SECOND = timedelta(seconds=1)
 
 
 class Watchman:
-    """A publisher whose clock the test holds, and what it has told."""
+    """A publisher whose clock the test sets, and the events that it has sent."""
 
-    def __init__(self, desk: Desk, *, strict: bool = False) -> None:
-        self.desk = desk
+    def __init__(self, bench: Workbench, *, strict: bool = False) -> None:
+        self.bench = bench
         self.news: list[ReleaseEvent] = []
-        self.publisher = Watcher(desk.order(strict=strict), self.news.append)
+        self.publisher = Watcher(bench.order(strict=strict), self.news.append)
         self._seen = self._look()
 
     def _look(self) -> set[tuple[str, int]]:
         """Return every file of the content with the instant of its last change."""
-        files = self.desk.content.absolute().rglob("*")
+        files = self.bench.content.absolute().rglob("*")
         return {(str(path), path.lstat().st_ctime_ns) for path in files}
 
     def act(self, now: datetime, times: int = 3) -> list[str]:
         """Let the publisher look at the clock a few times; return what it tells of."""
-        told = len(self.news)
+        before = len(self.news)
         for _ in range(times):
             self.publisher.act(now)
-        return [each.kind for each in self.news[told:]]
+        return [each.kind for each in self.news[before:]]
 
     def edit(self) -> None:
         """Report what has changed in the content, as the watch does."""
@@ -70,7 +70,7 @@ class Watchman:
     @property
     def served(self) -> Path:
         """The edition that is served."""
-        return (self.desk.output / "current").resolve()
+        return (self.bench.output / "current").resolve()
 
     def shows(self, slug: str) -> bool:
         """Return whether a post is public."""
@@ -78,9 +78,9 @@ class Watchman:
 
 
 @pytest.fixture
-def watchman(desk: Desk) -> Watchman:
+def watchman(bench: Workbench) -> Watchman:
     """Return a publisher of the small journal."""
-    return Watchman(desk)
+    return Watchman(bench)
 
 
 def test_the_next_edition_is_made_ahead(watchman: Watchman) -> None:
@@ -90,14 +90,14 @@ def test_the_next_edition_is_made_ahead(watchman: Watchman) -> None:
     prepared = watchman.news[-1]
     assert prepared.report
     assert prepared.report.built_for == DUE
-    assert (watchman.desk.output / "next").resolve().name == prepared.report.build_id
+    assert (watchman.bench.output / "next").resolve().name == prepared.report.build_id
     assert not watchman.shows("veiled-later")
 
 
 def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
     """A moment before nothing happens; at the instant the prepared edition is served as it is."""
     watchman.act(DAWN)
-    ahead = (watchman.desk.output / "next").resolve()
+    ahead = (watchman.bench.output / "next").resolve()
     made = take(ahead)
 
     assert watchman.act(DUE - timedelta(microseconds=1)) == []
@@ -105,13 +105,13 @@ def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
     assert watchman.served == ahead
     assert take(watchman.served) == made
     assert watchman.shows("veiled-later")
-    assert not (watchman.desk.output / "next").is_symlink()
+    assert not (watchman.bench.output / "next").is_symlink()
 
 
 @pytest.mark.size("ci")
 def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
     """After one instant the next one is prepared for."""
-    watchman.desk.post("even-later", "2026-07-01")
+    watchman.bench.post("even-later", "2026-07-01")
     watchman.act(DAWN)
 
     assert watchman.act(DUE) == ["served", "prepared"]
@@ -122,8 +122,8 @@ def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
 
 @pytest.mark.size("ci")
 def test_instants_that_were_slept_through_are_caught_up(watchman: Watchman) -> None:
-    """When several instants have passed, all their posts are served."""
-    watchman.desk.post("even-later", "2026-07-01")
+    """After several instants have passed, all their posts are served."""
+    watchman.bench.post("even-later", "2026-07-01")
     watchman.act(DAWN)
 
     watchman.act(datetime(2026, 8, 1, tzinfo=UTC))
@@ -135,7 +135,7 @@ def test_instants_that_were_slept_through_are_caught_up(watchman: Watchman) -> N
 def test_a_change_is_built_and_prepared_for(watchman: Watchman) -> None:
     """An edit shows in what is served and in what is served next."""
     watchman.act(DAWN)
-    watchman.desk.post("fresh")
+    watchman.bench.post("fresh")
     watchman.edit()
 
     assert watchman.act(DAWN) == ["served", "prepared"]
@@ -144,19 +144,19 @@ def test_a_change_is_built_and_prepared_for(watchman: Watchman) -> None:
     assert watchman.shows("fresh")
 
 
-def test_nothing_happens_without_a_reason(watchman: Watchman) -> None:
+def test_nothing_is_built_without_a_change(watchman: Watchman) -> None:
     """Between changes and instants no build is made."""
     watchman.act(DAWN)
 
     assert watchman.act(DAWN + timedelta(days=1), times=9) == []
 
 
-def test_bad_content_leaves_what_a_strict_watcher_serves(desk: Desk) -> None:
-    """The findings are told once, the old edition stays, and the fixed content is built."""
-    watchman = Watchman(desk, strict=True)
+def test_bad_content_leaves_what_a_strict_watcher_serves(bench: Workbench) -> None:
+    """The findings are reported once, the old edition stays, and the fixed content is built."""
+    watchman = Watchman(bench, strict=True)
     watchman.act(DAWN)
     served = watchman.served
-    bad = watchman.desk.write("posts/bad.md", "no front matter")
+    bad = watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
 
     assert watchman.act(DAWN) == ["refused"]
@@ -170,24 +170,26 @@ def test_bad_content_leaves_what_a_strict_watcher_serves(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_what_was_prepared_is_withdrawn_with_bad_content(desk: Desk, *, strict: bool) -> None:
+def test_a_prepared_edition_is_withdrawn_when_content_is_bad(
+    bench: Workbench, *, strict: bool
+) -> None:
     """An author who reschedules a post amid other faults does not see it published."""
-    watchman = Watchman(desk, strict=strict)
+    watchman = Watchman(bench, strict=strict)
     watchman.act(DAWN)
-    watchman.desk.write("posts/bad.md", "no front matter")
-    (watchman.desk.content / "posts" / "later.md").unlink()
+    watchman.bench.write("posts/bad.md", "no front matter")
+    (watchman.bench.content / "posts" / "later.md").unlink()
     watchman.edit()
     watchman.act(DAWN)
 
     assert watchman.act(DUE) == []
     assert not watchman.shows("veiled-later")
-    assert not (watchman.desk.output / "next").is_symlink()
+    assert not (watchman.bench.output / "next").is_symlink()
 
 
 def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> None:
-    """When somebody took it away, the post still appears at its instant."""
+    """After it was removed, the post still appears at its instant."""
     watchman.act(DAWN)
-    (watchman.desk.output / "next").unlink()
+    (watchman.bench.output / "next").unlink()
 
     assert watchman.act(DUE) == ["served"]
     assert watchman.shows("veiled-later")
@@ -197,20 +199,20 @@ def test_an_edition_that_another_publisher_prepared_is_not_served(watchman: Watc
     """Not even for the moment until this one has built its own."""
     watchman.act(DAWN)
     served = watchman.served
-    order = replace(watchman.desk.order(), now=DUE, site_url="https://other.test")
+    order = replace(watchman.bench.order(), now=DUE, site_url="https://other.test")
     other = build(order, is_ahead=True)
 
     assert watchman.act(DUE) == ["served"]
     assert watchman.served.name != other.build_id
-    assert (watchman.desk.output / "previous").resolve() == served
+    assert (watchman.bench.output / "previous").resolve() == served
 
 
 def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
     """While another build holds the folder nothing is lost, neither a change nor an instant."""
     watchman.act(DAWN)
-    watchman.desk.post("fresh")
+    watchman.bench.post("fresh")
     watchman.edit()
-    with (watchman.desk.output / ".lock").open("ab") as lock:
+    with (watchman.bench.output / ".lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert watchman.act(DUE) == []
 
@@ -224,18 +226,18 @@ def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
     """Clearing up after a build does not take the edition that waits."""
     watchman.act(DAWN)
     for day in (2, 3, 4):
-        watchman.desk.build(f"2026-05-0{day}T00:00:00Z")
+        watchman.bench.build(f"2026-05-0{day}T00:00:00Z")
 
     assert watchman.act(DUE) == ["served"]
     assert watchman.shows("veiled-later")
 
 
 @pytest.mark.size("ci")
-def test_bad_content_is_tried_again_at_the_known_instant(desk: Desk) -> None:
-    """At that instant broken content is refused anew, which is not told a second time."""
-    watchman = Watchman(desk, strict=True)
+def test_bad_content_is_tried_again_at_the_known_instant(bench: Workbench) -> None:
+    """At that instant broken content is refused again, which is not reported a second time."""
+    watchman = Watchman(bench, strict=True)
     watchman.act(DAWN)
-    bad = watchman.desk.write("posts/bad.md", "no front matter")
+    bad = watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
     assert watchman.act(DAWN) == ["refused"]
     assert watchman.act(DUE) == []
@@ -248,11 +250,11 @@ def test_bad_content_is_tried_again_at_the_known_instant(desk: Desk) -> None:
     assert watchman.shows("veiled-later")
 
 
-def test_a_refusal_that_time_cures_is_tried_again_at_that_instant(empty_desk: Desk) -> None:
+def test_a_refusal_that_time_cures_is_tried_again_at_that_instant(empty_bench: Workbench) -> None:
     """A first build too, of a post that links to one which is to appear after it."""
-    empty_desk.post("first", "2026-06-01", "See [the second](second.md).")
-    empty_desk.post("second", "2026-07-01")
-    watchman = Watchman(empty_desk, strict=True)
+    empty_bench.post("first", "2026-06-01", "See [the second](second.md).")
+    empty_bench.post("second", "2026-07-01")
+    watchman = Watchman(empty_bench, strict=True)
 
     assert watchman.act(DAWN) == ["refused"]
     assert watchman.act(DUE) == []
@@ -264,7 +266,7 @@ def test_a_refusal_that_time_cures_is_tried_again_at_that_instant(empty_desk: De
 def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) -> None:
     """Every ten minutes; what is scheduled is prepared for then, and appears at its instant."""
     watchman.act(DAWN)
-    bad = watchman.desk.write("posts/bad.md", "no front matter")
+    bad = watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
     watchman.act(DAWN)
     bad.unlink()
@@ -280,7 +282,7 @@ def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: s
     """At the next glance, beside bad content too."""
     watchman.act(DAWN)
     if part == "current":
-        (watchman.desk.output / "current").unlink()
+        (watchman.bench.output / "current").unlink()
     else:
         shutil.rmtree(watchman.served / ("site" if part == "site" else ""))
 
@@ -288,7 +290,7 @@ def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: s
     assert (watchman.served / "site" / "index.html").is_file()
     assert watchman.shows("ink") or any(watchman.served.glob("site/journal/*/index.html"))
 
-    watchman.desk.write("posts/bad.md", "no front matter")
+    watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
     assert watchman.act(DAWN + SECOND) == ["served", "prepared"]
     shutil.rmtree(watchman.served)
@@ -297,8 +299,8 @@ def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: s
 
 def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchman) -> None:
     """Readers keep the file that such a link replaces."""
-    (secret := watchman.desk.output.with_name("secret.txt")).write_text("secret")
-    notes = watchman.desk.write("images/notes.txt", "public")
+    (secret := watchman.bench.output.with_name("secret.txt")).write_text("secret")
+    notes = watchman.bench.write("images/notes.txt", "public")
     watchman.act(DAWN)
     notes.unlink()
     notes.symlink_to(secret)
@@ -331,15 +333,15 @@ def test_content_that_a_look_cannot_read_is_refused(
 
 def block(watchman: Watchman, link: str) -> Path:
     """Put a folder where a build makes its link, which stops it as a full disk does."""
-    place = watchman.desk.output / link
+    place = watchman.bench.output / link
     place.unlink(missing_ok=True)
     place.mkdir(parents=True)
     return place
 
 
 @pytest.mark.size("ci")
-def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> None:
-    """A build that something stops is told of once and tried again without any change."""
+def test_failures_not_caused_by_content_are_tried_again(watchman: Watchman) -> None:
+    """A build that fails is reported once and tried again without any change."""
     place = block(watchman, "current")
 
     assert watchman.act(DAWN) == ["refused"]
@@ -352,12 +354,12 @@ def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> N
     assert watchman.act(DAWN + 60 * SECOND) == ["served", "prepared"]
 
 
-def test_a_disk_that_is_full_at_the_manifest_is_told_and_tried_again(watchman: Watchman) -> None:
+def test_a_full_disk_at_the_manifest_is_reported_and_tried_again(watchman: Watchman) -> None:
     """A limit of the process lets every file be written but that one, which grows by each page."""
     watchman.act(DAWN)
     size = (watchman.served / "manifest.sqlite").stat().st_size
     for number in range(60):
-        watchman.desk.post(f"p-{number}", tags="[many]")
+        watchman.bench.post(f"p-{number}", tags="[many]")
     watchman.edit()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -366,7 +368,7 @@ def test_a_disk_that_is_full_at_the_manifest_is_told_and_tried_again(watchman: W
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    assert f"{watchman.desk.output}; free some space" in watchman.publisher.failure
+    assert f"{watchman.bench.output}; free some space" in watchman.publisher.failure
     refused = watchman.news[-1]
     assert refused.error
     assert isinstance(refused.error.__cause__, sqlite3.Error)
@@ -396,19 +398,19 @@ def test_a_change_ends_the_pause(watchman: Watchman) -> None:
 
 
 @pytest.mark.size("ci")
-def test_each_error_is_reported_once_until_a_build_succeeds(desk: Desk) -> None:
+def test_each_error_is_reported_once_until_a_build_succeeds(bench: Workbench) -> None:
     """A change that leaves an error as it was adds nothing to the log; another error does.
 
     So does one that brings back the error of before.
     """
-    watchman = Watchman(desk, strict=True)
+    watchman = Watchman(bench, strict=True)
     place = block(watchman, "current")
     assert watchman.act(DAWN) == ["refused"]
     for _ in range(3):
         watchman.edit()
         assert watchman.act(DAWN) == []
 
-    bad = watchman.desk.write("posts/bad.md", "no front matter")
+    bad = watchman.bench.write("posts/bad.md", "no front matter")
     watchman.edit()
     assert watchman.act(DAWN) == ["refused"]
     watchman.edit()
@@ -432,15 +434,15 @@ def test_each_error_is_reported_once_until_a_build_succeeds(desk: Desk) -> None:
 
 
 def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman) -> None:
-    """What was prepared before a change is not served while the change cannot be built."""
+    """An edition prepared before a change is not served while the change cannot be built."""
     watchman.act(DAWN)
     block(watchman, "current")
-    (watchman.desk.content / "posts" / "later.md").unlink()
+    (watchman.bench.content / "posts" / "later.md").unlink()
     watchman.edit()
 
     assert watchman.act(DAWN) == ["refused"]
-    assert not (watchman.desk.output / "next").is_symlink()
-    (watchman.desk.output / "current").rmdir()
+    assert not (watchman.bench.output / "next").is_symlink()
+    (watchman.bench.output / "current").rmdir()
     assert watchman.act(DUE) == ["served"]
     assert not watchman.shows("veiled-later")
 
@@ -453,9 +455,17 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> None:
+def test_the_command_follows_files_and_clock_and_ends_at_sigterm(bench: Workbench) -> None:
     """An edit is served, a scheduled post appears by itself, and SIGTERM ends it with 0."""
-    words = ["publish", "--content", desk.content, "--output", desk.output, "--site-url", SITE_URL]
+    words = [
+        "publish",
+        "--content",
+        bench.content,
+        "--output",
+        bench.output,
+        "--site-url",
+        SITE_URL,
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "site_build", *map(str, words)],
         cwd=ROOT,
@@ -463,20 +473,20 @@ def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> 
         stderr=subprocess.STDOUT,
         text=True,
     )
-    journal = desk.output / "current" / "site" / "journal"
+    journal = bench.output / "current" / "site" / "journal"
     try:
         wait_until((journal / "first-light" / "index.html").is_file)
-        desk.post("edited")
+        bench.post("edited")
         wait_until((journal / "edited" / "index.html").is_file)
         due = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=5)
-        desk.post("soon", due.isoformat().replace("+00:00", "Z"))
+        bench.post("soon", due.isoformat().replace("+00:00", "Z"))
         wait_until((journal / "soon" / "index.html").is_file)
         assert datetime.now(UTC) >= due
-        beat = Heartbeat.read(desk.output)
+        beat = Heartbeat.read(bench.output)
         assert beat is not None
         assert (beat.pid, beat.failure, beat.code_changed) == (process.pid, "", False)
-        desk.write("posts/bad.md", "no front matter")
-        held = desk.output / "current" / HELD_FILE
+        bench.write("posts/bad.md", "no front matter")
+        held = bench.output / "current" / HELD_FILE
         wait_until(lambda: "posts/bad.md:1: " in held.read_text("utf-8"))
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=patience())
@@ -485,7 +495,7 @@ def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> 
         process.wait()
 
     assert process.returncode == 0
-    assert Heartbeat.read(desk.output) is None
+    assert Heartbeat.read(bench.output) is None
     assert "Traceback" not in said
     assert f"is ready for {due:%Y-%m-%dT%H:%M:%SZ}" in said
 
@@ -502,9 +512,9 @@ class Deadline(HeartbeatThread):
         return self.glances < 0
 
 
-def test_settings_are_followed_through_saves_that_replace_the_file(desk: Desk) -> None:
+def test_settings_are_followed_through_saves_that_replace_the_file(bench: Workbench) -> None:
     """Editors write a new file and rename it over the old one, again and again."""
-    settings, draft = (desk.output.with_name(name) for name in ("settings.py", "draft.py"))
+    settings, draft = (bench.output.with_name(name) for name in ("settings.py", "draft.py"))
     settings.touch()
     saves = iter("abc")
 
@@ -513,9 +523,9 @@ def test_settings_are_followed_through_saves_that_replace_the_file(desk: Desk) -
             draft.write_text(next(saves))
             draft.replace(settings)
 
-    heart = Deadline(desk.output, InstalledCode(desk.content))
+    heart = Deadline(bench.output, InstalledCode(bench.content))
     with pytest.raises(StopIteration):  # which the fourth release raises
-        publish(desk.order(), [desk.content, settings], save, heart, stays=False)
+        publish(bench.order(), [bench.content, settings], save, heart, stays=False)
 
 
 def move_new_content_in(content: Path) -> None:
@@ -544,27 +554,27 @@ def delete_and_make_anew(content: Path) -> None:
     "change", [move_new_content_in, lead_the_link_elsewhere, *in_ci(delete_and_make_anew)]
 )
 def test_a_content_folder_that_is_replaced_is_followed(
-    desk: Desk, change: Callable[[Path], None]
+    bench: Workbench, change: Callable[[Path], None]
 ) -> None:
-    """What the new folder says is served within seconds, and later edits in it are, too."""
+    """Content of the new folder is served within seconds, and later edits in it are, too."""
     if change is lead_the_link_elsewhere:
-        desk.content.rename(real := desk.content.with_name("real"))
-        desk.content.symlink_to(real)
+        bench.content.rename(real := bench.content.with_name("real"))
+        bench.content.symlink_to(real)
     slugs = iter(("fresh", "edited"))
-    served = desk.output / "current" / "site" / "journal"
+    served = bench.output / "current" / "site" / "journal"
 
     def edit(news: ReleaseEvent) -> None:
         if news.kind != "served":
             return
-        if not (desk.content / "posts" / "fresh.md").exists():
-            change(desk.content)
-            desk.post(next(slugs))
+        if not (bench.content / "posts" / "fresh.md").exists():
+            change(bench.content)
+            bench.post(next(slugs))
         elif (served / "fresh").exists():
-            desk.post(next(slugs))
+            bench.post(next(slugs))
 
-    heart = Deadline(desk.output, InstalledCode(desk.content))
+    heart = Deadline(bench.output, InstalledCode(bench.content))
     with pytest.raises(StopIteration):  # once both are served
-        publish(desk.order(), [desk.content], edit, heart, stays=False)
+        publish(bench.order(), [bench.content], edit, heart, stays=False)
     assert (served / "edited").exists()
 
 
@@ -582,15 +592,15 @@ def test_a_folder_that_goes_as_the_watch_begins_is_watched_when_it_is_back(tmp_p
 
 
 @pytest.mark.parametrize("name", [b"posts/\xff.md", b".caf\xe9.md.swp"])
-def test_a_name_that_is_not_utf8_ends_no_watch(desk: Desk, name: bytes) -> None:
-    """After it any file may have changed, and later changes are told by their names."""
-    with closing(follow([desk.content])) as glances:
+def test_a_name_that_is_not_utf8_ends_no_watch(bench: Workbench, name: bytes) -> None:
+    """After it any file may have changed, and later changes are reported by their names."""
+    with closing(follow([bench.content])) as glances:
         assert next(glances) is None
-        (desk.content / os.fsdecode(name)).touch()
+        (bench.content / os.fsdecode(name)).touch()
         while next(glances) is not None:
             continue
-        (desk.content / "a.md").touch()
-        while str(desk.content / "a.md") not in (next(glances) or ()):
+        (bench.content / "a.md").touch()
+        while str(bench.content / "a.md") not in (next(glances) or ()):
             continue
 
 
@@ -675,10 +685,10 @@ def test_a_failure_is_in_the_heartbeat_until_a_build_succeeds(beats: Beats) -> N
 @pytest.mark.parametrize(
     ("error", "stays"), [(KeyboardInterrupt, False), (ValueError, True), (None, True)]
 )
-def test_who_ends_by_a_signal_takes_the_heartbeat_away(
+def test_a_watcher_ended_by_a_signal_removes_its_heartbeat(
     beats: Beats, error: type[BaseException] | None, *, stays: bool
 ) -> None:
-    """Whoever fails, or ends for the sake of new code, leaves it to grow old."""
+    """One that fails, or ends for the sake of new code, leaves it to grow old."""
     with suppress(KeyboardInterrupt, ValueError), beats.heart:
         beats.shows(lambda _: True)
         if error:
@@ -688,7 +698,7 @@ def test_who_ends_by_a_signal_takes_the_heartbeat_away(
     assert not beats.heart.is_alive()
 
 
-def test_code_that_changes_is_noticed_when_it_is_whole(beats: Beats) -> None:
+def test_changed_code_is_noticed_once_it_is_complete(beats: Beats) -> None:
     """The watcher is outdated once two looks have found the same new files."""
     with beats.heart:
         beats.shows(lambda beat: not beat.code_changed)
@@ -699,7 +709,7 @@ def test_code_that_changes_is_noticed_when_it_is_whole(beats: Beats) -> None:
 
 
 def test_a_disk_that_takes_nothing_does_not_end_the_heartbeat(beats: Beats) -> None:
-    """When there is room again it goes on."""
+    """It goes on as soon as there is room again."""
     beats.output.touch()
     with beats.heart:
         beats.heart.note("")

@@ -288,8 +288,8 @@ BAD = {
 
 
 @pytest.mark.parametrize(("raw", "finding"), BAD.items(), ids=range(len(BAD)))
-def test_what_is_wrong(raw: bytes, finding: str) -> None:
-    """A defect of the head is told at its line and column, with the fix, and gives no document."""
+def test_errors_of_front_matter(raw: bytes, finding: str) -> None:
+    """A defect of the head is reported with line, column and fix, and gives no document."""
     assert list_findings(raw) == [finding]
     assert read_document("posts/a.md", raw)[0] is None
 
@@ -306,8 +306,8 @@ def test_what_is_wrong(raw: bytes, finding: str) -> None:
         ),
     ],
 )
-def test_what_is_doubtful(head: str, finding: str) -> None:
-    """A warning stands beside the document."""
+def test_warnings_of_front_matter(head: str, finding: str) -> None:
+    """A warning is returned beside the document."""
     document, findings = read_document("posts/a.md", post(HEAD + head))
 
     assert document
@@ -329,7 +329,7 @@ def test_all_defects_at_once() -> None:
 
 
 def test_a_page_may_not_take_the_sites_own_address() -> None:
-    """A page that would stand where the site keeps its lists is refused."""
+    """A page at the address of a list of the site is refused."""
     raw = post("title: Tags\nslug: tags\n")
 
     assert list_findings(raw, "pages/tags.md") == [
@@ -371,7 +371,7 @@ BOMB = "a: &a [x, x, x]\n" + "".join(
     ids=range(16),
 )
 def test_absurd_files_are_refused(raw: bytes) -> None:
-    """What no author writes is refused by a finding, never by running out of memory or stack."""
+    """A file that no author writes is refused by a finding, not by a lack of memory or stack."""
     document, findings = read_document("posts/a.md", raw)
 
     assert document is None
@@ -397,7 +397,7 @@ KEYS = st.sampled_from(["title", "slug", "date", "updated", "tags", "summary", "
 @settings(max_examples=scaled(quick=50, ci=300))
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(raw: bytes) -> None:
-    """Whatever the bytes are, there is a document or an error."""
+    """For any bytes there is a document or an error."""
     for whole in (raw, b"---\n" + raw, post(HEAD)[:-7] + raw, post(HEAD) + raw):
         document, findings = read_document("posts/a.md", whole)
         assert (document is None) == any(found.severity == "error" for found in findings)
@@ -407,7 +407,7 @@ def test_no_bytes_raise(raw: bytes) -> None:
 @settings(max_examples=scaled(quick=50, ci=300))
 @given(st.dictionaries(KEYS | st.text(), VALUES, max_size=6))
 def test_no_front_matter_raises(head: dict[str, object]) -> None:
-    """Whatever the head says, there is a document or an error, at a place within the file."""
+    """For any head there is a document or an error, at a place within the file."""
     raw = f"---\n{yaml.safe_dump(head, allow_unicode=True)}---\nWords.\n"
     document, findings = read_document("posts/a.md", raw.encode("utf-8", "replace"))
 

@@ -17,7 +17,7 @@ from site_build.template_objects import track_lookups
 from tests.site_build.workbench import (
     NOW,
     THEME,
-    Desk,
+    Workbench,
     compare,
     list_inodes,
     run_build,
@@ -33,17 +33,17 @@ MEMORY = "manifest.sqlite"
 """Tells times of files, which no two builds share."""
 
 
-def edit(desk: Desk, name: str, before: str, after: str) -> None:
+def edit(bench: Workbench, name: str, before: str, after: str) -> None:
     """Replace words in a post's file."""
-    path = desk.content / "posts" / f"{name}.md"
+    path = bench.content / "posts" / f"{name}.md"
     text = path.read_text(encoding="utf-8")
     assert before in text
     path.write_text(text.replace(before, after), encoding="utf-8")
 
 
-def build_elsewhere(desk: Desk, folder: Path, jobs: int = 1) -> Path:
-    """Build a desk's content into a folder that knows nothing of it."""
-    return Desk(desk.content, folder / "elsewhere").build(jobs=jobs)
+def build_elsewhere(bench: Workbench, folder: Path, jobs: int = 1) -> Path:
+    """Build a workbench's content into a folder that knows nothing of it."""
+    return Workbench(bench.content, folder / "elsewhere").build(jobs=jobs)
 
 
 def differ(first: Path, second: Path) -> list[str]:
@@ -52,43 +52,43 @@ def differ(first: Path, second: Path) -> list[str]:
 
 
 @pytest.mark.size("ci")
-def test_a_build_in_processes_is_the_same(desk: Desk, tmp_path: Path) -> None:
+def test_a_build_in_processes_is_the_same(bench: Workbench, tmp_path: Path) -> None:
     """Any number of processes writes the same bytes."""
     for number in range(20):
-        desk.post(f"more-{number}")
+        bench.post(f"more-{number}")
 
-    assert differ(desk.build(jobs=1), build_elsewhere(desk, tmp_path, jobs=3)) == []
+    assert differ(bench.build(jobs=1), build_elsewhere(bench, tmp_path, jobs=3)) == []
 
 
-def test_a_build_over_an_old_one_is_the_same(desk: Desk) -> None:
+def test_a_build_over_an_old_one_is_the_same(bench: Workbench) -> None:
     """A second build of the same writes the same bytes under the same name."""
-    first = desk.build()
+    first = bench.build()
     before = take(first)
 
-    second = desk.build()
+    second = bench.build()
 
     assert second == first
     assert [path for path in compare(before, take(second)) if path != MEMORY] == []
 
 
-def test_a_warm_cache_changes_no_byte(desk: Desk) -> None:
+def test_a_warm_cache_changes_no_byte(bench: Workbench) -> None:
     """With the cache kept and every build gone, the same site comes out."""
-    first = take(desk.build())
-    shutil.rmtree((desk.output / "current").resolve())
+    first = take(bench.build())
+    shutil.rmtree((bench.output / "current").resolve())
 
-    second = take(desk.build())
+    second = take(bench.build())
 
     assert [path for path in compare(first, second) if path != MEMORY] == []
 
 
 @pytest.mark.size("ci")
-def test_the_seed_of_hashes_changes_no_byte(desk: Desk, tmp_path: Path) -> None:
+def test_the_seed_of_hashes_changes_no_byte(bench: Workbench, tmp_path: Path) -> None:
     """Sets and dictionaries in another order write the same bytes."""
     for number in range(12):
-        desk.post(f"more-{number}", tags=f"[T{number % 5}, Light, Sight]")
+        bench.post(f"more-{number}", tags=f"[T{number % 5}, Light, Sight]")
     trees = []
     for seed in ("1", "424242"):
-        other = Desk(desk.content, tmp_path / seed)
+        other = Workbench(bench.content, tmp_path / seed)
         done = run_build(other, "--jobs", 2, PYTHONHASHSEED=seed)
         assert done.returncode == 0, done.stderr
         trees.append((other.output / "current").resolve())
@@ -97,15 +97,15 @@ def test_the_seed_of_hashes_changes_no_byte(desk: Desk, tmp_path: Path) -> None:
 
 
 FORMS = ("xml", "json")
-"""Of a feed."""
+"""The formats of a feed."""
 
 
-def test_an_edited_text_touches_only_its_own_files(desk: Desk) -> None:
+def test_an_edited_text_touches_only_its_own_files(bench: Workbench) -> None:
     """Another word in a post makes its page, its twin and the full texts anew, nothing else."""
-    first = desk.build()
-    edit(desk, "first", "Words with", "Other words with")
+    first = bench.build()
+    edit(bench, "first", "Words with", "Other words with")
 
-    second = desk.build()
+    second = bench.build()
 
     before, after = list_inodes(first / "site"), list_inodes(second / "site")
     changed = {path for path in after if before.get(path) != after[path]}
@@ -117,37 +117,37 @@ def test_an_edited_text_touches_only_its_own_files(desk: Desk) -> None:
     }
 
 
-def test_an_unchanged_build_writes_no_public_file(desk: Desk) -> None:
+def test_an_unchanged_build_writes_no_public_file(bench: Workbench) -> None:
     """For another instant with the same posts every file is linked from the build before."""
-    first = desk.build()
+    first = bench.build()
 
-    second = desk.build("2026-05-02T00:00:00Z")
+    second = bench.build("2026-05-02T00:00:00Z")
 
     assert second != first
     assert list_inodes(first / "site") == list_inodes(second / "site")
 
 
 @pytest.mark.size("ci")
-def test_a_new_title_shows_wherever_the_post_is_named(desk: Desk, tmp_path: Path) -> None:
+def test_a_new_title_shows_wherever_the_post_is_named(bench: Workbench, tmp_path: Path) -> None:
     """Lists, neighbours, feed and sitemap follow an edit as if all had been made anew."""
-    desk.build()
-    edit(desk, "third", "三番目", "The third")
+    bench.build()
+    edit(bench, "third", "三番目", "The third")
 
-    second = desk.build()
+    second = bench.build()
 
-    assert differ(second, build_elsewhere(desk, tmp_path)) == []
+    assert differ(second, build_elsewhere(bench, tmp_path)) == []
     neighbour = (second / "site" / "journal" / "first-light" / "index.html").read_text(
         encoding="utf-8"
     )
     assert "The third" in neighbour
 
 
-def test_what_is_removed_is_gone(desk: Desk) -> None:
+def test_files_of_removed_posts_are_deleted(bench: Workbench) -> None:
     """The files of a removed post and of its tag stay behind."""
-    desk.build()
-    (desk.content / "posts" / "second.md").unlink()
+    bench.build()
+    (bench.content / "posts" / "second.md").unlink()
 
-    site = desk.build() / "site"
+    site = bench.build() / "site"
 
     assert not (site / "journal" / "second-sight").exists()
     assert not (site / "tags" / "sight").exists()
@@ -155,14 +155,14 @@ def test_what_is_removed_is_gone(desk: Desk) -> None:
 
 
 @pytest.mark.size("ci")
-def test_what_is_renamed_moves(desk: Desk, tmp_path: Path) -> None:
+def test_a_renamed_post_moves(bench: Workbench, tmp_path: Path) -> None:
     """A post with another slug leaves nothing at its old address, in either kind of build."""
-    desk.build()
-    run_pelican(desk.content, tmp_path / "output")
-    edit(desk, "second", "slug: second-sight", "slug: moved")
+    bench.build()
+    run_pelican(bench.content, tmp_path / "output")
+    edit(bench, "second", "slug: second-sight", "slug: moved")
 
-    site = desk.build() / "site"
-    done = run_pelican(desk.content, tmp_path / "output")
+    site = bench.build() / "site"
+    done = run_pelican(bench.content, tmp_path / "output")
 
     assert done.returncode == 0, done.stderr
     assert not (site / "journal" / "second-sight").exists()
@@ -170,83 +170,83 @@ def test_what_is_renamed_moves(desk: Desk, tmp_path: Path) -> None:
     assert compare(take(site), take(tmp_path / "output")) == []
 
 
-def test_pelican_leaves_foreign_files_alone(desk: Desk, tmp_path: Path) -> None:
+def test_pelican_leaves_foreign_files_alone(bench: Workbench, tmp_path: Path) -> None:
     """Files in the output folder that no build wrote stay there."""
     output = tmp_path / "output"
-    run_journal(desk.content, output)
+    run_journal(bench.content, output)
     (output / "CNAME").write_text("journal.test")
-    (desk.content / "posts" / "second.md").unlink()
+    (bench.content / "posts" / "second.md").unlink()
 
-    run_journal(desk.content, output)
+    run_journal(bench.content, output)
 
     assert (output / "CNAME").read_text(encoding="utf-8") == "journal.test"
     assert not (output / "journal" / "second-sight").exists()
 
 
 @pytest.mark.size("ci")
-def test_a_file_and_a_folder_change_places(desk: Desk, tmp_path: Path) -> None:
-    """What was a file may become a folder, and the other way round."""
-    desk.write("images/plan", "All.")
-    desk.build()
-    (desk.content / "images" / "plan").unlink()
-    desk.write("images/plan/deep/first.txt", "One.")
+def test_a_file_and_a_folder_change_places(bench: Workbench, tmp_path: Path) -> None:
+    """A file may become a folder, and the other way round."""
+    bench.write("images/plan", "All.")
+    bench.build()
+    (bench.content / "images" / "plan").unlink()
+    bench.write("images/plan/deep/first.txt", "One.")
 
-    assert differ(desk.build(), build_elsewhere(desk, tmp_path / "folder")) == []
+    assert differ(bench.build(), build_elsewhere(bench, tmp_path / "folder")) == []
 
-    shutil.rmtree(desk.content / "images" / "plan")
-    desk.write("images/plan", "All again.")
+    shutil.rmtree(bench.content / "images" / "plan")
+    bench.write("images/plan", "All again.")
 
-    assert differ(desk.build(), build_elsewhere(desk, tmp_path / "file")) == []
+    assert differ(bench.build(), build_elsewhere(bench, tmp_path / "file")) == []
 
 
-def list_spare(desk: Desk) -> dict[str, int]:
+def list_spare(bench: Workbench) -> dict[str, int]:
     """Return the inodes of what the next build will be made in."""
-    return list_inodes(desk.output / ".spare" / "site")
+    return list_inodes(bench.output / ".spare" / "site")
 
 
-def test_the_next_build_is_laid_out_ahead(desk: Desk) -> None:
-    """After each build the files that it wrote have second names, and old ones are taken away."""
+def test_the_next_build_is_prepared_with_hard_links(bench: Workbench) -> None:
+    """After each build the files that it wrote have second names, and old ones are removed."""
     for number in range(4):
-        edit(desk, "first", "with", f"with {number} and")
-        newest = desk.post(f"newest-{number}", "2026-04-01")
+        edit(bench, "first", "with", f"with {number} and")
+        newest = bench.post(f"newest-{number}", "2026-04-01")
 
-        site = desk.build() / "site"
+        site = bench.build() / "site"
 
-        assert list_spare(desk) == list_inodes(site)
+        assert list_spare(bench) == list_inodes(site)
         newest.unlink()
 
 
 @pytest.mark.size("ci")
 @pytest.mark.parametrize("leftover", ["foreign.html", "journal/foreign/index.html"])
-def test_what_was_left_half_done_is_not_published(desk: Desk, leftover: str) -> None:
+def test_a_half_written_build_is_not_published(bench: Workbench, leftover: str) -> None:
     """A folder whose ledger is gone holds nobody knows what, and is made anew."""
-    desk.build()
-    left = desk.output / ".spare" / "site" / leftover
+    bench.build()
+    left = bench.output / ".spare" / "site" / leftover
     left.parent.mkdir(exist_ok=True)
     left.write_text("Left.")
-    (desk.output / ".spare" / "manifest.sqlite").unlink()
-    edit(desk, "first", "Words with", "Other words with")
+    (bench.output / ".spare" / "manifest.sqlite").unlink()
+    edit(bench, "first", "Words with", "Other words with")
 
-    assert not (desk.build() / "site" / leftover).exists()
+    assert not (bench.build() / "site" / leftover).exists()
 
 
 @pytest.mark.size("ci")
-def test_a_build_after_going_back_is_the_same(desk: Desk, tmp_path: Path) -> None:
-    """Who points `current` at the build before has the next one made from that."""
-    first = desk.build()
-    edit(desk, "first", "Words with", "Other words with")
-    desk.post("newest", "2026-04-01")
-    desk.build()
-    (desk.output / "current").unlink()
-    (desk.output / "current").symlink_to(first.name)
-    edit(desk, "second", "More words", "Fresh words")
+def test_a_build_after_going_back_is_the_same(bench: Workbench, tmp_path: Path) -> None:
+    """If `current` points at the build before, the next one is made from that."""
+    first = bench.build()
+    edit(bench, "first", "Words with", "Other words with")
+    bench.post("newest", "2026-04-01")
+    bench.build()
+    (bench.output / "current").unlink()
+    (bench.output / "current").symlink_to(first.name)
+    edit(bench, "second", "More words", "Fresh words")
 
-    assert differ(desk.build(), build_elsewhere(desk, tmp_path)) == []
+    assert differ(bench.build(), build_elsewhere(bench, tmp_path)) == []
 
 
-def edit_at_random(desk: Desk, luck: random.Random) -> None:
+def edit_at_random(bench: Workbench, luck: random.Random) -> None:
     """Add, change, hide, move or remove a post."""
-    posts = sorted((desk.content / "posts").glob("r-*.md"))
+    posts = sorted((bench.content / "posts").glob("r-*.md"))
     slug = f"r-{luck.randrange(30)}"
     match luck.randrange(4):
         case 0 if posts:
@@ -255,7 +255,7 @@ def edit_at_random(desk: Desk, luck: random.Random) -> None:
             post = luck.choice(posts)
             post.write_text(f"{post.read_text(encoding='utf-8')}\nMore {luck.random()}.\n")
         case _:
-            desk.post(
+            bench.post(
                 slug,
                 f"2026-0{luck.randrange(1, 7)}-1{luck.randrange(10)}",
                 text=f"Text {luck.random()}.\n\n## Heading\n\nMore.",
@@ -267,33 +267,35 @@ def edit_at_random(desk: Desk, luck: random.Random) -> None:
 
 @pytest.mark.size("ci")
 @pytest.mark.parametrize("seed", [0, *in_ci(1, 2)])
-def test_any_chain_of_edits_ends_as_if_built_at_once(desk: Desk, tmp_path: Path, seed: int) -> None:
+def test_any_chain_of_edits_ends_as_if_built_at_once(
+    bench: Workbench, tmp_path: Path, seed: int
+) -> None:
     """After every step of a random history, the build over the last one equals one from nothing."""
     luck = random.Random(seed)  # noqa: S311 - no secret
     for step in range(5):
         for _ in range(luck.randrange(1, 9)):
-            edit_at_random(desk, luck)
+            edit_at_random(bench, luck)
 
-        assert differ(desk.build(), build_elsewhere(desk, tmp_path / str(step))) == []
+        assert differ(bench.build(), build_elsewhere(bench, tmp_path / str(step))) == []
 
 
 @pytest.mark.parametrize("seed", [0, *in_ci(1, 2, 3)])
 def test_a_watcher_builds_as_if_it_remembered_nothing(
-    desk: Desk, tmp_path: Path, seed: int
+    bench: Workbench, tmp_path: Path, seed: int
 ) -> None:
     """After every step of a random history, with the changed paths alone, it says the same."""
     luck = random.Random(seed)  # noqa: S311 - no secret
-    memory, folder = BuildMemory(), desk.content.absolute()
+    memory, folder = BuildMemory(), bench.content.absolute()
     seen = take(folder)
     for step in range(6):
-        report = build(desk.order(), memory)
-        fresh = Desk(desk.content, tmp_path / str(step))
+        report = build(bench.order(), memory)
+        fresh = Workbench(bench.content, tmp_path / str(step))
         assert build(fresh.order()).findings == tuple(
             each for each in report.findings if "in the previous build" not in each.message
         )
-        assert differ(desk.output / "current", fresh.output / "current") == []
+        assert differ(bench.output / "current", fresh.output / "current") == []
         for _ in range(luck.randrange(1, 5)):
-            edit_at_random(desk, luck)
+            edit_at_random(bench, luck)
         before, seen = seen, take(folder)
         memory.note(str(folder / path) for path in compare(before, seen))
 
@@ -310,39 +312,39 @@ def test_a_watcher_builds_as_if_it_remembered_nothing(
     ],
 )
 def test_templates_may_show_anything(
-    desk: Desk, tmp_path: Path, template: str, before: str, after: str
+    bench: Workbench, tmp_path: Path, template: str, before: str, after: str
 ) -> None:
-    """Whatever a theme shows of other posts is as fresh after an edit as in a new build."""
+    """Text of other posts that a theme shows is as fresh after an edit as in a new build."""
     theme = tmp_path / "theme"
     shutil.copytree(THEME, theme)
     path = theme / "templates" / template
     path.write_text(path.read_text(encoding="utf-8").replace(before, after))
     warm, cold = tmp_path / "warm", tmp_path / "cold"
-    run_journal(desk.content, warm, theme)
-    desk.post("newest", "2026-04-01", tags="[fresh]")
-    edit(desk, "second", "More words", "Fresh words")
+    run_journal(bench.content, warm, theme)
+    bench.post("newest", "2026-04-01", tags="[fresh]")
+    edit(bench, "second", "More words", "Fresh words")
 
-    run_journal(desk.content, warm, theme)
-    run_journal(desk.content, cold, theme)
+    run_journal(bench.content, warm, theme)
+    run_journal(bench.content, cold, theme)
 
     assert compare(take(warm), take(cold)) == []
 
 
-def test_a_changed_theme_changes_every_page(desk: Desk, tmp_path: Path) -> None:
+def test_a_changed_theme_changes_every_page(bench: Workbench, tmp_path: Path) -> None:
     """A template's new words are on pages whose posts are as they were."""
     theme = tmp_path / "theme"
     shutil.copytree(THEME, theme)
-    run_journal(desk.content, tmp_path / "output", theme)
+    run_journal(bench.content, tmp_path / "output", theme)
     path = theme / "templates" / "base.html"
     path.write_text(path.read_text(encoding="utf-8").replace("<body>", "<body>New words"))
 
-    run_journal(desk.content, tmp_path / "output", theme)
+    run_journal(bench.content, tmp_path / "output", theme)
 
     pages = [path.read_text(encoding="utf-8") for path in (tmp_path / "output").rglob("*.html")]
     assert all("New words" in page for page in pages)
 
 
-def test_old_static_files_stay_for_one_change(desk: Desk, tmp_path: Path) -> None:
+def test_old_static_files_stay_for_one_change(bench: Workbench, tmp_path: Path) -> None:
     """Pages open in a browser still find their style sheet; after the next change it goes."""
     theme, output = tmp_path / "theme", tmp_path / "output"
     shutil.copytree(THEME, theme)
@@ -350,7 +352,7 @@ def test_old_static_files_stay_for_one_change(desk: Desk, tmp_path: Path) -> Non
     for colour in ("#111", "#222", "#333"):
         (theme / "static" / "style.css").write_text(f"body {{ color: {colour} }}\n")
         for _ in range(2):  # An unchanged build between two changes takes nothing away.
-            run_journal(desk.content, output, theme)
+            run_journal(bench.content, output, theme)
         asked = re.findall(r"/(theme/style\.\w+\.css)", (output / "index.html").read_text())
         assert colour in (output / asked[0]).read_text(encoding="utf-8")
         sheets.append(
@@ -360,11 +362,11 @@ def test_old_static_files_stay_for_one_change(desk: Desk, tmp_path: Path) -> Non
     assert sheets == [{"#111"}, {"#111", "#222"}, {"#222", "#333"}]
 
 
-def test_a_setting_makes_its_pages_anew(desk: Desk, tmp_path: Path) -> None:
+def test_a_setting_makes_its_pages_anew(bench: Workbench, tmp_path: Path) -> None:
     """Another name of the site is on every page that shows it, in the next build."""
-    run_journal(desk.content, tmp_path / "output")
+    run_journal(bench.content, tmp_path / "output")
 
-    run_journal(desk.content, tmp_path / "output", SITENAME="Renamed")
+    run_journal(bench.content, tmp_path / "output", SITENAME="Renamed")
 
     for name in ("index.html", "about/index.html", "index.md", "feed.xml", "llms.txt"):
         text = (tmp_path / "output" / name).read_text(encoding="utf-8")
@@ -406,18 +408,18 @@ DAMAGES = [truncate, scramble, flip, empty, replace_by_folder]
 
 @pytest.mark.parametrize("damage", [*DAMAGES[:1], *in_ci(*DAMAGES[1:])])
 def test_a_damaged_cache_is_made_again(
-    desk: Desk, tmp_path: Path, damage: Callable[[Path], None]
+    bench: Workbench, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    """Whatever happened to the cache's file, the site comes out right and nobody hears of it."""
-    desk.build()
-    damage(desk.output / ".cache" / "cache.sqlite")
-    shutil.rmtree((desk.output / "current").resolve())
+    """With any damage of the cache's file, the site is right, and no message is printed."""
+    bench.build()
+    damage(bench.output / ".cache" / "cache.sqlite")
+    shutil.rmtree((bench.output / "current").resolve())
 
-    done = run_build(desk)
+    done = run_build(bench)
 
     assert (done.returncode, done.stderr) == (0, "")
-    edition = (desk.output / "current").resolve()
-    assert differ(edition, build_elsewhere(desk, tmp_path)) == []
+    edition = (bench.output / "current").resolve()
+    assert differ(edition, build_elsewhere(bench, tmp_path)) == []
 
 
 @pytest.mark.parametrize("damage", [truncate, *in_ci(scramble, flip, empty)])
@@ -425,69 +427,69 @@ def test_a_damaged_cache_is_made_again(
     "name", ["manifest.sqlite", "posts.json", "site/journal/third/index.html", "site/llms.txt"]
 )
 def test_a_damaged_old_build_is_not_carried_on(
-    desk: Desk, tmp_path: Path, name: str, damage: Callable[[Path], None]
+    bench: Workbench, tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
     """A file that is not as it was written is made again, not linked."""
-    old = desk.build()
+    old = bench.build()
     damage(old / name)
 
-    new = desk.build("2026-05-02T00:00:00Z")
+    new = bench.build("2026-05-02T00:00:00Z")
 
-    other = Desk(desk.content, tmp_path / "elsewhere").build("2026-05-02T00:00:00Z")
+    other = Workbench(bench.content, tmp_path / "elsewhere").build("2026-05-02T00:00:00Z")
     assert differ(new, other) == []
 
 
 @pytest.mark.size("ci")
-def test_a_link_or_a_file_in_place_of_the_spare_is_taken_away(desk: Desk, tmp_path: Path) -> None:
-    """What a link leads to is neither changed nor published."""
-    desk.build()
-    spare, mine = desk.output / ".spare", tmp_path / "mine"
+def test_a_link_or_file_in_place_of_the_spare_is_removed(bench: Workbench, tmp_path: Path) -> None:
+    """The target of a link is neither changed nor published."""
+    bench.build()
+    spare, mine = bench.output / ".spare", tmp_path / "mine"
     mine.mkdir()
     (mine / "keep").write_text("mine")
 
     for lay in (lambda: spare.symlink_to(mine), lambda: spare.write_text("mine")):
         shutil.rmtree(spare)
         lay()
-        edit(desk, "third", "\n\n", "\n\nMore. ")
-        new = desk.build()
-        assert (new.parent, new.is_symlink(), spare.is_symlink()) == (desk.output, False, False)
+        edit(bench, "third", "\n\n", "\n\nMore. ")
+        new = bench.build()
+        assert (new.parent, new.is_symlink(), spare.is_symlink()) == (bench.output, False, False)
     assert [path.name for path in mine.iterdir()] == ["keep"]
 
 
 @pytest.mark.size("ci")
 @pytest.mark.parametrize("statement", ["UPDATE head SET format = 2", "DROP TABLE head"])
 def test_after_a_ledger_that_cannot_be_read_nothing_is_left(
-    desk: Desk, tmp_path: Path, statement: str
+    bench: Workbench, tmp_path: Path, statement: str
 ) -> None:
-    """What was withdrawn goes, also where the spare shares the ledger of an earlier version."""
-    old = desk.build()
+    """Withdrawn files go, also if the spare shares the ledger of an earlier version."""
+    old = bench.build()
     ledger = old / MEMORY
     with closing(sqlite3.connect(ledger)) as opened, opened:
         opened.execute(statement)
-    assert (desk.output / ".spare" / MEMORY).samefile(ledger)
-    (desk.content / "posts" / "third.md").unlink()
+    assert (bench.output / ".spare" / MEMORY).samefile(ledger)
+    (bench.content / "posts" / "third.md").unlink()
 
-    new = desk.build("2026-05-02T00:00:00Z")
+    new = bench.build("2026-05-02T00:00:00Z")
 
     assert not (new / "site" / "journal" / "third").exists()
-    other = Desk(desk.content, tmp_path / "elsewhere").build("2026-05-02T00:00:00Z")
+    other = Workbench(bench.content, tmp_path / "elsewhere").build("2026-05-02T00:00:00Z")
     assert differ(new, other) == []
 
 
 @pytest.mark.size("ci")
-def test_a_damaged_build_is_fixed_under_its_name(desk: Desk, tmp_path: Path) -> None:
+def test_a_damaged_build_is_fixed_under_its_name(bench: Workbench, tmp_path: Path) -> None:
     """Building the same again repairs the edition that is served, file by file."""
-    edition = desk.build()
+    edition = bench.build()
     (edition / "site" / "index.html").unlink()
     truncate(edition / "site" / "feed.xml")
 
-    again = desk.build(NOW)
+    again = bench.build(NOW)
 
     assert again == edition
-    assert differ(again, build_elsewhere(desk, tmp_path)) == []
+    assert differ(again, build_elsewhere(bench, tmp_path)) == []
 
 
-def test_what_a_template_sets_itself_hides_what_all_pages_are_given() -> None:
+def test_variables_set_by_a_template_are_no_dependency() -> None:
     """A page does not hang on the list of all tags because its template calls its own ones so."""
     seen: dict[str, None] = {}
     environment = Environment(autoescape=True)

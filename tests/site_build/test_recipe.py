@@ -1,4 +1,4 @@
-"""What everything is made anew for: no library and no file that shows in pages is forgotten."""
+"""Causes for a new build of everything: no library and no file that shows in pages is forgotten."""
 
 from pathlib import Path
 

@@ -13,26 +13,26 @@ from site_build.content.redirects import read_redirects
 from site_build.releases.release import build
 from tests.site_build.previewing import previewing, wait_for
 from tests.site_build.records import PostIndex
-from tests.site_build.workbench import Desk, check_content, take
+from tests.site_build.workbench import Workbench, check_content, take
 
 pytestmark = pytest.mark.size("test")
 
 
-def read_moved(desk: Desk) -> Mapping[str, str]:
+def read_moved(bench: Workbench) -> Mapping[str, str]:
     """Build, and return the table of former addresses of the index."""
-    return PostIndex.model_validate_json((desk.build() / "posts.json").read_bytes()).head.moved
+    return PostIndex.model_validate_json((bench.build() / "posts.json").read_bytes()).head.moved
 
 
-def list_findings(desk: Desk) -> list[str]:
+def list_findings(bench: Workbench) -> list[str]:
     """Return what a check says of the file."""
-    found = map(str, check_content(desk.content, desk.order().now)[1])
+    found = map(str, check_content(bench.content, bench.order().now)[1])
     return [each for each in found if each.startswith("redirects.txt")]
 
 
-def test_the_index_has_them(desk: Desk) -> None:
+def test_the_index_has_them(bench: Workbench) -> None:
     """Paths without query are among the moved ones; comments, blanks and encodings are read."""
-    desk.post("oak", tags="[wood]")
-    desk.write(
+    bench.post("oak", tags="[wood]")
+    bench.write(
         "redirects.txt",
         "\ufeff# from the old journal\n\n/feed/  /feed.xml   # for readers\n"
         "/tag/b%C3%A4ume/ /tags/wood/\r\n/tags/c%23/ /tags/wood/\n"
@@ -40,7 +40,7 @@ def test_the_index_has_them(desk: Desk) -> None:
         "/index.php?p=3&x=%C3%A4 /\n",
     )
 
-    assert read_moved(desk) == {
+    assert read_moved(bench) == {
         "/feed/": "/feed.xml",
         "/tag/b\u00e4ume/": "/tags/wood/",
         "/tags/c#/": "/tags/wood/",
@@ -48,19 +48,19 @@ def test_the_index_has_them(desk: Desk) -> None:
         "/?p=12": "/journal/oak/",
         "/index.php?p=3&x=\u00e4": "/",
     }
-    assert list_findings(desk) == []
+    assert list_findings(bench) == []
 
 
-def test_a_static_server_has_pages_for_them(desk: Desk) -> None:
+def test_a_static_server_has_pages_for_them(bench: Workbench) -> None:
     """One for each path that can be a page, where no disk has anything in its way."""
-    desk.post("oak", tags="[wood]", aliases="[/x.html]")
-    desk.write("images/CNAME", "x")
-    desk.write(
+    bench.post("oak", tags="[wood]", aliases="[/x.html]")
+    bench.write("images/CNAME", "x")
+    bench.write(
         "redirects.txt",
         "/feed/ /feed.xml\n/b\u00e4ume /tags/wood/\n/a.html /\n/a.html/b/ /\n/A.HTML /\n"
         "/rss.php /\n/?p=1 /\n/x.html/y/ /\n/images/CNAME/z/ /\n/JOURNAL/OAK/ /journal/oak/\n",
     )
-    site = desk.build() / "site"
+    site = bench.build() / "site"
     pages = {
         path: re.findall(r"url=([^\"]+)", data.decode())
         for path, data in take(site).items()
@@ -105,68 +105,68 @@ def test_a_static_server_has_pages_for_them(desk: Desk) -> None:
         ("/old/ /journal/draft/", "the page at `/journal/draft/` is a draft"),
     ],
 )
-def test_a_bad_line_is_a_warning_at_its_place(desk: Desk, line: str, message: str) -> None:
+def test_a_bad_line_is_a_warning_at_its_place(bench: Workbench, line: str, message: str) -> None:
     """It holds neither the build nor the other lines up, and never hides a page."""
-    desk.post("oak", aliases="[/alias/]")
-    desk.post("draft", status="draft")
-    desk.write("images/x.pdf", "A document.")
-    desk.write("redirects.txt", f"/fine/ /journal/oak/\n{line}\n/last/ /journal/\n")
+    bench.post("oak", aliases="[/alias/]")
+    bench.post("draft", status="draft")
+    bench.write("images/x.pdf", "A document.")
+    bench.write("redirects.txt", f"/fine/ /journal/oak/\n{line}\n/last/ /journal/\n")
 
-    [finding] = list_findings(desk)
+    [finding] = list_findings(bench)
     assert finding.startswith("redirects.txt:2:1  warning  ")
     assert message in finding
-    report = build(desk.order())
+    report = build(bench.order())
     assert not report.held
     assert finding in map(str, report.findings)
-    moved = read_moved(desk)
+    moved = read_moved(bench)
     assert (moved["/fine/"], moved["/last/"]) == ("/journal/oak/", "/journal/")
     assert moved.keys() <= {"/fine/", "/last/", "/alias/", "/first/"}
 
 
-def test_a_plan_of_a_draft_counts_once_that_is_published(desk: Desk) -> None:
+def test_a_plan_of_a_draft_counts_once_that_is_published(bench: Workbench) -> None:
     """Nobody edits the file for that."""
-    desk.post("later", status="draft")
-    desk.write("redirects.txt", "/old/ /journal/later/\n")
-    assert read_moved(desk) == {}
+    bench.post("later", status="draft")
+    bench.write("redirects.txt", "/old/ /journal/later/\n")
+    assert read_moved(bench) == {}
 
-    desk.post("later")
+    bench.post("later")
 
-    assert read_moved(desk) == {"/old/": "/journal/later/"}
+    assert read_moved(bench) == {"/old/": "/journal/later/"}
 
 
-def test_a_watcher_sees_each_change(desk: Desk) -> None:
+def test_a_watcher_sees_each_change(bench: Workbench) -> None:
     """A file that is new, changed or deleted changes the next build, and that alone."""
-    desk.post("oak")
+    bench.post("oak")
     memory = BuildMemory()
 
     def look() -> str:
-        build(desk.order(), memory)
-        site = desk.output / "current" / "site"
+        build(bench.order(), memory)
+        site = bench.output / "current" / "site"
         return " ".join(path.parent.name for path in sorted(site.glob("old*/index.html")))
 
     assert look() == ""
     assert not memory.look()
     for text, expected in (("/old/ /\n", "old"), ("/old/ /\n/old2/ /\n", "old old2")):
-        desk.write("redirects.txt", text)
+        bench.write("redirects.txt", text)
         assert memory.look()
         assert look() == expected
-    (desk.content / "redirects.txt").unlink()
+    (bench.content / "redirects.txt").unlink()
     assert memory.look()
     assert look() == ""
 
 
-def test_a_preview_follows_them(desk: Desk) -> None:
+def test_a_preview_follows_them(bench: Workbench) -> None:
     """Pages come before them, and a new line counts at once."""
-    desk.post("oak")
-    with previewing(desk) as shown:
+    bench.post("oak")
+    with previewing(bench) as shown:
         assert shown.ask("/old/").status == 404
-        desk.write("redirects.txt", "/old/ /journal/oak/\n/journal/oak/ /\n")
+        bench.write("redirects.txt", "/old/ /journal/oak/\n/journal/oak/ /\n")
         wait_for(lambda: shown.ask("/old/").status, lambda status: status == 200)
         assert "url=/journal/oak/" in shown.ask("/old/").text
         assert 'http-equiv="refresh"' not in shown.ask("/journal/oak/").text
 
 
-def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+def test_a_redirects_file_that_is_no_file_is_not_read(tmp_path: Path) -> None:
     """Nobody waits for a pipe; a missing file says nothing."""
     os.mkfifo(tmp_path / "redirects.txt")
     reader = threading.Thread(target=read_redirects, args=(tmp_path,), daemon=True)

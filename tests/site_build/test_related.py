@@ -1,4 +1,4 @@
-"""Which posts are shown as related: by words and tags, the same at every build."""
+"""Related posts: chosen by words and tags, the same at every build."""
 
 import random
 from array import array
@@ -19,7 +19,15 @@ from site_build.related import (
 )
 from site_build.site import Document
 from tests.site_build.test_convert import make_document
-from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
+from tests.site_build.workbench import (
+    ROOT,
+    Workbench,
+    compare,
+    find,
+    list_inodes,
+    run_journal,
+    take,
+)
 
 pytestmark = pytest.mark.size("test")
 
@@ -51,7 +59,7 @@ def names(text: str, **head: object) -> set[int]:
 
 
 def test_posts_that_share_words_are_related() -> None:
-    """What two posts have in common counts; what all have, or none, does not."""
+    """Words that two posts have in common count; those that all have, or none, do not."""
     found = relate(
         make_post("jars", VINEGAR),
         make_post("dill", f"{VINEGAR} With garlic."),
@@ -74,7 +82,7 @@ def test_posts_that_share_tags_are_related() -> None:
 
 
 def test_there_are_twelve_at_most_and_the_newer_goes_first() -> None:
-    """Of equally close posts the newer ones are chosen; on one day the slug decides."""
+    """Among equally close posts the newer ones are chosen; on one day the slug decides."""
     posts = [make_post(f"p{number}", VINEGAR, day=number) for number in range(20)]
     posts += [make_post("a", VINEGAR, day=19), make_post("boat", SAILING)]
     expected = relate(*posts)["p0"]
@@ -123,7 +131,7 @@ def test_terms_are_bounded() -> None:
     assert found[0] in names("plenty")
 
 
-def test_what_many_posts_share_is_not_followed() -> None:
+def test_terms_shared_by_many_posts_are_ignored() -> None:
     """With a thousand posts the work stays in proportion: a word of all brings none together."""
     terms = {f"posts/p{number}.md": array("Q", [7 << 8 | 9]) for number in range(1000)}
     posts = [make_post(f"p{number}", "") for number in range(1000)]
@@ -139,17 +147,17 @@ def test_what_many_posts_share_is_not_followed() -> None:
 
 
 @pytest.fixture
-def shelf(empty_desk: Desk) -> Desk:
-    """Return a desk with two posts that are close, and others."""
-    empty_desk.post("jars", "2026-03-01", VINEGAR, tags="[pickles]")
-    empty_desk.post("boat", "2026-03-02", SAILING)
-    empty_desk.post("kiln", "2026-03-03", GLAZING)
-    empty_desk.post("gull", "2026-03-04", "Gulls circle the harbour.")
-    empty_desk.post("dill", "2026-03-05", f"{VINEGAR} With garlic.", tags="[pickles]")
-    return empty_desk
+def shelf(empty_bench: Workbench) -> Workbench:
+    """Return a workbench with two posts that are close, and others."""
+    empty_bench.post("jars", "2026-03-01", VINEGAR, tags="[pickles]")
+    empty_bench.post("boat", "2026-03-02", SAILING)
+    empty_bench.post("kiln", "2026-03-03", GLAZING)
+    empty_bench.post("gull", "2026-03-04", "Gulls circle the harbour.")
+    empty_bench.post("dill", "2026-03-05", f"{VINEGAR} With garlic.", tags="[pickles]")
+    return empty_bench
 
 
-def test_a_page_links_what_is_related(shelf: Desk, tmp_path: Path) -> None:
+def test_a_page_links_what_is_related(shelf: Workbench, tmp_path: Path) -> None:
     """Each link has its day; a page without any says nothing."""
     run_journal(shelf.content, tmp_path / "site", ROOT / "theme")
     pages = [
@@ -165,14 +173,16 @@ def test_a_page_links_what_is_related(shelf: Desk, tmp_path: Path) -> None:
     assert pages[1].css("nav.related") == []
 
 
-def test_what_the_page_links_anyway_is_left_out(empty_desk: Desk, tmp_path: Path) -> None:
+def test_posts_that_the_page_links_anyway_are_left_out(
+    empty_bench: Workbench, tmp_path: Path
+) -> None:
     """Neither the posts before and after nor parts of the series are related: the next ones are."""
     for day in range(1, 10):
         series = {"series": "Jars"} if day in {1, 5, 7} else {}
-        empty_desk.post(f"p{day}", f"2026-03-0{day}", VINEGAR, **series)
+        empty_bench.post(f"p{day}", f"2026-03-0{day}", VINEGAR, **series)
     for slug, text in (("boat", SAILING), ("kiln", GLAZING), ("gull", "Gulls circle harbours.")):
-        empty_desk.post(slug, "2026-02-01", f"{text} " * 3)
-    run_journal(empty_desk.content, tmp_path / "site", ROOT / "theme")
+        empty_bench.post(slug, "2026-02-01", f"{text} " * 3)
+    run_journal(empty_bench.content, tmp_path / "site", ROOT / "theme")
     page = LexborHTMLParser((tmp_path / "site/journal/p5/index.html").read_text("utf-8"))
 
     shown = [link.attributes["href"] for link in page.css("nav.related li a")]
@@ -180,8 +190,8 @@ def test_what_the_page_links_anyway_is_left_out(empty_desk: Desk, tmp_path: Path
     assert shown == [f"/journal/p{day}/" for day in (9, 8, 3)]
 
 
-def test_only_pages_whose_list_changed_are_made_again(shelf: Desk, tmp_path: Path) -> None:
-    """A post that leaves a list touches the pages it stood on, as if all had been made anew."""
+def test_only_pages_whose_list_changed_are_made_again(shelf: Workbench, tmp_path: Path) -> None:
+    """A post that leaves a list changes the pages it was on, as if all had been made anew."""
     one, other = tmp_path / "one", tmp_path / "other"
     run_journal(shelf.content, one, ROOT / "theme", BUILD_JOBS=1)
     before = list_inodes(one)
@@ -198,7 +208,7 @@ def test_only_pages_whose_list_changed_are_made_again(shelf: Desk, tmp_path: Pat
     assert compare(take(one), take(other)) == []
 
 
-def test_a_related_post_that_is_retitled_shows_its_title(shelf: Desk, tmp_path: Path) -> None:
+def test_a_related_post_that_is_retitled_shows_its_title(shelf: Workbench, tmp_path: Path) -> None:
     """The page that links it is made anew, though its own text is as it was."""
     site = tmp_path / "site"
     run_journal(shelf.content, site, ROOT / "theme")

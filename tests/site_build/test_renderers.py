@@ -1,4 +1,4 @@
-"""What no template makes: sitemap, llms.txt, auth.md, twins, as values."""
+"""Outputs without a template: sitemap, llms.txt, auth.md, Markdown twins, as values."""
 
 import json
 import re
@@ -76,8 +76,8 @@ def test_the_full_text_says_how_much_it_holds(given: int, count: int, sentence: 
     assert text.count("Words of p-") == given
 
 
-def test_a_twin_tells_the_facts_and_the_text() -> None:
-    """Title, description, days, tags and source stand above the author's Markdown."""
+def test_a_markdown_twin_has_the_metadata_and_the_text() -> None:
+    """Title, description, days, tags and source are above the author's Markdown."""
     post = make("a", updated=DAY + timedelta(days=1), tags=("x", "y_z"))
 
     text = markdown.render_document(ME, post, "Some *Markdown*.\n", "journal/a/")
@@ -159,7 +159,7 @@ def test_plain_text_stays_plain(text: str, expected: str) -> None:
 
 
 def test_auth_md_has_the_sections_that_agents_look_for() -> None:
-    """Its heading names it, the sections stand in their order, and every scope is explained."""
+    """Its heading names it, the sections are in their order, and every scope is explained."""
     lines = render_auth(ME, Policy()).splitlines()
 
     assert lines[0] == "# auth.md: access to A & B"
@@ -181,7 +181,7 @@ def test_auth_md_has_the_sections_that_agents_look_for() -> None:
 
 
 def test_auth_md_says_what_is_not_supported() -> None:
-    """Of the methods that agents know, those that do not work here are named as such."""
+    """The methods known to agents that do not work here are named as such."""
     text = " ".join(render_auth(ME, Policy()).split())
 
     assert "only `anonymous` is supported" in text
@@ -206,10 +206,10 @@ def test_both_texts_show_a_whole_lead(closed: str) -> None:
     auth, llms = render_auth(ME, policy), agents.render_llms(publish(ME, [], DAY), policy)
     shown = auth.partition("```http\nPOST /api/public/v1/leads\n")[2].partition("\n```")[0]
     header, _, body = shown.partition("\n\n")
-    (told,) = re.findall(r"`(\{.*?\})`", llms)
+    (example,) = re.findall(r"`(\{.*?\})`", llms)
 
-    assert json.loads(body) == json.loads(told)
-    assert list(json.loads(told)) == ["name", "email", "budget_tier", "message"]
+    assert json.loads(body) == json.loads(example)
+    assert list(json.loads(example)) == ["name", "email", "budget_tier", "message"]
     assert ("X-API-Key: <API_KEY>" in header) is (closed == "true")
     assert ("A key with `leads:write` is needed." in auth) is (closed == "true")
     assert f"a lead, needs {'a' if closed == 'true' else 'no'} key and" in llms

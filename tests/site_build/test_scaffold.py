@@ -104,7 +104,7 @@ def test_a_slug_is_used_once(tmp_path: Path) -> None:
         ("a", ["+"], "a tag is '\\+', which gives no address; use a letter or a digit"),
     ],
 )
-def test_what_would_be_an_error_is_not_written(
+def test_an_invalid_head_is_not_written(
     tmp_path: Path, title: str, tags: list[str], message: str
 ) -> None:
     """A head that the reader would refuse is not written."""
@@ -122,7 +122,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 @settings(max_examples=100)
 @given(st.text(max_size=30), st.lists(st.text(max_size=8), max_size=3))
 def test_any_title(tmp_path_factory: pytest.TempPathFactory, title: str, tags: list[str]) -> None:
-    """Whatever the title and the tags, the file is right or there is none."""
+    """For any title and tags, the file is right or there is none."""
     folder = tmp_path_factory.mktemp("content")
     try:
         path = start_post(folder, title, NOW, tags)

@@ -67,7 +67,7 @@ def test_the_schema_is_one(kind: Kind) -> None:
 
 
 def test_every_head_has_the_same_verdict() -> None:
-    """What is read from journal and corpus the schema takes, and what is not it refuses."""
+    """The schema accepts the heads of journal and corpus that are read, and refuses the others."""
     validators = {
         kind: Draft202012Validator(describe_front_matter(kind)) for kind in ("post", "page")
     }
@@ -151,7 +151,7 @@ VALUES = {
         [a]
     """,
 }
-"""What is written behind each key, parted by bars."""
+"""Values that are written behind each key, parted by bars."""
 
 LONG = [("slug", "a" * 200), ("slug", "a" * 201), ("description", "x" * 161)]
 
@@ -177,7 +177,7 @@ def test_each_value_has_the_same_verdict(kind: Kind, key: str, value: str) -> No
 
 @pytest.mark.parametrize("kind", ["post", "page"])
 @pytest.mark.parametrize("missing", ["title", "slug", "date"])
-def test_what_is_missing_has_the_same_verdict(kind: Kind, missing: str) -> None:
+def test_missing_keys_have_the_same_verdict(kind: Kind, missing: str) -> None:
     """A page needs no date, and a slug is made of the title."""
     text = "".join(f"{name}: {said}\n" for name, said in POST.items() if name != missing)
     whole = f"---\n{text}---\n\nWords.\n"
@@ -204,7 +204,7 @@ def test_two_names_of_one_key_are_refused() -> None:
         ({**POST, "tags": ["?"]}, "gives no address"),
     ],
 )
-def test_what_only_check_can_tell(head: dict[str, Any], sentence: str) -> None:
+def test_errors_that_only_check_finds(head: dict[str, Any], sentence: str) -> None:
     """These the schema lets pass, as its papers say; the check does not."""
     text = f"---\n{yaml.safe_dump(head)}---\n\nWords.\n"
     text = re.sub(r"'(\d{4}-\d\d-\d\d)'", r"\1", text)
@@ -229,7 +229,7 @@ def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("kind", ["post", "page"])
 def test_the_schema_is_printed(tmp_path: Path, kind: Kind) -> None:
-    """What the command prints is the schema, and nothing is written."""
+    """The command prints the schema, and writes nothing."""
     done = command(tmp_path, kind)
 
     assert json.loads(done.stdout) == describe_front_matter(kind)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.site_build.workbench import SITE_URL, Desk, find, run_build, take
+from tests.site_build.workbench import SITE_URL, Workbench, find, run_build, take
 from tests.site_build.workbench import run as run_program
 
 pytestmark = pytest.mark.size("test")
@@ -22,36 +22,38 @@ pytestmark = pytest.mark.size("test")
 LATER = "2999-01-01"
 
 
-def share(desk: Desk, *words: str, site_url: str = SITE_URL) -> subprocess.CompletedProcess[str]:
-    """Run `share` on a desk."""
-    places = "--content", desk.content, "--output", desk.output, "--site-url", site_url
+def share(
+    bench: Workbench, *words: str, site_url: str = SITE_URL
+) -> subprocess.CompletedProcess[str]:
+    """Run `share` on a workbench."""
+    places = "--content", bench.content, "--output", bench.output, "--site-url", site_url
     return run_program(sys.executable, "-m", "site_build", "share", *words, *places)
 
 
 @pytest.fixture
-def built(desk: Desk) -> Desk:
-    """Return a desk with posts that are not public, built."""
-    desk.post(
+def built(bench: Workbench) -> Workbench:
+    """Return a workbench with posts that are not public, built."""
+    bench.post(
         "early",
         text="See [hidden](/journal/hidden/) and [tags](/tags/rare/).",
         tags="[rare]",
         status="draft",
     )
-    desk.post("hidden", status="draft", title="Hidden one", tags="[rare]")
-    desk.post("planned", day=LATER, title="Planned one")
-    done = run_build(desk)
+    bench.post("hidden", status="draft", title="Hidden one", tags="[rare]")
+    bench.post("planned", day=LATER, title="Planned one")
+    done = run_build(bench)
     assert done.returncode == 0, done.stderr
-    return desk
+    return bench
 
 
-def folder_of(desk: Desk, said: str) -> Path:
+def folder_of(bench: Workbench, said: str) -> Path:
     """Return the folder of the share whose address was printed."""
     found = re.search(rf"^{SITE_URL}/shared/([\w-]+)/$", said, re.MULTILINE)
     assert found is not None, said
-    return desk.output / "shares" / sha256(found[1].encode()).hexdigest()
+    return bench.output / "shares" / sha256(found[1].encode()).hexdigest()
 
 
-def test_a_draft_is_shared_for_a_week(built: Desk) -> None:
+def test_a_draft_is_shared_for_a_week(built: Workbench) -> None:
     """It says where, until when, and how to end it; only the digest of the token is stored."""
     before = take(built.output)
     done = share(built, "early")
@@ -83,7 +85,7 @@ def test_a_draft_is_shared_for_a_week(built: Desk) -> None:
     assert "See <a>hidden</a> and <a>tags</a>." in page
 
 
-def test_a_scheduled_post_is_shown_with_its_own_date(built: Desk) -> None:
+def test_a_scheduled_post_is_shown_with_its_own_date(built: Workbench) -> None:
     """Its page is the one that will appear, with the neighbours that it has now."""
     done = share(built, "planned", "--days", "30")
     page = (folder_of(built, done.stdout) / "index.html").read_text()
@@ -93,7 +95,7 @@ def test_a_scheduled_post_is_shown_with_its_own_date(built: Desk) -> None:
     assert "Early" not in page
 
 
-def test_shares_are_listed_and_revoked(built: Desk) -> None:
+def test_shares_are_listed_and_revoked(built: Workbench) -> None:
     """By slug, by digest, or all of them; what is expired is neither listed nor kept."""
     folders = [
         folder_of(built, share(built, slug).stdout) for slug in ("early", "early", "planned")
@@ -117,7 +119,7 @@ def test_shares_are_listed_and_revoked(built: Desk) -> None:
     assert list((built.output / "shares").iterdir()) == []
 
 
-def test_a_build_deletes_what_has_expired(built: Desk) -> None:
+def test_a_build_deletes_what_has_expired(built: Workbench) -> None:
     """And leaves what is still shared."""
     old, new = (folder_of(built, share(built, "early").stdout) for _ in range(2))
     record = json.loads((old / "share.json").read_text())
@@ -142,8 +144,8 @@ def test_a_build_deletes_what_has_expired(built: Desk) -> None:
         (["early", "--list"], 2, "Give one of SLUG, --list, --revoke"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    words: list[str], status: int, said: str, built: Desk
+def test_invalid_shares_are_refused(
+    words: list[str], status: int, said: str, built: Workbench
 ) -> None:
     """In a sentence; nothing is shared then."""
     done = share(built, *words)
@@ -153,7 +155,7 @@ def test_what_makes_no_sense_is_refused(
     assert not (built.output / "shares").exists()
 
 
-def test_a_draft_with_an_error_is_not_shared(built: Desk) -> None:
+def test_a_draft_with_an_error_is_not_shared(built: Workbench) -> None:
     """It could not be built either; nor can it be shown with scripts that the build lacks."""
     built.post("broken", status="draft", date="soon")
     broken = share(built, "broken")
@@ -171,7 +173,7 @@ def test_a_draft_with_an_error_is_not_shared(built: Desk) -> None:
     assert not (built.output / "shares").exists()
 
 
-def test_a_share_that_cannot_be_written_is_none(built: Desk) -> None:
+def test_a_share_that_cannot_be_written_is_none(built: Workbench) -> None:
     """A file in the place of the folder is named, with what to do."""
     (built.output / "shares").write_text("in the way")
     done = share(built, "early")
@@ -181,7 +183,7 @@ def test_a_share_that_cannot_be_written_is_none(built: Desk) -> None:
     assert "shares" in done.stderr
 
 
-def test_style_sheets_and_fonts_are_part_of_it(built: Desk) -> None:
+def test_style_sheets_and_fonts_are_part_of_it(built: Workbench) -> None:
     """The page looks as it was made, whatever becomes of the theme; only scripts are the site's."""
     folder = folder_of(built, share(built, "early").stdout)
     page = LexborHTMLParser((folder / "index.html").read_bytes())
@@ -200,7 +202,7 @@ def test_style_sheets_and_fonts_are_part_of_it(built: Desk) -> None:
     assert [each for each in links if "theme/" in each] == []
 
 
-def test_what_a_full_disk_refuses_is_no_share(built: Desk) -> None:
+def test_a_share_on_a_full_disk_leaves_nothing(built: Workbench) -> None:
     """Nothing of it is listed or left; the next one is a share again."""
     built.post("long", text="Words of it. " * 30_000, status="draft")
     assert share(built, "early").returncode == 0
@@ -216,7 +218,7 @@ def test_what_a_full_disk_refuses_is_no_share(built: Desk) -> None:
     assert len(list((built.output / "shares").iterdir())) == 1
 
 
-def test_a_share_that_is_being_written_is_left_alone(built: Desk) -> None:
+def test_a_share_that_is_being_written_is_left_alone(built: Workbench) -> None:
     """Another command neither lists nor deletes it; after an hour it was left by a failure."""
     shares = built.output / "shares"
     record = json.dumps({"expires": "2999-01-01T00:00:00Z", "slug": "early", "made": ""})
@@ -231,7 +233,7 @@ def test_a_share_that_is_being_written_is_left_alone(built: Desk) -> None:
     assert [each.name for each in shares.iterdir()] == [".new"]
 
 
-def test_shares_are_listed_by_age_and_revoked_by_name(built: Desk) -> None:
+def test_shares_are_listed_by_age_and_revoked_by_name(built: Workbench) -> None:
     """A title or an instant names none, though it is in the list."""
     for slug in ("planned", "early", "hidden"):
         folder = folder_of(built, share(built, slug).stdout)

@@ -1,4 +1,4 @@
-"""What an author types for another program, or a sign short, is named where it was typed."""
+"""Markup of another program, or with a character missing, is reported where it was typed."""
 
 import pytest
 
@@ -89,7 +89,7 @@ def find_new(markdown: str) -> list[str]:
         ),
     ],
 )
-def test_what_stays_as_it_was_typed_is_named(markdown: str, notes: list[str]) -> None:
+def test_unconverted_markup_is_reported(markdown: str, notes: list[str]) -> None:
     """Each is named with its line and column, once, however many others there are."""
     assert said(markdown) == notes
 
@@ -122,6 +122,6 @@ def test_what_stays_as_it_was_typed_is_named(markdown: str, notes: list[str]) ->
         "```text\ngraph\n```\n\n```js\nmermaid\n```",
     ],
 )
-def test_what_is_meant_as_it_is_typed_is_not_accused(markdown: str) -> None:
+def test_intended_characters_are_not_reported(markdown: str) -> None:
     """Code, formulas, attributes, comments, escaped signs and plain words raise nothing new."""
     assert find_new(markdown) == []

@@ -1,4 +1,4 @@
-"""What the preview makes anew: a changed text at once, and all that follows from it soon after."""
+"""Pages that the preview makes anew: a changed text at once, and the consequences soon after."""
 
 import sqlite3
 import subprocess
@@ -16,7 +16,7 @@ from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.preview.session import PreviewSession
 from site_build.progress import Request
-from tests.site_build.workbench import Desk
+from tests.site_build.workbench import Workbench
 
 pytestmark = pytest.mark.size("test")
 
@@ -24,22 +24,22 @@ FIRST = "journal/first-light/index.html"
 
 
 @pytest.fixture
-def stage(desk: Desk) -> PreviewSession:
+def stage(bench: Workbench) -> PreviewSession:
     """Return the stage of the small journal."""
-    return open_stage(desk, list_sources(desk.content)[1:])
+    return open_stage(bench, list_sources(bench.content)[1:])
 
 
-def open_stage(desk: Desk, watched: Sequence[Path]) -> PreviewSession:
+def open_stage(bench: Workbench, watched: Sequence[Path]) -> PreviewSession:
     """Return a stage of the small journal that is also made of what is watched."""
-    state = desk.output
-    cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
-    request = Request(desk.content, state / "site", state, state, cache, now, 1)
+    state = bench.output
+    cache, now = bench.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
+    request = Request(bench.content, state / "site", state, state, cache, now, 1)
     return PreviewSession(request, Dialect("http://127.0.0.1:8001"), watched)
 
 
-def append(desk: Desk, words: str) -> Path:
+def append(bench: Workbench, words: str) -> Path:
     """Append a paragraph to the first post, and return its file."""
-    source = desk.content / "posts" / "first.md"
+    source = bench.content / "posts" / "first.md"
     source.write_text(f"{source.read_text()}\n{words}\n")
     return source
 
@@ -58,20 +58,20 @@ def has_news(stage: PreviewSession, act: Callable[..., None], *values: object) -
     return stage.state != before
 
 
-def test_a_changed_text_is_in_every_form_of_the_post(desk: Desk, stage: PreviewSession) -> None:
+def test_a_changed_text_is_in_every_form_of_the_post(
+    bench: Workbench, stage: PreviewSession
+) -> None:
     """Page, twin and feed say it as soon as the one file is read again."""
-    source = append(desk, "Quokkas.")
+    source = append(bench, "Quokkas.")
 
     assert has_news(stage, stage.refresh, {str(source)})
     for path in (FIRST, "journal/first-light/index.md", "feed.xml"):
         assert "Quokkas." in show(stage, path)
 
 
-def test_what_was_shown_at_once_is_what_a_new_start_shows(
-    desk: Desk, stage: PreviewSession
-) -> None:
+def test_an_incremental_preview_equals_a_fresh_one(bench: Workbench, stage: PreviewSession) -> None:
     """After a text alone has changed, no file differs from one that is made from nothing."""
-    source = append(desk, "Quokkas.")
+    source = append(bench, "Quokkas.")
     stage.refresh({str(source)})
     paths = [FIRST, "index.html", "journal/index.html", "archive/index.html", "sitemap.xml"]
     at_once = {path: show(stage, path) for path in paths}
@@ -82,9 +82,9 @@ def test_what_was_shown_at_once_is_what_a_new_start_shows(
     assert {path: show(stage, path) for path in paths} == at_once
 
 
-def test_a_changed_head_is_shown_wherever_it_stands(desk: Desk, stage: PreviewSession) -> None:
+def test_a_changed_head_is_shown_everywhere(bench: Workbench, stage: PreviewSession) -> None:
     """A title is in lists and on the neighbours' pages, so all of it is made anew."""
-    source = desk.content / "posts" / "first.md"
+    source = bench.content / "posts" / "first.md"
     source.write_text(source.read_text().replace("title: First light", "title: Quokkas"))
 
     assert has_news(stage, stage.refresh, {str(source)})
@@ -93,13 +93,13 @@ def test_a_changed_head_is_shown_wherever_it_stands(desk: Desk, stage: PreviewSe
 
 
 def test_posts_like_a_new_one_are_found_in_a_quiet_moment(
-    desk: Desk, stage: PreviewSession
+    bench: Workbench, stage: PreviewSession
 ) -> None:
     """They take longest to find, so a new post is shown without them at first."""
     words = "Quokkas gather eucalyptus leaves around moonlit saltmarshes while wallabies slumber."
     for slug in ("one-island", "another-island"):
-        desk.post(slug, text=words)
-    desk.post("between-them", text="Ships.")  # neighbours are linked anyway
+        bench.post(slug, text=words)
+    bench.post("between-them", text="Ships.")  # neighbours are linked anyway
     page = "journal/one-island/index.html"
     stage.refresh()
     assert 'id="related"' not in show(stage, page)
@@ -108,26 +108,26 @@ def test_posts_like_a_new_one_are_found_in_a_quiet_moment(
     assert 'href="/journal/another-island/"' in show(stage, page).partition('id="related"')[2]
 
 
-def test_a_file_that_was_not_told_is_seen_with_the_next_look(
-    desk: Desk, stage: PreviewSession
+def test_an_unreported_change_is_seen_at_the_next_refresh(
+    bench: Workbench, stage: PreviewSession
 ) -> None:
-    """What a disk does not tell of is found when everything is looked at."""
-    append(desk, "Quokkas.")
+    """A change without an event is found when all files are checked."""
+    append(bench, "Quokkas.")
 
-    assert not has_news(stage, stage.refresh, {str(desk.content / "posts" / "second.md")})
+    assert not has_news(stage, stage.refresh, {str(bench.content / "posts" / "second.md")})
     assert has_news(stage, stage.refresh)
     assert "Quokkas." in show(stage)
 
 
-def test_nothing_changed_is_no_news(stage: PreviewSession) -> None:
+def test_an_unchanged_file_sends_no_event(stage: PreviewSession) -> None:
     """Without a change browsers are left alone."""
     assert not has_news(stage, stage.refresh)
     assert not has_news(stage, stage.settle)
 
 
-def test_a_text_that_was_fixed_is_shown(desk: Desk, stage: PreviewSession) -> None:
+def test_a_text_that_was_fixed_is_shown(bench: Workbench, stage: PreviewSession) -> None:
     """An error keeps the last good text; the fixed file takes its place."""
-    source = desk.content / "posts" / "first.md"
+    source = bench.content / "posts" / "first.md"
     good = source.read_text()
     source.write_text("half a file")
     assert has_news(stage, stage.refresh, {str(source)})
@@ -140,10 +140,12 @@ def test_a_text_that_was_fixed_is_shown(desk: Desk, stage: PreviewSession) -> No
     assert "Quokkas." in show(stage)
 
 
-def test_what_a_page_request_saw_first_is_still_checked(desk: Desk, stage: PreviewSession) -> None:
+def test_a_change_seen_by_a_page_request_is_still_checked(
+    bench: Workbench, stage: PreviewSession
+) -> None:
     """A broken link is warned of in the next quiet moment, and then not again."""
     stage.check()
-    append(desk, "See [nothing](/journal/nowhere/).")
+    append(bench, "See [nothing](/journal/nowhere/).")
     show(stage)
 
     assert not has_news(stage, stage.refresh)
@@ -154,10 +156,10 @@ def test_what_a_page_request_saw_first_is_still_checked(desk: Desk, stage: Previ
     assert stage.state is checked
 
 
-def test_settling_is_one_step_to_whoever_looks_on(desk: Desk, stage: PreviewSession) -> None:
+def test_settling_is_one_step_to_whoever_looks_on(bench: Workbench, stage: PreviewSession) -> None:
     """No version is seen in between, which would load every page anew for nothing."""
     show(stage)
-    append(desk, "Quokkas.")
+    append(bench, "Quokkas.")
     show(stage)
     seen: set[str] = set()
     with ThreadPoolExecutor(1) as onlooker:
@@ -176,28 +178,28 @@ def look_on(stage: PreviewSession, seen: set[str], is_over: Event) -> None:
         seen.add(stage.state.version)
 
 
-def test_a_file_is_at_fault_until_it_can_be_made(desk: Desk, stage: PreviewSession) -> None:
-    """What was told stays as it was told; the next state is without the fault."""
-    picture = desk.write("images/dot.svg", "<svg/>")
+def test_a_file_is_at_fault_until_it_can_be_made(bench: Workbench, stage: PreviewSession) -> None:
+    """A state that was sent does not change; the next state is without the error."""
+    picture = bench.write("images/dot.svg", "<svg/>")
     stage.refresh()
-    away = picture.rename(desk.output / "dot.svg")
+    away = picture.rename(bench.output / "dot.svg")
     assert not show(stage, "images/dot.svg")
-    told = stage.state
-    assert "cannot be read" in told.faults["images/dot.svg"].message
+    former = stage.state
+    assert "cannot be read" in former.faults["images/dot.svg"].message
 
     away.rename(picture)
     assert show(stage, "images/dot.svg") == "<svg/>"
     assert not stage.state.faults
-    assert told.faults
+    assert former.faults
 
 
-def test_settling_keeps_the_faults_that_are_left(desk: Desk, stage: PreviewSession) -> None:
+def test_settling_keeps_the_faults_that_are_left(bench: Workbench, stage: PreviewSession) -> None:
     """Files that could not be made are tried again with the others that were asked for."""
-    picture = desk.write("images/dot.svg", "<svg/>")
+    picture = bench.write("images/dot.svg", "<svg/>")
     stage.refresh()
     for is_fixed in (False, True):
-        stage.refresh({str(append(desk, "Quokkas."))})
-        away = picture.rename(desk.output / "dot.svg")
+        stage.refresh({str(append(bench, "Quokkas."))})
+        away = picture.rename(bench.output / "dot.svg")
         show(stage, "images/dot.svg")
         if is_fixed:
             away.rename(picture)
@@ -244,10 +246,10 @@ print(len(rounds), stage.state.theme)
 """
 
 
-def test_a_broken_theme_is_tried_once(desk: Desk, project: Path) -> None:
+def test_a_broken_theme_is_tried_once(bench: Workbench, project: Path) -> None:
     """Until something changes, looks and requests cost nothing; the fixed theme is seen."""
     template = project / "theme" / "templates" / "base.html"
-    places = map(str, (desk.content, desk.output, template))
+    places = map(str, (bench.content, bench.output, template))
     done = subprocess.run(
         [sys.executable, "-c", LOOKS_AT_A_BROKEN_THEME, *places],
         cwd=project,
@@ -260,25 +262,27 @@ def test_a_broken_theme_is_tried_once(desk: Desk, project: Path) -> None:
     assert done.stdout.split("\n")[:2] == ["1 1", "2 None"]
 
 
-def test_lines_are_written_nowhere(desk: Desk, stage: PreviewSession) -> None:
+def test_two_previews_of_a_folder_share_only_the_caches(
+    bench: Workbench, stage: PreviewSession
+) -> None:
     """Two previews of one folder have no file in common but the caches: one cannot harm the other.
 
     The second starts between two looks of the first at its feeds.
     """
     feed = show(stage, "feed.xml")
-    other = open_stage(desk, list_sources(desk.content)[1:])
+    other = open_stage(bench, list_sources(bench.content)[1:])
     assert show(other, "feed.xml") == feed
     assert show(stage, "llms-full.txt")
     assert show(stage, "feed.json")
-    kept = {path.name.partition("-")[0] for path in desk.output.iterdir()}
+    kept = {path.name.partition("-")[0] for path in bench.output.iterdir()}
     assert {name for name in kept if not name.startswith("__jinja2_")} == {"cache.sqlite"}
 
 
-def test_the_cache_does_not_grow_with_every_save(desk: Desk, stage: PreviewSession) -> None:
+def test_the_cache_does_not_grow_with_every_save(bench: Workbench, stage: PreviewSession) -> None:
     """In a quiet moment what earlier texts and titles have left is forgotten."""
 
     def save(number: int) -> None:
-        source = desk.content / "posts" / "first.md"
+        source = bench.content / "posts" / "first.md"
         head, _, _ = source.read_text().partition("\n---\n")
         head = "\n".join(
             f"title: Quokka {number}" if line.startswith("title:") else line
@@ -291,15 +295,15 @@ def test_the_cache_does_not_grow_with_every_save(desk: Desk, stage: PreviewSessi
         stage.settle()
 
     save(0)
-    before = count_kept(desk)
+    before = count_kept(bench)
     assert before["text"]
     assert before["plate"]
     for number in range(1, 4):
         save(number)
-    assert count_kept(desk) == before
+    assert count_kept(bench) == before
 
 
-def count_kept(desk: Desk) -> dict[str, int]:
+def count_kept(bench: Workbench) -> dict[str, int]:
     """Return how many results of each stage the cache holds."""
-    with closing(sqlite3.connect(desk.output / "cache.sqlite")) as cache:
+    with closing(sqlite3.connect(bench.output / "cache.sqlite")) as cache:
         return dict(cache.execute("SELECT stage, count(*) FROM entry GROUP BY stage"))

@@ -18,15 +18,26 @@ from site_build.pelican_plugin.structured_data import StructuredData, write_scri
 from site_build.site import Identity
 from tests.page_scripts import has_own_scripts_alone
 from tests.site_build.records import DAY, ME
-from tests.site_build.workbench import SITE_URL, Desk
+from tests.site_build.workbench import SITE_URL, Workbench
 
 NASTY = "</script><script>alert(1)</script> & <!-- \u2028 \u2029 'x' \"y\" {{ z }}"
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 SHAPES = {
     "BlogPosting": {
-        *("headline", "image", "datePublished", "dateModified", "author", "publisher"),
-        *("mainEntityOfPage", "description", "keywords", "wordCount", "inLanguage", "isPartOf"),
-        *("timeRequired", "url"),
+        "headline",
+        "image",
+        "datePublished",
+        "dateModified",
+        "author",
+        "publisher",
+        "mainEntityOfPage",
+        "description",
+        "keywords",
+        "wordCount",
+        "inLanguage",
+        "isPartOf",
+        "timeRequired",
+        "url",
     },
     "BreadcrumbList": {"itemListElement"},
     "WebSite": {"name", "url", "potentialAction", "publisher", "inLanguage", "description"},
@@ -60,13 +71,13 @@ def find(graph: list[Any], kind: str) -> Any:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the site of a journal with a post whose words could do harm."""
     folder = tmp_path_factory.mktemp("graph")
-    desk = Desk(folder / "content", folder / "build")
-    desk.post("plain", "2026-03-01", "One two three.", tags="[Light]", updated="2026-04-01")
+    bench = Workbench(folder / "content", folder / "build")
+    bench.post("plain", "2026-03-01", "One two three.", tags="[Light]", updated="2026-04-01")
     title, description = json.dumps(NASTY), json.dumps(f"Of {NASTY}")
-    desk.post("nasty", tags=f"[{title}]", title=title, description=description)
-    desk.write("pages/about.md", "---\ntitle: About\nslug: about\ndescription: Who.\n---\n\nWe.\n")
-    desk.write("pages/legal.md", "---\ntitle: Legal\nslug: legal\ndescription: Law.\n---\n\nBe.\n")
-    return desk.build() / "site"
+    bench.post("nasty", tags=f"[{title}]", title=title, description=description)
+    bench.write("pages/about.md", "---\ntitle: About\nslug: about\ndescription: Who.\n---\n\nWe.\n")
+    bench.write("pages/legal.md", "---\ntitle: Legal\nslug: legal\ndescription: Law.\n---\n\nBe.\n")
+    return bench.build() / "site"
 
 
 @pytest.mark.parametrize(
@@ -93,13 +104,13 @@ def test_every_page_says_what_it_is(site: Path, page: str, kinds: list[str]) -> 
 
 
 @pytest.mark.parametrize("page", ["404.html", "contact/thanks/index.html"])
-def test_what_nobody_should_find_says_nothing(site: Path, page: str) -> None:
+def test_unindexed_pages_have_no_structured_data(site: Path, page: str) -> None:
     """Pages that are not indexed have no structured data."""
     assert "ld+json" not in (site / page).read_text(encoding="utf-8")
 
 
 def test_a_post_says_all_that_is_known_of_it(site: Path) -> None:
-    """Dates with their zone, the card, words, minutes, language, tags, and who stands behind."""
+    """Dates with their zone, the card, words, minutes, language, tags, and the publisher."""
     post = find(read_graph(site / "journal" / "plain" / "index.html"), "BlogPosting")
     url = f"{SITE_URL}/journal/plain/"
 
@@ -140,7 +151,7 @@ def test_the_site_says_how_it_is_searched(site: Path) -> None:
 
 
 def test_a_list_names_its_posts_in_order(site: Path) -> None:
-    """What a leaf of a list shows is said of it."""
+    """Each entry has the values that its leaf shows."""
     node = find(read_graph(site / "journal" / "index.html"), "CollectionPage")
 
     entries = node["mainEntity"]["itemListElement"]
@@ -161,7 +172,7 @@ def test_no_text_ends_a_script(site: Path, page: str) -> None:
     read_graph(site / page / "index.html")
 
 
-def test_what_is_escaped_means_the_same() -> None:
+def test_escaped_json_ld_is_read_unchanged() -> None:
     """JSON readers get the text back; HTML readers see no sign that means something to them."""
     script = write_script({"name": NASTY})
     inner = script.removeprefix('<script type="application/ld+json">').removesuffix("</script>")
@@ -205,7 +216,7 @@ def test_an_author_who_is_not_the_site_is_a_person(author: str, kind: str) -> No
 
 
 def test_a_post_may_have_an_author_of_its_own() -> None:
-    """Who is named is a person, of whom nothing else is known; the site's author is as ever."""
+    """A named author is a person, of whom nothing else is known; the site's author is as ever."""
     bob, ann = (describe(ME, name) for name in ("Bob", "Ann"))
 
     assert bob["author"] == {"@type": "Person", "name": "Bob"}

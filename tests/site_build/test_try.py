@@ -75,7 +75,7 @@ def trying(journal: Path, *words: str, **environment: str) -> Iterator[tuple[str
         process.stdout.close()
 
 
-def test_a_journal_is_shown_and_gone_again(journal: Path) -> None:
+def test_try_shows_a_journal_and_removes_it(journal: Path) -> None:
     """Old addresses were asked for, files that need somebody are named, the source is untouched."""
     before = take(journal)
 
@@ -95,7 +95,7 @@ def test_a_journal_is_shown_and_gone_again(journal: Path) -> None:
     assert {path.name for path in journal.parent.iterdir()} == {"old", "temporary"}
 
 
-def test_it_can_be_kept(journal: Path) -> None:
+def test_a_tried_journal_can_be_kept(journal: Path) -> None:
     """The folder is the journal then, and is not written over."""
     kept = journal.parent / "kept"
     with trying(journal, "--keep", str(kept)) as (said, _):
@@ -107,7 +107,7 @@ def test_it_can_be_kept(journal: Path) -> None:
     assert again.stderr == f"{kept} is there already; choose a new folder\n"
 
 
-def test_what_is_no_journal_is_one_sentence(tmp_path: Path) -> None:
+def test_a_source_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     """Nothing is left of it."""
     (tmp_path / "empty").mkdir()
     for name in ("empty", "none"):
@@ -118,7 +118,7 @@ def test_what_is_no_journal_is_one_sentence(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 
 
-def test_a_port_that_is_taken_is_one_sentence(journal: Path) -> None:
+def test_a_port_in_use_is_reported(journal: Path) -> None:
     """It is said before anything is imported."""
     with trying(journal) as (_, origin):
         port = origin.rpartition(":")[2]

@@ -60,7 +60,7 @@ def override(journal: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
 
-def test_ours_ask_for_nothing_unknown(journal: Path) -> None:
+def test_our_templates_use_no_unknown_names(journal: Path) -> None:
     """A journal in the default theme is built by templates that are all strict."""
     assert command(journal, "check") == (0, "0 errors, 0 warnings in 1 file\n")
     status, said = command(journal, "build")
@@ -72,7 +72,7 @@ def test_ours_ask_for_nothing_unknown(journal: Path) -> None:
     assert notes["unknown"] == []
 
 
-def test_a_name_that_a_journals_template_asks_for_in_vain_is_told_and_the_page_is_shown(
+def test_an_unknown_name_in_a_journals_template_is_reported_and_the_page_shown(
     journal: Path,
 ) -> None:
     """`check`, `build` and `doctor` say file and line; what is only asked about is no fault."""
@@ -90,9 +90,9 @@ def test_a_name_that_a_journals_template_asks_for_in_vain_is_told_and_the_page_i
     for words in ("check", "build"):
         status, said = command(journal, words)
         lines = sorted(said.splitlines())
-        told = [line for line in lines if "undefined" in line or "no attribute" in line]
+        found = [line for line in lines if "undefined" in line or "no attribute" in line]
         assert status == 0, said
-        assert [line[: len(start)] for line, start in zip(told, wanted, strict=True)] == wanted
+        assert [line[: len(start)] for line, start in zip(found, wanted, strict=True)] == wanted
     assert command(journal, "check", "--strict")[0] == 1
     page = (journal / "build/current/site/journal/a-post/index.html").read_text()
     assert "<p>A post: .</p>" in page
@@ -108,8 +108,8 @@ def test_a_name_that_a_journals_template_asks_for_in_vain_is_told_and_the_page_i
     assert "MAIL_TEMPLATES: lead_notification.txt:2: 'nme' is undefined" in said
 
 
-def test_a_second_build_tells_it_again_and_one_that_is_mended_does_not(journal: Path) -> None:
-    """Pages that are as they were are not made anew, and what they lack is told all the same."""
+def test_a_second_build_reports_it_again_until_it_is_fixed(journal: Path) -> None:
+    """Unchanged pages are not made anew, and what they lack is reported all the same."""
     override(journal, "article.html", ARTICLE)
     assert "'COLOUR' is undefined" in command(journal, "build")[1]
     assert "'COLOUR' is undefined" in command(journal, "build")[1]
@@ -120,7 +120,7 @@ def test_a_second_build_tells_it_again_and_one_that_is_mended_does_not(journal: 
 
 
 def test_a_template_that_fails_is_named_by_check(journal: Path) -> None:
-    """What would stop a build is not left for it to say."""
+    """An error that would stop a build is reported by `check` already."""
     override(journal, "article.html", '{% extends "base.html" %}\n{% block content %}{{ 1 / 0 }}')
 
     status, said = command(journal, "check")
@@ -132,7 +132,7 @@ def test_a_template_that_fails_is_named_by_check(journal: Path) -> None:
 
 @pytest.mark.parametrize("theme", ["simple", "notmyidea"])
 def test_pelicans_themes_ask_whether_names_are_given(journal: Path, theme: str) -> None:
-    """They ask for settings that a site may leave out, and walk over them: nothing is told."""
+    """They use settings that a site may leave out, and loop over them: nothing is reported."""
     settings = journal / "pelicanconf.py"
     settings.write_text(f'SITENAME = "A journal"\nTHEME = "{theme}"\nPLUGINS = []\n')
 

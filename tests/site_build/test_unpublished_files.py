@@ -6,57 +6,57 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.site_build.workbench import NOW, PACKED, THEME, Desk, run_journal
+from tests.site_build.workbench import NOW, PACKED, THEME, Workbench, run_journal
 
 pytestmark = pytest.mark.size("test")
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
 
 
-def published(desk: Desk, now: str = NOW) -> set[str]:
+def published(bench: Workbench, now: str = NOW) -> set[str]:
     """Build at an instant; return the files of the content that the site has."""
-    site = desk.build(now) / "site"
+    site = bench.build(now) / "site"
     found = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
     return {path for path in found if path.startswith("images/") and not path.endswith(PACKED)}
 
 
-def test_what_drafts_alone_use_is_not_published(empty_desk: Desk) -> None:
+def test_files_of_drafts_alone_are_not_published(empty_bench: Workbench) -> None:
     """Pictures and files appear with the text that uses them, and go when that is a draft again."""
-    desk = empty_desk
+    bench = empty_bench
     for name in ("draft", "later", "both", "nobody", "lead", "set", "page"):
-        desk.write(f"images/{name}.svg", SVG)
-    desk.write("images/plan.pdf", "A document.")
+        bench.write(f"images/{name}.svg", SVG)
+    bench.write("images/plan.pdf", "A document.")
     text = "![A](/images/draft.svg) ![B](../images/both.svg) [C](/images/plan.pdf)"
     text += ' <img src="/images/set.svg" srcset="/images/page.svg 2x" alt="D">'
-    desk.post("hidden", text=text, status="draft", image="/images/lead.svg")
-    desk.post("soon", day="2026-06-01", text="![A](/images/later.svg)")
-    desk.post("seen", text="![A](/images/both.svg)")
+    bench.post("hidden", text=text, status="draft", image="/images/lead.svg")
+    bench.post("soon", day="2026-06-01", text="![A](/images/later.svg)")
+    bench.post("seen", text="![A](/images/both.svg)")
     always, own = {"images/both.svg", "images/nobody.svg"}, {"images/later.svg"}
 
-    assert published(desk) == always
-    assert published(desk, "2026-06-02T00:00:00Z") == always | own
-    desk.post("hidden", text=text, image="/images/lead.svg")
+    assert published(bench) == always
+    assert published(bench, "2026-06-02T00:00:00Z") == always | own
+    bench.post("hidden", text=text, image="/images/lead.svg")
     names = ("draft.svg", "set.svg", "page.svg", "lead.svg", "plan.pdf")
-    assert published(desk) == always | {f"images/{name}" for name in names}
-    desk.post("hidden", text=text, status="draft")
-    assert published(desk) == always | {"images/lead.svg"}  # which no text names any more
-    (desk.content / "posts" / "hidden.md").unlink()
-    assert published(desk) == always | {f"images/{name}" for name in names}
+    assert published(bench) == always | {f"images/{name}" for name in names}
+    bench.post("hidden", text=text, status="draft")
+    assert published(bench) == always | {"images/lead.svg"}  # which no text names any more
+    (bench.content / "posts" / "hidden.md").unlink()
+    assert published(bench) == always | {f"images/{name}" for name in names}
 
 
-def test_a_post_with_an_error_keeps_back_what_is_new_alone(empty_desk: Desk) -> None:
-    """What readers have stays, also where its name is a part of a word."""
+def test_a_post_with_an_error_keeps_back_what_is_new_alone(empty_bench: Workbench) -> None:
+    """Published files stay, also if their name is a part of a word."""
     for name in ("1", "known"):
-        empty_desk.write(f"images/{name}.svg", SVG)
-    assert published(empty_desk) == {"images/1.svg", "images/known.svg"}
+        empty_bench.write(f"images/{name}.svg", SVG)
+    assert published(empty_bench) == {"images/1.svg", "images/known.svg"}
     for name in ("11", "21", "named"):
-        empty_desk.write(f"images/{name}.svg", SVG)
+        empty_bench.write(f"images/{name}.svg", SVG)
     text = "---\ntitle: [A\n---\n\n![A](../images/11.svg) ![B](/images/named.svg) known.svg 1.svg\n"
-    empty_desk.write("posts/broken.md", text)
+    empty_bench.write("posts/broken.md", text)
 
     always = {"images/1.svg", "images/known.svg", "images/21.svg"}
-    assert published(empty_desk) == always
-    assert published(empty_desk, "2026-06-02T00:00:00Z") == always
+    assert published(empty_bench) == always
+    assert published(empty_bench, "2026-06-02T00:00:00Z") == always
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,15 @@ def test_a_post_with_an_error_keeps_back_what_is_new_alone(empty_desk: Desk) -> 
         ("`![A](/images/a.svg)`", False),
     ],
 )
-def test_each_way_to_name_a_file_is_a_use(empty_desk: Desk, use: str, *, is_seen: bool) -> None:
-    """What a published text links or shows stays, though a draft shows it too."""
-    empty_desk.write("images/a.svg", SVG)
-    empty_desk.post("hidden", text="![A](/images/a.svg)", status="draft")
-    empty_desk.post("seen", text=use)
+def test_each_way_to_name_a_file_is_a_use(
+    empty_bench: Workbench, use: str, *, is_seen: bool
+) -> None:
+    """Files that a published text links or shows stay, though a draft shows them too."""
+    empty_bench.write("images/a.svg", SVG)
+    empty_bench.post("hidden", text="![A](/images/a.svg)", status="draft")
+    empty_bench.post("seen", text=use)
 
-    assert published(empty_desk) == ({"images/a.svg"} if is_seen else set())
+    assert published(empty_bench) == ({"images/a.svg"} if is_seen else set())
 
 
 @pytest.mark.parametrize(
@@ -91,18 +93,20 @@ def test_each_way_to_name_a_file_is_a_use(empty_desk: Desk, use: str, *, is_seen
         ("pages/about.md", "---\ntitle: About\nslug: about\n---\n\n![A](/images/a.svg)\n"),
     ],
 )
-def test_other_published_files_keep_what_they_name(empty_desk: Desk, name: str, text: str) -> None:
+def test_other_published_files_keep_what_they_name(
+    empty_bench: Workbench, name: str, text: str
+) -> None:
     """A page, a style sheet or a page in HTML of the content is seen without the draft."""
-    empty_desk.write("images/a.svg", SVG)
-    empty_desk.post("hidden", text="![A](/images/a.svg)", status="draft")
-    empty_desk.write(name, text)
+    empty_bench.write("images/a.svg", SVG)
+    empty_bench.post("hidden", text="![A](/images/a.svg)", status="draft")
+    empty_bench.write(name, text)
 
-    assert "images/a.svg" in published(empty_desk)
+    assert "images/a.svg" in published(empty_bench)
 
 
 @pytest.mark.parametrize("file", ["templates/index.html", "static/more.css", ""])
 def test_theme_and_settings_keep_what_they_name(
-    empty_desk: Desk, tmp_path: Path, file: str
+    empty_bench: Workbench, tmp_path: Path, file: str
 ) -> None:
     """A theme's template or style sheet, and a setting, may show a file of the content."""
     theme = tmp_path / "theme"
@@ -111,32 +115,32 @@ def test_theme_and_settings_keep_what_they_name(
     if file:
         with (theme / file).open("a") as opened:
             opened.write("/* url(/images/a.svg) */")
-    empty_desk.write("images/a.svg", SVG)
-    empty_desk.write("images/b.svg", SVG)
-    empty_desk.post("hidden", text="![A](/images/a.svg) ![B](/images/b.svg)", status="draft")
+    empty_bench.write("images/a.svg", SVG)
+    empty_bench.write("images/b.svg", SVG)
+    empty_bench.post("hidden", text="![A](/images/a.svg) ![B](/images/b.svg)", status="draft")
 
-    run_journal(empty_desk.content, tmp_path / "output", theme, **settings)
+    run_journal(empty_bench.content, tmp_path / "output", theme, **settings)
 
     assert (tmp_path / "output/images/a.svg").exists()
     assert not (tmp_path / "output/images/b.svg").exists()
 
 
-def test_no_form_of_a_withdrawn_picture_is_kept(desk: Desk) -> None:
+def test_no_form_of_a_withdrawn_picture_is_kept(bench: Workbench) -> None:
     """Lighter forms of what was published go with the text, though those of others stay a while."""
     for name in ("a", "b"):
-        (desk.content / "images").mkdir(exist_ok=True)
+        (bench.content / "images").mkdir(exist_ok=True)
         noise = Image.effect_noise((800, 400), 60 if name == "a" else 90)
-        noise.convert("RGB").save(desk.content / "images" / f"{name}.jpg")
-    desk.post("shown", text="![A](/images/a.jpg)")
-    desk.post("other", text="![B](/images/b.jpg)")
+        noise.convert("RGB").save(bench.content / "images" / f"{name}.jpg")
+    bench.post("shown", text="![A](/images/a.jpg)")
+    bench.post("other", text="![B](/images/b.jpg)")
 
     def list_forms() -> set[str]:
-        folder = desk.build() / "site" / "pictures"
+        folder = bench.build() / "site" / "pictures"
         return {path.name.partition(".")[0] for path in folder.rglob("*.webp")}
 
     before = list_forms()
-    desk.post("shown", text="![A](/images/a.jpg)", status="draft")
-    desk.post("other", text="Words.")
+    bench.post("shown", text="![A](/images/a.jpg)", status="draft")
+    bench.post("other", text="Words.")
     after = list_forms()
 
     assert before == {"a-480", "a-800", "b-480", "b-800"}

@@ -1,4 +1,4 @@
-"""What a watcher prints: what is new since the build before, to a reader that may never read."""
+"""Output of a watcher: what is new since the build before, to a reader that may never read."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ from site_build.progress import Report
 from site_build.releases.watcher import ReleaseEvent
 from tests.content.workshop import find_free_port
 from tests.patience import patience
-from tests.site_build.workbench import ROOT, SITE_URL, Desk
+from tests.site_build.workbench import ROOT, SITE_URL, Workbench
 from tests.sizes import scaled
 
 pytestmark = pytest.mark.size("test")
@@ -64,7 +64,7 @@ TITLE = find("a.md", 2, "`titel` is no key of the front matter; did you mean `ti
         ([serve(*OLD)], serve(), [], "; findings: 3 fixed"),
         # A line was written above: the same finding is elsewhere in its file, and nothing is new.
         ([serve(*OLD)], serve(find("a.md", 8), *OLD[1:]), [], "; findings: 3 left"),
-        # The second of two in a file is the new one, whichever stands first.
+        # The second of two in a file is the new one, whichever is first.
         (
             [serve(OLD[1])],
             serve(find("b.md", 4), OLD[1]),
@@ -86,7 +86,7 @@ TITLE = find("a.md", 2, "`titel` is no key of the front matter; did you mean `ti
         ([refuse(ERROR), refuse(TITLE)], refuse(ERROR), [ERROR], None),
     ],
 )
-def test_what_is_new_is_printed(
+def test_new_findings_are_printed(
     capsys: pytest.CaptureFixture[str],
     before: list[ReleaseEvent],
     now: ReleaseEvent,
@@ -145,37 +145,37 @@ def running(
         process.wait()
 
 
-def edit(desk: Desk, number: int) -> None:
+def edit(bench: Workbench, number: int) -> None:
     """Change a post so that it has one broken link more, and wait until it is served."""
     links = "".join(f"\n\n[a](/nowhere-{each}/)" for each in range(number))
-    desk.post("edited", text=f"Edit {number}.{links}\n")
-    page = desk.output / "current" / "site" / "journal" / "edited" / "index.html"
+    bench.post("edited", text=f"Edit {number}.{links}\n")
+    page = bench.output / "current" / "site" / "journal" / "edited" / "index.html"
     wait_until(lambda: page.is_file() and f"Edit {number}." in page.read_text("utf-8"))
 
 
-def watch(desk: Desk) -> list[str]:
+def watch(bench: Workbench) -> list[str]:
     """Return the command that watches a journal."""
-    words = ["watch", "--content", desk.content, "--output", desk.output, "--site-url", SITE_URL]
+    words = ["watch", "--content", bench.content, "--output", bench.output, "--site-url", SITE_URL]
     return [sys.executable, "-m", "site_build", *map(str, words)]
 
 
 @pytest.mark.size("test", grows=True)
-def test_a_full_pipe_stops_no_watcher(desk: Desk) -> None:
+def test_a_full_pipe_stops_no_watcher(bench: Workbench) -> None:
     """Nobody reads, and each edit is served; then the reader sees what the next edit changed."""
     reading, writing, filled = fill_pipe()
     edits = scaled(test=4, ci=20, judge=100)
-    with running(watch(desk), writing) as process, os.fdopen(reading, "rb") as said:
+    with running(watch(bench), writing) as process, os.fdopen(reading, "rb") as said:
         for number in range(1, edits + 1):
-            edit(desk, number)
+            edit(bench, number)
         began = datetime.now(UTC)
-        wait_until(lambda: bool((beat := Heartbeat.read(desk.output)) and not beat.failure))
+        wait_until(lambda: bool((beat := Heartbeat.read(bench.output)) and not beat.failure))
         assert said.read(filled) == b"." * filled
-        edit(desk, edits + 1)
+        edit(bench, edits + 1)
         lines: list[bytes] = []
         while not (b"is served" in (lines or [b""])[-1] and f"/nowhere-{edits}/" in str(lines)):
             lines.append(said.readline())
-        desk.write("posts/bad.md", "no front matter")
-        wait_until(lambda: bool((b := Heartbeat.read(desk.output)) and b.at > began))
+        bench.write("posts/bad.md", "no front matter")
+        wait_until(lambda: bool((b := Heartbeat.read(bench.output)) and b.at > began))
         process.send_signal(signal.SIGTERM)
         assert process.wait(patience(180)) == 0
     last = [line.decode() for line in lines[-2:]]
@@ -185,14 +185,14 @@ def test_a_full_pipe_stops_no_watcher(desk: Desk) -> None:
     assert sum(b"/nowhere-0/" in line for line in lines) == 1
 
 
-def test_a_closed_pipe_stops_no_watcher(desk: Desk) -> None:
+def test_a_closed_pipe_stops_no_watcher(bench: Workbench) -> None:
     """A reader that went away, such as `head`, is no reason to end."""
     reading, writing = os.pipe()
-    with running(watch(desk), writing) as process:
-        edit(desk, 1)
+    with running(watch(bench), writing) as process:
+        edit(bench, 1)
         os.close(reading)
         for number in range(2, 5):
-            edit(desk, number)
+            edit(bench, number)
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(patience(180)) == 0
@@ -201,18 +201,18 @@ def test_a_closed_pipe_stops_no_watcher(desk: Desk) -> None:
 START = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
 
 
-def test_a_full_pipe_stops_no_preview(desk: Desk) -> None:
-    """What it writes of each error is dropped, and pages are served."""
+def test_a_full_pipe_stops_no_preview(bench: Workbench) -> None:
+    """Its lines about errors are dropped, and pages are served."""
     port = find_free_port()
-    places = {"CONTENT_DIR": desk.content, "BUILD_DIR": desk.output}
+    places = {"CONTENT_DIR": bench.content, "BUILD_DIR": bench.output}
     environment = {name: str(place.absolute()) for name, place in places.items()}
     reading, writing, _ = fill_pipe()
     words = [sys.executable, "-c", START, "preview", "--port", str(port)]
-    with running(words, writing, desk.content.parent, environment) as process:
+    with running(words, writing, bench.content.parent, environment) as process:
         for number in range(1, 4):
-            desk.post("edited", text=f"Edit {number}. [a](/nowhere-{number}/)\n")
+            bench.post("edited", text=f"Edit {number}. [a](/nowhere-{number}/)\n")
             wait_until(partial(lambda said: said in read_page(port, "edited"), f"Edit {number}."))
-            desk.write("posts/bad.md", "no front matter" * number)
+            bench.write("posts/bad.md", "no front matter" * number)
         process.send_signal(signal.SIGTERM)
         assert process.wait(patience(180)) == 0
     os.close(reading)

@@ -1,4 +1,4 @@
-"""A desk with a small journal on it, and the commands that build it as their users would."""
+"""A content folder with a small journal, and the commands that build it as their users would."""
 
 import gzip
 import os
@@ -36,14 +36,14 @@ Snapshot = dict[str, bytes]
 
 
 @dataclass(frozen=True)
-class Desk:
+class Workbench:
     """A content folder of the test's own, and a folder for its builds."""
 
     content: Path
     output: Path
 
     def order(self, now: str = NOW, jobs: int = 1, *, strict: bool = False) -> BuildOptions:
-        """Return the order for a build of this desk's content."""
+        """Return the order for a build of this workbench's content."""
         instant = datetime.fromisoformat(now).astimezone(UTC)
         return BuildOptions(self.content, self.output, SITE_URL, instant, jobs, strict)
 
@@ -129,16 +129,16 @@ def run(
     )
 
 
-def name_build(desk: Desk, *words: object) -> list[str]:
-    """Return the command that builds a desk's content."""
-    command = [sys.executable, "-m", "site_build", "build", "--content", desk.content]
-    where = ["--output", desk.output, "--site-url", SITE_URL, "--now", NOW]
+def name_build(bench: Workbench, *words: object) -> list[str]:
+    """Return the command that builds a workbench's content."""
+    command = [sys.executable, "-m", "site_build", "build", "--content", bench.content]
+    where = ["--output", bench.output, "--site-url", SITE_URL, "--now", NOW]
     return [str(word) for word in (*command, *where, *words)]
 
 
-def run_build(desk: Desk, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m site_build build` on a desk; later options override earlier ones."""
-    return run(*name_build(desk, *words), environment=more)
+def run_build(bench: Workbench, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m site_build build` on a workbench; later options override earlier ones."""
+    return run(*name_build(bench, *words), environment=more)
 
 
 def run_pelican(

@@ -56,13 +56,13 @@ def test_no_field_cuts_what_is_typed(templates: jinja2.Environment, field: str) 
     assert "maxlength" not in control(render(templates), field)
 
 
-def test_what_can_be_asked_for_is_offered(templates: jinja2.Environment) -> None:
+def test_each_type_of_credential_is_offered(templates: jinja2.Environment) -> None:
     """The choice has every type of credential that a request may name."""
     assert re.findall(r'<option value="(\w+)"', render(templates)) == [*get_args(RequestedType)]
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) -> None:
+def test_an_error_is_at_its_field(templates: jinja2.Environment, field: str) -> None:
     """A fault's sentence is tied to its field, which takes the focus; the form says it failed."""
     form = render(templates, {}, {field: "is <not> right"})
 
@@ -73,8 +73,8 @@ def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) 
     assert '<p class="fault" role="alert">Nothing was sent yet.' in form
 
 
-def test_a_fault_of_the_whole_takes_the_focus(templates: jinja2.Environment) -> None:
-    """What is no field's fault is said above the form, where the reader is led."""
+def test_an_error_of_the_whole_form_takes_the_focus(templates: jinja2.Environment) -> None:
+    """An error of no field is shown above the form, where the reader is led."""
     form = render(templates, {}, {"form": "Too many messages; try again in 5 minutes."})
 
     alert = '<p class="fault" role="alert" tabindex="-1" autofocus>Too many messages;'
@@ -82,7 +82,7 @@ def test_a_fault_of_the_whole_takes_the_focus(templates: jinja2.Environment) -> 
     assert "aria-invalid" not in form
 
 
-def test_what_was_typed_stays(templates: jinja2.Environment) -> None:
+def test_typed_values_are_kept(templates: jinja2.Environment) -> None:
     """Values come back as typed, a leading empty line and the choice included."""
     typed = {"name": "Ada", "email": "ada@x", "purpose": "\nHello\n", "type": "access_token"}
     form = render(templates, typed, {"email": "?"})

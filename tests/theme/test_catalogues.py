@@ -46,7 +46,7 @@ def list_forms(texts: Any) -> list[str]:
 
 
 def test_the_template_has_every_sentence() -> None:
-    """What translators start from is what the sources say; `docs/translating.md` makes it anew."""
+    """The translators' template has the sentences of the sources; see `docs/translating.md`."""
     with (LOCALE / "babel.cfg").open(encoding="utf-8") as file:
         methods, options = parse_mapping_cfg(file)  # type: ignore[no-untyped-call]
     found = extract_from_dir(ROOT, methods, options, KEYWORDS)
@@ -168,7 +168,7 @@ def test_numbers_choose_forms() -> None:
 
 @pytest.mark.parametrize("code", ["ar", "cy", "en", "fr", "ga", "ja", "kw", "lt", "mt", "pl", "sl"])
 def test_scripts_get_every_form(code: str) -> None:
-    """Whatever number they count, one of the samples takes the same form."""
+    """For any number, one of the samples takes the same form."""
     choose = Locale.parse(code).plural_form
 
     numbers = (*range(1001), 1_000_000)
@@ -176,7 +176,7 @@ def test_scripts_get_every_form(code: str) -> None:
 
 
 def test_directions() -> None:
-    """Of languages, and of the scripts that a tag may name."""
+    """Directions of languages, and of the scripts that a tag may name."""
     for code in ("he", "ar-EG", "fa", "az-Arab", "ur_PK"):
         assert text_direction(code) == "rtl"
     for code in ("en", "", "ja", "ar-Latn", "hebr"):

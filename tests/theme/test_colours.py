@@ -13,7 +13,7 @@ Rgb = tuple[float, float, float]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 TEXT, GRAPHICS, MORE = 4.5, 3.0, 7.0
-"""Least contrast: WCAG 2.2, success criteria 1.4.3, 1.4.11, and 1.4.6 for who asks for more."""
+"""Least contrast: WCAG 2.2, success criteria 1.4.3, 1.4.11, and 1.4.6 for `prefers-contrast`."""
 HUES = 90
 
 CODE = ("ink", "code-word", "code-name", "code-text", "code-number", "code-aside")
@@ -69,7 +69,7 @@ def contrast(one: Rgb, other: Rgb) -> float:
 
 
 def declarations(style: str) -> tuple[dict[str, re.Match[str]], dict[str, re.Match[str]]]:
-    """Return the colours for everybody, and those that replace some for who asks for contrast."""
+    """Return the colours for everybody, and those that `prefers-contrast: more` replaces."""
     usual, _, more = style.partition("prefers-contrast: more")
     first, second = (
         {found["name"]: found for found in _PROPERTY.finditer(part)} for part in (usual, more)
@@ -84,7 +84,7 @@ def colour(style: str) -> Callable[[str, Scheme], Rgb]:
     return lambda name, scheme: from_hex(usual[name][scheme])
 
 
-def test_known_ratios() -> None:
+def test_contrast_ratios_of_known_colours() -> None:
     """The formula gives the ratios that are known: black on white, and the grey at the limit."""
     assert contrast(from_hex("#000000"), from_hex("#ffffff")) == pytest.approx(21)
     assert contrast(from_hex("#767676"), from_hex("#ffffff")) == pytest.approx(4.54, abs=0.01)
@@ -97,13 +97,13 @@ def test_known_ratios() -> None:
 def test_text_is_legible(
     colour: Callable[[str, Scheme], Rgb], ink: str, ground: str, scheme: Scheme
 ) -> None:
-    """Text of each colour has AA contrast on each ground that it stands on."""
+    """Text of each colour has AA contrast on each of its backgrounds."""
     assert contrast(colour(ink, scheme), colour(ground, scheme)) >= TEXT
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_more_contrast_is_more(style: str, scheme: Scheme) -> None:
-    """Who asks for more contrast gets 7 to 1 for text, and 3 to 1 for hairlines."""
+def test_prefers_contrast_raises_contrast(style: str, scheme: Scheme) -> None:
+    """With `prefers-contrast: more` it is 7 to 1 for text, and 3 to 1 for hairlines."""
     usual, more = declarations(style)
     paper, sheet = (from_hex(more[name][scheme]) for name in ("paper", "sheet"))
     text = more.keys() - {"paper", "sheet", "hairline"}

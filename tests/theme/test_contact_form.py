@@ -53,7 +53,7 @@ def test_fields_are_labelled_and_required(templates: jinja2.Environment, field: 
 
 
 def test_consent_is_asked_and_not_taken(templates: jinja2.Environment) -> None:
-    """The box is optional and empty; what it stands for is sent along as it is read."""
+    """The box is optional and empty; its sentence is sent along as it is read."""
     form = render(templates)
     wording = re.search(r'<label for="consent">(.+)</label>', form)
     ticked = control(render(templates, {"consent": "on"}), "consent")
@@ -65,7 +65,7 @@ def test_consent_is_asked_and_not_taken(templates: jinja2.Environment) -> None:
 
 
 @pytest.mark.parametrize("field", [*FIELDS, "consent", "_gotcha"])
-def test_agents_are_told_what_a_field_means(templates: jinja2.Environment, field: str) -> None:
+def test_each_field_is_described_for_agents(templates: jinja2.Environment, field: str) -> None:
     """Each field that an agent could fill in says what belongs there."""
     assert re.search(r' toolparamdescription="\w[^"]+\."', control(render(templates), field))
 
@@ -108,10 +108,10 @@ def test_the_budgets_of_the_site_are_offered(templates: jinja2.Environment) -> N
 
 
 @pytest.mark.parametrize("tiers", [None, []])
-def test_without_budgets_nobody_is_asked(
+def test_without_budgets_there_is_no_budget_field(
     templates: jinja2.Environment, tiers: list[str] | None
 ) -> None:
-    """Where the site lists none, the form sends a fixed text that the API accepts."""
+    """Without a list, the form sends a fixed text that the API accepts."""
     limit = LeadRow.model_json_schema()["properties"]["budget_tier"]["maxLength"]
     form = render(templates, {"budget_tier": "Typed elsewhere"}, tiers=tiers)
     field = control(form, "budget_tier")
@@ -123,7 +123,7 @@ def test_without_budgets_nobody_is_asked(
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) -> None:
+def test_an_error_is_at_its_field(templates: jinja2.Environment, field: str) -> None:
     """A fault's sentence is tied to its field, which takes the focus; the form says it failed."""
     form = render(templates, {}, {field: "is <not> right"})
 
@@ -134,22 +134,22 @@ def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) 
 
 
 def test_the_first_fault_takes_the_focus(templates: jinja2.Environment) -> None:
-    """Of several errors the first on the page takes the focus, in whatever order they come."""
+    """Among several errors the first on the page takes the focus, in whatever order they come."""
     form = render(templates, {}, {"message": "too long", "email": "no @", "name": "empty"})
 
     assert form.count("autofocus") == 1
     assert "autofocus" in control(form, "name")
 
 
-def test_a_fault_of_the_whole(templates: jinja2.Environment) -> None:
-    """What is no field's fault is said above the form, and no field is marked."""
+def test_an_error_of_the_whole_form(templates: jinja2.Environment) -> None:
+    """An error of no field is shown above the form, and no field is marked."""
     form = render(templates, {}, {"form": "Too many messages; try again in 5 minutes."})
 
     assert '<p class="fault" role="alert">Too many messages; try again in 5 minutes.</p>' in form
     assert "aria-invalid" not in form
 
 
-def test_what_was_typed_stays(templates: jinja2.Environment) -> None:
+def test_typed_values_are_kept(templates: jinja2.Environment) -> None:
     """Values come back as typed, a message's leading empty line and an unlisted budget included."""
     typed = {"name": "Ada", "email": "ada@x.test", "budget_tier": "Odd", "message": "\nHello\n"}
     form = render(templates, typed, {"email": "?"})
@@ -161,7 +161,7 @@ def test_what_was_typed_stays(templates: jinja2.Environment) -> None:
 
 
 def test_a_listed_budget_is_chosen(templates: jinja2.Environment) -> None:
-    """A budget on offer is chosen where it stands, and not listed twice."""
+    """A budget on offer is selected in its place, and not listed twice."""
     tier = re.findall(r"<option>([^<]+)</option>", render(templates))[1]
     form = render(templates, {"budget_tier": tier})
 

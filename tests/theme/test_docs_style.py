@@ -1,4 +1,4 @@
-"""What the sheet of the reference promises: small, of this site alone, and of use."""
+"""The style sheet of the reference: small, of this site alone, and of use."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ MADE_ELSEWHERE = {"get", "post", "patch", "delete", "highlight"}
 
 
 OF_OTHER_THEMES = {"body"}
-"""Stands around what the frame lends to a theme of Pelican's."""
+"""The selector around what the frame lends to a theme of Pelican's."""
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def test_the_form_sends_the_answer_and_what_it_brought(templates: jinja2.Environ
     ]
 
 
-def test_who_denies_needs_no_key(templates: jinja2.Environment) -> None:
+def test_denying_needs_no_key(templates: jinja2.Environment) -> None:
     """The browser asks for the key before it allows, never before it denies."""
     page = ask(templates)
     allow, deny = page.all("button")
@@ -88,7 +88,9 @@ def test_who_denies_needs_no_key(templates: jinja2.Environment) -> None:
 
 
 @pytest.mark.parametrize("kind", ["registered", "dynamic", "document"])
-def test_each_kind_of_client_is_told_apart(templates: jinja2.Environment, kind: str) -> None:
+def test_each_kind_of_client_is_introduced_differently(
+    templates: jinja2.Environment, kind: str
+) -> None:
     """A name that a program gave itself is not shown as if somebody had checked it."""
     said = text_of(ask(templates, client_kind=kind))
 
@@ -108,7 +110,7 @@ def test_a_program_on_the_machine_is_warned_of(
 
 
 def test_a_fault_takes_the_focus_and_is_tied(templates: jinja2.Environment) -> None:
-    """What is wrong is said once, first, and is part of what describes key and scopes."""
+    """The error is shown once, first, and is part of the description of key and scopes."""
     page = ask(templates, fault="This is not a valid API key.")
     alert = page.one("p", role="alert")
 
@@ -120,7 +122,7 @@ def test_a_fault_takes_the_focus_and_is_tied(templates: jinja2.Environment) -> N
 
 
 def test_every_control_has_a_label(templates: jinja2.Environment) -> None:
-    """Whoever hears the page learns what each control is."""
+    """A screen reader names each control."""
     page = ask(templates)
     shown = [each for each in page.all("input") if each.attributes["type"] != "hidden"]
     labels = {each.attributes["for"] for each in page.all("label")}
@@ -133,7 +135,7 @@ def test_every_control_has_a_label(templates: jinja2.Environment) -> None:
 
 
 def test_nothing_that_a_client_says_becomes_markup(templates: jinja2.Environment) -> None:
-    """Names, addresses and members of the request are text, wherever they stand."""
+    """Names, addresses and members of the request are text, wherever they are."""
     texts = ("client_name", "client_id", "redirect_host", "resource", "fault", "action")
     page = ask(templates, **dict.fromkeys(texts, HOSTILE), hidden=[(HOSTILE, HOSTILE)])
 
@@ -160,7 +162,7 @@ def test_a_notice_has_sentences_and_perhaps_a_link(templates: jinja2.Environment
         ("both", "an API key and an access token"),
     ],
 )
-def test_what_was_filed_is_told_with_its_token(
+def test_a_filed_request_is_shown_with_its_token(
     templates: jinja2.Environment, kind: str, words: str
 ) -> None:
     """The page shows the token, until when it is good, and how to fetch the credential with it."""

@@ -13,11 +13,11 @@ FIRST_MOST = 17_000
 """Bytes of the face that every page asks for: with its headers it fits into twelve packets of
 1,460 bytes, which a slow line brings in two turns beside three other answers (RFC 6928)."""
 MORE_MOST = 6_860
-"""Of one that some pages ask for once they have the style sheet: with its headers, five packets,
+"""Bytes of one that some pages request after the style sheet: with its headers, five packets,
 which a slow line brings in one turn beside three other answers."""
 ENGLISH = {chr(code) for code in range(0x20, 0x7F)} | set("\u00a0–—‘’“”…")  # noqa: RUF001
 RARELY_SLANTED = set("#$%&*+/0123456789<=>@[\\]^_`{|}~")
-"""What hardly stands in slanted words of English."""
+"""Characters that hardly occur in slanted words of English."""
 WESTERN = set("àâäáãåæçéèêëíìîïñóòôöõøœßúùûüÿÄÉÖÜ")
 
 
@@ -63,13 +63,13 @@ def test_roman_has_what_the_small_print_asks_for(roman: TTFont) -> None:
     widths = {roman["hmtx"][roman.getBestCmap()[ord(figure)]][0] for figure in "0123456789"}
 
     assert {"smcp", "c2sc", "onum", "liga"} <= features(roman)
-    assert len(widths) == 1  # so that they stand in columns
+    assert len(widths) == 1  # so that they align in columns
     feet = {roman["glyf"][roman.getBestCmap()[ord(figure)]].yMin for figure in "0123456789"}
-    assert min(feet) > -30  # none hangs below the line: `lining-nums` is what stands there unasked
+    assert min(feet) > -30  # none hangs below the line: `lining-nums` is the default
     assert "GPOS" in roman
 
 
-def test_figures_in_slanted_words_stand_as_in_the_text(italic: TTFont, italic_more: TTFont) -> None:
+def test_italic_figures_are_old_style(italic: TTFont, italic_more: TTFont) -> None:
     """Slanted, there are the old-style figures alone; words are kerned and have ligatures."""
     names = italic_more.getBestCmap()
     feet = [italic_more["glyf"][names[ord(figure)]].yMin for figure in "34579"]
@@ -87,7 +87,9 @@ def test_roman_varies_in_weight(roman: TTFont, more: TTFont) -> None:
         assert (axis.axisTag, axis.minValue, axis.maxValue) == ("wght", 400, 600)
 
 
-def test_letters(roman: TTFont, more: TTFont, italic: TTFont, italic_more: TTFont) -> None:
+def test_the_fonts_have_the_letters_of_western_languages(
+    roman: TTFont, more: TTFont, italic: TTFont, italic_more: TTFont
+) -> None:
     """English and its neighbours can be written, and arrows stand upright."""
     upright = {chr(code) for font in (roman, more) for code in font.getBestCmap()}
     slanted = {chr(code) for font in (italic, italic_more) for code in font.getBestCmap()}
@@ -99,7 +101,7 @@ def test_letters(roman: TTFont, more: TTFont, italic: TTFont, italic_more: TTFon
 def test_english_needs_one_face(
     roman: TTFont, more: TTFont, italic: TTFont, italic_more: TTFont
 ) -> None:
-    """Other letters and rare marks stand apart, at the code points that are declared."""
+    """Other letters and rare marks are in files of their own, as `unicode-range` declares."""
     sheet = (FOLDER.parent / "style.css").read_text(encoding="utf-8")
     for name, first, other, english in (
         ("serif-more", roman, more, ENGLISH),

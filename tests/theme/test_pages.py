@@ -72,14 +72,26 @@ PAGES = [
 ]
 NAVIGATION = ["/journal/", "/tags/", "/archive/", "/about/", "/contact/", "/search"]
 BY_THE_EDGE = ("/api/", "/docs/", "/search")
-"""Where addresses begin that no file answers, but the service."""
+"""Beginnings of addresses that the service answers, and no file."""
 JS_BUDGET = 10_000
 """Bytes of scripts that a page may load in all, as brotli."""
 EARLY_MOST = 500
 """Bytes of them, as brotli, that the first paint may wait for."""
 GENERIC = {
-    *("click here", "click this", "go", "here", "information", "learn more", "more", "more info"),
-    *("more information", "right here", "read more", "see more", "start", "this"),
+    "click here",
+    "click this",
+    "go",
+    "here",
+    "information",
+    "learn more",
+    "more",
+    "more info",
+    "more information",
+    "right here",
+    "read more",
+    "see more",
+    "start",
+    "this",
 }
 """Texts by which a link says nothing, as Lighthouse's audit `link-text` lists them for English."""
 POSTS_AND_PAGES = re.compile(r"(?:journal/[^/]+|about)/index\.html")
@@ -118,7 +130,7 @@ def test_templates_ask_for_what_they_are_given(templates: jinja2.Environment) ->
 def test_pages_of_the_reference_use_what_they_are_given(
     templates: jinja2.Environment, name: str, given: tuple[str, ...]
 ) -> None:
-    """What the edge gives to a template of the reference is what that looks up."""
+    """The edge gives to a template of the reference exactly the names that it uses."""
     assert names_asked(templates, name) == set(given)
 
 
@@ -126,7 +138,7 @@ def test_pages_of_the_reference_use_what_they_are_given(
 def test_pages_of_the_edge_use_what_they_are_given(
     templates: jinja2.Environment, page: str, given: tuple[str, ...]
 ) -> None:
-    """What the edge gives to a page is what its template looks up."""
+    """The edge gives to a page exactly the names that its template uses."""
     assert names_asked(templates, f"{page}.html") == set(given)
 
 
@@ -163,7 +175,7 @@ def test_nothing_is_inline(site: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_scripts_are_few(site: Path, path: str) -> None:
-    """What a page can do beyond being read waits until it is there, and is small."""
+    """Scripts are loaded after the page, and are small."""
     page = read(site, path)
     modules = [
         element.attributes["data-module"]
@@ -194,7 +206,7 @@ def name_of(asset: str) -> str:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_colours_are_settled_before_the_page(site: Path, path: str) -> None:
-    """What chooses the scheme stands before all that is painted, behind the metas it changes."""
+    """The script that sets the scheme comes after its metas and before the style sheet."""
     page = read(site, path)
     order = [page.elements.index(element) for element in page.all("meta", name="theme-color")]
     order += [page.elements.index(list_scripts(page)[0])]
@@ -253,7 +265,7 @@ def test_nothing_comes_from_elsewhere(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_outline(site: Path, path: str) -> None:
+def test_headings_have_an_outline(site: Path, path: str) -> None:
     """A page has a title, a language, one main part and one first heading, and skips no level."""
     page = read(site, path)
     levels = [
@@ -270,8 +282,8 @@ def test_outline(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_names_hold(site: Path, path: str) -> None:
-    """An id stands once, and whatever points at one finds it."""
+def test_references_to_ids_are_valid(site: Path, path: str) -> None:
+    """An id occurs once, and every reference to one finds it."""
     page = read(site, path)
     ids = Counter(each.attributes["id"] for each in page.elements if "id" in each.attributes)
     pointers = {
@@ -300,8 +312,8 @@ def test_links_lead_somewhere(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_navigation(site: Path, path: str) -> None:
-    """The six parts stand on every page in one order, and the one that is open is marked."""
+def test_navigation_is_the_same_on_each_page(site: Path, path: str) -> None:
+    """The six parts are on every page in one order, and the one that is open is marked."""
     page = read(site, path)
     links = {link.attributes["href"]: link for link in page.all("a")}
     marked = {href: links[href].attributes.get("aria-current") for href in NAVIGATION}
@@ -315,7 +327,7 @@ def test_navigation(site: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_tells_its_place(site: Path, path: str) -> None:
+def test_a_page_has_its_canonical_address(site: Path, path: str) -> None:
     """A page gives its absolute address and its Markdown twin; one without a place gives none."""
     page = read(site, path)
     if path in {"404.html", "contact/thanks/index.html"}:
@@ -344,7 +356,7 @@ def test_other_forms_are_offered(site: Path, path: str) -> None:
 
 
 def test_a_title_stays_text(site: Path) -> None:
-    """Markup in a title is shown as it was written, wherever the title stands."""
+    """Markup in a title is shown as it was written, wherever the title is."""
     title = (
         'Donaudampfschifffahrtselektrizitätenhauptbetriebswerk & <other> "titles" that will not fit'
     )
@@ -400,7 +412,7 @@ def test_the_leaves_are_the_latest_posts(site: Path) -> None:
     assert leaves == dated[1:]
 
 
-def test_dates(site: Path) -> None:
+def test_posts_show_their_dates(site: Path) -> None:
     """A post shows when it was published, and when it was revised only if it was."""
     revised = read(site, "journal/everything/index.html")
     times = [time.attributes["datetime"] for time in revised.all("time")]
@@ -420,7 +432,7 @@ def test_contents_only_where_they_help(site: Path) -> None:
     assert read(site, "journal/plain/index.html").all("details") == []
 
 
-def test_neighbours(site: Path) -> None:
+def test_posts_link_to_their_neighbours(site: Path) -> None:
     """A post leads to the one before it and the one after it; the ends lead one way."""
     middle = read(site, "journal/everything/index.html")
 
@@ -440,7 +452,7 @@ def test_right_to_left(site: Path) -> None:
     assert read(site, "journal/plain/index.html").one("article").attributes["dir"] == "ltr"
 
 
-def test_what_scrolls_can_be_reached(site: Path) -> None:
+def test_scrollable_blocks_can_be_focused(site: Path) -> None:
     """Code and tables, which may be wider than the screen, take the keyboard's focus."""
     page = read(site, "journal/everything/index.html")
     boxes = page.all("div", **{"class": "table-scroll"})
@@ -452,10 +464,10 @@ def test_what_scrolls_can_be_reached(site: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.template)
-def test_a_form_stands_between_its_marks(
+def test_a_form_is_between_its_markers(
     site: Path, templates: jinja2.Environment, form: Form
 ) -> None:
-    """What the edge puts in place of a form is, without faults, the form that stands there."""
+    """The form that the edge renders without errors is the form of the page."""
     page = (site / "contact/index.html").read_text(encoding="utf-8")
     marked = re.findall(rf"{form.start_marker}\n(.*){form.end_marker}", page, re.DOTALL)
 

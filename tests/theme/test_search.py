@@ -12,13 +12,13 @@ HOSTILE = '"><script>alert(1)</script><mark>'
 
 
 def render(templates: jinja2.Environment, values: Any) -> Page:
-    """Return what stands in the frame."""
+    """Return the content of the frame."""
     return Page(templates.get_template("search.html").render(values))
 
 
 @pytest.mark.parametrize("number", range(len(PAGE_SAMPLES["search"])))
 def test_the_form_can_be_used_by_everybody(templates: jinja2.Environment, number: int) -> None:
-    """Whatever was found, there is a field with a name and a hint, and a place for what is said."""
+    """With any results there is a field with a name and a hint, and a live region."""
     page = render(templates, PAGE_SAMPLES["search"][number])
     field = page.one("input").attributes
     ids = {each.attributes["id"] for each in page.elements if "id" in each.attributes}
@@ -43,7 +43,7 @@ def test_results_are_numbered_through_their_pages(templates: jinja2.Environment)
 
 
 def test_another_spelling_is_a_link(templates: jinja2.Environment) -> None:
-    """It stands below what was found, and is not there where there is none."""
+    """It is below the results, and absent without any."""
     page = render(templates, PAGE_SAMPLES["search"][2])
     without = render(templates, PAGE_SAMPLES["search"][0])
 

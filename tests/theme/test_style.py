@@ -1,4 +1,4 @@
-"""What the style sheet promises: small, of this site alone, and still."""
+"""The style sheet: small, of this site alone, and without motion."""
 
 import re
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_style_asks_nobody(style: str) -> None:
 
 
 def test_nothing_moves(style: str) -> None:
-    """Pages and leaves alone move, and only for who has not asked for less."""
+    """Pages and leaves alone move, and only without `prefers-reduced-motion`."""
     rules = without_comments(style)
     wanted = re.search(
         r"@media \(prefers-reduced-motion: no-preference\) \{.*?\n\}", rules, re.DOTALL
@@ -115,7 +115,7 @@ def test_directions_are_logical(style: str) -> None:
 
 
 def test_every_class_is_styled(style: str, templates: jinja2.Environment) -> None:
-    """A class in a template has a rule, and a rule's class stands in a template."""
+    """A class in a template has a rule, and a rule's class is in a template."""
     used, styled = classes_of(templates), selectors_of(style)
 
     of_programs = {name for name in used if re.match(r"(?:h|p|u|dt|e)-", name)}  # microformats
@@ -123,7 +123,7 @@ def test_every_class_is_styled(style: str, templates: jinja2.Environment) -> Non
     assert {name for name in styled - used if not MADE_ELSEWHERE.fullmatch(name)} == set()
 
 
-def test_hues_agree(style: str) -> None:
+def test_hues_of_style_and_cards_agree(style: str) -> None:
     """The style sheet paints exactly the hues that tags have, in the paint of the cards."""
     painted = dict(re.findall(r"^\.hue-(\d+) \{ --hue: ([\d.]+); \}", style, re.MULTILINE))
     by_day = re.search(r"--paint: light-dark\(oklch\(([\d.]+) ([\d.]+) ", style)

@@ -84,7 +84,7 @@ async def test_related_posts_come_from_the_journal(edge: Any) -> None:
     assert (await analyze(edge, text="Edges of paper.", related=0))["related"] == []
 
 
-async def test_counts_are_the_askers(edge: Any) -> None:
+async def test_the_caller_chooses_the_number_of_keywords_and_posts(edge: Any) -> None:
     """As many keywords as wanted, none with 0."""
     text = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 
@@ -94,7 +94,7 @@ async def test_counts_are_the_askers(edge: Any) -> None:
 
 
 async def test_language_is_given_stated_or_guessed(edge: Any) -> None:
-    """What the asker says counts most, then what the page says."""
+    """The caller's language counts most, then that of the page."""
     german = "Das ist nicht der Rand, sondern die Mitte des Buches, und sie ist aus Papier."
     page = f'<html lang="fr"><title>x</title><p>{german}'
 
@@ -130,7 +130,7 @@ async def test_language_is_given_stated_or_guessed(edge: Any) -> None:
         ({"url": "http://journal.test/" + "x" * 2048}, "url: must have 2048 characters or fewer"),
     ],
 )
-async def test_bad_input_is_told_in_a_sentence(
+async def test_bad_input_is_reported_in_a_sentence(
     edge: Any, body: dict[str, Any], message: str
 ) -> None:
     """400, which names the member and what to fix."""
@@ -168,11 +168,17 @@ async def test_a_page_of_the_site_is_read_in_process(edge: Any) -> None:
 @pytest.mark.parametrize(
     "spelling",
     [
-        *("/journal/first-edge/", "/journal/first-edge", "/journal/first-edge/index.html"),
-        *("/journal/first-edge/#x", "/journal/first-edge/?a=1", "/journal/first-edge?a=1#x"),
+        "/journal/first-edge/",
+        "/journal/first-edge",
+        "/journal/first-edge/index.html",
+        "/journal/first-edge/#x",
+        "/journal/first-edge/?a=1",
+        "/journal/first-edge?a=1#x",
         *in_ci(
-            *("/journal/first-edge/index.md", "/journal/first-edge/index.md#x"),
-            *("/journal/%66irst-edge/", "/%6aournal/first-edge"),
+            "/journal/first-edge/index.md",
+            "/journal/first-edge/index.md#x",
+            "/journal/%66irst-edge/",
+            "/%6aournal/first-edge",
         ),
     ],
 )
@@ -183,8 +189,8 @@ async def test_a_post_is_not_related_to_itself(edge: Any, spelling: str) -> None
 
     assert said["input"]["url"] == f"http://journal.test/journal/first-edge/{twin}"
     async with edge.ask("GET", "/journal/first-edge/") as page:
-        told = await analyze(edge, html=await page.text(), related=10)
-    assert "first-edge" in {post["slug"] for post in told["related"]}, "where nobody knows"
+        report = await analyze(edge, html=await page.text(), related=10)
+    assert "first-edge" in {post["slug"] for post in report["related"]}, "where nobody knows"
     assert "first-edge" not in {post["slug"] for post in said["related"]}
 
 
@@ -197,7 +203,7 @@ async def test_the_page_itself_takes_no_place_of_a_related_post(edge: Any) -> No
 
 
 async def test_a_stated_language_is_checked(edge: Any) -> None:
-    """What is no tag does not come back: the text tells, or nobody does."""
+    """An invalid tag is not repeated: the language of the text is detected."""
     for stated, tag in (("x" * 90_000, "en"), ("DE_ch", "de-CH"), ("<b>", "en")):
         page = f"<html lang='{stated}'><p>The edge of the book was painted."
         assert (await analyze(edge, html=page))["metrics"]["language"] == tag
@@ -219,10 +225,10 @@ async def test_a_stated_language_is_checked(edge: Any) -> None:
         ("off", "http://journal.test/", 403),
     ],
 )
-async def test_addresses_that_are_not_read(
+async def test_urls_that_may_not_be_read_are_refused(
     make_edge: Any, mode: str, url: str, status: int
 ) -> None:
-    """403 where the operator does not let them be read, 422 where nothing stands."""
+    """403 where the operator forbids reading them, 422 where there is nothing."""
     async with make_edge(ANALYZE_FETCH=mode) as edge:
         said = await refuse(edge, url=url)
 
@@ -230,7 +236,7 @@ async def test_addresses_that_are_not_read(
     assert said[1].startswith("url: ")
 
 
-async def test_ten_a_minute(make_edge: Any) -> None:
+async def test_the_rate_limit_is_ten_a_minute(make_edge: Any) -> None:
     """The eleventh document of an address is 429, with a Retry-After that is true."""
     async with make_edge(RATE_ANALYZE=DEFAULT_RATE) as edge:
         for _ in range(10):

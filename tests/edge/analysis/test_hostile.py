@@ -12,7 +12,7 @@ from tests.sizes import scaled
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test", grows=True)]
 
 EACH = scaled(test=12, ci=1)
-"""How far apart the documents are that are taken."""
+"""The step between the documents that are taken."""
 PATH = "/api/public/v1/analyze"
 
 

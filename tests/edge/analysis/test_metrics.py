@@ -52,7 +52,7 @@ def count_marks(text: str) -> int:
 
 
 class Prose(HTMLParser):
-    """Gathers the text of HTML but for code that stands by itself."""
+    """Gathers the text of HTML except for blocks of code."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Prose(HTMLParser):
 
 
 @pytest.mark.parametrize("path", POSTS, ids=NAMES)
-def test_text_is_counted_right(path: Path) -> None:
+def test_text_is_counted(path: Path) -> None:
     """Words, paragraphs and long words are those of a count letter by letter."""
     text = body_of(path)
     words = list(spell_words(text))
@@ -92,7 +92,7 @@ def test_text_is_counted_right(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", POSTS, ids=NAMES)
-def test_markdown_is_counted_right(path: Path) -> None:
+def test_markdown_is_counted(path: Path) -> None:
     """The words are those that another Markdown library and another HTML parser leave."""
     text = body_of(path)
     other = Prose()
@@ -127,7 +127,7 @@ def test_markdown_is_counted_right(path: Path) -> None:
         ("\u672c\u3067\u3059\u3002\u7d42\u308f\u308a\u3002", [1, 1]),
     ],
 )
-def test_sentences_are_told_apart(text: str, lengths: list[int]) -> None:
+def test_sentences_are_split(text: str, lengths: list[int]) -> None:
     """A stop may belong to an abbreviation, an initial or a number."""
     assert list(sentence_lengths(text, language_of("en"))) == lengths
 
@@ -141,8 +141,8 @@ def test_sentences_are_told_apart(text: str, lengths: list[int]) -> None:
         ("\u0915\u093f\u0924\u093e\u092c cafe\u0301", "\u0915\u093f\u0924\u093e\u092c cafe\u0301"),
     ],
 )
-def test_words_are_told_apart(text: str, words: str) -> None:
-    """A number is one, whatever stands in it; marks on letters part nothing."""
+def test_words_are_split(text: str, words: str) -> None:
+    """A number is one word, whatever is in it; marks on letters part nothing."""
     assert tokenize(text) == words.split()
 
 
@@ -159,7 +159,7 @@ def test_words_are_told_apart(text: str, words: str) -> None:
     ],
 )
 def test_lix_needs_spaces_between_words(text: str, tag: str | None) -> None:
-    """Where nobody puts them it is not told, and nothing is marked down for it."""
+    """For a language without them it is None, and costs no points."""
     document = parse_text(text)
     metrics = measure(document, tag)
 
@@ -169,7 +169,7 @@ def test_lix_needs_spaces_between_words(text: str, tag: str | None) -> None:
     assert "long-sentences" in codes
 
 
-def test_lix_is_told_where_a_word_of_another_script_stands() -> None:
+def test_lix_is_measured_despite_a_word_of_another_script() -> None:
     """Korean has spaces, and English has them around a name in Han."""
     korean = "\uc774\uac83\uc740 \ucc45\uc785\ub2c8\ub2e4. " * 60
     english = "The name of this old temple in the hills is \u6e05\u6c34\u5bfa. " * 10
@@ -220,7 +220,7 @@ def test_the_formulas_are_those_of_their_authors() -> None:
         ),
     ],
 )
-def test_languages_are_told_apart(tag: str, text: str) -> None:
+def test_languages_are_detected(tag: str, text: str) -> None:
     """By the words that are commonest in each."""
     assert guess_language(text.split()) == tag
 
@@ -239,13 +239,13 @@ def test_languages_are_told_apart(tag: str, text: str) -> None:
         "",
     ],
 )
-def test_what_could_be_a_coincidence_is_no_language(text: str) -> None:
+def test_a_coincidence_is_no_detected_language(text: str) -> None:
     """One common word, few among many, as many of another language, or letters of another."""
     assert guess_language(tokenize(text)) == "und"
 
 
 def test_each_language_is_tried() -> None:
     """The table above has every language that is known."""
-    cases = test_languages_are_told_apart.pytestmark[0].args[1]  # type: ignore[attr-defined]
+    cases = test_languages_are_detected.pytestmark[0].args[1]  # type: ignore[attr-defined]
 
     assert {tag for tag, _ in cases} == set(LANGUAGES)

@@ -27,18 +27,18 @@ loose<p>One <b>bold</b><br>line.<pre>code</pre><ul><li>first<li>second</ul>
 <a href="https://here.test/"><img src="c" alt="c"></a></main><footer>Foot</footer></body></html>"""
 
 
-def told(document: ParsedDocument) -> list[tuple[str, str]]:
+def list_prose(document: ParsedDocument) -> list[tuple[str, str]]:
     """Return the prose of a document, block by block."""
     return [(block.kind, block.text) for block in document.blocks]
 
 
-def test_a_page_is_taken_apart() -> None:
-    """Prose is what stands in main; the rest is counted over the whole page."""
+def test_html_is_parsed_into_blocks() -> None:
+    """Prose is the text of `main`; the rest is counted over the whole page."""
     document = parse_html(PAGE, "https://here.test/page")
 
     assert document.title == "A & B"
     assert [(heading.level, heading.text) for heading in document.headings] == [(1, "Head")]
-    assert told(document) == [
+    assert list_prose(document) == [
         ("heading", "Head"),
         ("paragraph", "loose"),
         ("paragraph", "One bold line."),
@@ -58,7 +58,7 @@ def test_a_page_is_taken_apart() -> None:
     )
 
 
-def test_a_page_says_of_itself() -> None:
+def test_the_metadata_of_a_page_is_read() -> None:
     """Language, description, JSON-LD with its types and faults, and the rest of the head."""
     page = parse_html(PAGE).page
 
@@ -70,16 +70,16 @@ def test_a_page_says_of_itself() -> None:
     assert parse_html("<h1>Fragment</h1>").page is None
 
 
-def test_markdown_is_taken_apart() -> None:
+def test_markdown_is_parsed_into_blocks() -> None:
     """CommonMark with tables; facts in front of it are no text."""
     text = "---\ntitle: x\n---\n# Head\n\nA [link](https://else.test/).\n\n|a|\n|-|\n|b|\n"
     document = parse_markdown(text)
 
     assert document.title == "x"
-    assert [text for _, text in told(document)] == ["Head", "A link.", "a", "b"]
+    assert [text for _, text in list_prose(document)] == ["Head", "A link.", "a", "b"]
     assert document.counts.external_links == 1
     assert document.reading == text
-    assert told(parse_markdown("---\n\nA rule.\n")) == [("paragraph", "A rule.")]
+    assert list_prose(parse_markdown("---\n\nA rule.\n")) == [("paragraph", "A rule.")]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_front_matter_gives_the_title(head: str, title: str) -> None:
     assert parse_markdown(f"# Head\n\n{head}\n").title == "Head"
 
 
-def test_what_is_hidden_is_not_there() -> None:
+def test_hidden_elements_are_left_out() -> None:
     """Neither its prose nor what it holds; what follows it is."""
     html = (
         '<h2>A <span aria-hidden="TRUE">#</span></h2><p>One<div hidden><h2>B</h2><img>two</div>'
@@ -107,7 +107,7 @@ def test_what_is_hidden_is_not_there() -> None:
     )
     document = parse_html(html)
 
-    assert [text for _, text in told(document)] == ["A", "One", "three four", "six"]
+    assert [text for _, text in list_prose(document)] == ["A", "One", "three four", "six"]
     assert [heading.text for heading in document.headings] == ["A"]
     assert document.counts == Counts()
 
@@ -141,17 +141,17 @@ def test_a_stated_language_is_a_tag_or_nothing(stated: str, tag: str | None) -> 
     assert page.page_language == tag
 
 
-def test_text_is_taken_apart() -> None:
+def test_text_is_parsed_into_blocks() -> None:
     """Empty lines divide it, whatever ends its lines."""
     expected = [("paragraph", "a b"), ("paragraph", "c"), ("paragraph", "d")]
 
-    assert told(parse_text("a\nb\n\n\n c \n \nd")) == expected
-    assert told(parse_text("a\r\nb\r\n\r\nc\r\rd")) == expected
-    assert told(parse_text(" \n\n ")) == []
+    assert list_prose(parse_text("a\nb\n\n\n c \n \nd")) == expected
+    assert list_prose(parse_text("a\r\nb\r\n\r\nc\r\rd")) == expected
+    assert list_prose(parse_text(" \n\n ")) == []
 
 
-def test_nesting_has_an_end() -> None:
-    """What goes deeper loses its tags and keeps its text; what does not is left alone."""
+def test_nesting_is_limited() -> None:
+    """Deeper elements lose their tags and keep their text; others are left alone."""
     deep = "<div>" * 5000 + "text" + "</div>" * 5000
     flat = "<p>text</p>" * 5000
     unclosed = "<li>a<p>b<br>" * 5000
@@ -172,7 +172,7 @@ def test_brackets_that_nothing_closes_are_text() -> None:
     """And look the same as without a backslash; what had one keeps it."""
     assert limit_brackets("![" * 300) == "!\\[" * 300
     assert limit_brackets("\\[[" * 300) == "\\[\\[" * 300
-    assert told(parse_markdown("[ " * 300)) == [("paragraph", " ".join("[" * 300))]
+    assert list_prose(parse_markdown("[ " * 300)) == [("paragraph", " ".join("[" * 300))]
 
 
 def test_keywords_are_what_is_repeated() -> None:

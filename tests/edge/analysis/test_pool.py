@@ -121,7 +121,7 @@ async def test_a_stuck_worker_is_killed_and_replaced(make_pool: PoolMaker) -> No
 
 
 async def test_a_worker_that_dies_is_replaced(make_pool: PoolMaker) -> None:
-    """Whoever killed it, idle or at work."""
+    """In whatever way it was killed, idle or at work."""
     pool = make_pool(size=1, command=command(STUCK))
     assert await pool.run(b"quick") == b"ok"
     (idle,) = pool.pids
@@ -137,7 +137,7 @@ async def test_a_worker_that_dies_is_replaced(make_pool: PoolMaker) -> None:
     assert await pool.run(b"quick") == b"ok"
 
 
-async def test_a_full_queue_is_told_so(make_pool: PoolMaker) -> None:
+async def test_a_full_queue_is_refused(make_pool: PoolMaker) -> None:
     """One at work and one waiting are enough here: the third is refused at once."""
     pool = make_pool(size=1, queue=1, command=command(STUCK))
     at_work = asyncio.create_task(pool.run(b"0.5"))
@@ -184,7 +184,7 @@ async def test_a_job_does_not_pay_for_the_start_of_its_worker(make_pool: PoolMak
 async def test_a_worker_that_takes_too_long_to_start_is_ended(
     make_pool: PoolMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waited for it is refused, and need not wait for ever."""
+    """The waiting caller gets an error, and need not wait for ever."""
     monkeypatch.setattr("edge_api.analysis.analyst.STARTUP_TIMEOUT_SECONDS", 0.5)
     pool = make_pool(size=1, command=command(f"import time; time.sleep(30)\n{STUCK}"))
 
@@ -192,7 +192,7 @@ async def test_a_worker_that_takes_too_long_to_start_is_ended(
     assert pool.pids == set()
 
 
-async def test_waiting_counts_as_well(make_pool: PoolMaker) -> None:
+async def test_the_time_limit_includes_waiting(make_pool: PoolMaker) -> None:
     """A job that has waited for its turn has so much less for its work."""
     pool = make_pool(size=1, seconds=MOMENT, command=command(STUCK))
     assert await pool.run(b"quick") == b"ok"
@@ -258,15 +258,15 @@ async def test_a_job_that_is_given_up_leaves_nothing_behind(make_pool: PoolMaker
 
 
 @pytest.mark.size("ci")
-async def test_what_does_not_start_is_told_so(make_pool: PoolMaker) -> None:
+async def test_a_worker_that_does_not_start_is_reported(make_pool: PoolMaker) -> None:
     """A worker that ends at once is no worker."""
     pool = make_pool(command=command("raise SystemExit(3)"))
 
     assert "cannot be analysed now" in (await refusal(pool.run(JOB))).message
 
 
-async def test_memory_has_an_end(make_pool: PoolMaker) -> None:
-    """Who takes more than there is gets an error in place of the machine's memory."""
+async def test_the_memory_of_a_worker_is_limited(make_pool: PoolMaker) -> None:
+    """A worker that takes more gets an error instead of the machine's memory."""
     program = (
         f"{LISTENING}\nfrom edge_api.analysis.report import limit_resources\nlimit_resources()\n"
         "for job in jobs():\n    bytearray(1 << 30)\n    send(b'ok')"
@@ -322,7 +322,7 @@ async def test_workers_end_with_the_edge(tmp_path: Path, journal: Path) -> None:
 
 @pytest.mark.size("ci")
 async def test_a_busy_worker_ends_by_its_own_alarm() -> None:
-    """When nobody is left to kill it."""
+    """It does so when nobody is left to kill it."""
     program = (
         "from edge_api.analysis import report as worker\n"
         "worker.WORK_SECONDS = 0\nworker.answer = lambda job: [0 for _ in iter(int, 1)]\n"

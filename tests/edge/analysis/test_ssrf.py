@@ -111,7 +111,7 @@ def test_there_are_enough_spellings() -> None:
 
 @pytest.mark.parametrize("host", HOSTS)
 async def test_an_address_is_refused(closed: Server, host: str) -> None:
-    """Whatever its spelling, before anybody connects."""
+    """It is refused in every spelling, before a connection is made."""
     problem = await refusal(make(closed.port, Resolver()), f"http://{host}:{closed.port}/x")
 
     assert problem.code in ("forbidden", "fetch_failed")
@@ -146,7 +146,7 @@ async def test_other_ports_are_refused(port: int) -> None:
     assert "ports 80 and 443" in (await refusal(visitor, f"http://open.test:{port}/")).message
 
 
-async def test_a_name_that_changes_its_mind(closed: Server, opened: Server) -> None:
+async def test_a_name_that_resolves_differently_is_refused(closed: Server, opened: Server) -> None:
     """Each connection goes to an address that was checked for it, and to no other."""
     turns = iter([(OPEN,), ("127.0.0.1",), ("127.0.0.1",)])
 
@@ -170,7 +170,7 @@ async def test_a_name_is_resolved_once_for_a_connection(closed: Server, opened: 
     assert len(resolver.asked) == opened.connections == 2
 
 
-async def test_the_operation_refuses_them(make_edge: Any) -> None:
+async def test_the_operation_refuses_private_addresses(make_edge: Any) -> None:
     """Over HTTP, with the door open to everybody's addresses, it is 403."""
     async with make_edge(ANALYZE_FETCH="on") as edge:
         for host in (*NUMBERS, *BRACKETED, "localhost", *WITH_USER):

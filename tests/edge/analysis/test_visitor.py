@@ -105,7 +105,7 @@ async def test_a_page_is_read_with_what_its_origin_says(site: Site) -> None:
     ("kind", "expected"),
     [("text/html", "html"), ("text/markdown", "markdown"), ("text/plain", "text")],
 )
-async def test_kinds_are_told_by_their_type(site: Site, kind: str, expected: str) -> None:
+async def test_the_media_type_chooses_the_parser(site: Site, kind: str, expected: str) -> None:
     """HTML, Markdown and plain text are read."""
     site.answers["/x"] = text("x", kind)
 
@@ -152,10 +152,10 @@ async def test_redirects_are_followed_three_times(site: Site) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_read_is_told_in_a_sentence(
+async def test_an_unreadable_url_is_reported_in_a_sentence(
     site: Site, answer: web.Response, message: str
 ) -> None:
-    """422, or 403 where it may not be read; nothing of what stands there is repeated."""
+    """422, or 403 where it may not be read; nothing of its content is repeated."""
     site.answers["/x"] = answer
     problem = await site.refuse("/x")
 
@@ -163,15 +163,15 @@ async def test_what_cannot_be_read_is_told_in_a_sentence(
     assert problem.status == (403 if answer.status == 302 else 422)
 
 
-async def test_as_much_as_is_taken_is_read(site: Site) -> None:
+async def test_no_more_than_the_limit_is_read(site: Site) -> None:
     """2 MiB, whatever the bytes are."""
     site.answers["/x"] = web.Response(body=b"\xff" * MAX_DOCUMENT_BYTES, content_type="text/plain")
 
     assert (await site.visit("/x")).text == "\ufffd" * MAX_DOCUMENT_BYTES
 
 
-async def test_robots_are_heard(site: Site) -> None:
-    """Who is asked to keep away does; where robots.txt fails, too (RFC 9309, 2.3.1.4)."""
+async def test_robots_txt_is_obeyed(site: Site) -> None:
+    """A disallowed page is not read, nor any page if robots.txt fails (RFC 9309, 2.3.1.4)."""
     site.answers = {"/private": text("x"), ROBOTS: text("User-agent: fore-edge\nDisallow: /p\n")}
     assert "asks to keep away" in (await site.refuse("/private")).message
     assert site.asked == [ROBOTS]
@@ -197,7 +197,7 @@ async def test_a_server_that_is_not_there(site: Site) -> None:
     assert site.asked == []
 
 
-async def test_few_visit_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_visits_are_limited(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that it is 503, with a time to come again."""
     monkeypatch.setattr(visitor_module, "MAX_CONCURRENT_FETCHES", 1)
     gate = SsrfGuard(lambda address: address.is_loopback)

@@ -1,4 +1,4 @@
-"""What the benchmarks see of requests beside documents that are analysed; no time is judged."""
+"""Benchmarks of requests beside documents that are analysed; no time is judged."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ async def test_others_that_are_not_answered_end_the_run(make_edge: Any) -> None:
 
 
 def test_waits_without_documents_are_a_row_of_their_own() -> None:
-    """What the machine itself does is not blamed on documents; a name's marks stay in its cell."""
+    """Delays of the machine are not blamed on documents; a name's marks stay in its cell."""
     waits = Waits(others=[(900.0, QUIET), (1.0, QUIET), (2.0, "a`|b"), (7.0, "a`|b")])
     waits.analyses.append((300.0, "a`|b"))
     waits.statuses[200] += 1

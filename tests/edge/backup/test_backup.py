@@ -84,7 +84,7 @@ def test_a_backup_beside_a_running_edge_is_whole(installation: Installation, fol
 
 
 @pytest.mark.size("ci")
-def test_what_it_says_can_be_read_by_programs(installation: Installation) -> None:
+def test_the_output_is_machine_readable(installation: Installation) -> None:
     """With --json it is one object: the file, its size, the rows of each table, the key."""
     sent = as_json(installation, "backup", "--json")
 
@@ -108,7 +108,7 @@ def test_the_key_can_be_left_out(installation: Installation, folder: Path) -> No
 def test_the_newest_are_kept_and_what_others_put_there(
     installation: Installation, folder: Path
 ) -> None:
-    """Of its own it keeps as many as it is told; a file that it did not name is left alone."""
+    """The option says how many backups are kept; files of other names are left alone."""
     folder.mkdir()
     strange = ["edge-backup.db", "edge-20200101T000000Z.db", "notes.txt"]
     for name in strange:
@@ -120,7 +120,7 @@ def test_the_newest_are_kept_and_what_others_put_there(
 
 
 @pytest.mark.parametrize("words", ["backup", "upgrade"])
-def test_no_backup_goes_unless_a_number_is_given(
+def test_backups_are_deleted_only_with_a_number(
     installation: Installation, folder: Path, words: str
 ) -> None:
     """Neither a backup nor an upgrade removes what a timer with a larger `--keep` has made."""
@@ -175,7 +175,7 @@ def damage(store: Path) -> None:
     ("content", "message"),
     [(b"no database" * 1000, "is no SQLite database"), (None, "there is no store at")],
 )
-def test_what_is_no_store_is_refused(
+def test_a_file_that_is_no_store_is_refused(
     installation: Installation, content: bytes | None, message: str
 ) -> None:
     """Another file, or none: one sentence, and exit 1."""
@@ -203,7 +203,7 @@ def test_the_store_of_another_program_is_refused(installation: Installation) -> 
 def test_a_folder_that_cannot_be_written_is_a_sentence(
     installation: Installation, tmp_path: Path
 ) -> None:
-    """A file stands in the way of the folder: exit 1, and the fix."""
+    """A file is in the place of the folder: exit 1, and the fix."""
     (tmp_path / "file").write_text("")
     code, _, complained = installation.run("backup", "--to", str(tmp_path / "file" / "folder"))
 
@@ -248,7 +248,9 @@ def test_a_second_backup_at_once_is_refused(installation: Installation, folder: 
     assert not partial.exists()
 
 
-def test_what_a_killed_backup_left_is_removed(installation: Installation, folder: Path) -> None:
+def test_the_leftovers_of_a_killed_backup_are_removed(
+    installation: Installation, folder: Path
+) -> None:
     """The next one clears it away."""
     folder.mkdir()
     (folder / ".edge-20200101T000000.000000Z.partial").write_text("half")
@@ -304,7 +306,7 @@ def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) ->
 def test_a_replicated_store_gives_a_backup_of_its_own(
     installation: Installation, tmp_path: Path
 ) -> None:
-    """What Litestream keeps in the store is not in the backup, which holds our tables alone."""
+    """Tables of Litestream are not in the backup, which has our tables alone."""
     replicated = installation.changed(LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
     with replicated.serving() as edge:
         assert edge.await_body("/api/public/v1/readiness", b'"replica":{"status":"pass",')

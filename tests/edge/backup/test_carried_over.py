@@ -1,4 +1,4 @@
-"""What an operator has taken away since a backup stays taken away when the backup is restored."""
+"""Revocations and removals since a backup stay when the backup is restored."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -97,7 +97,7 @@ def make_request(name: str, status: str) -> dict[str, Any]:
 
 
 def make_endpoint(name: str) -> dict[str, Any]:
-    """Return an address that events are told to."""
+    """Return an address that events are sent to."""
     return make_row(WEBHOOK_ENDPOINTS, {"url": url_of(name), "secret": "sealed"})
 
 
@@ -108,7 +108,7 @@ def make_delivery(name: str) -> dict[str, Any]:
 
 
 def announced(digest: str, posts: str) -> dict[str, Any]:
-    """Return what webhooks were told of posts."""
+    """Return the events of posts that webhooks were sent."""
     return {"index_digest": digest, "built_for": ENDS, "posts": posts}
 
 
@@ -121,15 +121,19 @@ async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "table",
     [
-        *(CREDENTIALS, OAUTH_CLIENTS, ACCESS_REQUESTS),
-        *(WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES, ANNOUNCED_POSTS),
+        CREDENTIALS,
+        OAUTH_CLIENTS,
+        ACCESS_REQUESTS,
+        WEBHOOK_ENDPOINTS,
+        WEBHOOK_DELIVERIES,
+        ANNOUNCED_POSTS,
     ],
     ids=lambda t: t.name,
 )
-async def test_what_was_taken_away_is_not_given_back(
+async def test_a_restore_does_not_undo_revocations(
     stores: tuple[SQLiteStore, SQLiteStore], table: Table
 ) -> None:
-    """A replaced key ends, an old secret is void; denied, removed, given up, told stay so."""
+    """A replaced key and an old secret are void; denied, removed, given up and sent stay so."""
     former, restored = stores
     before = await rows(restored, table)
     sent = await carry_over(former, restored, clock)

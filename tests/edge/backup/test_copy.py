@@ -26,7 +26,7 @@ Stores = tuple[SQLiteStore, SQLiteStore]
 ServerStores = tuple[PostgresStore, PostgresStore]
 EVERY = tuple(TABLES.values())
 ROWS = {"email_send_state": 1, "announced_posts": 1, "mailbox_state": 1}
-"""Of tables that can have no other number."""
+"""The number of rows of tables that can have no other."""
 
 
 def quiet(_table: Table, _looked: int) -> None:
@@ -65,7 +65,7 @@ async def rows(store: Store, table: Table) -> list[object]:
 
 
 async def test_every_column_of_every_table_is_copied(stores: Stores) -> None:
-    """What one store answers to any question the other does; counts and digests say so."""
+    """Both stores give the same answers; counts and digests prove it."""
     source, target = stores
     copied = await copy_tables(source, target, EVERY, quiet)
 
@@ -153,7 +153,7 @@ async def on_one_server(
         yield opened[0], opened[1]
 
 
-async def test_what_others_write_on_the_same_server_does_not_change_the_source(
+async def test_writes_to_the_target_on_the_same_server_do_not_abort_a_copy(
     on_one_server: ServerStores,
 ) -> None:
     """As the copy does itself in its target: the server's transactions are counted together."""
@@ -200,7 +200,7 @@ async def test_a_sole_row_that_is_gone_is_gone_in_the_copy(stores: Stores) -> No
     assert await rows(target, EMAIL_SEND_STATE) == []
 
 
-async def test_the_digest_tells_the_smallest_difference(stores: Stores) -> None:
+async def test_the_digest_shows_the_smallest_difference(stores: Stores) -> None:
     """Another value in one column of one row, and the proof is another."""
     source, _ = stores
     before = await digest_table(source, LEADS)
@@ -234,7 +234,7 @@ def test_the_command_copies_and_says_what_both_hold(installation: Installation) 
 
 
 @pytest.mark.size("ci")
-def test_what_cannot_be_copied_is_a_sentence(installation: Installation) -> None:
+def test_an_impossible_copy_is_reported(installation: Installation) -> None:
     """The same store twice, one that is not there, an address of no engine, one that is served."""
     here, there = installation.settings["DATABASE_URL"], f"sqlite:///{installation.folder}/o.db"
     for source, target, code, message in (

@@ -113,7 +113,7 @@ async def test_commits_never_restart_a_replicated_log(edge: ReplicatedEdge) -> N
 
 
 async def test_an_edge_that_closes_leaves_the_log_to_litestream(edge: ReplicatedEdge) -> None:
-    """What Litestream has not read when the store closes reaches the replica after that."""
+    """Commits that Litestream has not read when the store closes reach the replica later."""
     edge.send(signal.SIGSTOP)
     await edge.insert(5)
     await edge.store.close()

@@ -170,7 +170,7 @@ def test_a_replicator_that_dies_is_started_again(installation: Installation) -> 
     assert ids(installation.store) == {lead}
 
 
-def test_it_ends_with_the_edge_and_has_the_last_word(installation: Installation) -> None:
+def test_the_replicator_ends_after_the_last_commit_of_the_edge(installation: Installation) -> None:
     """An edge that is told to end leaves no process behind, and a replica that has everything."""
     with installation.serving() as edge:
         await_replica(installation.store)
@@ -244,10 +244,10 @@ def test_a_killed_edge_takes_its_replicator_along(installation: Installation) ->
 
 
 @pytest.mark.size("ci")
-def test_what_a_dead_edge_left_behind_gives_way(
+def test_the_leftovers_of_a_dead_edge_are_replaced(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no `setpriv` ends the replicator, the next edge does, and has its own."""
+    """Without `setpriv` the next edge ends the former replicator, and starts its own."""
     monkeypatch.setenv("PATH", "/nowhere")
     with installation.serving() as edge:
         await_replica(installation.store)
@@ -271,7 +271,7 @@ def test_a_commit_that_only_the_log_knew_is_no_harm(installation: Installation) 
         post(edge, "before that")
         await_replica(installation.store)
         edge.process.send_signal(signal.SIGSTOP)
-        append_untold_commit(installation.store)
+        append_unindexed_commit(installation.store)
         await_replica(installation.store)
         edge.end(signal.SIGKILL)
     with installation.serving() as edge:
@@ -283,7 +283,7 @@ def test_a_commit_that_only_the_log_knew_is_no_harm(installation: Installation) 
     assert rows_of(installation.store) == kept
 
 
-def append_untold_commit(store: Path) -> None:
+def append_unindexed_commit(store: Path) -> None:
     """Append a commit to the log of a store, of which the log's index does not know."""
     log = store.with_name("edge.db-wal")
     aside = store.with_name("aside.db")
@@ -309,7 +309,7 @@ exec "$LITESTREAM" "$@"
 """A Litestream that says what no other has said, before it does its work."""
 
 
-async def test_odd_words_of_the_replicator_end_nothing(
+async def test_unknown_output_of_the_replicator_is_ignored(
     installation: Installation,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -337,7 +337,7 @@ async def test_odd_words_of_the_replicator_end_nothing(
     assert "the replication process has ended; starting it again" not in sent
 
 
-async def test_whatever_befalls_a_start_it_is_tried_again(
+async def test_a_failed_start_of_the_replicator_is_tried_again(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lock that nothing of ours wrote is a fault: it is logged, and the next start replicates."""
@@ -365,7 +365,7 @@ def strangely_locked(store: Path) -> Iterator[None]:
         yield
 
 
-async def test_who_is_ended_while_it_waits_holds_no_lock(
+async def test_a_cancelled_waiter_holds_no_lock(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is ended before its turn has come: it does not wait on, so the next gets the lock."""
@@ -421,7 +421,7 @@ def test_readiness_warns_of_a_replica_that_is_behind(tmp_path: Path) -> None:
     )
 
 
-def test_readiness_tells_of_the_replica(installation: Installation) -> None:
+def test_readiness_reports_the_replica(installation: Installation) -> None:
     """The report names the part and its state, and no place."""
     with installation.serving() as edge:
         assert edge.await_body("/api/public/v1/readiness", b'"replica":{"status":"pass",')
@@ -465,7 +465,7 @@ def test_doctor_says_why_a_replica_lags(installation: Installation, tmp_path: Pa
         await_replica(installation.store)
 
 
-def test_a_missing_program_is_a_sentence(
+def test_a_missing_litestream_is_reported(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Without Litestream an edge that is to be replicated does not start, and says the fix."""
@@ -475,7 +475,7 @@ def test_a_missing_program_is_a_sentence(
         make_replication(read_settings(installation.settings, None))
 
 
-def test_a_path_that_is_too_long_is_a_sentence(tmp_path: Path) -> None:
+def test_a_path_that_is_too_long_is_reported(tmp_path: Path) -> None:
     """The socket beside the store could not be opened."""
     folder = tmp_path / ("x" * 120)
     installation = installation_in(folder, LITESTREAM_REPLICA="s3://bucket/path")
@@ -508,7 +508,7 @@ def test_no_store_is_made_where_the_replica_holds_one(installation: Installation
 
 
 def test_no_store_is_made_where_the_replica_does_not_answer(installation: Installation) -> None:
-    """Whether there is one is unknown: it is refused, with the reason."""
+    """The replica may have a store: the start is refused, with the reason."""
     other = installation.changed(LITESTREAM_REPLICA="sftp://me@127.0.0.1:9/journal")
     code, _, complained = other.run("migrate")
 

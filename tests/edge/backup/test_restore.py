@@ -95,7 +95,7 @@ def test_a_backup_that_was_changed_is_refused(installation: Installation) -> Non
 
 
 @pytest.mark.size("ci")
-def test_what_was_there_is_kept_beside(installation: Installation) -> None:
+def test_the_former_store_is_kept_beside(installation: Installation) -> None:
     """Without --force a store that is there is refused; with it, it is kept and named."""
     with installation.serving() as edge:
         backup = back_up(installation)
@@ -127,7 +127,7 @@ def test_the_log_of_the_former_store_goes_with_it(installation: Installation) ->
 
 
 @pytest.mark.size("ci")
-def test_a_damaged_former_store_does_not_stand_in_the_way(installation: Installation) -> None:
+def test_a_damaged_former_store_does_not_prevent_a_restore(installation: Installation) -> None:
     """It cannot tell what to carry over: said, with what to look through; and it is kept."""
     backup = back_up(installation)
     installation.store.write_bytes(b"not a database" * 1000)
@@ -151,7 +151,7 @@ def test_a_damaged_former_store_does_not_stand_in_the_way(installation: Installa
 async def test_a_disk_that_fills_up_changes_nothing(
     installation: Installation, entries: int
 ) -> None:
-    """What is carried over does not fit: exit 1, a sentence, and the former store as it was."""
+    """The rows to carry over do not fit: exit 1, a sentence, and the former store as it was."""
     await fill(
         installation.store, Insert(LEADS, [make_lead(message="m" * 1900) for _ in range(500)])
     )
@@ -210,7 +210,7 @@ def run_limited(installation: Installation, largest: str, *words: str) -> tuple[
         ),
     ],
 )
-def test_what_cannot_be_restored_is_refused(
+def test_an_invalid_backup_is_refused(
     installation: Installation, words: tuple[str, ...], code: int, message: str
 ) -> None:
     """Each fault is a sentence, and the store is the one that was there."""
@@ -257,7 +257,7 @@ def test_a_backup_of_an_older_schema_is_brought_up(installation: Installation) -
 
 
 def test_the_secret_key_comes_with_the_backup(installation: Installation) -> None:
-    """The backup's key takes its place again; another one that stood there is kept."""
+    """The backup's key takes its place again; another one that was there is kept."""
     key = installation.store.with_suffix(".key")
     key.write_text("a" * 64)
     backup = back_up(installation)
@@ -334,7 +334,7 @@ def test_a_secret_key_of_another_store_is_refused(
 
 @pytest.mark.size("ci")
 def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> None:
-    """What a restore has put aside is restored like a backup: the former key comes back too."""
+    """A store that a restore has put aside is restored like a backup, with its former key."""
     key = installation.store.with_suffix(".key")
     key.write_text("a" * 64)
     backup = back_up(installation)
@@ -349,7 +349,7 @@ def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> Non
 
 @pytest.mark.size("ci")
 def test_a_store_that_cannot_be_exchanged_keeps_its_key(installation: Installation) -> None:
-    """What goes wrong before the backup is in place leaves the key of the former store in its."""
+    """An error before the backup is in place leaves the key of the former store in its place."""
     key = installation.store.with_suffix(".key")
     key.write_text("a" * 64)
     backup = back_up(installation)
@@ -429,10 +429,10 @@ async def go_on(former: SQLiteStore) -> None:
     )
 
 
-async def test_what_must_not_be_undone_is_carried_over(
+async def test_revocations_and_sent_mail_are_carried_over(
     stores: tuple[SQLiteStore, SQLiteStore],
 ) -> None:
-    """Revocations and suppressions stand, what was told is not told again; leads are as then."""
+    """Revocations and suppressions remain, what was sent is not sent again; leads are as then."""
     former, restored = stores
     await go_on(former)
     sent = await carry_over(former, restored, clock)

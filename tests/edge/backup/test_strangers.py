@@ -36,7 +36,7 @@ def stranger(folder: Path) -> Iterator[None]:
         ("restore", "{var}/backup.db", "--force"),
     ],
 )
-def test_a_store_that_is_not_theirs_is_a_sentence(
+def test_a_store_of_another_user_is_reported(
     tmp_path: Path,
     words: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,

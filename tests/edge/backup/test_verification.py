@@ -95,7 +95,7 @@ FAULTS = {
     leave: "the replica lacks what was committed last",
 }
 FIXES = {"the replica cannot be restored": "; start a new replica: docs/operators.md#verification)"}
-"""What `doctor` adds; a replica that lacks the last commits may still get them."""
+"""The sentence that `doctor` adds; a replica that lacks the last commits may still get them."""
 
 
 @pytest.mark.size("ci")
@@ -185,7 +185,7 @@ def test_damage_that_was_replicated_is_found(replicated: Installation) -> None:
 
 @pytest.mark.size("ci")
 def test_rows_that_are_not_in_the_replica_are_found(replicated: Installation) -> None:
-    """What was committed while nothing replicated is counted."""
+    """Rows that were committed while nothing replicated are counted."""
     with replicated.serving() as edge:
         post(edge, "kept")
         await_replica(replicated.store)
@@ -195,7 +195,7 @@ def test_rows_that_are_not_in_the_replica_are_found(replicated: Installation) ->
 
 
 def test_only_rows_that_stay_are_missed(tmp_path: Path) -> None:
-    """What comes or goes while a replica is restored is no loss, whatever the counts are."""
+    """Rows that come or go while a replica is restored are no loss, whatever the counts are."""
     live, copy, keys = (tmp_path / name for name in ("live.db", "copy.db", "keys.db"))
     with closing(sqlite3.connect(live, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -308,7 +308,7 @@ def is_verified(settings: Settings) -> bool:
     return result is not None and not result.public_error
 
 
-def test_what_was_verified_is_verified_again_in_time(
+def test_a_verification_is_due_once_a_day(
     plain: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once a day, after a fault or where the clock was put back sooner; readiness warns late."""
@@ -410,7 +410,7 @@ def new_names(before: set[psutil.Process]) -> set[str]:
 def test_a_disk_without_room_is_not_filled(
     replicated: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the scratch file would take what the store needs, nothing is restored."""
+    """Nothing is restored if the scratch file would take the room that the store needs."""
     with replicated.serving():
         await_replica(replicated.store)
     settings = read_settings(replicated.settings, None)
@@ -450,7 +450,7 @@ def test_a_result_that_cannot_be_read_is_replaced(replicated: Installation) -> N
 
 
 @pytest.mark.size("ci")
-def test_two_at_once_are_one_too_many(replicated: Installation) -> None:
+def test_a_second_verification_at_once_is_refused(replicated: Installation) -> None:
     """The second is refused while the first one has the scratch folder."""
     with replicated.serving():
         await_replica(replicated.store)

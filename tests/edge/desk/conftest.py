@@ -44,7 +44,7 @@ class Response:
 
     @property
     def to(self) -> str:
-        """Where a redirect leads."""
+        """The target of a redirect."""
         return str(self.headers["Location"])
 
 

@@ -148,7 +148,7 @@ async def test_a_sign_in_that_ends_grants_no_longer_than_that(owner: Browser) ->
 
 
 async def test_two_windows_approve_once(owner: Browser) -> None:
-    """The second is told that it is approved already, and changes neither scopes nor end."""
+    """The second approval is refused as already made, and changes neither scopes nor end."""
     filed = await file(owner.edge)
     forms: list[dict[str, Any]] = [
         {"scope": ["posts:read"]},
@@ -170,7 +170,7 @@ async def open_key(owner: Browser, name: str) -> str:
     return str(made)
 
 
-async def test_keys_that_are_out_are_named_and_ended(owner: Browser) -> None:
+async def test_issued_keys_are_listed_and_revoked(owner: Browser) -> None:
     """On the first page and here; each gets an end, is said to stay, or is revoked."""
     assert "given to" not in (await owner.get("/desk/")).said
     assert "Keys that are out" not in (await owner.get(PATH)).said
@@ -200,7 +200,7 @@ async def test_keys_that_are_out_are_named_and_ended(owner: Browser) -> None:
     assert [(rows[each] or "never")[:10] for each in ids] == [day(31), "never", "never", day(90)]
 
 
-async def test_only_who_may_write_and_sees_all_is_offered_an_end(owner: Browser) -> None:
+async def test_revoking_needs_the_write_scope_and_all_tables(owner: Browser) -> None:
     """A sign-in for reading sees the keys without buttons; one for a table sees nothing."""
     made = await open_key(owner, "Lena's app")
     edge = owner.edge

@@ -1,4 +1,4 @@
-"""What the owner does at the desk: each action, its undo, and what keeps it from doing harm."""
+"""Actions of the owner at the desk: each with its undo and its safeguards."""
 
 import csv
 import io
@@ -77,7 +77,7 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
     assert "The notes on the message of Ann Lee were saved" in done.said
 
     again = await owner.post(path, back=saved.to, notes="Called.\nAgain", **{"was.notes": ""})
-    assert again.to == path, "nothing was changed, so nothing is told of"
+    assert again.to == path, "nothing was changed, so nothing is reported"
 
     form = done.tree.css_first(".notice form")
     assert form is not None
@@ -89,7 +89,7 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
 
 
 async def test_a_stale_form_says_what_changed(owner: Browser) -> None:
-    """What was typed is kept, the other's value is told, and a second look may overwrite it."""
+    """The typed text is kept, the other's value is shown, and a second try may overwrite it."""
     lead = await owner.lead(notes="old")
     path = f"/desk/leads/{lead['id']}/"
     await owner.post(path, notes="theirs", **{"was.notes": "old"})
@@ -152,7 +152,7 @@ async def test_the_inbox_finds_sorts_and_hands_out(owner: Browser) -> None:
 
 
 async def test_a_row_is_edited_and_deleted(owner: Browser) -> None:
-    """Faults stand at their fields; NULL is an empty field; JSON is read as JSON."""
+    """Errors are shown at their fields; NULL is an empty field; JSON is read as JSON."""
     lead = await owner.lead(notes="n", spam_score=3)
     path = f"/desk/tables/leads/{lead['id']}/"
     wrong = await owner.post(
@@ -374,7 +374,7 @@ async def test_an_undo_that_comes_too_late_says_why(owner: Browser) -> None:
 
 
 async def test_a_lead_says_at_its_top_that_mail_came_back(owner: Browser) -> None:
-    """What the owner would write to that address is likely to come back too."""
+    """Mail of the owner to that address is likely to come back too."""
     lead = await owner.lead()
     log = {"template_name": "x", "recipient_email": lead["email"], "status": "bounced"}
     await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))

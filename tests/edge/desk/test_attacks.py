@@ -1,4 +1,4 @@
-"""What must not work at the desk: other origins, stale sessions, used links, words as code."""
+"""Attacks on the desk: other origins, stale sessions, used links, words as code."""
 
 import re
 from datetime import timedelta
@@ -47,7 +47,7 @@ def filled(path: str) -> str:
 
 @pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
 async def test_no_form_of_another_origin_is_taken(owner: Browser, headers: dict[str, str]) -> None:
-    """Whatever the action; the same form from the desk itself works."""
+    """For every action; the same form from the desk itself works."""
     lead = await owner.lead()
     for path in POSTS:
         assert (await owner.post(filled(path), headers=headers, key="x")).status == 403, path
@@ -80,7 +80,7 @@ async def test_only_post_changes_anything(owner: Browser) -> None:
     assert (await owner.rows(LEADS))[0]["status"] == "new"
 
 
-async def test_what_was_typed_outlives_a_lost_session(owner: Browser) -> None:
+async def test_a_typed_form_outlives_a_lost_session(owner: Browser) -> None:
     """It is asked to sign in, then offers to send the same form."""
     lead, key = await owner.lead(), await owner.edge.key()
     path = f"/desk/leads/{lead['id']}/"
@@ -175,7 +175,7 @@ async def test_the_cookie_is_for_the_desk_alone(owner: Browser) -> None:
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "deleted"])
 async def test_a_session_ends_with_its_key(edge: RunningEdge, end: str) -> None:
-    """Whatever ends the key."""
+    """In whatever way the key ends."""
     browser = await Browser(edge).sign_in(await edge.key())
     (row,) = await browser.rows(CREDENTIALS)
     past = format_instant(system_clock() - timedelta(days=1))
@@ -234,7 +234,7 @@ async def test_each_action_needs_scope_and_tables(
     assert (await browser.get("/desk/")).status == 200
 
 
-async def test_who_lacks_admin_read_does_not_get_in(edge: RunningEdge) -> None:
+async def test_a_key_without_admin_read_does_not_sign_in(edge: RunningEdge) -> None:
     """Nor does a token for MCP, nor a word that is no key; the last is counted."""
     browser = Browser(edge)
     for key in (await edge.key("posts:read"), await edge.token(), "fe_sk_wrong", ""):
@@ -328,7 +328,7 @@ async def test_a_link_signs_in_once_and_looking_does_nothing(edge: RunningEdge) 
 
 
 async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:
-    """Whatever address the form is given to go on to."""
+    """For any address that the form is given to go on to."""
     key = await edge.key()
     for to in (
         "//evil.test/desk/",

@@ -76,7 +76,7 @@ async def said(owner: Browser) -> list[str]:
 
 
 @each_engine
-async def test_what_one_did_is_said_and_undone(owner: Browser) -> None:
+async def test_an_action_is_described_with_its_undo(owner: Browser) -> None:
     """The notice has the undo, the undo has the redo, and nobody meets two buttons of one name."""
     leads = [await owner.lead(name=f"n{n}", email=f"n{n}@example.org") for n in range(11)]
     form = {"id": [each["id"] for each in leads], "status": "spam"}
@@ -116,7 +116,7 @@ async def test_a_message_is_named(owner: Browser) -> None:
 
 @each_engine
 async def test_an_erased_person_is_not_named(owner: Browser) -> None:
-    """What was said of them before is said without a name."""
+    """Earlier sentences about them have no name either."""
     lead = await owner.lead()
     await owner.post("/desk/leads/mark/", id=lead["id"], status="contacted")
     await owner.post(f"/desk/leads/{lead['id']}/erase/", sure="yes")

@@ -1,4 +1,4 @@
-"""Who gets through the desk's doors: tokens of forms, fresh sign-ins, slips with keys, links."""
+"""Access to the desk: tokens of forms, fresh sign-ins, undone revocations, links."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -73,7 +73,7 @@ def fields_of(shown: Response, form: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", ["none", "empty", "wrong", "stranger", "another", "former", "two"])
 async def test_a_form_that_the_desk_did_not_show_does_nothing(edge: RunningEdge, kind: str) -> None:
-    """Whatever the action: without the token of this very session nothing is changed."""
+    """For every action: without the token of this very session nothing is changed."""
     former = await Browser(edge).sign_in(await edge.key())
     given: Any = {"none": [], "empty": "", "wrong": "a.b", "former": await former.token()}.get(kind)
     owner = await former.sign_in(await edge.key())
@@ -128,7 +128,7 @@ async def test_every_form_has_a_token_that_no_other_page_has(owner: Browser) -> 
     assert owner.cookie.partition("=")[2] not in str([each.text for each in shown])
 
 
-async def test_a_browser_without_cookies_is_told_so(edge: RunningEdge) -> None:
+async def test_a_browser_without_cookies_gets_a_message(edge: RunningEdge) -> None:
     """No cookie, no token: also the key that was typed is not taken, nor shown."""
     key, lost = await edge.key(), Browser(edge)
     token = await lost.token()
@@ -146,7 +146,7 @@ async def test_a_browser_without_cookies_is_told_so(edge: RunningEdge) -> None:
 
 
 async def test_a_form_outlives_its_session(owner: Browser) -> None:
-    """What was typed can be sent after a new sign-in, since the old cookie shows whose it is."""
+    """A typed form can be sent after a new sign-in, since the old cookie shows whose it is."""
     lead, key = await owner.lead(), await owner.edge.key()
     path = f"/desk/leads/{lead['id']}/"
     await owner.get(path)
@@ -427,6 +427,6 @@ async def test_sign_out_empties_the_cache(owner: Browser) -> None:
     assert (owner.cookie, out.to) == ("desk=", "/desk/sign-in/")
 
 
-def test_five_links_a_day() -> None:
+def test_five_sign_in_links_are_mailed_a_day() -> None:
     """The figure of the docs."""
     assert timedelta(days=1) / STRANGER_LIFETIME == 5

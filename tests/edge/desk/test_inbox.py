@@ -67,7 +67,7 @@ async def reply(owner: Browser, lead: Row, body: str, **before: float) -> None:
 
 
 async def test_a_person_is_one_row(owner: Browser) -> None:
-    """Whatever the case of the address; equal texts are one message, sent several times."""
+    """In any case of the address; equal texts are one message, sent several times."""
     ann = [
         {"email": "Ann@Example.org", "message": "Hello?", "created_at": ago(hours=n)}
         for n in (1, 2, 3)
@@ -108,7 +108,7 @@ async def test_boxes_have_their_people_and_their_numbers(owner: Browser) -> None
     assert "later" not in (await owner.get("/desk/leads.csv")).text
 
 
-async def test_what_is_due_or_was_answered_comes_first(owner: Browser) -> None:
+async def test_due_and_answered_threads_come_first(owner: Browser) -> None:
     """Once on all pages; an answer of somebody who is answered already is none of New."""
     first = await owner.lead(name="old", email="old@x.org", created_at=ago(days=90))
     await remind(owner, {"name": "due", "email": "due@x.org", "created_at": ago(days=50)}, hours=2)
@@ -125,7 +125,7 @@ async def test_what_is_due_or_was_answered_comes_first(owner: Browser) -> None:
 
 
 @pytest.mark.parametrize("name", ["\u2800", "\u3164\u200b", "\u00a0 \u2003", "\u0301"])
-async def test_a_name_without_ink_is_that_of_the_address(owner: Browser, name: str) -> None:
+async def test_an_invisible_name_is_replaced_by_the_address(owner: Browser, name: str) -> None:
     """And a text is on one line, with its links as their host."""
     text = "About \u201cA post\u201d (/journal/a-post/):\n\nsee  https://www.Example.com/a?b=c#d\n\tplease"
     await owner.lead(name=name, email="blank@x.org", message=text, created_at=ago(hours=1))
@@ -202,7 +202,7 @@ async def test_a_press_is_about_the_whole_thread(owner: Browser) -> None:
     assert "won" in {row["status"] for row in await owner.rows(LEADS)}
 
 
-async def test_what_came_meanwhile_stays_new(owner: Browser) -> None:
+async def test_messages_that_came_meanwhile_stay_new(owner: Browser) -> None:
     """A page that was open for an hour marks what it showed, and says so if that is nothing."""
     old = await owner.lead(created_at=ago(days=1))
     seen = str((await owner.get(INBOX)).one("[name=seen]").attributes["value"])
@@ -253,7 +253,7 @@ async def test_all_of_a_page_are_ticked_by_one_press(owner: Browser) -> None:
     assert first == ["Done ticking", "Tick all"]  # in view on a phone
 
 
-async def test_who_may_only_read_has_nothing_to_press(edge: RunningEdge) -> None:
+async def test_a_read_only_key_sees_no_buttons(edge: RunningEdge) -> None:
     """Neither boxes nor buttons; mail that came back is not shown to a key for leads alone."""
     browser = await Browser(edge).sign_in(await edge.key("admin:read", tables=("leads",)))
     await browser.lead()

@@ -222,7 +222,7 @@ async def test_no_press_loses_what_was_typed(owner: Browser) -> None:
 
 
 async def test_a_second_window_is_not_overwritten(owner: Browser) -> None:
-    """What the other one stored is said, what was typed stays; a second press replaces it."""
+    """The other's value is shown, the typed text stays; a second press replaces the value."""
     lead = await owner.lead()
     path = path_of(lead)
     form = form_of(await owner.get(path))

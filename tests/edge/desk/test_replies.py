@@ -93,7 +93,7 @@ async def test_a_name_leads_nowhere_else(
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "x" * (MAX_TEXT + 1), "a\x1bb"])
-async def test_a_text_that_is_none_is_refused(owner: Browser, kept: Kept, text: str) -> None:
+async def test_an_invalid_text_is_refused(owner: Browser, kept: Kept, text: str) -> None:
     """With what to fix; what was typed stays in the form."""
     refused = await save(owner, "Thanks", text)
 
@@ -110,7 +110,7 @@ async def test_a_long_text_beyond_ascii_is_stored(owner: Browser, kept: Kept) ->
 
 
 async def test_two_windows_do_not_overwrite_each_other(owner: Browser, kept: Kept) -> None:
-    """The second one is told what the first one stored, and may store its own then."""
+    """The second one is shown what the first one stored, and may store its own then."""
     await save(owner, "Thanks", "One")
     window = form_of(await owner.get(PATH), "Thanks")
     await save(owner, "Thanks", "Two", **window)
@@ -139,8 +139,8 @@ async def test_a_new_reply_replaces_none(owner: Browser, kept: Kept) -> None:
     assert kept() == {"Thanks": "One"}
 
 
-async def test_what_was_typed_for_a_deleted_reply_is_kept(owner: Browser, kept: Kept) -> None:
-    """It stands in the form of a new reply, with its name."""
+async def test_the_text_of_a_deleted_reply_is_kept_in_the_form(owner: Browser, kept: Kept) -> None:
+    """It is in the form of a new reply, with its name."""
     await save(owner, "Thanks", "One")
     window = form_of(await owner.get(PATH), "Thanks")
     await owner.post(PATH, delete="yes", name="Thanks", **window)

@@ -95,7 +95,7 @@ async def test_an_address_is_suppressed_and_mailed_again(owner: Browser) -> None
 async def test_a_faulty_suppression_keeps_what_was_typed(
     owner: Browser, email: str, reason: str, field: str, said: str
 ) -> None:
-    """The fault stands at its field; nothing is stored."""
+    """The error is shown at its field; nothing is stored."""
     await owner.post(SUPPRESSED, email="taken@example.org", reason="complaint")
     shown = await owner.post(SUPPRESSED, email=email, reason=reason)
     assert shown.status in (400, 409)
@@ -106,7 +106,7 @@ async def test_a_faulty_suppression_keeps_what_was_typed(
 
 
 @pytest.mark.parametrize("reason", ["unsubscribe", "complaint"])
-async def test_who_wanted_no_mail_is_mailed_again_after_a_tick(owner: Browser, reason: str) -> None:
+async def test_lifting_an_unsubscription_needs_a_tick(owner: Browser, reason: str) -> None:
     """The page says what it means, asks once, and opens the box where the tick is missing."""
     await owner.post(SUPPRESSED, email="ann@example.org", reason=reason)
     (row,) = await owner.rows(SUPPRESSED_EMAILS)
@@ -121,7 +121,7 @@ async def test_who_wanted_no_mail_is_mailed_again_after_a_tick(owner: Browser, r
 
 
 async def test_two_windows_suppress_once(owner: Browser) -> None:
-    """The second is told so; the audit log has one change."""
+    """The second gets a message; the audit log has one change."""
     form = {"email": "ann@example.org", "reason": "bounce"}
     await owner.token()
     answers = await asyncio.gather(*(owner.post(SUPPRESSED, **form) for _ in range(2)))
@@ -182,7 +182,7 @@ async def test_a_row_is_added_once(owner: Browser) -> None:
 async def test_a_faulty_row_keeps_what_was_typed(
     owner: Browser, form: dict[str, Any], field: str, said: str
 ) -> None:
-    """Each fault stands at its field; other fields are as typed, and nothing is stored."""
+    """Each error is shown at its field; other fields are as typed, and nothing is stored."""
     typed = {**NEW_LEAD, "notes": HOSTILE, **form}
     shown = await owner.post("/desk/tables/leads/new/", **typed)
     assert (shown.status, shown.one(f"#{field}-fault").text()[: len(said)]) == (400, said)

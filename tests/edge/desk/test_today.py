@@ -43,7 +43,7 @@ async def waits(owner: Browser) -> dict[str, str]:
     return {each.text(): str(each.attributes["href"]) for each in links}
 
 
-async def test_what_waits_is_said_in_sentences(owner: Browser) -> None:
+async def test_waiting_work_is_listed_in_sentences(owner: Browser) -> None:
     """Each leads to the screen that has it; what is only one has the singular."""
     assert await waits(owner) == {}
     first = await owner.lead(created_at=ago(days=3, hours=1))
@@ -71,7 +71,7 @@ async def test_what_waits_is_said_in_sentences(owner: Browser) -> None:
     assert ("1 reminder is due" in said, "2 messages could not be sent" in said) == (True, True)
 
 
-async def test_who_wrote_again_waits_since_then(owner: Browser) -> None:
+async def test_a_second_message_restarts_the_waiting_time(owner: Browser) -> None:
     """A reply of today to a thread of last year has not waited for a year."""
     lead = await owner.lead(created_at=ago(days=400))
     given = {"lead_id": lead["id"], "kind": "received", "email": lead["email"], "body": "Again"}
@@ -80,7 +80,7 @@ async def test_who_wrote_again_waits_since_then(owner: Browser) -> None:
     assert "has waited 5 minutes" in said
 
 
-async def test_nothing_waits(owner: Browser) -> None:
+async def test_the_page_of_today_can_be_empty(owner: Browser) -> None:
     """Before the first message, and when all are answered or put off."""
     shown = await owner.get("/desk/")
     assert "Nobody has written yet. Your form is at /contact/." in shown.said
@@ -92,7 +92,7 @@ async def test_nothing_waits(owner: Browser) -> None:
     assert "Nobody has written" not in shown.said
 
 
-async def test_numbers_end_where_counting_does(owner: Browser) -> None:
+async def test_counts_are_capped(owner: Browser) -> None:
     """More than a thousand are not counted: the page costs the same at a million."""
     given = {**LEAD, "created_at": ago()}
     rows = [make_row(LEADS, {**given, "email": f"a{n}@example.org"}) for n in range(1100)]
@@ -186,7 +186,7 @@ async def test_a_build_names_the_zone_of_its_settings(journal: Path) -> None:
     assert notes["timezone"] == "UTC"
 
 
-async def test_the_desk_stands_without_a_build(make_edge: EdgeMaker, tmp_path: Path) -> None:
+async def test_the_desk_works_without_a_build(make_edge: EdgeMaker, tmp_path: Path) -> None:
     """It has the same line, in a plain look, under the host's name."""
     async with make_edge(BUILD_DIR=str(tmp_path / "none")) as edge:
         owner = await Browser(edge).sign_in(await edge.key())

@@ -28,7 +28,7 @@ class LocalBrowser(Browser):
 
     @property
     def own(self) -> dict[str, str]:
-        """What a browser sends besides `Origin`, which has the port."""
+        """The headers of a browser besides `Origin`, which has the port."""
         return {"Sec-Fetch-Site": "same-origin"}
 
 
@@ -99,7 +99,7 @@ async def test_an_endpoint_is_added_and_changed(owner: Browser) -> None:
     ],
 )
 async def test_an_address_inside_is_refused(make_edge: EdgeMaker, url: str, said: str) -> None:
-    """Where the site is public; what was typed and ticked stays, nothing is stored."""
+    """On a public site; the typed and ticked values stay, nothing is stored."""
     async with make_edge(SITE_URL="https://journal.example") as edge:
         owner = await Browser(edge).sign_in(await edge.key())
         shown = await owner.post(PATH, url=url, event="post.removed")
@@ -112,7 +112,7 @@ async def test_an_address_inside_is_refused(make_edge: EdgeMaker, url: str, said
 
 
 async def test_an_address_is_added_once(owner: Browser) -> None:
-    """A second window is told so, and shows no secret."""
+    """A second window gets a message, and no secret."""
     await owner.token()
     form = {"url": PUBLIC, "event": "lead.created"}
     answers = await asyncio.gather(*(owner.post(PATH, **form) for _ in range(2)))
@@ -203,7 +203,7 @@ async def test_a_test_event_says_what_came_of_it(
         assert "has arrived" not in (await owner.get(f"{PATH}?tested=made-up")).said
 
 
-async def test_what_sends_events_away_needs_a_fresh_sign_in(owner: Browser) -> None:
+async def test_changing_an_endpoint_needs_a_fresh_sign_in(owner: Browser) -> None:
     """After a day, adding and resuming ask for the key again; pausing and discarding do not."""
     row = await add(owner)
     at = format_instant(owner.edge.service.clock() - timedelta(hours=25))
@@ -220,7 +220,7 @@ async def test_what_sends_events_away_needs_a_fresh_sign_in(owner: Browser) -> N
 
 
 async def test_an_unknown_endpoint_is_not_found(owner: Browser) -> None:
-    """Whatever the address names."""
+    """For any id in the address."""
     for key in ("none", "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b", "%00"):
         for verb in ("pause", "resume", "rotate", "test", "retry", "discard"):
             assert (await owner.post(f"{PATH}{key}/{verb}/")).status == 404, (key, verb)

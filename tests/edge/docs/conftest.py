@@ -31,7 +31,7 @@ _ENDINGS = {"bash": "sh", "python": "py", "js": "mjs"}
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who reads the reference, and runs what stands in it."""
+    """A reader of the reference who runs its examples."""
 
     edge: ServedEdge
     folder: Path
@@ -53,7 +53,7 @@ class Reader:
                         yield name, fence
 
     def run(self, name: str, fence: Fence) -> tuple[str, str]:
-        """Run an example as it stands; return the status it got, and all that it printed.
+        """Run an example unchanged; return the status it got, and all that it printed.
 
         Where it is told to come again later (503), as by a busy machine, it does.
         """

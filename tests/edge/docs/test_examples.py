@@ -1,4 +1,4 @@
-"""The examples of the reference are run as they stand."""
+"""The examples of the reference are run unchanged."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def test_every_example_does_what_is_promised(language: str, tmp_path: Path) -> N
 
 
 def _by_effect(example: tuple[str, object]) -> int:
-    """Put what deletes before what inserts: rows that are there already stand in its way."""
+    """Put deletions before insertions, which existing rows would make fail."""
     words = example[0].split("_")
     return ("delete" in words) + 2 * ("insert" in words) + 3 * ("revoke" in words)
 
@@ -71,7 +71,7 @@ def test_the_overview_begins_with_what_works(reader: Reader) -> None:
     assert json.loads(body) == json.loads(error.code)
 
 
-def test_what_has_no_example_says_why(reader: Reader) -> None:
+def test_an_operation_without_example_says_why(reader: Reader) -> None:
     """An operation without examples has a sentence in their place."""
     text = "".join(reader.page(f"{path}index.md") for path in DOCS_PAGES)
 

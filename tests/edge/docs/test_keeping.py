@@ -1,4 +1,4 @@
-"""When the pages of the reference are made: once, and again when a build brings something new."""
+"""The pages of the reference are made once, and again when a build brings something new."""
 
 import asyncio
 import json
@@ -113,7 +113,7 @@ async def test_a_build_with_another_look_makes_it_anew(
 async def test_a_page_outlives_the_folder_of_its_build(
     tmp_path: Path, reference: Reference
 ) -> None:
-    """What was handed over is read whole: a page that nobody asked for yet can still be made."""
+    """The templates are read at once: a page that was not requested yet can still be made."""
     ground = hand_over(
         tmp_path / "one", docs_shell=SHELL, docs="One", shell=SHELL, docs_try="{{ docs }}"
     )

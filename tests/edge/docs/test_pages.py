@@ -69,13 +69,13 @@ def test_every_link_of_a_page_leads_somewhere(reader: Reader, path: str) -> None
 
 
 def test_every_anchor_is_an_element_of_its_own(reader: Reader) -> None:
-    """No id stands twice on a page."""
+    """No id occurs twice on a page."""
     for path in DOCS_PAGES:
         counts = Counter(each.attributes["id"] for each in parse(reader, path).css("[id]"))
         assert {name for name, count in counts.items() if count > 1} == set()
 
 
-def test_every_operation_stands_on_one_page(reader: Reader) -> None:
+def test_every_operation_is_on_one_page(reader: Reader) -> None:
     """Each has a section with its method and its path; no tag is forgotten."""
     assert Counter(tag for group in GROUPS.values() for tag in group.tags) == Counter(
         {operation.tag for operation in OPERATIONS}
@@ -89,17 +89,19 @@ def test_every_operation_stands_on_one_page(reader: Reader) -> None:
 
 
 def test_the_overview_names_scopes_and_problems(reader: Reader) -> None:
-    """Each scope stands there with its sentence, and each problem."""
+    """Each scope is there with its sentence, and each problem."""
     text = reader.page(f"{DOCS}index.md")
 
-    assert [scope for scope, told in SCOPES.items() if f"| `{scope}` | {told} |" not in text] == []
+    assert [
+        scope for scope, sentence in SCOPES.items() if f"| `{scope}` | {sentence} |" not in text
+    ] == []
     assert [each.message for each in PROBLEMS.values() if each.message not in text] == []
     assert "$" not in re.sub(r"```.*?```", "", text, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("path", DOCS_PAGES)
-def test_a_page_is_there_as_markdown(reader: Reader, path: str) -> None:
-    """Who prefers Markdown gets the page's other form, under the headers of all pages."""
+def test_every_page_exists_as_markdown(reader: Reader, path: str) -> None:
+    """A client that prefers Markdown gets that form, under the headers of all pages."""
     status, headers, body = reader.edge.get(path, {"Accept": "text/markdown"})
     _, twin_headers, twin = reader.edge.get(f"{path}index.md")
     _, page_headers, _ = reader.edge.get(path)
@@ -115,7 +117,7 @@ def test_a_page_is_there_as_markdown(reader: Reader, path: str) -> None:
 
 @pytest.mark.parametrize("path", DOCS_PAGES[1:])
 def test_both_forms_say_the_same(reader: Reader, path: str) -> None:
-    """Each member, each kind and each example of the page stands in the Markdown too."""
+    """Each member, each kind and each example of the page is in the Markdown too."""
     page, twin = parse(reader, path), reader.page(f"{path}index.md")
     names = {cell.text(strip=True) for cell in page.css(".operation th[scope=row] code")}
     examples = {block.text().rstrip("\n") for block in page.css(".examples pre")}
@@ -172,7 +174,7 @@ def test_the_sheet_is_small(reader: Reader) -> None:
     assert len(body) <= SHEET_MOST
 
 
-def test_every_rate_limit_is_told(reader: Reader) -> None:
+def test_every_rate_limit_is_listed(reader: Reader) -> None:
     """The overview has a row for each limit that there is, with the rate that holds."""
     rates = json.loads(reader.page("/api/public/v1/"))["limits"]
     _, _, table = reader.page(f"{DOCS}index.md").partition("| Limit | At most | Counted by |")

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.one_engine
 
 
 @pytest.mark.parametrize(
-    ("rate", "told"),
+    ("rate", "words"),
     [
         ("5/10minutes;20/day", "5 in 10 minutes, 20 a day"),
         ("300/minute", "300 a minute"),
@@ -17,6 +17,6 @@ pytestmark = pytest.mark.one_engine
         ("0", "no limit"),
     ],
 )
-def test_a_rate_is_told_in_words(rate: str, told: str) -> None:
+def test_a_rate_is_written_in_words(rate: str, words: str) -> None:
     """One window is called by its unit, several are counted."""
-    assert format_rate(rate) == told
+    assert format_rate(rate) == words

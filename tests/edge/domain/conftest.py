@@ -119,7 +119,7 @@ def holder() -> Actor:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command left behind."""
+    """The exit status and the output of a command."""
 
     code: int
     out: str

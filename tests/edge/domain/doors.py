@@ -1,4 +1,4 @@
-"""Whoever decides about credentials, over a store and a clock of the test's."""
+"""The services that issue and check credentials, over a store and a clock of the test's."""
 
 from typing import Any
 

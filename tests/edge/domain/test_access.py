@@ -100,7 +100,7 @@ async def test_a_malformed_key_is_refused_without_looking(
 
 
 async def test_an_access_token_is_for_mcp_alone(access: Authenticator, keys: Keys) -> None:
-    """Where an API key is wanted it is invalid, before and after it was seen as a token."""
+    """In place of an API key it is invalid, before and after it was used as a token."""
     token = (await keys.issue(NewKey("a", type="access_token"))).secret
 
     await refusal(access, token)
@@ -108,7 +108,7 @@ async def test_an_access_token_is_for_mcp_alone(access: Authenticator, keys: Key
     await refusal(access, token)
 
 
-async def test_a_key_is_read_once_while_the_store_stands_still(
+async def test_a_key_is_read_once_while_the_store_is_unchanged(
     access: Authenticator, keys: Keys, watched: Any
 ) -> None:
     """A thousand requests cost one read."""
@@ -130,7 +130,7 @@ async def test_many_requests_after_a_change_share_one_read(
     assert len({actor.credential_id for actor in actors}) == 1
 
 
-async def test_who_leaves_takes_nothing_from_those_who_wait(
+async def test_a_cancelled_caller_does_not_cancel_the_shared_read(
     access: Authenticator, keys: Keys
 ) -> None:
     """The first of many is cancelled; the others get their answer."""
@@ -146,7 +146,7 @@ async def test_who_leaves_takes_nothing_from_those_who_wait(
 async def test_a_revocation_counts_from_the_next_request_on(
     access: Authenticator, keys: Keys
 ) -> None:
-    """What was remembered of the key is looked at again."""
+    """The cached row of the key is read again."""
     issued = await keys.issue(NewKey("a"))
     await access.authenticate(issued.secret)
     await keys.revoke(issued.row["id"])
@@ -195,7 +195,7 @@ async def test_an_unknown_key_cannot_be_judged_while_the_store_is_away(
     assert (await refusal(access, "nonsense")).code == "unauthenticated"
 
 
-async def test_a_read_that_fails_for_all_who_have_left_is_no_fault(
+async def test_a_failed_read_without_callers_logs_nothing(
     access: Authenticator, keys: Keys, watched: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing is logged about an exception that nobody took."""
@@ -216,7 +216,7 @@ async def test_a_read_that_fails_for_all_who_have_left_is_no_fault(
 async def test_the_last_use_is_written_in_batches(
     access: Authenticator, keys: Keys, watched: Any, clock: Any
 ) -> None:
-    """Two keys, many uses, one transaction; the latest use of each is what stands."""
+    """Two keys, many uses, one transaction, which stores the latest use of each."""
     issued = [await keys.issue(NewKey(name)) for name in ("a", "b", "unused")]
     for key in issued[:2]:
         for _ in range(10):

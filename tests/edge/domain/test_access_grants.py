@@ -90,7 +90,7 @@ async def test_an_approval_gives_posts_whatever_was_asked_for(
     assert {each.row["scopes"] for each in issued} == {scopes}
 
 
-async def test_what_a_former_version_approved_gives_posts_and_ends(
+async def test_approvals_of_a_former_version_give_posts_and_end(
     requests: AccessRequests, store: Store, clock: Any
 ) -> None:
     """It runs until its restart, approves all that was asked for, and writes no end."""
@@ -105,7 +105,7 @@ async def test_what_a_former_version_approved_gives_posts_and_ends(
 
 
 @pytest.mark.parametrize("kind", ["api_key", "access_token", "both"])
-async def test_what_a_request_gets_ends_90_days_after_the_approval(
+async def test_a_requested_credential_ends_90_days_after_the_approval(
     requests: AccessRequests, decisions: AccessDecisions, clock: Any, kind: str
 ) -> None:
     """However late it is fetched; the answer that is repeated says the same."""
@@ -177,7 +177,7 @@ async def test_a_credential_whose_end_has_come_is_not_handed_out(
 async def test_two_windows_decide_once(
     requests: AccessRequests, decisions: AccessDecisions, store: Store
 ) -> None:
-    """Of approvals with other scopes and ends at once the first holds, and is what is claimed."""
+    """The first of concurrent approvals with other scopes and ends holds, and is claimed."""
     for _ in range(10):
         filed = await requests.submit(order(), "192.0.2.7")
         given = [("posts:read",), ("posts:read", "leads:read")]

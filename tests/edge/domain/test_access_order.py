@@ -26,7 +26,7 @@ def fault_of(given: Any) -> str:
     return f"{'.'.join(map(str, fault['loc']))}: {format_validation_error(fault)}"
 
 
-def test_an_order_in_plain_words() -> None:
+def test_an_access_request_in_plain_words() -> None:
     """It names what it wants, who asks and why; text is trimmed and brought to NFC."""
     order = AccessRequestInput.model_validate(
         {**PLAIN, "name": " Zoe\u0308 ", "email": "z@example.org", "scopes": ["posts:read"]}
@@ -45,7 +45,7 @@ def test_an_order_in_plain_words() -> None:
         ("both", ("api_key", "access_token")),
     ],
 )
-def test_an_order_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> None:
+def test_an_access_request_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> None:
     """An anonymous agent need not say who it is; the person who decides reads that it did not."""
     order = AccessRequestInput.model_validate(
         {"type": "anonymous", "requested_credential_type": kind}
@@ -55,8 +55,8 @@ def test_an_order_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> 
     assert (order.name, order.purpose, order.email) == (UNNAMED_AGENT, UNSTATED_PURPOSE, None)
 
 
-def test_an_anonymous_agent_may_say_more() -> None:
-    """What it says stands, and without a type of credential it gets an API key."""
+def test_an_anonymous_agent_may_send_more_members() -> None:
+    """It is taken as it is; without a type of credential it gets an API key."""
     order = AccessRequestInput.model_validate(
         {"type": "anonymous", "name": "Bot", "purpose": "Search."}
     )
@@ -64,7 +64,7 @@ def test_an_anonymous_agent_may_say_more() -> None:
     assert (order.name, order.purpose, order.credential_types) == ("Bot", "Search.", ("api_key",))
 
 
-def test_scopes_stand_in_their_order_and_once() -> None:
+def test_scopes_are_ordered_and_unique() -> None:
     """Without any it is the default; an access token always asks for `mcp`."""
     usual = AccessRequestInput.model_validate(PLAIN)
     token = AccessRequestInput.model_validate(
@@ -97,13 +97,13 @@ def test_scopes_stand_in_their_order_and_once() -> None:
         ({"requested_credential_type": "otp"}, "requested_credential_type: must be one of"),
     ],
 )
-def test_a_faulty_order_is_told(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_access_request_is_reported(changes: dict[str, Any], message: str) -> None:
     """The sentence begins with the member to fix."""
     assert fault_of({**PLAIN, **changes}).startswith(message)
 
 
 @pytest.mark.parametrize("member", ["type", "name", "purpose"])
-def test_what_is_missing_is_told(member: str) -> None:
+def test_a_missing_member_is_reported(member: str) -> None:
     """In plain words these three are needed."""
     given = {name: value for name, value in PLAIN.items() if name != member}
 
@@ -111,8 +111,8 @@ def test_what_is_missing_is_told(member: str) -> None:
 
 
 @pytest.mark.parametrize("given", [[], "x", None, 5])
-def test_what_is_no_object_is_told(given: Any) -> None:
-    """Nothing but an object is an order."""
+def test_a_body_that_is_no_object_is_reported(given: Any) -> None:
+    """Nothing but an object is an access request."""
     assert fault_of(given) == ": must be an object"
 
 
@@ -131,7 +131,7 @@ def test_what_is_no_object_is_told(given: Any) -> None:
     ],
 )
 def test_the_schema_says_what_the_model_checks(given: dict[str, Any], *, fits: bool) -> None:
-    """What is published takes an order exactly when it is taken."""
+    """The published schema accepts an access request exactly when the service does."""
     assert Draft202012Validator(request_schema()).is_valid(given) is fits
     if fits:
         AccessRequestInput.model_validate(given)
@@ -139,7 +139,7 @@ def test_the_schema_says_what_the_model_checks(given: dict[str, Any], *, fits: b
         assert fault_of(given)
 
 
-def test_a_form_becomes_an_order() -> None:
+def test_a_form_becomes_an_access_request() -> None:
     """Line breaks are as typed, an empty address is none, and the trap is noticed."""
     form = {**PLAIN, "email": "", "purpose": "a\r\nb", "_gotcha": ""}
     order = read_access_form(form)
@@ -149,7 +149,7 @@ def test_a_form_becomes_an_order() -> None:
     assert read_access_form({**form, "scopes": "admin:write"}).scopes is None
 
 
-def test_every_fault_of_a_form_is_told_at_once() -> None:
+def test_every_error_of_a_form_is_reported_at_once() -> None:
     """A sentence for each field, for the page that is shown again."""
     with pytest.raises(FormErrors) as caught:
         read_access_form({"name": "", "email": "x", "purpose": LONG})

@@ -77,7 +77,7 @@ async def problem_of(awaited: Any) -> Problem:
 async def test_a_request_is_stored_without_its_token(
     requests: AccessRequests, store: Store
 ) -> None:
-    """Whoever reads the store cannot claim what was asked for."""
+    """A reader of the store cannot claim the credential."""
     filed = await requests.submit(order(email="ann@example.org"), ADDRESS)
 
     (row,) = await rows(store)
@@ -206,7 +206,7 @@ async def test_a_late_claim_can_be_repeated_too(
     assert (await requests.claim(filed.claim_token))[1][0].secret == first[0].secret
 
 
-async def test_a_denied_request_is_told_so(
+async def test_a_claim_of_a_denied_request_says_so(
     requests: AccessRequests, decisions: AccessDecisions, keys: Keys
 ) -> None:
     """Also one that was approved before and not fetched yet."""
@@ -222,7 +222,7 @@ async def test_a_denied_request_is_told_so(
 
 @pytest.mark.parametrize("token", ["", "fe_cl_", "x" * 10_000, "fe_sk_" + "a" * 49, "\ud800"])
 async def test_an_unknown_token_is_not_found(requests: AccessRequests, token: str) -> None:
-    """Whatever somebody makes up."""
+    """For any token that somebody makes up."""
     await requests.submit(order(), ADDRESS)
 
     assert (await problem_of(requests.claim(token))).code == "not_found"
@@ -256,7 +256,7 @@ async def test_housekeeping_writes_nothing_for_nothing(watched: Any, clock: Any)
     assert watched.runs == len(EXPIRING)
 
 
-async def test_only_so_many_may_wait(
+async def test_pending_requests_are_limited(
     requests: AccessRequests, decisions: AccessDecisions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of many that come at once; a decision makes room for one more."""
@@ -287,7 +287,9 @@ async def test_requests_count_by_themselves(store: Store, clock: Any, limiter: L
     await requests.submit(order(), "192.0.2.8")
 
 
-async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limiter: Limiter) -> None:
+async def test_a_request_that_was_not_stored_does_not_count(
+    watched: Any, clock: Any, limiter: Limiter
+) -> None:
     """While the store is out of reach, nobody's room is used up."""
     requests = AccessRequests(watched, clock, limiter, SECRET)
     watched.away = True
@@ -300,7 +302,7 @@ async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limite
     assert quota.headers["RateLimit"].startswith('"access_requests";r=4;')
 
 
-async def test_the_trap_denies_at_once(
+async def test_the_honeypot_denies_at_once(
     requests: AccessRequests, decisions: AccessDecisions, store: Store, clock: Any
 ) -> None:
     """A machine that fills it in waits on nobody's desk; it is listed as what it is."""
@@ -316,7 +318,7 @@ async def test_the_trap_denies_at_once(
 async def test_administrative_scopes_are_only_given_by_name(
     requests: AccessRequests, decisions: AccessDecisions
 ) -> None:
-    """Who asks for them gets posts alone, unless whoever decides names them."""
+    """A request for them is granted posts alone, unless the decision names them."""
     every = order(scopes=["posts:read", "admin:read", "mcp"])
     unnamed = await requests.submit(every, ADDRESS)
     named = await requests.submit(every, ADDRESS)
@@ -355,7 +357,7 @@ async def test_scopes_that_cannot_be_are_refused_on_approval(
 async def test_a_request_is_decided_once(
     requests: AccessRequests, decisions: AccessDecisions
 ) -> None:
-    """What is decided stays, but that an approval can be taken back until it is used."""
+    """A decision is final, except that an approval can be undone until it is used."""
     filed = await requests.submit(order(), ADDRESS)
     request_id = filed.row["id"]
     await decisions.approve(request_id)
@@ -370,7 +372,7 @@ async def test_a_request_is_decided_once(
 
 @pytest.mark.parametrize("request_id", ["", "nonsense", "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"])
 async def test_an_unknown_request_is_not_found(decisions: AccessDecisions, request_id: str) -> None:
-    """A slip of the hand is told in a sentence."""
+    """A typing error is reported in a sentence."""
     for deciding in (decisions.approve(request_id), decisions.deny(request_id)):
         problem = await problem_of(deciding)
         assert problem.code == "not_found"
@@ -380,7 +382,7 @@ async def test_an_unknown_request_is_not_found(decisions: AccessDecisions, reque
 async def test_every_step_is_in_the_audit_log(
     requests: AccessRequests, decisions: AccessDecisions, store: Store
 ) -> None:
-    """Who filed, decided and fetched; the credential that was handed out is named."""
+    """It says who filed, decided and fetched, and names the credential."""
     filed = await requests.submit(order(), ADDRESS)
     await decisions.approve(filed.row["id"])
     claimed = await requests.claim(filed.claim_token)
@@ -436,7 +438,15 @@ def test_the_command_lists_approves_and_denies(
     }
     assert all("digest" not in name for each in listed for name in each)
     assert table[0].split() == [
-        *("ID", "NAME", "E-MAIL", "TYPE", "STATUS", "SCOPES", "FILED", "ENDS", "PURPOSE")
+        "ID",
+        "NAME",
+        "E-MAIL",
+        "TYPE",
+        "STATUS",
+        "SCOPES",
+        "FILED",
+        "ENDS",
+        "PURPOSE",
     ]
     assert len(table) == 3
     file_one(type="both")
@@ -444,7 +454,7 @@ def test_the_command_lists_approves_and_denies(
     assert " both " in run_command("requests", "list").out
 
 
-def test_nothing_that_was_sent_speaks_to_the_terminal(
+def test_terminal_escapes_are_neutralized(
     file_one: Callable[..., str], run_command: Callable[..., Any]
 ) -> None:
     """Marks that turn text around are shown as signs, and a long purpose is cut."""
@@ -469,10 +479,10 @@ def test_the_command_says_when_there_is_nothing(run_command: Callable[..., Any])
     assert unknown.err == "There is no request nonsense, or it has expired\n"
 
 
-def test_a_slip_in_a_scope_ends_the_command_with_2(
+def test_a_misspelt_scope_ends_the_command_with_2(
     file_one: Callable[..., str], run_command: Callable[..., Any]
 ) -> None:
-    """Wrong usage is told apart from what cannot be done."""
+    """A misspelt scope is wrong usage: the status differs from that of a failure."""
     ended = run_command("requests", "approve", file_one(), "--scopes", "posts:raed")
 
     assert ended.code == 2

@@ -25,7 +25,7 @@ def found(peer: str, *lines: tuple[str, str], trusted: tuple[str, ...] = TRUSTED
     ],
 )
 def test_an_address_is_counted_by_what_one_subscriber_has(address: str, key: str) -> None:
-    """IPv4 by itself, IPv6 by its /64, anything else as it stands."""
+    """IPv4 by itself, IPv6 by its /64, anything else unchanged."""
     assert address_key(address) == key
 
 
@@ -48,7 +48,7 @@ def test_an_untrusted_peer_cannot_speak_for_others(header: str, trusted: tuple[s
 
 
 def test_a_trusted_proxy_is_not_reported() -> None:
-    """What it says is taken, quietly."""
+    """Its header is used, and nothing is logged."""
     headers = CIMultiDict({"X-Forwarded-For": "2001:db8:1:2::9"})
 
     assert client_address(PROXY, headers, TRUSTED) == ClientAddress(
@@ -88,7 +88,7 @@ def test_x_forwarded_for_is_walked_from_the_right(value: str, address: str) -> N
 
 
 def test_all_lines_of_a_header_are_one_list() -> None:
-    """What a client sends itself stands on an earlier line than what the proxy adds."""
+    """The client's own header is on an earlier line than the one that the proxy adds."""
     lines = ("X-Forwarded-For", "203.0.113.9"), ("X-Forwarded-For", "198.51.100.1")
 
     assert found(PROXY, *lines) == "198.51.100.1"

@@ -28,7 +28,7 @@ def write(path: Path, text: str) -> None:
     path.chmod(0o644)
 
 
-async def test_it_may_do_everything(store: Store, path: Path, clock: Any) -> None:
+async def test_the_development_key_has_all_scopes(store: Store, path: Path, clock: Any) -> None:
     """A real key with all scopes."""
     secret = await development_key(store, path, clock)
 
@@ -36,7 +36,7 @@ async def test_it_may_do_everything(store: Store, path: Path, clock: Any) -> Non
     assert actor.scopes == set(SCOPES)
 
 
-async def test_it_is_kept_for_its_owner_and_used_again(
+async def test_the_development_key_is_private_and_used_again(
     store: Store, path: Path, clock: Any, keys: Keys
 ) -> None:
     """One key however often the service starts, in a file that others cannot read."""
@@ -50,7 +50,7 @@ async def test_it_is_kept_for_its_owner_and_used_again(
     assert [file.name for file in path.parent.glob("*.dev-key*")] == [path.name]
 
 
-async def test_a_new_one_takes_the_place_of_one_that_is_not_valid(
+async def test_an_invalid_development_key_is_replaced(
     store: Store, path: Path, clock: Any, keys: Keys
 ) -> None:
     """Revoked, too weak, of another store, or no key at all."""

@@ -44,7 +44,7 @@ def publish(build_dir: Path, build_id: str, *slugs: str, **head: Any) -> Path:
 
 
 async def test_nothing_is_served_before_the_first_build(builds: BuildManager) -> None:
-    """Without a build there is no edition, and whoever needs one is told to come again."""
+    """Without a build there is no edition, and requests for one are refused as unavailable."""
     await builds.refresh()
 
     assert (builds.current, builds.error) == (None, NO_BUILD)
@@ -118,7 +118,7 @@ async def test_an_edition_stays_open_while_it_is_used(builds: BuildManager, tmp_
 async def test_a_bad_build_leaves_the_old_one(
     builds: BuildManager, tmp_path: Path, damage: str
 ) -> None:
-    """A build that cannot be served is told of without its path, and the old one stays."""
+    """A build that cannot be served is reported without its path, and the old one stays."""
     publish(tmp_path, "build-0001", "ink")
     await builds.refresh()
     bad = write_build(tmp_path, "build-0002", [make_post("paper")])
@@ -158,7 +158,7 @@ def spoil(folder: Path, damage: str) -> None:
             shutil.rmtree(folder / "site" / "journal" / "paper")
 
 
-async def test_a_first_build_that_is_bad_is_told_of(builds: BuildManager, tmp_path: Path) -> None:
+async def test_a_bad_first_build_is_reported(builds: BuildManager, tmp_path: Path) -> None:
     """Without an old edition nothing is served, and the reason is more than that."""
     spoil(publish(tmp_path, "build-0001", "ink"), "cut")
     await builds.refresh()
@@ -168,7 +168,7 @@ async def test_a_first_build_that_is_bad_is_told_of(builds: BuildManager, tmp_pa
 
 
 async def test_a_build_fixed_in_its_place_is_taken(builds: BuildManager, tmp_path: Path) -> None:
-    """Whatever of a bad build is replaced, index or site, is looked at again."""
+    """A bad build of which index or site is replaced is checked again."""
     for damage in ("cut", "site"):
         folder = publish(tmp_path, f"build-{damage}", "ink")
         whole = tmp_path / "whole"
@@ -184,7 +184,7 @@ async def test_a_build_fixed_in_its_place_is_taken(builds: BuildManager, tmp_pat
 
 
 async def test_a_vanished_link_leaves_the_edition(builds: BuildManager, tmp_path: Path) -> None:
-    """Without `current` the edition stays and the trouble is told; both pass when it is back."""
+    """Without `current` the edition stays and an error is reported, until it is back."""
     folder = publish(tmp_path, "build-0001", "ink")
     await builds.refresh()
     (tmp_path / CURRENT_LINK).unlink()
@@ -218,8 +218,8 @@ async def test_a_lost_build_gives_way_to_the_one_before(
 
     assert builds.build().head.build_id == "build-0001"
     assert builds.error.startswith("the newest build is not served: " if part else LOST)
-    told = [line.message for line in caplog.records if line.levelno > logging.INFO]
-    assert told == [builds.error]
+    messages = [line.message for line in caplog.records if line.levelno > logging.INFO]
+    assert messages == [builds.error]
 
     publish(tmp_path, "build-0003", "thread")
     await builds.refresh()
@@ -238,7 +238,7 @@ async def test_a_lost_build_without_another_is_no_build(
     assert (builds.current, builds.error) == (None, NO_BUILD)
 
 
-async def test_a_folder_may_stand_in_for_the_link(builds: BuildManager, tmp_path: Path) -> None:
+async def test_current_may_be_a_folder(builds: BuildManager, tmp_path: Path) -> None:
     """A copy of a build that lost the link, as in a container's image, is served as well."""
     write_build(tmp_path, "build-0001", [make_post("ink")]).rename(tmp_path / CURRENT_LINK)
     await builds.refresh()
@@ -246,7 +246,7 @@ async def test_a_folder_may_stand_in_for_the_link(builds: BuildManager, tmp_path
     assert builds.build().head.build_id == "build-0001"
 
 
-async def test_a_build_for_another_site_is_told_of(builds: BuildManager, tmp_path: Path) -> None:
+async def test_a_build_for_another_site_is_reported(builds: BuildManager, tmp_path: Path) -> None:
     """A build with another SITE_URL is served, and said to be the wrong one."""
     publish(tmp_path, "build-0001", "ink", site_url="https://other.test")
     await builds.refresh()
@@ -275,11 +275,11 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "told"), FAULTS)
+@pytest.mark.parametrize(("fault", "sentence"), FAULTS)
 async def test_a_fault_is_logged_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: Exception, told: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: Exception, sentence: str
 ) -> None:
-    """What went wrong is told and logged once; with its trace, if nobody foresaw it."""
+    """The error is reported and logged once; with its trace, if it is unexpected."""
     publish(tmp_path, "build-0001", "ink")
     builds = BuildManager(tmp_path, SITE_URL, BrokenOnce(fault))
     with caplog.at_level(logging.ERROR):
@@ -288,17 +288,17 @@ async def test_a_fault_is_logged_once(
     await builds.close()
 
     assert builds.current is None
-    assert told in builds.error
-    assert [bool(record.exc_info) for record in caplog.records] == [told == FAULTS[1][1]]
+    assert sentence in builds.error
+    assert [bool(record.exc_info) for record in caplog.records] == [sentence == FAULTS[1][1]]
 
 
-@pytest.mark.parametrize(("fault", "told"), FAULTS)
-async def test_a_build_is_tried_again(tmp_path: Path, fault: Exception, told: str) -> None:
-    """What may pass, such as a full disk, is tried again after a while."""
+@pytest.mark.parametrize(("fault", "sentence"), FAULTS)
+async def test_a_build_is_tried_again(tmp_path: Path, fault: Exception, sentence: str) -> None:
+    """After a passing fault, such as a full disk, it is tried again after a while."""
     publish(tmp_path, "build-0001", "ink")
     builds = BuildManager(tmp_path, SITE_URL, BrokenOnce(fault), retry_seconds=0.0)
     await builds.refresh()
-    assert told in builds.error
+    assert sentence in builds.error
     await builds.refresh()
 
     assert (builds.build().head.build_id, builds.error) == ("build-0001", "")

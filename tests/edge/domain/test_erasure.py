@@ -85,7 +85,7 @@ class Program:
         self.webhooks = Dispatcher(store, system_clock, SecretBox(SECRET, "t"), sender)
 
     def leads(self) -> Leads:
-        """Return the leads, told to mail and webhooks."""
+        """Return the leads, announced by mail and webhooks."""
         listeners = (self.mailing.outbox, self.webhooks)
         return Leads(self.store, system_clock, None, SECRET, listeners)  # type: ignore[arg-type]
 
@@ -324,7 +324,7 @@ async def test_the_turn_of_the_day_is_erased_too(store: Store, tmp_path: Path) -
     assert (len(before.rows), after.rows) == (1, [])
 
 
-async def test_what_waits_for_a_request_for_access_is_erased(store: Store) -> None:
+async def test_the_notice_of_an_access_request_is_erased(store: Store) -> None:
     """The notice to the owner that somebody asks for access."""
     given = {"type": "api_key", "name": "Erin", "email": "erin@readers-club.net", "purpose": "p"}
     more = {"scopes": "posts:read", "claim_digest": "d" * 64, "expires_at": LATER}
@@ -337,7 +337,7 @@ async def test_what_waits_for_a_request_for_access_is_erased(store: Store) -> No
     assert await naming(store, {request["id"], entry["id"]}) == []
 
 
-async def test_what_was_erased_is_forgotten_after_400_days(
+async def test_the_record_of_an_erasure_is_deleted_after_400_days(
     store: Store, clock: MovableClock
 ) -> None:
     """Its keys are the only thing that is remembered, and no longer than that."""
@@ -382,7 +382,7 @@ async def test_many_leads_of_one_person_are_erased(store: Store) -> None:
     assert [row["id"] for row in found.rows] == [kept["id"]]
 
 
-async def test_what_an_erasure_does_not_reach_is_listed(
+async def test_places_that_an_erasure_does_not_reach_are_listed(
     programs: tuple[Program, Program], tmp_path: Path
 ) -> None:
     """With an end where the settings give one, and without the secret of a webhook's address."""
@@ -430,7 +430,7 @@ WAYS.append(lambda text: text.replace("k", "\u212a"))
 async def test_the_database_leaves_out_no_spelling(
     store: Store, people: list[tuple[str, str]], spellings: list[tuple[Any, str, str]]
 ) -> None:
-    """What it narrows the rows to has all that `is_within` finds in all of them."""
+    """Its selection of rows has all that `is_within` finds in all rows."""
     texts = [
         way(frame.format(f"{local}@{domain}"))
         for local, own in people

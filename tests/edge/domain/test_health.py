@@ -1,4 +1,4 @@
-"""What readiness says of parts that do not answer."""
+"""Readiness and parts that do not answer."""
 
 import asyncio
 from pathlib import Path
@@ -12,10 +12,10 @@ from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
 
 
-async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
+async def test_readiness_does_not_wait_for_a_silent_part(
     store: Store, clock: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It only warns, and the parts beside it are told all the same."""
+    """It only warns, and the parts beside it are reported all the same."""
     monkeypatch.setattr("edge_api.health.CHECK_TIMEOUT_SECONDS", 0.05)
 
     async def hang() -> Check:

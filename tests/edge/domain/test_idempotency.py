@@ -108,7 +108,7 @@ async def test_keys_and_scopes_are_kept_apart(idempotency: Idempotency, doer: Do
 async def test_a_restart_forgets_nothing(
     idempotency: Idempotency, doer: Doer, store: Store, clock: Any
 ) -> None:
-    """The answer stands in the store, not in memory."""
+    """The answer is in the store, not in memory."""
     await idempotency.once(claim(), doer)
 
     assert await Idempotency(store, clock).once(claim(), doer) == ("answer 1", True)
@@ -129,7 +129,7 @@ async def test_an_answer_is_kept_for_24_hours(
     assert [row["id"] for row in result.rows] == [claim().id]
 
 
-async def test_what_has_expired_is_forgotten_by_itself(
+async def test_expired_idempotency_keys_are_deleted(
     idempotency: Idempotency, doer: Doer, clock: Any, store: Store
 ) -> None:
     """An answer says who sent what: it goes when its time is over, whether or not others come."""
@@ -158,7 +158,7 @@ class FailingClock:
         return system_clock() + timedelta(days=1, seconds=1)
 
 
-async def test_a_running_edge_forgets_what_has_expired(
+async def test_a_running_edge_deletes_expired_idempotency_keys(
     make_edge: EdgeMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a request, from time to time; a time that fails is followed by the next."""
@@ -184,7 +184,7 @@ async def test_a_running_edge_forgets_what_has_expired(
     assert (result.rows, clock.failures) == ([], 0)
 
 
-async def test_fifty_at_once_are_done_once(idempotency: Idempotency, doer: Doer) -> None:
+async def test_fifty_concurrent_requests_run_once(idempotency: Idempotency, doer: Doer) -> None:
     """Forty-nine wait for the first and get its answer."""
     answers = await asyncio.gather(*(idempotency.once(claim(), doer) for _ in range(50)))
 
@@ -192,7 +192,7 @@ async def test_fifty_at_once_are_done_once(idempotency: Idempotency, doer: Doer)
     assert doer.done == 1
 
 
-async def test_one_who_waits_with_another_body_is_refused(
+async def test_a_waiting_request_with_another_body_is_refused(
     idempotency: Idempotency, doer: Doer
 ) -> None:
     """It learns so as soon as the first is done."""
@@ -207,7 +207,9 @@ async def test_one_who_waits_with_another_body_is_refused(
     assert second.code == "idempotency_mismatch"
 
 
-async def test_patience_ends(store: Store, clock: Any, doer: Doer) -> None:
+async def test_waiting_for_the_first_request_times_out(
+    store: Store, clock: Any, doer: Doer
+) -> None:
     """409, with the time after which to come again; the first one is not disturbed."""
     idempotency = Idempotency(store, clock, timeout=0.1)
     doer.gate = asyncio.Event()
@@ -237,7 +239,7 @@ async def test_when_the_first_fails_the_next_takes_its_place(
     assert await second == ("answer 1", False)
 
 
-async def test_when_the_first_leaves_the_next_takes_its_place(
+async def test_when_the_first_is_cancelled_the_next_takes_its_place(
     idempotency: Idempotency, doer: Doer
 ) -> None:
     """Its client hung up before anything was done."""
@@ -287,7 +289,7 @@ def test_a_key_is_1_to_255_visible_characters(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "x" * 256, "\u00e9", "a\x7f", "a\n", "\udcff"])
-def test_what_is_no_key_is_refused(key: str) -> None:
+def test_an_invalid_idempotency_key_is_refused(key: str) -> None:
     """The header is named."""
     with pytest.raises(Problem) as caught:
         claim(key=key)

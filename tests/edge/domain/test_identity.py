@@ -23,7 +23,7 @@ def test_a_later_one_sorts_behind() -> None:
 
 
 def test_a_forked_process_makes_others() -> None:
-    """What was drawn before the fork is used by one of the two."""
+    """Randomness that was drawn before the fork is used by one of the two."""
     new_id(NOON)
     forking = multiprocessing.get_context("fork")
     with forking.Pool(1) as pool:

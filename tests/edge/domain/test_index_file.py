@@ -49,7 +49,7 @@ def test_an_index_is_one_json_value() -> None:
 
 
 def test_an_unchanged_post_is_taken_over(tmp_path: Path) -> None:
-    """Of two indexes the posts that are equal byte for byte are one object, the others are not."""
+    """Posts of two indexes that are equal byte for byte are one object, the others are not."""
     old = read_records(tmp_path, POSTS)
     new = read_records(tmp_path, [POSTS[0], {**POSTS[1], "title": "Changed"}, POSTS[2]], old)
 
@@ -162,7 +162,7 @@ def test_a_missing_member_is_refused(tmp_path: Path, member: str) -> None:
     "raw",
     [b"", b"\n", b"{}", b"[]\n", b"null\n", b'"x"\n', b"\xff\xfe\n", b"PK\x03\x04", INDEX_END],
 )
-def test_what_is_no_index_is_refused(tmp_path: Path, raw: bytes) -> None:
+def test_a_file_that_is_no_index_is_refused(tmp_path: Path, raw: bytes) -> None:
     """Anything else is refused by its first line."""
     assert "damaged in line 1" in refusal(tmp_path, raw)
 

@@ -31,7 +31,7 @@ def kept(watched: Any) -> Callable[[], Coroutine[Any, Any, list[QueryResult]]]:
     return partial(answers(watched).get, None, partial(watched.run, READ))
 
 
-async def test_a_crowd_shares_one_read(watched: Any) -> None:
+async def test_concurrent_callers_share_one_read(watched: Any) -> None:
     """However many ask while the store stays as it is, it is read once."""
     value = kept(watched)
 
@@ -42,7 +42,7 @@ async def test_a_crowd_shares_one_read(watched: Any) -> None:
 
 
 async def test_a_change_is_seen_by_whoever_asks_next(watched: Any, store: SQLiteStore) -> None:
-    """What was kept is not believed any longer than the store is as it was."""
+    """A cached value is valid only until the store changes."""
     value = kept(watched)
     assert (await value())[0].rows == []
 
@@ -52,7 +52,7 @@ async def test_a_change_is_seen_by_whoever_asks_next(watched: Any, store: SQLite
 
 
 async def test_a_failure_is_not_kept(watched: Any) -> None:
-    """Once the store is back, the next who asks is answered."""
+    """Once the store is back, the next caller is answered."""
     value = kept(watched)
     watched.away = True
     with pytest.raises(Problem):
@@ -63,7 +63,7 @@ async def test_a_failure_is_not_kept(watched: Any) -> None:
     assert (await value())[0].rows == []
 
 
-async def test_one_who_leaves_ends_no_read(watched: Any) -> None:
+async def test_a_cancelled_caller_ends_no_shared_read(watched: Any) -> None:
     """A caller that is cancelled leaves the others their answer."""
     value = kept(watched)
     leaving, staying = (asyncio.create_task(value()) for _ in range(2))
@@ -75,7 +75,7 @@ async def test_one_who_leaves_ends_no_read(watched: Any) -> None:
 
 
 class Answers:
-    """What is kept of several questions while the store stays as it is."""
+    """Cached answers to several questions, valid while the store is unchanged."""
 
     def __init__(self, watched: Any, most: int) -> None:
         self._watched = watched
@@ -92,7 +92,7 @@ def answers(watched: Any, most: int = 10 * MIN_ENTRY_BYTES) -> Answers:
 
 
 async def test_each_question_is_read_once(watched: Any) -> None:
-    """Whoever asks what was asked before, at the same time or later, shares that read."""
+    """Callers with the same question, at the same time or later, share that read."""
     kept, read = answers(watched), partial(watched.run, READ)
 
     await asyncio.gather(*(kept.get(number % 3, read) for number in range(20)))
@@ -102,7 +102,7 @@ async def test_each_question_is_read_once(watched: Any) -> None:
 
 
 async def test_a_change_makes_every_answer_stale(watched: Any, store: SQLiteStore) -> None:
-    """Also one that is being read while the change comes is not given to who asks later."""
+    """A read that is under way during the change is not shared with later callers."""
     kept, read = answers(watched), partial(watched.run, READ)
     assert (await kept.get("early", read))[0].rows == []
     reading = asyncio.create_task(kept.get("late", read))
@@ -113,7 +113,7 @@ async def test_a_change_makes_every_answer_stale(watched: Any, store: SQLiteStor
         assert (await kept.get(question, read))[0].rows == [{"email": "ada@example.org"}]
 
 
-async def test_the_oldest_answers_make_room(watched: Any) -> None:
+async def test_the_oldest_answers_are_evicted(watched: Any) -> None:
     """Memory stays bounded however many questions are asked; what alone is too heavy stays out."""
     kept, read = answers(watched, most=2 * MIN_ENTRY_BYTES), partial(watched.run, READ)
     for number in range(3):
@@ -135,7 +135,7 @@ async def test_the_oldest_answers_make_room(watched: Any) -> None:
 
 
 async def test_a_failed_answer_is_not_kept(watched: Any) -> None:
-    """All who wait are told; the next is answered."""
+    """All waiting callers get the error; the next one is answered."""
     kept, read = answers(watched), partial(watched.run, READ)
     asking = asyncio.gather(*(kept.get(1, read) for _ in range(3)), return_exceptions=True)
     await asyncio.sleep(0)
@@ -170,7 +170,7 @@ class SlowRead:
 
 
 async def leave(*askers: "asyncio.Task[list[QueryResult]]") -> None:
-    """Have those who ask stop waiting."""
+    """Cancel the waiting callers."""
     for asker in askers:
         asker.cancel()
     await asyncio.gather(*askers, return_exceptions=True)
@@ -182,7 +182,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_last_who_leaves_ends_the_read(watched: Any) -> None:
+async def test_the_last_cancelled_caller_ends_the_read(watched: Any) -> None:
     """A read for nobody would only keep others waiting; nothing of it is kept."""
     kept, read = answers(watched), SlowRead()
     asked = [asyncio.create_task(kept.get(1, read)) for _ in range(3)]
@@ -201,7 +201,7 @@ async def test_the_last_who_leaves_ends_the_read(watched: Any) -> None:
     assert read.begun == 2
 
 
-async def test_who_asks_while_an_ended_read_unwinds_has_one_of_their_own(watched: Any) -> None:
+async def test_a_caller_during_a_cancelled_read_gets_a_new_one(watched: Any) -> None:
     """It is a new read, which the end of the old one does not touch."""
     kept, read = answers(watched), SlowRead()
     leaving = asyncio.create_task(kept.get(1, read))
@@ -221,7 +221,7 @@ async def test_who_asks_while_an_ended_read_unwinds_has_one_of_their_own(watched
     assert read.begun == 2
 
 
-async def test_who_leaves_a_stale_read_leaves_the_new_one(watched: Any, store: SQLiteStore) -> None:
+async def test_cancelling_a_stale_read_leaves_the_new_one(watched: Any, store: SQLiteStore) -> None:
     """After a change others have a read of their own, which goes on."""
     kept, read = answers(watched), SlowRead()
     leaving = asyncio.create_task(kept.get(1, read))

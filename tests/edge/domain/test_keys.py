@@ -123,7 +123,7 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
     ],
 )
 async def test_a_faulty_order_makes_no_key(keys: Keys, order: NewKey, message: str) -> None:
-    """What is wrong is named, with what there is."""
+    """The error names the fault, with the valid values."""
     assert await problem_of(keys, order) == message
 
 
@@ -146,7 +146,7 @@ async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
 
 
 async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> None:
-    """Of several at the same moment one gets the successor, and no other is made."""
+    """One of several concurrent callers gets the successor, and no other is made."""
     old = await keys.issue(NewKey("client"))
 
     outcomes = await asyncio.gather(
@@ -288,7 +288,7 @@ async def test_every_change_of_a_key_is_in_the_audit_log(
     ]
 
 
-async def test_a_key_that_works_allows_what_it_has(keys: Keys, clock: Any) -> None:
+async def test_a_valid_key_allows_its_scopes(keys: Keys, clock: Any) -> None:
     """Not more, not for an unknown secret, and not once it has ended."""
     issued = await keys.issue(
         NewKey("client", scopes=("mcp",), expires_at="2026-06-01T13:00:00.000000Z")
@@ -324,18 +324,27 @@ def test_the_command_prints_a_key_once(run_command: Callable[..., Any]) -> None:
     assert "scopes posts:read leads:read leads:write, expires never" in issued.err
 
 
-def test_the_command_issues_as_it_is_told(run_command: Callable[..., Any]) -> None:
+def test_the_command_issues_with_all_options(run_command: Callable[..., Any]) -> None:
     """Scopes, tables, end and type; as one JSON object."""
     issued = run_command(
-        *("keys", "issue", "--name", "Zoë", "--scopes", "admin:read admin:write", "--json"),
-        *("--tables", "leads,suppressed_emails", "--expires", "2999-01-31"),
+        "keys",
+        "issue",
+        "--name",
+        "Zoë",
+        "--scopes",
+        "admin:read admin:write",
+        "--json",
+        "--tables",
+        "leads,suppressed_emails",
+        "--expires",
+        "2999-01-31",
     )
     token = run_command("keys", "issue", "--name", "agent", "--type", "access_token", "--json")
 
-    told = json.loads(issued.out)
-    assert is_well_formed(told.pop("key"), "api_key")
-    assert told == {
-        "id": told["id"],
+    printed = json.loads(issued.out)
+    assert is_well_formed(printed.pop("key"), "api_key")
+    assert printed == {
+        "id": printed["id"],
         "name": "Zoë",
         "type": "api_key",
         "expires_at": "2999-01-31T00:00:00.000000Z",
@@ -364,7 +373,7 @@ def test_the_command_lists_rotates_and_revokes(run_command: Callable[..., Any]) 
     assert [line.split()[0] for line in table] == ["ID", second["id"], first["id"]]
 
 
-def test_a_name_cannot_command_the_terminal(run_command: Callable[..., Any]) -> None:
+def test_escapes_in_a_name_are_neutralized(run_command: Callable[..., Any]) -> None:
     """Control characters show as what they are: unprintable."""
     run_command("keys", "issue", "--name", "a\x1b[31m\nb")
     listed = run_command("keys", "list").out
@@ -389,7 +398,7 @@ def test_the_command_lists_what_was_changed(run_command: Callable[..., Any]) -> 
     assert [entry["verb"] for entry in newest] == ["revoke"]
 
 
-def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
+def test_an_unwritable_store_is_reported_in_a_sentence(
     run_command: Callable[..., Any], tmp_path: Path
 ) -> None:
     """Nothing is printed that looks like a key."""

@@ -29,7 +29,7 @@ def lead(**changes: Any) -> LeadInput:
 
 
 def fault(body: Any) -> str:
-    """Return the first fault of a body, as clients are told of it."""
+    """Return the first error of a body, as clients get it."""
     with pytest.raises(ValidationError) as caught:
         LeadInput.model_validate(body)
     first = caught.value.errors(include_url=False)[0]
@@ -80,7 +80,7 @@ def test_lengths_are_code_points_once_trimmed(name: str, most: int) -> None:
         assert fault({**GOOD, name: text}) == f"{name}: must not be empty"
 
 
-def test_the_first_fault_is_told() -> None:
+def test_the_first_error_is_reported() -> None:
     """In the order of the published description."""
     assert fault({"name": "", "email": 1}) == "name: must not be empty"
 
@@ -151,7 +151,7 @@ INVISIBLE = [
 
 @pytest.mark.parametrize("name", ["name", "budget_tier", "message"])
 def test_a_text_has_a_visible_character(name: str) -> None:
-    """What nobody sees is no name by itself; beside a letter or an emoji it stays as it is."""
+    """Invisible characters are no name by themselves; beside a letter or an emoji they stay."""
     for text in (*INVISIBLE, " ".join(INVISIBLE), "\u200b\u3000\u200b"):
         assert fault({**GOOD, name: text}) == f"{name}: must have a visible character"
     for text in ("\u200ba", "a\ufe0f", "\u2764\ufe0f", "\U0001f9d1\u200d\U0001f33e", "\u0e33", "."):
@@ -217,13 +217,13 @@ def test_an_address_is_kept_as_it_was_sent(address: str) -> None:
         f"a@{'b' * 64}.org",
     ],
 )
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     """In the words that the contract of the API gives."""
     assert fault({**GOOD, "email": address}) == "email: not a valid e-mail address"
 
 
 def test_an_address_has_255_characters_at_the_most() -> None:
-    """The length is told before the syntax is looked at."""
+    """The length is reported before the syntax is checked."""
     assert fault({**GOOD, "email": f"{'a' * 244}@example.org"}) == (
         "email: 256 of 255 characters: shorten it by 1"
     )
@@ -234,7 +234,7 @@ def test_an_address_has_255_characters_at_the_most() -> None:
     [("A@B.Org", "a@b.org"), ("a@xn--bcher-kva.example", "a@b\u00fccher.example")],
 )
 def test_two_spellings_of_an_address_fold_to_one(one: str, other: str) -> None:
-    """That is how repeats and keys are told."""
+    """That is how repetitions and keys are recognized."""
     assert normalize_address(one) == normalize_address(other)
 
 
@@ -257,7 +257,7 @@ def test_consent_is_a_boolean_with_an_optional_text() -> None:
     ("value", "filled_honeypot"),
     [("", False), (None, False), (False, False), ("x", True), (["x"], True), (1, True)],
 )
-def test_whatever_fills_the_honeypot_is_seen(value: Any, *, filled_honeypot: bool) -> None:
+def test_any_value_in_the_honeypot_is_detected(value: Any, *, filled_honeypot: bool) -> None:
     """It is never a fault: the sender must not learn of it."""
     assert lead(_gotcha=value).filled_honeypot is filled_honeypot
 
@@ -323,7 +323,7 @@ def test_the_published_schema_accepts_what_the_code_accepts(name: str, text: str
 
 
 def test_the_published_bounds_are_those_of_the_specification() -> None:
-    """Whoever reads the schema finds them where they look."""
+    """The schema has them as its standard keywords."""
     properties = LeadInput.model_json_schema()["properties"]
 
     bounds = {name: (properties[name]["minLength"], properties[name]["maxLength"]) for name in GOOD}
@@ -353,7 +353,7 @@ def test_trimming_takes_linear_time() -> None:
 FORM = {**GOOD, "_gotcha": "", "consent_text": ""}
 
 
-def test_a_form_says_the_same_as_json() -> None:
+def test_a_form_and_json_give_the_same_lead() -> None:
     """Line breaks come as CR LF, what is left empty comes as an empty text."""
     assert read_form({**FORM, "message": "a\r\nb"}) == lead(message="a\nb")
     assert read_form({**FORM, "_gotcha": "x"}).filled_honeypot
@@ -368,7 +368,7 @@ def test_a_box_is_ticked_or_not(sent: str, *, consent: bool) -> None:
     assert not read_form(FORM).consent
 
 
-def test_every_fault_of_a_form_is_told_at_once() -> None:
+def test_every_error_of_a_form_is_reported_at_once() -> None:
     """A sentence for each field, for the page that is shown again."""
     with pytest.raises(FormErrors) as caught:
         read_form({"name": " ", "email": "x", "message": "a\x00", "consent_text": "x" * 2001})

@@ -51,7 +51,7 @@ async def refusal(leads: Leads, *arguments: Any) -> Problem:
     ],
     ids=["plain", "long", "agreed", "trapped"],
 )
-async def test_what_is_stored_is_what_the_table_takes(
+async def test_a_stored_lead_passes_the_check_of_the_table(
     leads: Leads, store: Store, source: Literal["api", "form", "mcp"], given: dict[str, Any]
 ) -> None:
     """A row is not checked a second time, so that the first check must be as strict."""
@@ -105,8 +105,8 @@ async def test_consent_is_kept_with_its_time(leads: Leads, store: Store) -> None
     )
 
 
-async def test_the_door_is_remembered(leads: Leads, store: Store, holder: Actor) -> None:
-    """The form's leads are told from those of the API."""
+async def test_the_source_of_a_lead_is_stored(leads: Leads, store: Store, holder: Actor) -> None:
+    """Each lead has a source: the form, or MCP."""
     await leads.create(lead(), Sender(None, ADDRESS, "form"))
     await leads.create(lead(), Sender(holder, ADDRESS, "mcp"))
 
@@ -149,7 +149,7 @@ async def test_a_list_is_read_once_while_nothing_changes(
     assert await newest(leads, 50) == []
 
 
-async def test_the_trap_looks_like_any_other_answer(leads: Leads, store: Store) -> None:
+async def test_the_honeypot_gets_the_usual_answer(leads: Leads, store: Store) -> None:
     """Stored as spam, out of the list; the sender sees the usual."""
     plain = await leads.create(lead(), ANYBODY)
     filled_honeypot = await leads.create(lead(_gotcha="x"), ANYBODY)
@@ -171,7 +171,7 @@ async def test_a_doubtful_lead_is_marked_and_listed(leads: Leads, store: Store) 
     assert len(await newest(leads, 10)) == 1
 
 
-async def test_of_two_at_once_one_is_the_repeat(leads: Leads, store: Store) -> None:
+async def test_of_two_concurrent_leads_one_is_a_repetition(leads: Leads, store: Store) -> None:
     """The same lead sent twice at the same moment is marked once, whichever comes first."""
     await asyncio.gather(*(leads.create(lead(), ANYBODY) for _ in range(5)))
 
@@ -191,7 +191,7 @@ async def test_a_repeat_is_stored_and_marked(leads: Leads, store: Store, clock: 
     assert [row["spam_reasons"] for row in rows] == [None, ["repeated"], None]
 
 
-async def test_who_has_a_credential_never_sends_spam(
+async def test_leads_with_a_credential_are_never_spam(
     leads: Leads, store: Store, holder: Actor
 ) -> None:
     """Neither trap nor score apply."""
@@ -203,10 +203,10 @@ async def test_who_has_a_credential_never_sends_spam(
     ] == [("new", 0, None)] * 2
 
 
-async def test_five_leads_in_ten_minutes_and_twenty_a_day(
+async def test_the_rate_limits_of_leads_are_enforced(
     leads: Leads, store: Store, clock: Any
 ) -> None:
-    """For one address without a credential; what is left is told with each."""
+    """For one address without a credential; each answer says what is left."""
     first = await leads.create(lead("0"), ANYBODY)
     assert first.quota is not None
     assert first.quota.headers["RateLimit"] == '"leads";r=4;t=600, "leads-day";r=19;t=86400'
@@ -229,7 +229,7 @@ async def test_five_leads_in_ten_minutes_and_twenty_a_day(
     assert len(await stored(store)) == 21
 
 
-async def test_who_has_a_credential_is_not_counted_here(leads: Leads, holder: Actor) -> None:
+async def test_leads_with_a_credential_have_no_limit_of_leads(leads: Leads, holder: Actor) -> None:
     """Requests with a credential have a limit of their own."""
     for number in range(30):
         created = await leads.create(lead(str(number)), Sender(holder, ADDRESS))
@@ -249,7 +249,7 @@ async def test_repetitions_do_not_count(leads: Leads, store: Store) -> None:
     assert len(await stored(store)) == 5
 
 
-async def test_a_mismatch_does_not_count(leads: Leads) -> None:
+async def test_an_idempotency_mismatch_does_not_count(leads: Leads) -> None:
     """Nothing that is refused does."""
     await leads.create(lead("a"), ANYBODY, "key")
     for _ in range(10):
@@ -261,7 +261,7 @@ async def test_a_mismatch_does_not_count(leads: Leads) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "key"])
-async def test_what_could_not_be_stored_does_not_count(
+async def test_a_lead_that_was_not_stored_does_not_count(
     store: Store, watched: Any, clock: Any, limiter: Limiter, key: str | None
 ) -> None:
     """503 as often as it takes, then all five still go in."""
@@ -311,7 +311,9 @@ async def test_fifty_at_once_with_one_key_are_one_lead(leads: Leads, store: Stor
     assert created[0].quota.headers["RateLimit"].startswith('"leads";r=4;')
 
 
-async def test_a_key_is_its_senders_own(leads: Leads, store: Store, holder: Actor) -> None:
+async def test_an_idempotency_key_belongs_to_its_sender(
+    leads: Leads, store: Store, holder: Actor
+) -> None:
     """Another credential, another address and another person use the same word freely."""
     other = Actor("01981a2b-0000-7e5f-8a6b-7c8d9e0f1a2b", "other", "api_key", frozenset())
     for sender in (ANYBODY, Sender(None, "192.0.2.8"), Sender(holder, ADDRESS), Sender(other, "x")):
@@ -331,7 +333,7 @@ async def test_one_person_may_spell_their_address_differently(leads: Leads) -> N
     assert problem.code == "idempotency_mismatch"
 
 
-async def test_what_a_key_answers_does_not_change_with_the_lead(
+async def test_an_idempotent_answer_does_not_change_with_the_lead(
     leads: Leads, store: Store, holder: Actor
 ) -> None:
     """The first answer comes again, bytes and all."""

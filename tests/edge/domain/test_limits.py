@@ -43,7 +43,7 @@ async def refusal(limiter: Limiter, name: str = "leads", key: str = "192.0.2.7")
     return caught.value
 
 
-async def told(limiter: Limiter, name: str, key: str = "x") -> Mapping[str, str]:
+async def limit_fields(limiter: Limiter, name: str, key: str = "x") -> Mapping[str, str]:
     """Return the header fields that a hit gets."""
     quota = await limiter.hit(name, key)
     assert quota is not None
@@ -61,7 +61,7 @@ async def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
     """Five leads in ten minutes and twenty a day, ten documents a minute, and the others."""
     limiter = make(seconds)
 
-    policies = [(await told(limiter, name))["RateLimit-Policy"] for name in COUNTED_BY]
+    policies = [(await limit_fields(limiter, name))["RateLimit-Policy"] for name in COUNTED_BY]
     assert policies == [
         '"leads";q=5;w=600, "leads-day";q=20;w=86400',
         '"access_requests";q=5;w=600, "access_requests-day";q=20;w=86400',
@@ -75,7 +75,7 @@ async def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
     ]
 
 
-async def test_each_hit_tells_what_is_left(seconds: Seconds) -> None:
+async def test_each_hit_reports_what_is_left(seconds: Seconds) -> None:
     """`r` counts down, `t` says when the oldest hit is forgotten."""
     limiter = make(seconds, RATE_LEADS="2/minute")
 
@@ -125,8 +125,8 @@ async def test_retry_after_is_true_to_the_second(hits: list[float], rate: str) -
             await limiter.hit("leads", "x")
 
 
-async def test_nobody_is_told_to_come_again_in_no_time(seconds: Seconds) -> None:
-    """A fraction of a second is told as a whole one."""
+async def test_retry_after_is_never_zero(seconds: Seconds) -> None:
+    """A fraction of a second is rounded up to a whole one."""
     limiter = make(seconds, RATE_LEADS="1/10seconds")
     await limiter.hit("leads", "x")
     seconds.now += 9.99
@@ -170,8 +170,8 @@ async def test_keys_and_limits_are_counted_apart(seconds: Seconds) -> None:
     await refusal(limiter, key="x")
 
 
-async def test_looking_counts_nothing(seconds: Seconds) -> None:
-    """What is left stays left, for a key never seen as well."""
+async def test_peeking_counts_nothing(seconds: Seconds) -> None:
+    """The rest stays the same, for a key never seen as well."""
     limiter = make(seconds, RATE_LEADS="2/minute")
     await limiter.hit("leads", "x")
 
@@ -197,7 +197,7 @@ async def test_a_hit_can_be_taken_back(seconds: Seconds) -> None:
 
 
 async def test_zero_switches_a_limit_off(seconds: Seconds) -> None:
-    """Neither counted nor told."""
+    """It is neither counted nor reported."""
     limiter = make(seconds, RATE_LEADS="0")
 
     assert [await limiter.hit("leads", "x") for _ in range(100)] == [None] * 100
@@ -235,22 +235,22 @@ async def test_counting_starts_no_threads(seconds: Seconds) -> None:
 
 
 class Board:
-    """Where edges tell one another what each has counted; it can be away."""
+    """A place where edges share what each has counted; it can be away."""
 
     def __init__(self, others: Mapping[str, Sequence[float]]) -> None:
         self.others = others
-        self.told: list[Mapping[str, WindowHits]] = []
+        self.shared: list[Mapping[str, WindowHits]] = []
         self.is_away = False
 
-    async def exchange(self, told: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
-        """Note what is told."""
+    async def exchange(self, shared: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
+        """Record the hits that are shared."""
         if self.is_away:
             raise Problem("unavailable")
-        self.told.append(told)
+        self.shared.append(shared)
         return self.others
 
 
-async def test_what_edges_took_unheard_leaves_nothing(seconds: Seconds) -> None:
+async def test_concurrent_hits_of_two_edges_leave_nothing(seconds: Seconds) -> None:
     """Two edges that each took nearly all have taken more than there was, and none is left."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
@@ -263,7 +263,7 @@ async def test_what_edges_took_unheard_leaves_nothing(seconds: Seconds) -> None:
     assert await windows.hit(limit, "x") == LimitDecision(allowed=False, windows=((0, 55.0),))
 
 
-async def test_what_could_not_be_told_is_told_later(seconds: Seconds) -> None:
+async def test_hits_that_could_not_be_shared_are_shared_later(seconds: Seconds) -> None:
     """With what was counted since."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
@@ -277,4 +277,4 @@ async def test_what_could_not_be_told_is_told_later(seconds: Seconds) -> None:
     board.is_away = False
     await windows.exchange(board.exchange)
 
-    assert [share.ages for share in board.told[0].values()] == [(1.0, 0.0)]
+    assert [share.ages for share in board.shared[0].values()] == [(1.0, 0.0)]

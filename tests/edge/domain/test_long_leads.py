@@ -62,7 +62,7 @@ def test_a_message_is_cut_where_it_reads_best(text: str, ends: str) -> None:
         "\u0e17\u0e35\u0e48",
     ],
 )
-def test_no_character_that_is_seen_as_one_is_cut(cluster: str) -> None:
+def test_no_grapheme_is_cut(cluster: str) -> None:
     """Emoji of several code points, and letters with marks."""
     text = cluster * (3900 // len(cluster))
     first, second = split_message(text)
@@ -75,7 +75,7 @@ def test_no_character_that_is_seen_as_one_is_cut(cluster: str) -> None:
     st.text(st.characters(codec="utf-8", categories=["L", "M", "N", "P", "Zs", "So"]), min_size=20)
 )
 def test_any_text_of_two_messages_fits(piece: str) -> None:
-    """Whatever it is made of; a part is never empty or too long."""
+    """For any characters; a part is never empty or too long."""
     text = unicodedata.normalize("NFC", f"a{piece * 300}"[:3999].strip() + "z")
     if 2000 < len(text) <= 4000:
         first, second = split_message(text)
@@ -101,11 +101,11 @@ def test_too_long_says_by_how_much_and_what_to_do(
 
 
 @pytest.mark.parametrize("more", [{}, {"rest": "second"}, {"name": " "}])
-def test_what_two_cannot_hold_is_not_offered(more: dict[str, str]) -> None:
+def test_a_text_longer_than_two_messages_cannot_be_split(more: dict[str, str]) -> None:
     """It is counted against what two hold, whichever button was pressed."""
-    told = faults("\u0436" * 13_200, **more)
-    assert told["message"] == "13,200 of 4,000 characters: shorten it by 9,200"
-    assert "rest" not in told
+    found = faults("\u0436" * 13_200, **more)
+    assert found["message"] == "13,200 of 4,000 characters: shorten it by 9,200"
+    assert "rest" not in found
 
 
 def test_a_name_at_fault_beside_white_space_offers_nothing() -> None:
@@ -113,8 +113,8 @@ def test_a_name_at_fault_beside_white_space_offers_nothing() -> None:
     assert faults(f"Hello{' ' * 3000}", name=" ").keys() == {"name"}
 
 
-def test_other_faults_are_told_with_it() -> None:
-    """Of a short message nothing is offered, and a control character is still refused."""
+def test_other_errors_are_reported_with_the_length() -> None:
+    """A short message is not split, and a control character is still refused."""
     assert faults("x" * 3600, name=" ").keys() == {"name", "message", "rest"}
     assert faults("x" * 3600, rest="second", name=" ").keys() == {"name", "rest"}
     assert faults("Hello", name=" ").keys() == {"name"}
@@ -144,7 +144,7 @@ async def test_a_long_message_is_two_leads_that_know_of_each_other(
 
 
 @pytest.mark.each_engine
-async def test_two_parts_are_judged_as_one(leads: Leads, store: Store) -> None:
+async def test_the_spam_score_is_of_both_parts(leads: Leads, store: Store) -> None:
     """Spam with all its signs in the one part is spam in both."""
     spam = "buy backlinks, casino https://a.b https://c.d https://e.f click now!!! "
     form = {**FORM, "message": f"{'Hello. ' * 280} {spam * 3}", "rest": "second"}

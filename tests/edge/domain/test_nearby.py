@@ -30,19 +30,19 @@ PATHS = (
         ("/tags/\u672c\u68da\u306e/", "/tags/\u672c\u68da\u306e\u8a71/"),
     ],
 )
-def test_a_slip_leads_to_what_was_meant(asked: str, first: str) -> None:
+def test_a_misspelt_path_suggests_the_right_one(asked: str, first: str) -> None:
     """Wrong letters, signs, folders and endings lead to the page whose name is nearest."""
     assert PathSuggester(PATHS).find(asked, 3)[0] == first
 
 
 @pytest.mark.parametrize("asked", ["/wp-login.php", "/.env", "/", "", "x", "/qqqqqqqqqq/"])
-def test_what_is_like_nothing_leads_nowhere(asked: str) -> None:
+def test_an_unlike_path_suggests_nothing(asked: str) -> None:
     """Nothing is named for the sake of naming something."""
     assert PathSuggester(PATHS[1:]).find(asked, 3) == []
 
 
 def test_the_likest_come_first_and_no_more_than_asked_for() -> None:
-    """Of many that are near the nearest are named, in an order that stays."""
+    """The nearest of many similar paths are named, in a stable order."""
     posts = [f"/journal/printing-number-{number}/" for number in range(2000)]
     nearby = PathSuggester(posts)
 
@@ -54,7 +54,7 @@ def test_the_likest_come_first_and_no_more_than_asked_for() -> None:
 
 @given(st.text(max_size=400))
 def test_no_path_is_too_odd_to_be_asked_for(asked: str) -> None:
-    """Whatever is asked, the answer is some of the known paths."""
+    """For any path, the answer is some of the known paths."""
     assert set(PathSuggester(PATHS).find(asked, 3)) <= set(PATHS)
 
 

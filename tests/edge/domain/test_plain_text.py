@@ -26,5 +26,5 @@ from edge_api.journal.posts import plain_text
     ],
 )
 def test_a_text_is_what_a_reader_sees(html: str, prose: str, code: str) -> None:
-    """Words end where blocks do, and nowhere else; blocks of code stand apart."""
+    """Words end where blocks do, and nowhere else; blocks of code are separate."""
     assert plain_text(html) == (prose, code)

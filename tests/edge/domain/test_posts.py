@@ -40,8 +40,8 @@ def slugs(part: Any) -> list[str]:
     return [entry.cursor.slug for entry in part]
 
 
-def test_newest_stand_first(posts: Posts) -> None:
-    """Posts stand newest first, and by slug where the instants are equal."""
+def test_posts_are_listed_newest_first(posts: Posts) -> None:
+    """Posts are listed newest first, and by slug where the instants are equal."""
     assert slugs(posts.select()) == ["new", "a-twin", "b-twin", "old"]
 
 
@@ -67,7 +67,7 @@ def test_the_list_leaves_the_text_out(posts: Posts) -> None:
     assert "next" not in listed
 
 
-def test_no_posts() -> None:
+def test_an_index_without_posts_lists_none() -> None:
     """A journal without posts has an empty list."""
     assert json.loads(shelve().full_list.body) == {"posts": [], "count": 0}
     assert shelve().select() == []
@@ -75,7 +75,7 @@ def test_no_posts() -> None:
 
 @pytest.mark.parametrize("slug", ["", "missing", "NEW", "new ", "new\n", "../new", "new\x00"])
 def test_a_missing_post_is_a_problem(posts: Posts, slug: str) -> None:
-    """What is not exactly a slug is not found."""
+    """Only an exact slug is found."""
     with pytest.raises(Problem) as caught:
         posts.document(slug)
 
@@ -109,7 +109,7 @@ def test_since_is_inclusive(posts: Posts) -> None:
     assert slugs(posts.select(since=since)) == ["new", "a-twin", "b-twin"]
 
 
-def test_a_place_outlives_its_post(posts: Posts) -> None:
+def test_a_cursor_outlives_its_post(posts: Posts) -> None:
     """A list goes on behind a post that is gone, and sees one that has come behind it."""
     after = posts.select()[1].cursor
     later = shelve(make_post("b-twin", 5), make_post("c", 4), make_post("old", 1))
@@ -118,7 +118,7 @@ def test_a_place_outlives_its_post(posts: Posts) -> None:
     assert slugs(later.select(after=after)) == ["b-twin", "c", "old"]
 
 
-def test_a_place_need_not_be_an_instant(posts: Posts) -> None:
+def test_a_cursor_need_not_have_a_valid_instant(posts: Posts) -> None:
     """Digits that are no date are a place all the same: before or behind everything."""
     first, last = (
         PostCursor("9999-99-99T99:99:99.999999Z", "a"),
@@ -129,7 +129,7 @@ def test_a_place_need_not_be_an_instant(posts: Posts) -> None:
     assert posts.select(after=last) == []
 
 
-def test_what_is_searched_is_free_of_markup(posts: Posts) -> None:
+def test_searched_text_is_free_of_markup(posts: Posts) -> None:
     """Search gets every post, newest first, as the words that a reader sees."""
     texts = list(posts.texts())
 
@@ -137,7 +137,7 @@ def test_what_is_searched_is_free_of_markup(posts: Posts) -> None:
     assert (texts[0].prose, texts[0].code) == ("Words of new.", "")
 
 
-def test_a_part_names_the_next() -> None:
+def test_a_page_of_posts_links_to_the_next() -> None:
     """The JSON of a part carries the address of the one behind it."""
     assert json.loads(serialize_list([], "/more")) == {"posts": [], "count": 0, "next": "/more"}
 
@@ -155,7 +155,7 @@ JOURNALS = st.dictionaries(
     since=st.none() | st.integers(0, 5),
     found=st.none() | st.sets(SLUGS),
 )
-def test_parts_put_together_are_the_whole(
+def test_all_pages_together_are_all_posts(
     journal: Any, limit: int | None, tag: str | None, since: int | None, found: Any
 ) -> None:
     """Going from part to part gives each matching post once, as filtering a list would."""

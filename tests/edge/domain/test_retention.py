@@ -1,4 +1,4 @@
-"""How long rows are kept: for ever, or for so many days, by their age alone."""
+"""Retention of rows: for ever, or for so many days, by their age alone."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ DAYS = (1, 29, 31, 400)
 
 @pytest.fixture
 async def filled(store: Store, clock: MovableClock) -> Store:
-    """Return a store with rows of several ages, and what waits to be told of each lead."""
+    """Return a store with rows of several ages, and a waiting notification of each lead."""
     endpoint = make_row(WEBHOOK_ENDPOINTS, {"url": "https://a.test/", "secret": "s"})
     await store.run(Insert(WEBHOOK_ENDPOINTS, [endpoint]))
     for days in DAYS:
@@ -70,7 +70,7 @@ async def audited(store: Store) -> list[tuple[str, str, int]]:
     return sorted((row["actor"], row["table_name"], row["rows"]) for row in entries)
 
 
-async def test_everything_is_kept_unless_told(filled: Store, clock: MovableClock) -> None:
+async def test_everything_is_kept_without_a_setting(filled: Store, clock: MovableClock) -> None:
     """Without a setting nothing is deleted, however old it is."""
     retention_ = keep(filled, clock)
 
@@ -80,7 +80,7 @@ async def test_everything_is_kept_unless_told(filled: Store, clock: MovableClock
 
 
 async def test_old_leads_go_with_what_waits_for_them(filled: Store, clock: MovableClock) -> None:
-    """Whatever became of them; nobody is told any more of a lead that is gone."""
+    """In any status; no notification is sent of a lead that is gone."""
     assert await keep(filled, clock, leads=30).apply() == {LEADS: 2}
 
     assert await column(filled, LEADS, "name") == ["1", "29"]
@@ -106,7 +106,7 @@ async def test_old_entries_of_the_audit_log_go(filled: Store, clock: MovableCloc
     assert await column(filled, AUDIT_LOG, "verb") == ["1", "29", "31", "forget"]
 
 
-async def test_what_was_deleted_is_audited(filled: Store, clock: MovableClock) -> None:
+async def test_deletions_are_audited(filled: Store, clock: MovableClock) -> None:
     """By the service where nobody asked it to, by the operator where they did."""
     await keep(filled, clock, leads=30).apply()
     await keep(filled, clock, mail_log=30).apply(OPERATOR)
@@ -118,7 +118,7 @@ async def test_what_was_deleted_is_audited(filled: Store, clock: MovableClock) -
 
 
 async def test_nothing_old_is_nothing_written(filled: Store, clock: MovableClock) -> None:
-    """Where nothing is too old the store is left alone."""
+    """If nothing is too old, nothing is written."""
     before = filled.version()
     assert await keep(filled, clock, leads=1000, mail_log=1000, audit=1000).apply() == {
         LEADS: 0,
@@ -190,10 +190,10 @@ async def tokens(store: Store) -> list[str]:
 
 
 @pytest.mark.parametrize("days", [{"leads": 30}, {"mail_log": 30}, {"leads": 30, "mail_log": 7}])
-async def test_the_token_of_nobody_is_forgotten(
+async def test_an_unsubscribe_token_without_rows_is_deleted(
     linked: Store, clock: MovableClock, days: dict[str, int]
 ) -> None:
-    """Where it is old and was not used, and no row names its address in any spelling."""
+    """If it is old and was not used, and no row names its address in any spelling."""
     deleted = await keep(linked, clock, **days).apply()
 
     assert deleted[EMAIL_UNSUBSCRIBE_TOKENS] == 1
@@ -213,7 +213,7 @@ async def test_a_token_goes_after_the_last_row_that_names_its_address(
 
 
 @pytest.mark.parametrize("days", [{}, {"audit": 1}, {"leads": 30, "mail_log": 101}])
-async def test_tokens_are_kept_unless_told(
+async def test_unsubscribe_tokens_are_kept_without_a_setting(
     linked: Store, clock: MovableClock, days: dict[str, int]
 ) -> None:
     """Neither of the two settings, or one that is longer, leaves all of them."""

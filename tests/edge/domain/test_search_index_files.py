@@ -136,7 +136,7 @@ async def test_a_pending_search_that_is_closed_is_unavailable() -> None:
 
 
 async def test_the_next_build_is_made_from_the_last(tmp_path: Path, prefix: Path) -> None:
-    """What is new is found, what is gone is not, and only one file is kept, whatever was left."""
+    """New posts are found, removed ones are not, and only one file is kept, whatever was left."""
     publish(tmp_path, "build-0001", *SLUGS)
     async with serving(tmp_path, prefix) as builds:
         prefix.with_name(f"{prefix.name}-draft").write_text("of a process that was killed")
@@ -149,9 +149,7 @@ async def test_the_next_build_is_made_from_the_last(tmp_path: Path, prefix: Path
         assert file.name.startswith("edge.db-search-build-0002-")
 
 
-def test_what_a_killed_process_left_is_removed_where_the_file_is_there(
-    tmp_path: Path, prefix: Path
-) -> None:
+def test_leftovers_are_removed_when_the_index_file_exists(tmp_path: Path, prefix: Path) -> None:
     """Another process has made the file meanwhile."""
     publish(tmp_path, "build-0001", *SLUGS)
     files, index = IndexFiles(prefix), tmp_path / "current" / "posts.json"

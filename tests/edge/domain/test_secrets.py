@@ -52,7 +52,7 @@ def test_one_wrong_character_makes_a_secret_malformed(position: int) -> None:
     "text",
     ["", "fe_sk_", "x" * 55, "fe_sk_" + "é" * 49, "fe_sk_" + "\udcff" * 49, "fe_xx_" + "0" * 49],
 )
-def test_what_is_no_secret_at_all_is_malformed(text: str) -> None:
+def test_any_other_text_is_malformed(text: str) -> None:
     """Any text may be asked about, whatever a header can carry."""
     assert not is_well_formed(text, "api_key")
 
@@ -74,7 +74,7 @@ def test_any_header_text_has_a_digest() -> None:
     assert len(hash_secret("\udcff\ud800")) == 64
 
 
-def test_the_last_four_characters_tell_keys_apart() -> None:
+def test_the_last_four_characters_identify_a_key() -> None:
     """They are the end of the secret."""
     assert last_four("fe_sk_abcdef") == "cdef"
 

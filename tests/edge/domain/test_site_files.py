@@ -61,11 +61,11 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    """Whoever asks for the files of no folder is told so."""
+    """A request for the files of a missing folder is refused."""
     with pytest.raises(FileNotFoundError):
         list_site(tmp_path / "none")
 
 
-def test_a_file_stands_for_itself() -> None:
+def test_site_files_are_compared_by_identity() -> None:
     """Two files with one name, of two builds, are not the same."""
     assert SiteFile("a") != SiteFile("a")

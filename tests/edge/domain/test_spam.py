@@ -43,7 +43,7 @@ def lead(message: str = "Hello", **changes: str) -> LeadInput:
         ("BUY NOW, BUY CHEAP, BUY HERE", ("shouting", "call_to_buy")),
     ],
 )
-def test_signs_are_told_by_name(message: str, reasons: tuple[str, ...]) -> None:
+def test_spam_signs_have_names(message: str, reasons: tuple[str, ...]) -> None:
     """Ordinary enquiries have none, whatever language they are in."""
     score, found = score_spam(lead(message))
 
@@ -73,7 +73,7 @@ def test_the_start_of_a_message_is_no_sign(title: str, start: str) -> None:
 
 
 def test_a_start_is_known_as_the_form_says_it() -> None:
-    """Whatever else a person writes is a message, however long the search for a start could be."""
+    """Any other text is a message, however long the search for a start could be."""
 
     def say(text: str) -> str:
         return text.replace("About ", "\u300c").replace(":", "\u300d\u306b\u3064\u3044\u3066\uff1a")
@@ -104,7 +104,7 @@ def test_the_honeypot_is_the_strongest_sign() -> None:
     assert score > score_spam(lead(name="www.x.org"))[0]
 
 
-def test_signs_add_up() -> None:
+def test_the_scores_of_spam_signs_add_up() -> None:
     """Markup and mixed scripts weigh 1 alone, and 2 beside another sign."""
     mixed = "your \u0440\u0430ypal account"
 
@@ -144,7 +144,7 @@ def test_no_honest_enquiry_is_hidden() -> None:
 
 
 def test_most_plain_spam_is_hidden() -> None:
-    """What names its wares and urges to buy them; the lines that do not both stay."""
+    """Lines that name wares and urge to buy them; those that do not do both stay."""
     hidden = [text for text in SPAM if score_spam(make_lead(text))[0] >= HIDDEN_FROM]
 
     assert SPAM[0] in hidden

@@ -39,22 +39,41 @@ def test_an_address_of_a_relay_is_read(text: str, place: MailServer | MailFolder
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "relay.example", "relay.example:25", "http://relay.example", "smtp:relay.example"),
-        *("smtp://", "smtp://:25", "smtp://relay.example/", "smtp://relay.example?tls=no"),
-        *("smtp://relay.example#x", "smtp://relay.example:", "smtp://relay.example:0"),
-        *("smtp://relay.example:65536", "smtp://relay.example\n", "smtp://re lay.example"),
-        *("smtp://user@relay.example", "smtp://:password@relay.example", "smtp://u:@relay.example"),
-        *(
-            "smtp://u:p@ss@relay.example",
-            "smtp://u:p/s@relay.example",
-            "smtp://u:100%@relay.example",
-        ),
-        *("smtp://u:%00@relay.example", "smtp://u:%0d%0aQUIT@relay.example", "smtp://u:%ff@relay"),
-        *("smtp://[::g]", "smtp://[1:2:3]", "smtp://[127.0.0.1]", "SMTP://relay.example"),
-        *("maildir:", "maildir://host/mail", "maildir:a\nb", "maildir:\x00"),
+        "",
+        "relay.example",
+        "relay.example:25",
+        "http://relay.example",
+        "smtp:relay.example",
+        "smtp://",
+        "smtp://:25",
+        "smtp://relay.example/",
+        "smtp://relay.example?tls=no",
+        "smtp://relay.example#x",
+        "smtp://relay.example:",
+        "smtp://relay.example:0",
+        "smtp://relay.example:65536",
+        "smtp://relay.example\n",
+        "smtp://re lay.example",
+        "smtp://user@relay.example",
+        "smtp://:password@relay.example",
+        "smtp://u:@relay.example",
+        "smtp://u:p@ss@relay.example",
+        "smtp://u:p/s@relay.example",
+        "smtp://u:100%@relay.example",
+        "smtp://u:%00@relay.example",
+        "smtp://u:%0d%0aQUIT@relay.example",
+        "smtp://u:%ff@relay",
+        "smtp://[::g]",
+        "smtp://[1:2:3]",
+        "smtp://[127.0.0.1]",
+        "SMTP://relay.example",
+        "maildir:",
+        "maildir://host/mail",
+        "maildir:a\nb",
+        "maildir:\x00",
     ],
 )
-def test_what_is_no_address_of_a_relay(text: str) -> None:
+def test_an_invalid_relay_url_is_refused(text: str) -> None:
     """Anything else is refused with what to fix, and without a password."""
     with pytest.raises(ValueError, match=r"^must ") as caught:
         check_relay(text)
@@ -118,7 +137,7 @@ def test_an_address_of_a_mailbox_is_read(text: str, place: MailServer) -> None:
         "imaps://a:%00@h.net",
     ],
 )
-def test_what_is_no_address_of_a_mailbox(text: str) -> None:
+def test_an_invalid_mailbox_url_is_refused(text: str) -> None:
     """Passwords go without TLS to this machine alone; no folder ends its command."""
     with pytest.raises(ValueError, match=r"^must ") as caught:
         parse_imap(text)
@@ -146,18 +165,28 @@ def test_a_mailbox_is_read(text: str, mailbox: Mailbox) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "journal", "journal@", "@work.org", "Journal", "Journal <>", "<journal"),
-        *(
-            "a@x.org, b@y.org",
-            "a@x.org; b@y.org",
-            "A <a@x.org>, B <b@y.org>",
-            "A <a@x.org> <b@y.org>",
-        ),
-        *("A <a@x.org>\r\nBcc: b@y.org", "A\n <a@x.org>", "A\x00 <a@x.org>", "A\u2028 <a@x.org>"),
-        *("a@x.org (comment)", "group: a@x.org;", "=?utf-8?q?x=0Ay?=@x.org", "a@x.org b@y.org"),
+        "",
+        "journal",
+        "journal@",
+        "@work.org",
+        "Journal",
+        "Journal <>",
+        "<journal",
+        "a@x.org, b@y.org",
+        "a@x.org; b@y.org",
+        "A <a@x.org>, B <b@y.org>",
+        "A <a@x.org> <b@y.org>",
+        "A <a@x.org>\r\nBcc: b@y.org",
+        "A\n <a@x.org>",
+        "A\x00 <a@x.org>",
+        "A\u2028 <a@x.org>",
+        "a@x.org (comment)",
+        "group: a@x.org;",
+        "=?utf-8?q?x=0Ay?=@x.org",
+        "a@x.org b@y.org",
     ],
 )
-def test_what_is_not_one_mailbox(text: str) -> None:
-    """What is none, or could be read as two, is refused with what to fix."""
+def test_an_invalid_sender_mailbox_is_refused(text: str) -> None:
+    """No address, or one that could be read as two, is refused with what to fix."""
     with pytest.raises(ValueError, match=r"^must "):
         check_mailbox(text)

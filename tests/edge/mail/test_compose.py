@@ -122,8 +122,8 @@ def test_a_message_keeps_its_id_and_date() -> None:
     ("host", "written"),
     [("a" * 60 + "." + "b" * 60 + ".example", None), ("127.0.0.1", None), ("::1", "[::1]")],
 )
-def test_a_message_id_stands_on_one_line(host: str, written: str | None) -> None:
-    """A long host is neither folded nor encoded, and an address of IPv6 stands in brackets."""
+def test_a_message_id_is_on_one_line(host: str, written: str | None) -> None:
+    """A long host is neither folded nor encoded, and an address of IPv6 is in brackets."""
     message = composed("access_decision", host=host)
 
     line = next(
@@ -133,7 +133,7 @@ def test_a_message_id_stands_on_one_line(host: str, written: str | None) -> None
 
 
 def test_an_owner_can_answer() -> None:
-    """The owner's message comes from the journal, and its answer goes to who wrote."""
+    """The owner's message comes from the journal, and its answer goes to the sender of the lead."""
     parsed = received(notification())
 
     assert str(parsed["From"]) == "The Journal <journal@journal.example>"
@@ -159,7 +159,7 @@ def test_an_owner_reads_the_whole_lead(kind: str) -> None:
     assert "<script" not in content or kind == "plain"
 
 
-def test_what_a_lead_says_cannot_pass_for_what_we_say() -> None:
+def test_each_line_of_a_lead_is_quoted() -> None:
     """Each line of a lead's message is quoted in the text, whatever ends a line."""
     ends = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
     message = "".join(f"here{end}-- \n" for end in ends)
@@ -184,7 +184,7 @@ MARKS: list[tuple[int, Any, str | None]] = [
 
 @pytest.mark.parametrize(("score", "reasons", "mark"), MARKS)
 def test_a_lead_that_looks_like_spam_is_marked(score: int, reasons: Any, mark: str | None) -> None:
-    """A high score and a repetition stand in the subject, and the reasons in the message."""
+    """A high score and a repetition are in the subject, and the reasons in the message."""
     message = notification(spam_score=score, spam_reasons=reasons)
     subject = "New enquiry from Ann Lee"
 
@@ -198,7 +198,7 @@ def test_a_lead_that_looks_like_spam_is_marked(score: int, reasons: Any, mark: s
 
 
 def test_an_acknowledgement_is_unsubscribed_from_with_one_click() -> None:
-    """The headers of RFC 8058 stand whole, each on its line, and the link in text and HTML."""
+    """The headers of RFC 8058 are whole, each on its line, and the link is in text and HTML."""
     message = composed("lead_acknowledgement")
     lines = message.as_bytes().split(b"\r\n")
 
@@ -223,14 +223,15 @@ def test_one_click_is_only_offered_over_https() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *(
-            None,
-            "",
-            "mailto:x@journal.example",
-            "https://journal.example/u>, <https://evil.example",
-        ),
-        *("https://journal.example/u\r\nBcc: a@b.org", "https://journal.example/\u00fc", "//x"),
-        *("https://journal.example/?a==?utf-8?q?x=0Ay?=", f"https://journal.example/{'x' * 1000}"),
+        None,
+        "",
+        "mailto:x@journal.example",
+        "https://journal.example/u>, <https://evil.example",
+        "https://journal.example/u\r\nBcc: a@b.org",
+        "https://journal.example/\u00fc",
+        "//x",
+        "https://journal.example/?a==?utf-8?q?x=0Ay?=",
+        f"https://journal.example/{'x' * 1000}",
     ],
 )
 def test_an_acknowledgement_needs_a_way_out(url: str | None) -> None:
@@ -269,7 +270,7 @@ def test_acknowledgements_are_all_the_same() -> None:
 
 
 def test_an_approval_says_how_to_claim() -> None:
-    """Who was given access learns what the token does, where, and until when."""
+    """The message says what the token does, where, and until when."""
     text = part(composed("access_decision"), "plain")
 
     assert str(composed("access_decision")["Subject"]) == (
@@ -283,7 +284,7 @@ def test_an_approval_says_how_to_claim() -> None:
 
 
 def test_a_refusal_says_that_there_is_nothing_to_claim() -> None:
-    """Who was refused learns that, and no address to claim at."""
+    """The message says so, and has no address to claim at."""
     values = {**APPROVED, "approved": False, "expires_at": None}
     message = compose("access_decision", make_envelope(), values)
 
@@ -386,8 +387,8 @@ def test_operators_mailboxes_arrive() -> None:
         {"host": "b\u00fccher.example"},
     ],
 )
-def test_an_envelope_that_cannot_be(changes: dict[str, str]) -> None:
-    """What would not make one message between two mailboxes makes none."""
+def test_an_invalid_envelope_is_refused(changes: dict[str, str]) -> None:
+    """Anything but one message between two mailboxes is refused."""
     with pytest.raises(ValueError, match=r"must |badly formed"):
         composed("access_decision", **changes)
 
@@ -504,13 +505,13 @@ def check_answers(message: EmailMessage, values: Mapping[str, str]) -> None:
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_name_adds_a_header_or_an_address(trick: str) -> None:
-    """Whatever a name has in it, there is one recipient, one address to answer to: no more."""
+    """With any name there is one recipient and one address to answer to, no more."""
     check_harmless(notification(name=trick))
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_reason_adds_a_header(trick: str) -> None:
-    """Whatever stands in the reasons, the budget or the source, nothing comes of it."""
+    """Any text in the reasons, the budget or the source is plain text."""
     changes = {"spam_score": 9, "spam_reasons": [trick], "budget_tier": trick, "source": trick}
     message = notification(**changes)
 
@@ -521,7 +522,7 @@ def test_no_reason_adds_a_header(trick: str) -> None:
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_no_title_adds_a_header(trick: str) -> None:
-    """Whatever the title of the site has in it, a subject is a subject."""
+    """With any title of the site, the subject is one header."""
     message = compose("access_decision", make_envelope(), {**APPROVED, "site_title": trick})
 
     ours = [name for name, _ in headers_of(composed("access_decision"))]
@@ -549,6 +550,6 @@ def test_no_address_adds_a_header_or_an_address(trick: str, form: str) -> None:
     assert len(to) == len(getaddresses(to)) == 1
 
 
-def test_there_are_tricks_enough() -> None:
+def test_there_are_enough_tricks() -> None:
     """The lists above try each kind of place in more than fifty ways, all different."""
     assert len(TRICKS) == len(set(TRICKS)) > 50

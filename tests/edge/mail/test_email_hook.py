@@ -86,7 +86,7 @@ async def assert_nothing_happened(edge: Any) -> None:
 async def test_an_event_is_logged_and_suppresses(
     edge: Any, body: bytes, status: str, reason: str | None
 ) -> None:
-    """What may arrive a next time only is logged."""
+    """A failure that may pass is only logged."""
     async with post(edge, body) as answer:
         assert answer.status == 200
         assert await answer.json() == {"status": status, "suppressed": reason is not None}
@@ -159,7 +159,7 @@ async def test_the_same_message_is_known_for_a_week(make_edge: Any) -> None:
 
 
 async def test_a_second_event_about_an_address_is_logged_beside_the_first(edge: Any) -> None:
-    """The suppression that stands is left as it is."""
+    """The existing suppression is left as it is."""
     for number, kind in enumerate(("email.bounced", "email.complained", "email.unsubscribed")):
         async with post(edge, event(kind), signed(event(kind), f"msg_{number}")) as answer:
             assert (await answer.json())["suppressed"] is True
@@ -188,9 +188,9 @@ async def test_other_events_are_ignored(edge: Any, kind: str) -> None:
     body = json.dumps({"type": kind, "data": {}}).encode()
     async with post(edge, body) as answer:
         assert answer.status == 202
-        told = await answer.json()
-    assert told["status"] == "ignored"
-    assert told["sentence"].startswith(f"Events of type {kind} are ignored")
+        ignored = await answer.json()
+    assert ignored["status"] == "ignored"
+    assert ignored["sentence"].startswith(f"Events of type {kind} are ignored")
     await assert_nothing_happened(edge)
 
 
@@ -305,7 +305,7 @@ async def test_too_much_is_refused_unread(edge: Any) -> None:
 
 
 async def test_a_body_may_be_compressed(edge: Any) -> None:
-    """What is signed is what comes out."""
+    """The signature is that of the decompressed body."""
     headers = {**signed(event()), "Content-Encoding": "gzip"}
     async with post(edge, gzip.compress(event()), headers) as answer:
         assert answer.status == 200

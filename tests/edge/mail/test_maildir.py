@@ -18,7 +18,7 @@ def kept(folder: Path) -> list[mailbox.MaildirMessage]:
 
 
 async def test_a_message_is_a_file_that_mail_programs_read(tmp_path: Path) -> None:
-    """A message stands in the folder as it was composed, and nothing is left in its `tmp`."""
+    """A message is in the folder as it was composed, and nothing is left in its `tmp`."""
     folder, message = tmp_path / "var" / "mail", notification(email="jos\u00e9@work.example.org")
     async with open_transport(f"maildir:{folder}")() as session:
         await session.send(SENDER, RECIPIENT, message)
@@ -41,7 +41,7 @@ async def test_the_folder_is_private(tmp_path: Path) -> None:
 
 
 async def test_an_empty_folder_becomes_a_maildir(tmp_path: Path) -> None:
-    """A folder that stands there already is used."""
+    """An existing folder is used."""
     async with open_transport(f"maildir:{tmp_path}")() as session:
         await session.send(SENDER, RECIPIENT, notification())
 
@@ -74,7 +74,7 @@ async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_folder_that_goes_away_is_refused(tmp_path: Path) -> None:
-    """Mail into a folder that was taken away within a batch waits."""
+    """Mail into a folder that is removed within a batch waits."""
     async with open_transport(f"maildir:{tmp_path / 'mail'}")() as session:
         for part in ("tmp", "new", "cur"):
             (tmp_path / "mail" / part).rmdir()

@@ -57,7 +57,7 @@ def test_each_file_replaces_one(with_files: MakeFolder) -> None:
 
 
 def test_html_of_the_operator_is_escaped_and_may_extend_the_frame(with_files: MakeFolder) -> None:
-    """What a stranger typed stays text."""
+    """Text that a stranger typed stays text."""
     settings = with_files(
         lead_notification__html="{% extends 'frame.html' %}{% block heading %}Hi "
         "{{ '<b>' }}{% endblock %}{% block content %}{% endblock %}"
@@ -94,7 +94,7 @@ def test_a_fault_is_found_at_the_start(
 
 
 def test_an_unknown_name_is_noted_and_the_message_is_sent_without(with_files: MakeFolder) -> None:
-    """File and line are told for text, HTML and subject; what is only asked about is no fault."""
+    """File and line are reported for text, HTML and subject; a name in a condition is no error."""
     settings = with_files(
         lead_notification__txt="Hello\n{{ lead.nme }}: {{ lead.name }}{% if odd %}{% endif %}",
         lead_notification__html="<p>\n\n{{ nothing.at.all }}</p>",
@@ -129,7 +129,7 @@ async def test_an_edge_does_not_start_with_a_faulty_one(make_edge: Any, tmp_path
 
 
 def test_changes_count_after_a_restart(with_files: MakeFolder) -> None:
-    """What was checked is what is sent."""
+    """The templates that were checked are those that are used."""
     settings = with_files(lead_notification__txt="before")
     templates = open_templates(settings)
     assert settings.mail_templates is not None
@@ -157,7 +157,7 @@ for name in MESSAGE_TYPES:
 
 @pytest.mark.size("test")
 def test_an_upgrade_may_replace_the_files_of_a_running_process(tmp_path: Path) -> None:
-    """What was loaded is what is sent, also what nobody has been sent so far."""
+    """The loaded templates are used, also those of messages that were not sent so far."""
     package = Path(edge_api.__file__).parent
     shutil.copytree(package, tmp_path / "edge_api", ignore=shutil.ignore_patterns("__pycache__"))
     command = (sys.executable, "-c", COMPOSE_WITHOUT_FILES)

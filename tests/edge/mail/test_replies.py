@@ -85,7 +85,7 @@ def verdict(stage: Stage, code: int | None, enhanced: str) -> RefusalKind:
 
 
 @pytest.mark.parametrize(("stage", "code", "enhanced", "expected"), CASES)
-def test_a_refusal_is_judged(
+def test_the_code_of_a_refusal_decides_its_handling(
     stage: Stage, code: int | None, enhanced: str, expected: RefusalKind
 ) -> None:
     """Stage and codes make the verdict."""
@@ -99,7 +99,7 @@ def test_every_verdict_is_given_to_something() -> None:
 
 
 def test_only_a_permanent_word_about_the_mailbox_counts_against_an_address() -> None:
-    """Of codes at all stages, only 5XX with 5.1.X, of recipient or message, bounces."""
+    """Among the codes at all stages, only 5XX with 5.1.X, of recipient or message, bounces."""
     codes = [None, 250, 399, *range(420, 460), 500, *range(530, 560), 571, 599]
     enhanced = ["", *(f"{a}.{b}.{c}" for a, b, c in product((2, 4, 5), range(8), range(12)))]
     bounced = {
@@ -114,7 +114,7 @@ def test_only_a_permanent_word_about_the_mailbox_counts_against_an_address() -> 
     assert not {"5.1.7", "5.1.8", "5.1.9"} & {status for _, _, status in bounced}
 
 
-def test_a_temporary_word_ends_no_message() -> None:
+def test_a_temporary_code_gives_up_no_message() -> None:
     """No 4XX, at any stage and with any code beside it, is the end of a message."""
     enhanced = ["", *(f"4.{b}.{c}" for b, c in product(range(8), (0, 1, 2, 28)))]
     verdicts = {verdict(*case) for case in product(STAGES, range(400, 500), enhanced)}

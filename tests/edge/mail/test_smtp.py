@@ -56,7 +56,7 @@ async def refusal_of(carrier: Transport, **changes: Any) -> Refused:
 
 
 async def test_a_message_arrives_as_it_was_composed() -> None:
-    """What a relay receives is what was composed, for one recipient."""
+    """The relay receives the composed message, for one recipient."""
     message = notification(message=".\n..\nFrom here\n" + "x" * 1990)
     async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session, message)
@@ -67,7 +67,7 @@ async def test_a_message_arrives_as_it_was_composed() -> None:
     assert "SMTPUTF8" not in received.options
 
 
-async def test_names_on_the_envelope_are_left_at_home() -> None:
+async def test_envelopes_have_addresses_without_names() -> None:
     """A sender or recipient with a name goes onto the envelope as an address."""
     async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session, sender=f"Journal <{SENDER}>", recipient=f"Owner <{RECIPIENT}>")
@@ -129,7 +129,7 @@ REFUSALS: list[tuple[Stage, str, int, str, str]] = [
 async def test_a_refusal_has_its_stage_and_codes(
     stage: Stage, answer: str, code: int, enhanced: str, verdict: str
 ) -> None:
-    """What a relay says at a stage is told in codes, without its own words; the next one passes."""
+    """A relay's reply at a stage is reported in codes, without its text; the next one passes."""
     async with serving(Relay({stage: answer})) as relay, near(relay.port)() as session:
         with pytest.raises(Refused) as caught:
             await post(session)
@@ -186,7 +186,7 @@ async def test_answers_that_drip_in_do_not_prolong_the_time() -> None:
     assert refused.message == "the relay did not answer within 0.5 s"
 
 
-async def test_no_relay_at_all() -> None:
+async def test_an_unreachable_relay_is_reported() -> None:
     """A port where nobody listens refuses nothing for ever."""
     refused = await refusal_of(near(free_port()))
 
@@ -207,7 +207,7 @@ async def test_no_relay_at_all() -> None:
 async def test_a_relay_that_is_closed_refuses_no_message(
     lines: list[str], code: int | None, verdict: str
 ) -> None:
-    """What is said before a message is begun is about the relay, not about the message."""
+    """A reply before a message is begun is about the relay, not about the message."""
     async with reciting(*lines) as port:
         refused = await refusal_of(near(port))
 
@@ -242,7 +242,7 @@ async def test_a_password_goes_after_starttls(
 
 
 async def test_no_password_goes_without_tls() -> None:
-    """A relay elsewhere that offers no TLS gets no password, and the operator is told."""
+    """A relay elsewhere that offers no TLS gets no password, and the operator a message."""
     async with serving(Relay(), host=ANY_ADDRESS, auth_require_tls=False) as relay:
         refused = await refusal_of(transport(f"smtp://{LOGIN}{ANY_ADDRESS}:{relay.port}"))
 
@@ -288,7 +288,7 @@ async def test_a_certificate_that_nobody_vouches_for(
 
 
 async def test_tls_with_a_relay_that_speaks_none() -> None:
-    """`smtps` on a port without TLS is told from other troubles."""
+    """`smtps` on a port without TLS has a message of its own."""
     async with serving(Relay()) as relay:
         refused = await refusal_of(transport(f"smtps://127.0.0.1:{relay.port}"))
 
@@ -341,7 +341,7 @@ async def test_an_answer_beyond_ascii_goes_by_smtputf8() -> None:
 
 
 async def test_a_domain_beyond_ascii_goes_in_ascii() -> None:
-    """Where only the domain is beyond ASCII, any relay can carry it (RFC 5891)."""
+    """If only the domain is beyond ASCII, any relay can carry it (RFC 5891)."""
     message = notification(email="ann@b\u00fccher.example")
     relay = Relay()
     async with serving(relay, enable_SMTPUTF8=False), near(relay.port)() as session:
@@ -361,8 +361,8 @@ async def test_a_relay_without_smtputf8_gets_no_such_recipient() -> None:
     assert (refused.stage, refused.enhanced, classify(refused)) == ("recipient", "5.6.7", "refused")
 
 
-async def test_a_relay_without_smtputf8_still_carries_the_news() -> None:
-    """A Reply-To that cannot be carried is left out; its address stands in the text."""
+async def test_a_notification_needs_no_smtputf8() -> None:
+    """A Reply-To that cannot be carried is left out; its address is in the text."""
     message = notification(email="jos\u00e9@work.example.org")
     relay = Relay()
     async with serving(relay, enable_SMTPUTF8=False), near(relay.port)() as session:
@@ -381,7 +381,7 @@ async def test_a_relay_without_smtputf8_still_carries_the_news() -> None:
 
 @pytest.mark.parametrize("recipient", ["a@x.org, b@y.org", "a@x.org>\r\nRCPT TO:<b@y.org", ""])
 async def test_an_envelope_is_for_one(recipient: str) -> None:
-    """What is not exactly one address is never named to the relay."""
+    """Only exactly one address is named to the relay."""
     async with serving(Relay()) as relay:
         refused = await refusal_of(near(relay.port), recipient=recipient)
 
@@ -407,7 +407,7 @@ async def test_a_batch_that_is_cancelled_sends_nothing_more() -> None:
     assert relay.received == []
 
 
-async def test_a_message_is_told_by_its_id() -> None:
+async def test_a_message_keeps_its_message_id() -> None:
     """The same entry sent twice has the same Message-ID, so that receivers can tell."""
     envelope = make_envelope()
     async with serving(Relay()) as relay:

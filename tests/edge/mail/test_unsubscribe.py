@@ -74,7 +74,7 @@ async def test_of_many_at_once_one_makes_the_link(edge: Any, store_url: str) -> 
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_looking_changes_nothing(edge: Any, method: str) -> None:
+async def test_opening_the_link_changes_nothing(edge: Any, method: str) -> None:
     """Programs follow links to see whether they are harmless."""
     path = await link_path(edge)
     for _ in range(3):
@@ -85,7 +85,7 @@ async def test_looking_changes_nothing(edge: Any, method: str) -> None:
     assert (token["used_at"], await is_suppressed(edge)) == (None, False)
 
 
-async def test_the_page_asks_and_does_not_tell_the_address(edge: Any) -> None:
+async def test_the_page_asks_and_does_not_show_the_address(edge: Any) -> None:
     """In the look of the site; neither indexed nor kept by anybody."""
     path = await link_path(edge)
     async with edge.ask("GET", path) as answer:
@@ -128,7 +128,7 @@ def multipart() -> FormData:
     ids=lambda body: str(body)[:80],  # the environment of processes holds a test's name
 )
 async def test_one_post_unsubscribes_at_once(edge: Any, body: dict[str, Any]) -> None:
-    """Whatever the body is: 200, no redirect, no cookie, no credential; the rest still works."""
+    """For any body: 200, no redirect, no cookie, no credential; the rest still works."""
     path = await link_path(edge)
     if body.get("data") == "multipart":
         body = {"data": multipart()}
@@ -144,7 +144,7 @@ async def test_one_post_unsubscribes_at_once(edge: Any, body: dict[str, Any]) ->
     assert token["used_at"] == suppressed["created_at"]
 
 
-async def test_again_is_as_good_as_once(edge: Any) -> None:
+async def test_unsubscribing_again_succeeds(edge: Any) -> None:
     """Both the page and the POST say that it was done before."""
     path = await link_path(edge)
     for number in range(3):
@@ -199,7 +199,9 @@ async def test_a_link_works_again_when_an_administrator_has_let_mail_flow(edge: 
     assert await rows(edge, EMAIL_UNSUBSCRIBE_TOKENS) == [before]
 
 
-async def test_it_is_done_also_where_no_page_can_be_shown(make_edge: Any, tmp_path: Path) -> None:
+async def test_unsubscribing_works_when_no_page_can_be_rendered(
+    make_edge: Any, tmp_path: Path
+) -> None:
     """A mail program must not be told that it failed: the answer is plain text."""
     folder = tmp_path / "builds"
     point_at(folder, write_build(folder, posts=[make_post("a")], files={"index.html": "x"}))
@@ -215,7 +217,7 @@ async def test_it_is_done_also_where_no_page_can_be_shown(make_edge: Any, tmp_pa
         assert await is_suppressed(edge)
 
 
-async def test_nothing_is_half_done(edge: Any) -> None:
+async def test_unsubscribing_is_one_transaction(edge: Any) -> None:
     """While the store takes nothing in, the token stays unused; afterwards the link works."""
     path = await link_path(edge)
     watched = WatchedStore(edge.service.store)

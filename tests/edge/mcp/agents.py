@@ -29,8 +29,8 @@ def envelope(version: str = MODERN) -> Json:
 
 
 @dataclass(frozen=True)
-class Said:
-    """One answer."""
+class Answer:
+    """The answer to one request."""
 
     status: int
     headers: Mapping[str, str]
@@ -79,7 +79,7 @@ class Agent:
         body = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": given}
         return body, {**headers, **self.headers}
 
-    async def ask(self, method: str, request_id: Any = 1, **params: Any) -> Said:
+    async def ask(self, method: str, request_id: Any = 1, **params: Any) -> Answer:
         """Send a request and return the answer."""
         body, headers = self.request(method, params, request_id)
         return await self.send(json.dumps(body).encode(), headers)
@@ -89,12 +89,12 @@ class Agent:
         said = await self.ask("tools/call", name=tool, arguments=arguments)
         return said.result
 
-    async def send(self, data: bytes, headers: Mapping[str, str]) -> Said:
+    async def send(self, data: bytes, headers: Mapping[str, str]) -> Answer:
         """Send bytes."""
         sent = {"Content-Type": "application/json", **headers}
         async with self.edge.ask("POST", PATH, data=BytesIO(data), headers=sent) as answer:
             text = await answer.text()
-            return Said(answer.status, answer.headers, json.loads(text) if text else {})
+            return Answer(answer.status, answer.headers, json.loads(text) if text else {})
 
     def open(self, method: str, request_id: Any = 1, **params: Any) -> Any:
         """Send a request whose answer is read by the caller."""

@@ -49,7 +49,7 @@ def as_bytes(value: object) -> bytes:
         (as_bytes({**PING, "id": 1e19}), -32600),
     ],
 )
-async def test_what_is_no_message_is_refused(agent: Agent, data: bytes, code: int) -> None:
+async def test_a_body_that_is_no_message_is_refused(agent: Agent, data: bytes, code: int) -> None:
     """400 with JSON-RPC's own code and no id; the endpoint goes on answering."""
     _, headers = agent.request("tools/list", None)
     said = await agent.send(data, headers)
@@ -63,7 +63,7 @@ async def test_what_is_no_message_is_refused(agent: Agent, data: bytes, code: in
     "request_id", [0, -1, 1.0, -451851.0, 2**53, 2**63 - 1, -(2**63), "", "a", "x" * 256, "\u7d19"]
 )
 async def test_the_id_is_given_back(agent: Agent, request_id: object) -> None:
-    """Whatever id may be, the answer has the same."""
+    """For any valid id, the answer has the same."""
     assert (await agent.ask("tools/list", request_id)).body["id"] == request_id
 
 
@@ -159,7 +159,7 @@ async def test_headers_and_envelope_must_agree(
 async def test_an_unknown_revision_is_refused_by_name(
     make_agent: Any, version: str, message: dict[str, Any]
 ) -> None:
-    """Where the header alone names it: the sentence says which header, and what it may be."""
+    """If the header alone names it, the sentence says which header, and what it may be."""
     agent = await make_agent(version=LEGACY)
     _, sent = agent.request("tools/list", None)
     said = await agent.send(as_bytes(message), {**sent, "MCP-Protocol-Version": version})
@@ -177,11 +177,11 @@ async def test_batches_are_answered_in_the_revision_that_has_them(make_agent: An
     """With one answer for each request, and for each message that is none; 202 without any."""
     agent = await make_agent(version="2025-03-26")
     _, sent = agent.request("tools/list", None)
-    told = {"jsonrpc": "2.0", "method": "notifications/x"}
+    notification = {"jsonrpc": "2.0", "method": "notifications/x"}
     call = {"name": "search", "arguments": {"query": "edge"}}
     batch = [
         PING,
-        told,
+        notification,
         {**PING, "id": "b", "method": "tools/call", "params": call},
         {**PING, "id": 3, "method": "tools/destroy"},
         5,
@@ -193,7 +193,7 @@ async def test_batches_are_answered_in_the_revision_that_has_them(make_agent: An
         assert said.body[0]["result"]["tools"]
         assert said.body[1]["result"]["structuredContent"]["results"]
         assert [each["error"]["code"] for each in said.body[2:]] == [-32601, -32600]
-    assert (await agent.send(as_bytes([told, told]), sent)).status == 202
+    assert (await agent.send(as_bytes([notification, notification]), sent)).status == 202
     assert len((await agent.send(as_bytes([PING] * 50), sent)).body) == 50
 
 
@@ -219,7 +219,7 @@ async def test_other_batches_are_refused(make_agent: Any, version: str, batch: l
 
 
 async def test_each_message_of_a_batch_counts(make_edge: Any) -> None:
-    """As a request; a batch with too many is refused whole, and told what is left."""
+    """Each counts as a request; a batch with too many is refused whole, with what is left."""
     async with make_edge(RATE_AUTHENTICATED="5/minute") as edge:
         agent = Agent(edge, await edge.token(), "2025-03-26")
         _, sent = agent.request("tools/list", None)
@@ -233,7 +233,7 @@ async def test_each_message_of_a_batch_counts(make_edge: Any) -> None:
 
 
 async def test_names_in_headers_must_agree(make_agent: Any) -> None:
-    """`Mcp-Name` repeats the tool's name, and may not stand twice."""
+    """`Mcp-Name` repeats the tool's name, and may not be sent twice."""
     agent = await make_agent()
     body, sent = agent.request("tools/call", {"name": "search", "arguments": {"query": "a"}})
     other = await agent.send(as_bytes(body), {**sent, "Mcp-Name": "fetch"})
@@ -259,7 +259,7 @@ async def test_the_eras_have_methods_of_their_own(make_agent: Any) -> None:
 
 
 async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:
-    """Where 2026-07-28 wants it, and never for anybody else: they depend on the scopes."""
+    """Only 2026-07-28 has that, and caching is private: results depend on the scopes."""
     agent = await make_agent()
     uri = "http://journal.test/journal/first-edge/"
     for method, params in (
@@ -291,7 +291,7 @@ async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:
 async def test_http_refuses_by_itself(
     agent: Agent, headers: dict[str, str], data: bytes, status: int
 ) -> None:
-    """Media types that are not spoken and bodies above the bound, all told in JSON-RPC."""
+    """Unsupported media types and bodies above the bound are refused in JSON-RPC."""
     _, sent = agent.request("tools/list", None)
     said = await agent.send(data, {**sent, **headers})
 

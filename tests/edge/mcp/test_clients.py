@@ -17,7 +17,7 @@ from tests.edge.small_builds import make_post, point_at, write_build
 pytestmark = pytest.mark.one_engine
 
 MODES = {"legacy": LEGACY, "auto": MODERN, MODERN: MODERN}
-"""How the client is told to speak, and what it then speaks."""
+"""The modes that the client is given, and the revision that it then speaks."""
 
 
 @asynccontextmanager
@@ -35,7 +35,7 @@ async def test_the_client_does_everything(edge: Any, mode: str) -> None:
     """It agrees on a revision, lists, calls, reads, fills in and completes."""
     async with connected(edge, mode) as client:
         assert client.protocol_version == MODES[mode]
-        if mode != MODERN:  # told which revision it is, the client asks nobody
+        if mode != MODERN:  # given the revision, the client asks nobody
             assert client.server_info is not None
             assert client.server_info.name == "test.journal/fore-edge"
         tools = {tool.name for tool in (await client.list_tools()).tools}
@@ -60,7 +60,7 @@ async def test_the_client_does_everything(edge: Any, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_client_is_told_what_it_did_wrong(edge: Any, mode: str) -> None:
+async def test_the_client_gets_errors_for_wrong_calls(edge: Any, mode: str) -> None:
     """Bad arguments are a result, and an unknown tool is an error of the protocol."""
     async with connected(edge, mode) as client:
         result = await client.call_tool("get_post", {"slug": "none-such"})
@@ -71,7 +71,7 @@ async def test_the_client_is_told_what_it_did_wrong(edge: Any, mode: str) -> Non
     assert raised.value.code == -32602
 
 
-async def test_the_client_hears_of_another_edition(make_edge: Any, tmp_path: Any) -> None:
+async def test_the_client_is_notified_of_a_new_build(make_edge: Any, tmp_path: Any) -> None:
     """Its subscription yields the event when the journal is built anew."""
     point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", [make_post("first")]))
     async with (

@@ -1,4 +1,4 @@
-"""What leads to the endpoint, and what loading its SDK costs those who do not ask it."""
+"""Discovery of the endpoint, and the cost of loading its SDK for those who do not use it."""
 
 import subprocess
 import sys
@@ -109,7 +109,7 @@ async def test_the_service_describes_the_endpoint(edge: Any) -> None:
 
 
 async def test_instructions_come_to_the_point(edge: Any) -> None:
-    """What a model has to know stands in the first 512 characters, which some clients cut at."""
+    """All that a model has to know is in the first 512 characters, where some clients cut."""
     agent = Agent(edge, await edge.token(), LEGACY)
     client = {"name": "test", "version": "1"}
     result = (

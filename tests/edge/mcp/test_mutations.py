@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.edge.mcp.agents import ERAS, Agent, Json, Said
+from tests.edge.mcp.agents import ERAS, Agent, Answer, Json
 from tests.sizes import scaled
 
 MESSAGES = scaled(test=500, ci=5000)
@@ -19,7 +19,7 @@ AT_ONCE = 16
 INTERNAL = -32603
 """A fault of ours, which the protocol tells with status 200."""
 GROWTH = 1.05
-"""How much larger the process may be behind the messages than before them."""
+"""The factor by which the process may be larger after the messages than before."""
 SEED = 20260728
 
 SOUND: tuple[tuple[str, Json], ...] = (
@@ -43,8 +43,26 @@ SOUND: tuple[tuple[str, Json], ...] = (
     ),
 )
 STRANGE: tuple[Any, ...] = (
-    *(None, True, 0, -1, 1.5, 10**18, 10**30, "", "x" * 5000, "\u0000", "\U0001f4d6", [], [[]], {}),
-    *({"a": {"b": []}}, "../../etc/passwd", "' OR 1=1 --", "{slug}", "http://[", "NaN"),
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    10**18,
+    10**30,
+    "",
+    "x" * 5000,
+    "\u0000",
+    "\U0001f4d6",
+    [],
+    [[]],
+    {},
+    {"a": {"b": []}},
+    "../../etc/passwd",
+    "' OR 1=1 --",
+    "{slug}",
+    "http://[",
+    "NaN",
 )
 
 
@@ -109,7 +127,7 @@ async def send_many(agent: Agent, count: int, seed: int) -> Counter[int]:
     return seen
 
 
-def check(data: bytes, said: Said) -> None:
+def check(data: bytes, said: Answer) -> None:
     """Fail for an answer that is no answer of JSON-RPC, or that tells of a fault of ours."""
     for body in said.body if isinstance(said.body, list) else [said.body]:
         outcome = "result" if "result" in body else "error"

@@ -33,7 +33,7 @@ async def test_each_post_is_a_resource(agent: Agent) -> None:
 
 
 async def test_a_resource_is_the_markdown_of_its_page(agent: Agent) -> None:
-    """What is read is what the page's Markdown twin says, byte for byte; tags likewise."""
+    """It equals the page's Markdown twin, byte for byte; tags likewise."""
     for uri, path in (
         (FIRST, "/journal/first-edge/index.md"),
         ("http://journal.test/tags/bindings/", "/tags/bindings/index.md"),
@@ -112,7 +112,7 @@ async def test_many_posts_come_page_by_page(make_edge: Any, tmp_path: Path) -> N
     "method", ["resources/list", "resources/templates/list", "prompts/list", "tools/list"]
 )
 async def test_a_cursor_that_nobody_gave_is_refused(agent: Agent, method: str) -> None:
-    """A bad cursor is -32602, wherever one may stand."""
+    """A bad cursor is -32602, wherever one is accepted."""
     said = await agent.ask(method, cursor="here")
 
     assert (said.status, said.code) == BAD[agent.version]
@@ -207,7 +207,7 @@ async def complete(agent: Agent, typed: str, ref: str, argument: str = "slug") -
 async def test_slugs_and_tags_are_completed(
     agent: Agent, typed: str, ref: str, argument: str, values: list[str]
 ) -> None:
-    """What begins with the typed text comes first, then what has it in it."""
+    """Names that begin with the typed text come first, then those that contain it."""
     completion = await complete(agent, typed, ref, argument)
 
     assert completion["values"] == values

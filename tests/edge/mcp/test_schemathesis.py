@@ -12,12 +12,16 @@ pytestmark = [pytest.mark.one_engine, pytest.mark.size("test", grows=True)]
 
 @pytest.mark.size("ci")
 async def test_messages_are_answered_as_the_document_says(edge: Any, tmp_path: Path) -> None:
-    """What fits the message's schema is answered, what does not is refused, each as declared."""
+    """Messages that fit the schema are answered, others are refused, each as declared."""
     said = await fuzz(
         edge.url,
         tmp_path,
-        *("--header", f"Authorization: Bearer {await edge.token()}", "--include-tag", "mcp"),
-        *("--phases", "examples,coverage,fuzzing"),
+        "--header",
+        f"Authorization: Bearer {await edge.token()}",
+        "--include-tag",
+        "mcp",
+        "--phases",
+        "examples,coverage,fuzzing",
     )
 
     assert said.endswith("exit 0"), said[-8000:]

@@ -1,4 +1,4 @@
-"""Who may ask what: credentials, scopes and limits at the endpoint."""
+"""Credentials, scopes and limits at the endpoint."""
 
 from typing import Any
 
@@ -28,11 +28,11 @@ SCOPES = {
     "analyze": "",
     "query_table": "admin:read",
 }
-"""What each tool needs beside `mcp`; one needs nothing more, as its REST twin does."""
+"""The scope that each tool needs beside `mcp`; one needs none, like its REST twin."""
 
 
 def test_each_credential_has_the_scopes_that_its_api_asks_for() -> None:
-    """What is said to work with a key is what REST asks for; with a token, what tools ask for."""
+    """Documented scopes of keys are those of REST; those of tokens are those of tools."""
     asked = {each.scope for each in (*ROUTED, *METRICS) if each.audience == "rest"}
     tools = {tool.scope for tool in bind_tools(OPERATIONS).values()}
 
@@ -95,14 +95,14 @@ async def test_without_a_credential_there_is_a_way_to_one(edge: Any) -> None:
 
 @pytest.mark.parametrize("token", ["fe_mt_made-up", "x", "fe_sk_" + "0" * 49, "a.b.c"])
 async def test_a_bad_credential_is_refused(edge: Any, token: str) -> None:
-    """Whatever is wrong with it, the words are the same."""
+    """Every fault of it has the same message."""
     said = await Agent(edge, token, LEGACY).ask("tools/list")
 
     assert said.status == 401
     assert 'Bearer realm="mcp", error="invalid_token"' in said.headers["WWW-Authenticate"]
 
 
-async def test_api_keys_open_another_door(edge: Any) -> None:
+async def test_api_keys_are_refused_by_mcp(edge: Any) -> None:
     """An API key is no access token, and an access token no API key."""
     refused = await Agent(edge, await edge.key(), LEGACY).ask("tools/list")
     async with edge.ask("GET", "/api/public/v1/posts", await edge.token()) as answer:
@@ -192,7 +192,7 @@ async def test_pages_of_strangers_may_not_call(agent: Agent, origin: str, status
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "PUT"])
-async def test_other_methods_are_told_the_one(edge: Any, method: str) -> None:
+async def test_other_http_methods_are_refused_with_allow(edge: Any, method: str) -> None:
     """405 with `Allow`: there is no stream to open and no session to end."""
     async with edge.ask(method, PATH) as answer:
         assert answer.status == 405

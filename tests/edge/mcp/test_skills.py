@@ -74,7 +74,7 @@ async def test_the_extension_is_declared_beside_resources(agent: Agent) -> None:
 
 
 async def test_results_may_be_cached_by_all(agent: Agent) -> None:
-    """What is public says so and for how long, and in the later era that it is complete."""
+    """Public results say so and for how long, and in the later era that they are complete."""
     uri = "skill://connect-over-mcp/SKILL.md"
     answers = [await agent.ask("skills/list"), await agent.ask("skills/get", uri=uri)]
     if agent.version == MODERN:
@@ -91,12 +91,18 @@ async def test_results_may_be_cached_by_all(agent: Agent) -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        *("skill://none/SKILL.md", "skill://connect-over-mcp", "skill://connect-over-mcp/"),
-        *("skill://index.json", "skill://../../auth.md", "skill://connect-over-mcp/skill.md"),
+        "skill://none/SKILL.md",
+        "skill://connect-over-mcp",
+        "skill://connect-over-mcp/",
+        "skill://index.json",
+        "skill://../../auth.md",
+        "skill://connect-over-mcp/skill.md",
         "skill://",
     ],
 )
-async def test_an_unknown_uri_is_told_what_there_is(agent: Agent, method: str, uri: str) -> None:
+async def test_an_unknown_skill_uri_gets_the_list_of_skills(
+    agent: Agent, method: str, uri: str
+) -> None:
     """The error is -32602, and its sentence names the skills."""
     answer = await agent.ask(method, uri=uri)
 
@@ -117,7 +123,7 @@ async def test_wrong_parameters_are_refused(agent: Agent) -> None:
     assert (await agent.ask("skills/list", cursor="2")).code == -32602
 
 
-async def test_whoever_may_not_read_posts_reads_skills(make_agent: Any) -> None:
+async def test_skills_need_no_scope_for_posts(make_agent: Any) -> None:
     """They are public files: the scope of the endpoint is enough."""
     agent = await make_agent("mcp")
 

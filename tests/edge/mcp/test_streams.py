@@ -84,7 +84,7 @@ async def test_another_edition_is_announced(make_edge: Any, tmp_path: Path) -> N
 
 
 async def test_a_post_that_is_gone_is_announced(make_edge: Any, tmp_path: Path) -> None:
-    """Whoever holds it reads again, and finds nothing."""
+    """A client that holds it reads again, and finds nothing."""
     first, second = make_post("first"), make_post("second", day=1)
     point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", [second, first]))
     async with make_edge(BUILD_DIR=str(tmp_path / "b")) as edge:
@@ -133,7 +133,7 @@ async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
 
 
 async def test_all_streams_have_a_bound(edge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When all are taken it is 503 with a sentence and a time to come again."""
+    """Above it the answer is 503 with a sentence and a time to come again."""
     monkeypatch.setattr(slots_of(edge), "_limit", 1)
     one, two = [Agent(edge, await edge.token(*READER), MODERN) for _ in range(2)]
     async with listening(one):
@@ -145,7 +145,7 @@ async def test_all_streams_have_a_bound(edge: Any, monkeypatch: pytest.MonkeyPat
 
 
 async def test_dropped_listeners_are_gone(edge: Any) -> None:
-    """Of 20 clients that just vanish, no stream, task or listener is left after a moment."""
+    """No stream, task or listener is left of 20 clients that just vanish."""
     agents = [Agent(edge, await edge.token(*READER), MODERN) for _ in range(4)]
     before = len(asyncio.all_tasks())
     async with AsyncExitStack() as stack:
@@ -174,7 +174,7 @@ async def test_revocation_ends_open_streams(edge: Any, monkeypatch: pytest.Monke
 
 
 async def test_the_end_of_the_service_is_said(edge: Any) -> None:
-    """When the service drains, listeners get their result as the last message."""
+    """At the drain of the service, listeners get their result as the last message."""
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with listening(agent) as answer:
         edge.service[Health].start_draining()
@@ -232,7 +232,7 @@ async def plan_steps(agent: Agent, steps: int, **meta: Any) -> tuple[str, list[J
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_progress_comes_before_the_result(progressing: Agent, version: str) -> None:
-    """Who gives a token gets a stream: each step with that token, and the result last."""
+    """A client that sends a token gets a stream: each step with that token, and the result last."""
     progressing.version = version
     kind, (*steps, last) = await plan_steps(progressing, 3, progressToken="p")
 
@@ -260,7 +260,7 @@ async def test_without_progress_the_answer_is_json(progressing: Agent, version: 
 async def test_progress_needs_no_free_stream(
     progressing: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where all streams are taken the result comes alone: progress is a courtesy."""
+    """If all streams are taken the result comes alone: progress is a courtesy."""
     monkeypatch.setattr(slots_of(progressing.edge), "_limit", 0)
     kind, messages = await plan_steps(progressing, 3, progressToken=1)
 

@@ -182,7 +182,7 @@ async def test_lists_are_short_unless_asked(make_edge: Any, tmp_path: Path) -> N
 
 
 async def test_leads_from_agents_are_marked_and_counted(agent: Agent) -> None:
-    """A lead is stored with the source `mcp`, is never spam, and stands first in the list."""
+    """A lead is stored with the source `mcp`, is never spam, and is first in the list."""
     spam = {**LEAD, "message": "CHEAP VIAGRA http://a.example http://b.example http://c.example"}
     created = (await agent.call("create_lead", **spam))["structuredContent"]
     rows = await agent.call(
@@ -275,10 +275,10 @@ async def test_tables_are_filtered_ordered_and_paged(agent: Agent) -> None:
         ("query_table", {"table": "leads", "limit": 1, "filters": {"limit": "2"}}, "limit: "),
     ],
 )
-async def test_faulty_arguments_are_told_to_the_model(
+async def test_invalid_arguments_are_reported_to_the_model(
     agent: Agent, tool: str, arguments: dict[str, Any], message: str
 ) -> None:
-    """What is wrong with the arguments is a result that names the argument, and nothing happens."""
+    """The result is an error that names the argument, and nothing is done."""
     result = await agent.call(tool, **arguments)
 
     assert result["isError"]
@@ -295,7 +295,7 @@ async def test_numbers_of_json_are_integers_where_they_are_whole(agent: Agent) -
 
 
 async def test_tables_of_a_token_are_its_bounds(make_agent: Any) -> None:
-    """A token that was given other tables is told so, and reads those it was given."""
+    """A token with other tables is refused with a message, and reads those it was given."""
     agent = await make_agent(tables=("suppressed_emails",))
     refused = await agent.call("query_table", table="leads")
     allowed = await agent.call("query_table", table="suppressed_emails")
@@ -314,7 +314,7 @@ async def test_unknown_tools_are_an_error_of_the_protocol(agent: Agent) -> None:
 
 
 async def test_the_largest_document_of_the_schema_is_taken(make_edge: Any) -> None:
-    """What a tool's schema allows fits into a message."""
+    """The largest document that a tool's schema allows fits into a message."""
     async with make_edge() as edge:
         agent = Agent(edge, await edge.token(), LEGACY)
         text = ("Binders painted it. " * 5000)[:100_000]

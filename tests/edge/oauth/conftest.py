@@ -31,7 +31,7 @@ GRANT_TYPES = ("authorization_code", "refresh_token")
 
 @dataclass
 class Fetched:
-    """Stands where documents of clients are fetched from: a dictionary in place of the web."""
+    """Replaces the fetching of client documents: a dictionary in place of the web."""
 
     documents: dict[str, bytes] = field(default_factory=dict)
     count: int = 0

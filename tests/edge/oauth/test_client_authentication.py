@@ -1,4 +1,4 @@
-"""Who a client is: by Basic, by form, by an assertion that it signed, or by its name alone."""
+"""Authentication of clients: by Basic, by form, by a signed assertion, or by the name alone."""
 
 import time
 from typing import Any
@@ -222,7 +222,7 @@ async def test_an_assertion_of_another_key_is_refused(world: World) -> None:
 
 @pytest.mark.usefixtures("present")
 async def test_an_assertion_and_another_name_contradict_each_other(world: World) -> None:
-    """Who signs is who asks (RFC 7521, section 4.2)."""
+    """The signer and the client must be the same (RFC 7521, section 4.2)."""
     key = KEYS["ES256"]
     client = await signing_client(world, key)
 

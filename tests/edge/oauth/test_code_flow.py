@@ -18,7 +18,7 @@ from tests.sizes import scaled
 MCP = f"{SITE}/api/public/mcp"
 REST = f"{SITE}/api/public/v1"
 ROUNDS = scaled(quick=2, ci=20, judge=100)
-"""Of fifty at once."""
+"""Rounds of fifty concurrent requests."""
 
 
 async def connected(world: World, **changes: str) -> tuple[str, dict[str, Any]]:
@@ -53,7 +53,7 @@ async def test_a_token_may_touch_the_tables_of_the_key_that_allowed_it(world: Wo
     assert actor.tables == frozenset({"leads"})
 
 
-async def test_a_token_opens_the_door_it_is_for_alone(world: World) -> None:
+async def test_a_token_is_valid_for_its_resource_alone(world: World) -> None:
     """One without a named resource opens both."""
     doors = {MCP: ("mcp",), REST: ("rest",), "": ("rest", "mcp"), SITE: ("rest", "mcp")}
     for resource, opened in doors.items():
@@ -218,7 +218,7 @@ async def test_an_access_token_lives_an_hour(world: World) -> None:
 
 
 @pytest.mark.size("quick", grows=True)
-async def test_of_fifty_at_once_one_gets_tokens_and_the_others_take_them_away(
+async def test_a_code_used_fifty_times_at_once_gives_tokens_once_and_revokes_them(
     world: World,
 ) -> None:
     """For a code as for a refresh token, in every round."""
@@ -278,7 +278,7 @@ async def test_revoking_a_client_ends_what_it_was_granted(world: World) -> None:
 
 
 async def test_a_holder_grants_no_more_than_the_key_may_do(world: World) -> None:
-    """What the key lacks is left out; nothing at all is refused."""
+    """Scopes that the key lacks are left out; a grant without any is refused."""
     client, verifier = await world.public_client(), new_verifier()
     asked = await world.ask(verifier, client)
     assert isinstance(asked, ConsentRequest)
@@ -291,7 +291,7 @@ async def test_a_holder_grants_no_more_than_the_key_may_do(world: World) -> None
     assert (await refusal(nothing)).code == "invalid"
 
 
-async def test_a_denial_is_told_to_the_client(world: World) -> None:
+async def test_a_denial_is_sent_to_the_client(world: World) -> None:
     """With its state, and by whom (RFC 9207)."""
     asked = await world.ask(new_verifier(), await world.public_client())
     assert isinstance(asked, ConsentRequest)
@@ -319,7 +319,7 @@ async def test_a_denial_is_told_to_the_client(world: World) -> None:
 async def test_a_faulty_request_is_sent_back(
     world: World, changes: dict[str, str], error: str
 ) -> None:
-    """Where client and redirect URI are right, the client is told."""
+    """If client and redirect URI are right, the error is sent to the client."""
     back = await world.ask(new_verifier(), await world.public_client(), **changes)
 
     assert isinstance(back, ErrorRedirect)
@@ -340,14 +340,16 @@ async def test_a_faulty_request_is_sent_back(
         {"redirect_uri": 'https://client.example/"'},
     ],
 )
-async def test_nobody_is_sent_to_where_no_client_is(world: World, changes: dict[str, str]) -> None:
-    """An unknown client, or a redirect URI that it did not register, is told to the person."""
+async def test_an_unregistered_redirect_uri_is_not_followed(
+    world: World, changes: dict[str, str]
+) -> None:
+    """An unknown client, or an unregistered redirect URI, is reported to the person."""
     asking = world.ask(new_verifier(), await world.public_client(), **changes)
 
     assert (await refusal(asking)).code in ("invalid", "forbidden")
 
 
-async def test_all_of_it_is_in_the_audit_log(world: World) -> None:
+async def test_every_step_of_the_flow_is_in_the_audit_log(world: World) -> None:
     """Registration, grant, issue, refusal and revocation, each by whom."""
     client, tokens = await connected(world)
     await world.refresh(client, tokens["refresh_token"])
@@ -366,7 +368,7 @@ async def test_all_of_it_is_in_the_audit_log(world: World) -> None:
     assert grant["revoked_at"] is not None
 
 
-async def test_a_request_shows_one_thing_for_itself(world: World) -> None:
+async def test_a_refresh_request_ignores_a_code_beside_it(world: World) -> None:
     """A refresh token with somebody else's code beside it gives what the token is good for."""
     client, verifier = await world.public_client(), new_verifier()
     mine = await world.redeem(

@@ -30,8 +30,8 @@ def registered(run: Run, *words: str) -> dict[str, object]:
     """Return a new client, as `--json` tells of it."""
     status, said, _ = run("clients", "register", "--name", "Robot", "--json", *words)
     assert status == 0
-    told: dict[str, object] = json.loads(said)
-    return told
+    printed: dict[str, object] = json.loads(said)
+    return printed
 
 
 def test_a_client_that_acts_for_itself_gets_a_secret_once(run: Run) -> None:
@@ -91,7 +91,7 @@ def test_a_faulty_registration_says_what_to_fix(
 
 
 def test_a_secret_is_rotated_and_a_client_revoked(run: Run) -> None:
-    """One without a secret cannot be rotated; one that is not there is told so."""
+    """A client without a secret cannot be rotated; an unknown one is reported."""
     client = str(registered(run)["client_id"])
     status, said, complained = run("clients", "rotate", client)
     assert status == 0
@@ -122,7 +122,7 @@ def test_signing_keys_are_listed_and_rotated(run: Run) -> None:
     assert line.startswith(kid.strip())
 
 
-def test_who_only_looks_makes_no_store(run: Run, tmp_path: Path) -> None:
+def test_reading_commands_make_no_store(run: Run, tmp_path: Path) -> None:
     """A store comes into being when something is to be kept."""
     for words in (("clients", "list"), ("signing-keys", "list"), ("signing-keys", "rotate")):
         assert run(*words)[0] == 1

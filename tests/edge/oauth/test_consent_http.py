@@ -26,8 +26,10 @@ async def known(edge: Any, *redirects: str) -> str:
 
 async def stranger(edge: Any) -> str:
     """Return the id of a client that registered itself."""
-    told = await edge.service[OAuthServer].clients.register_dynamic({"redirect_uris": [REDIRECT]})
-    return str(told["client_id"])
+    registered = await edge.service[OAuthServer].clients.register_dynamic(
+        {"redirect_uris": [REDIRECT]}
+    )
+    return str(registered["client_id"])
 
 
 async def shown(edge: Any, pairs: Any) -> tuple[list[tuple[str, str]], str]:
@@ -56,7 +58,7 @@ async def test_a_form_comes_back_beside_the_cookies_of_others(edge: Any) -> None
             assert "error=access_denied" in answer.headers["Location"]
 
 
-async def test_what_was_left_out_stays_out_after_a_fault(edge: Any) -> None:
+async def test_unticked_scopes_stay_unticked_after_an_error(edge: Any) -> None:
     """Also where nothing was chosen: the next press must not grant all."""
     members, cookie = await shown(edge, request_pairs("v" * 43, await known(edge)))
     form = [*members, ("decision", "allow"), ("api_key", "wrong")]
@@ -96,7 +98,7 @@ async def test_the_page_leads_machines_on_like_any_other(edge: Any) -> None:
         assert 'rel="service-doc"' in answer.headers["Link"]
 
 
-async def test_a_parameter_that_stands_twice_comes_back_as_well(edge: Any) -> None:
+async def test_a_repeated_parameter_is_kept_by_the_form(edge: Any) -> None:
     """The resource may, with others between (RFC 8707, section 2)."""
     resource = ("resource", f"{edge.service[OAuthServer].issuer.url}/api/public/v1")
     pairs = [resource, *request_pairs("v" * 43, await known(edge)), resource]
@@ -118,7 +120,7 @@ async def test_the_only_redirect_may_be_left_out(edge: Any) -> None:
 
 
 async def test_a_fault_leads_back_at_once_to_known_clients_alone(edge: Any) -> None:
-    """Of strangers anybody could make us send browsers on: there a person has to click."""
+    """Anybody can register a client and have us redirect browsers: there a person has to click."""
     pairs = list(request_pairs("v" * 43, await known(edge), response_type="token"))
     async with edge.ask("GET", AUTHORIZE, params=pairs) as answer:
         assert answer.status == 303
@@ -142,10 +144,10 @@ async def test_a_fault_leads_back_at_once_to_known_clients_alone(edge: Any) -> N
         ("POST", {"data": b"\xff", "headers": FORM}, 400),
     ],
 )
-async def test_what_a_browser_cannot_do_is_told_in_a_page(
+async def test_errors_of_the_consent_form_are_pages(
     edge: Any, method: str, more: dict[str, Any], status: int
 ) -> None:
-    """Which no script of another origin may read."""
+    """No script of another origin may read it."""
     async with edge.ask(method, AUTHORIZE, **more) as answer:
         assert answer.status == status
         assert answer.content_type == "text/html"
@@ -153,7 +155,7 @@ async def test_what_a_browser_cannot_do_is_told_in_a_page(
         assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
 
 
-async def test_whoever_asks_too_often_is_told_in_a_page(make_edge: Any) -> None:
+async def test_the_rate_limit_of_consent_is_a_page(make_edge: Any) -> None:
     """With the time to come again."""
     async with make_edge(RATE_TOKEN="1/hour") as edge:
         for status in (400, 429):
@@ -163,7 +165,7 @@ async def test_whoever_asks_too_often_is_told_in_a_page(make_edge: Any) -> None:
 
 
 async def test_refusals_are_in_the_audit_log(edge: Any) -> None:
-    """Of an unknown client, a redirect that is not its own, a faulty request and a wrong key."""
+    """Those of an unknown client, an unregistered redirect, a faulty request and a wrong key."""
     client = await known(edge)
     for changes in ({"redirect_uri": "https://evil.example/"}, {"response_type": "token"}):
         pairs = list(request_pairs("v" * 43, client, **changes))

@@ -33,7 +33,7 @@ async def connected(world: World) -> str:
     return str(tokens["refresh_token"])
 
 
-async def test_requests_at_once_share_one_look(world: World) -> None:
+async def test_concurrent_requests_share_one_fetch(world: World) -> None:
     """However many ask for the same document."""
     world.fetched.documents[URL] = document()
     found = await asyncio.gather(*(world.oauth.clients.find(URL) for _ in range(20)))
@@ -42,7 +42,7 @@ async def test_requests_at_once_share_one_look(world: World) -> None:
     assert world.fetched.count == 1
 
 
-async def test_a_failure_is_told_again_without_another_look(world: World) -> None:
+async def test_a_failed_fetch_is_cached(world: World) -> None:
     """For half a minute; then it is looked again."""
     for _ in range(3):
         assert (await refusal(world.oauth.clients.find(URL))).code == "invalid"
@@ -74,7 +74,7 @@ async def test_a_document_that_became_faulty_is_believed_no_more(world: World) -
     assert (await refusal(world.oauth.clients.find(URL))).code == "invalid"
 
 
-async def test_whoever_goes_away_leaves_the_look_to_the_others(world: World) -> None:
+async def test_a_cancelled_request_leaves_the_fetch_to_the_others(world: World) -> None:
     """One of two requests is cancelled while both wait."""
     begun, go = asyncio.Event(), asyncio.Event()
 
@@ -142,7 +142,7 @@ async def test_a_client_that_now_has_keys_has_to_sign(world: World) -> None:
     ],
 )
 async def test_a_key_that_is_private_or_huge_is_not_worked_with(world: World, key: Any) -> None:
-    """What a library would compute for hours is refused by its looks."""
+    """A key with which a library would compute for hours is refused by its size."""
     world.fetched.documents[URL] = document(jwks={"keys": [key]}, **SIGNING)
     problem = await refusal(world.oauth.clients.find(URL))
 

@@ -22,22 +22,43 @@ from tests.edge.oauth.conftest import refusal
 pytestmark = pytest.mark.size("test")
 
 PRIVATE = [
-    *("127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104
-    *("100.64.0.1", "192.0.2.1", "224.0.0.1", "255.255.255.255", "240.0.0.1"),
-    *("::", "::1", "fe80::1", "fc00::1", "ff02::1", "2001:db8::1", "::ffff:8.8.8.8"),
-    *("fec0::1", "3fff::1", "192.88.99.1", "192.0.0.8"),
-    *("64:ff9b::808:808", "64:ff9b:1::1", "2002:808:808::1", "2001::1"),
+    "127.0.0.1",
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "0.0.0.0",  # noqa: S104
+    "100.64.0.1",
+    "192.0.2.1",
+    "224.0.0.1",
+    "255.255.255.255",
+    "240.0.0.1",
+    "::",
+    "::1",
+    "fe80::1",
+    "fc00::1",
+    "ff02::1",
+    "2001:db8::1",
+    "::ffff:8.8.8.8",
+    "fec0::1",
+    "3fff::1",
+    "192.88.99.1",
+    "192.0.0.8",
+    "64:ff9b::808:808",
+    "64:ff9b:1::1",
+    "2002:808:808::1",
+    "2001::1",
 ]
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_addresses_that_are_not_public(address: str) -> None:
-    """Of this machine, of its networks, of many at once, or that stand for others."""
+def test_private_addresses_are_recognized(address: str) -> None:
+    """Addresses of this machine, of its networks, of many at once, or that stand for others."""
     assert not is_public(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111"])
-def test_addresses_that_are(address: str) -> None:
+def test_public_addresses_are_recognized(address: str) -> None:
     """Anybody's."""
     assert is_public(ip_address(address))
 
@@ -45,12 +66,19 @@ def test_addresses_that_are(address: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        *("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "\uff11\uff12\uff17.0.0.1"),
-        *("127.1", "2130706433", "0x7f.1", "0177.0.0.1"),
+        "127.0.0.1",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "localhost",
+        "\uff11\uff12\uff17.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f.1",
+        "0177.0.0.1",
     ],
 )
 async def test_a_private_address_is_not_connected_to(host: str) -> None:
-    """Whether it stands in the URL or behind a name."""
+    """Neither if it is in the URL nor behind a name."""
     problem = await refusal(Fetcher()(f"https://{host}/x"))
 
     assert "not public" in problem.message
@@ -115,12 +143,12 @@ async def test_a_document_is_fetched(fetch: Fetch) -> None:
     ("path", "reason"),
     [("/elsewhere", "answers 302"), ("/large", "larger than 64 KiB"), ("/none", "answers 404")],
 )
-async def test_what_is_no_document(fetch: Fetch, path: str, reason: str) -> None:
+async def test_an_invalid_document_is_refused(fetch: Fetch, path: str, reason: str) -> None:
     """A redirect is not followed, and nothing large is read."""
     assert reason in (await refusal(fetch(path))).message
 
 
-async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_server_times_out(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for."""
     monkeypatch.setattr(fetch_module, "METADATA_TIMEOUT", 0.2)
 
@@ -128,7 +156,7 @@ async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.Monk
 
 
 @pytest.mark.size("ci")
-async def test_name_servers_that_say_nothing_block_nobody_else(
+async def test_silent_name_servers_block_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their lookups have threads of their own, of which there is an end."""
@@ -146,7 +174,7 @@ async def test_name_servers_that_say_nothing_block_nobody_else(
     assert said == {"it took longer than 0 s": most, "its server cannot be reached": 5}
 
 
-async def test_a_certificate_that_nobody_vouches_for(certificate: tuple[Path, Path]) -> None:
+async def test_an_untrusted_certificate_is_refused(certificate: tuple[Path, Path]) -> None:
     """Such a server is not believed, and neither is one that is not there."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)

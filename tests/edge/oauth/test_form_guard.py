@@ -35,6 +35,6 @@ def test_a_form_of_another_browser_request_or_service_is_refused() -> None:
 
 
 @pytest.mark.parametrize("token", ["", ".", "x", "1.", "٣.x", "9" * 5000 + ".x", "1.ä"])
-def test_what_is_no_token(token: str) -> None:
+def test_an_invalid_form_token_is_refused(token: str) -> None:
     """Is refused like any other."""
     assert not GUARD.is_valid(token, GUARD.new_nonce(), PAIRS, NOW)

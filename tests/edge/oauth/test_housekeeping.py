@@ -1,4 +1,4 @@
-"""What is forgotten, and what is kept as long as it can tell something."""
+"""Deletion of expired rows of OAuth, and of none that is still needed."""
 
 import pytest
 
@@ -47,7 +47,7 @@ async def test_a_grant_that_nobody_uses_goes(world: World, monkeypatch: pytest.M
 
 
 async def test_a_replay_is_known_for_a_month(world: World) -> None:
-    """So that what it gave can be taken away."""
+    """So that what it gave can be revoked."""
     client, first = await connected(world)
     second = (await world.refresh(client, first))["refresh_token"]
     world.clock.move(days=29)

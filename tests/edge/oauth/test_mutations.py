@@ -33,23 +33,41 @@ OAUTH = "/api/public/oauth"
 Request = tuple[str, str, dict[str, Any]]
 
 NASTY = [
-    *(
-        "",
-        " ",
-        "\x00",
-        "\n",
-        "\r\nSet-Cookie: a=b",
-        "ä",
-        "\ud7ff",
-        "😀" * 50,
-        '"',
-        "\\",
-        "'",
-        "<b>",
-    ),
-    *("%00", "%ff", "../", "a" * 10_000, "null", "[]", "{}", "0", "-1", "1e999", "NaN", "true"),
-    *("ey.ey.ey", "e30.e30.e30", "fe_rt_" + "0" * 49, "fe_ac_" + "z" * 49, "https://127.0.0.1/x"),
-    *("javascript:alert(1)", "http://127.0.0.1:99999/", "https://[::1", "*", "S256", "plain"),
+    "",
+    " ",
+    "\x00",
+    "\n",
+    "\r\nSet-Cookie: a=b",
+    "ä",
+    "\ud7ff",
+    "😀" * 50,
+    '"',
+    "\\",
+    "'",
+    "<b>",
+    "%00",
+    "%ff",
+    "../",
+    "a" * 10_000,
+    "null",
+    "[]",
+    "{}",
+    "0",
+    "-1",
+    "1e999",
+    "NaN",
+    "true",
+    "ey.ey.ey",
+    "e30.e30.e30",
+    "fe_rt_" + "0" * 49,
+    "fe_ac_" + "z" * 49,
+    "https://127.0.0.1/x",
+    "javascript:alert(1)",
+    "http://127.0.0.1:99999/",
+    "https://[::1",
+    "*",
+    "S256",
+    "plain",
 ]
 
 
@@ -152,17 +170,18 @@ def rename(dice: random.Random, members: dict[str, Any], name: str, **_: bool) -
 
 WAYS: list[Callable[..., None]] = [drop, replace, damage, rename]
 CREDENTIALS = [
-    *(
-        "Basic",
-        "Basic ",
-        "Basic ????",
-        "Basic /w==",
-        "Basic OjpA",
-        "Bearer x",
-        "Digest a=b",
-        "Basic ",
-    ),
-    *("Basic " + "A" * 5000, "basic YTpi", "Basic YQ==", "Basic JUZGOmI="),
+    "Basic",
+    "Basic ",
+    "Basic ????",
+    "Basic /w==",
+    "Basic OjpA",
+    "Bearer x",
+    "Digest a=b",
+    "Basic ",
+    "Basic " + "A" * 5000,
+    "basic YTpi",
+    "Basic YQ==",
+    "Basic JUZGOmI=",
 ]
 
 
@@ -190,7 +209,7 @@ async def send_all(edge: Any, requests: Iterator[Request]) -> Counter[int]:
 
 @pytest.mark.size("test", grows=True)
 @pytest.mark.parametrize("seed", [1])
-async def test_thousands_of_spoiled_requests(edge: Any, seed: int) -> None:
+async def test_thousands_of_mutated_requests_cause_no_error(edge: Any, seed: int) -> None:
     """None is a fault of ours, none hangs, and nothing of them stays behind."""
     order = NewClient("Robot", "client_secret_basic", ("client_credentials",), ("posts:read",))
     robot = await edge.service[OAuthServer].clients.register(order)

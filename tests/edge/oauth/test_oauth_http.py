@@ -89,7 +89,7 @@ async def test_a_token_for_mcp_does_not_open_the_rest_api(edge: Any) -> None:
 
 
 async def test_a_write_of_a_client_is_logged_as_its_own(edge: Any) -> None:
-    """An administrative change by a token stands in the audit log under the client's name."""
+    """An administrative change by a token is in the audit log under the client's name."""
     headers = await robot(edge, "admin:write")
     async with edge.ask("POST", TOKEN, headers=headers, data=CREDENTIALS) as answer:
         bearer = {"Authorization": f"Bearer {(await answer.json())['access_token']}"}

@@ -1,4 +1,4 @@
-"""Where browsers may be sent back to."""
+"""Redirect URIs: those that may be registered, and which one is used."""
 
 import pytest
 
@@ -26,7 +26,7 @@ SCHEMES = ("cursor",)
         "cursor://anysphere.cursor-mcp/oauth/callback",
     ],
 )
-def test_what_may_be_registered(uri: str) -> None:
+def test_redirect_uris_that_may_be_registered(uri: str) -> None:
     """https, this machine, and the schemes of the operator's list."""
     assert redirect_uri_error(uri, SCHEMES) is None
 
@@ -59,7 +59,7 @@ def test_what_may_be_registered(uri: str) -> None:
         "https://client.example/" + "x" * 2048,
     ],
 )
-def test_what_may_not_be_registered(uri: str) -> None:
+def test_redirect_uris_that_may_not_be_registered(uri: str) -> None:
     """Each with a reason; the dangerous ones whatever the list says."""
     assert redirect_uri_error(uri, SCHEMES)
     assert redirect_uri_error("javascript:alert(1)", ("javascript",))

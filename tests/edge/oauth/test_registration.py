@@ -18,7 +18,7 @@ URL = "https://client.example/oauth/metadata.json"
 
 
 async def test_a_client_that_registers_itself_is_public_and_capped(world: World) -> None:
-    """Whatever it asks for; its answer says what it got (RFC 7591, section 3.2.1)."""
+    """For any request; the answer says what it got (RFC 7591, section 3.2.1)."""
     asked = {
         "redirect_uris": [REDIRECT, "http://127.0.0.1/callback"],
         "client_name": "Agent",
@@ -26,15 +26,15 @@ async def test_a_client_that_registers_itself_is_public_and_capped(world: World)
         "scope": "posts:read admin:write",
         "unknown": [1],
     }
-    told = await world.oauth.clients.register_dynamic(asked)
+    registered = await world.oauth.clients.register_dynamic(asked)
 
-    assert told["token_endpoint_auth_method"] == "none"
-    assert "client_secret" not in told
-    assert told["scope"] == "posts:read"
-    assert told["grant_types"] == ["authorization_code", "refresh_token"]
+    assert registered["token_endpoint_auth_method"] == "none"
+    assert "client_secret" not in registered
+    assert registered["scope"] == "posts:read"
+    assert registered["grant_types"] == ["authorization_code", "refresh_token"]
     verifier = new_verifier()
-    code = await world.code(told["client_id"], verifier)
-    assert (await world.redeem(told["client_id"], code, verifier))["scope"] == "posts:read"
+    code = await world.code(registered["client_id"], verifier)
+    assert (await world.redeem(registered["client_id"], code, verifier))["scope"] == "posts:read"
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,17 @@ async def test_faulty_metadata_is_refused(world: World, metadata: Any, error: st
     assert await world.rows(OAUTH_CLIENTS) == []
 
 
-async def test_there_is_an_end_to_strangers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dynamic_registrations_are_limited(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The oldest that never got a token make room; where all have tokens, others come back."""
     monkeypatch.setattr(rows_module, "MAX_UNVETTED_CLIENTS", 2)
     monkeypatch.setattr(rows_module, "DELETE_BATCH", 1)
     ids = []
     for _ in range(3):
         world.clock.move(seconds=1)
-        told = await world.oauth.clients.register_dynamic({"redirect_uris": [REDIRECT]})
-        ids.append(told["client_id"])
+        registered = await world.oauth.clients.register_dynamic({"redirect_uris": [REDIRECT]})
+        ids.append(registered["client_id"])
     assert {row["id"] for row in await world.rows(OAUTH_CLIENTS)} == set(ids[1:])
 
     for client in ids[1:]:
@@ -191,7 +193,7 @@ async def test_a_faulty_document_makes_no_client(world: World, body: bytes) -> N
         ("client", False),
     ],
 )
-def test_what_may_name_a_document(client_id: str, *, is_one: bool) -> None:
+def test_urls_that_may_name_a_client_document(client_id: str, *, is_one: bool) -> None:
     """An https URL with a path, and nothing that could be read in two ways."""
     assert is_document_id(client_id) is is_one
 

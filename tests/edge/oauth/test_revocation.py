@@ -57,7 +57,7 @@ async def test_a_token_that_nobody_knows_is_no_fault(world: World) -> None:
 
 
 async def test_only_its_client_takes_a_token_back(world: World) -> None:
-    """Another one is told so, a stranger is refused, and the token lives on."""
+    """Another client gets an error, a stranger is refused, and the token stays valid."""
     _, tokens = await connected(world)
     other = await world.public_client()
     for token in (tokens["access_token"], tokens["refresh_token"]):

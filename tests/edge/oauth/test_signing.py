@@ -88,7 +88,7 @@ async def test_a_key_of_another_secret_is_not_used(
 
 @pytest.mark.parametrize("change", ["head", "claims", "signature", "none"])
 async def test_a_token_that_was_tampered_with_is_refused(world: World, change: str) -> None:
-    """Whatever part of it."""
+    """In any part of it."""
     head, claims, signature = (await token(world)).split(".")
     texts = {
         "head": f"{head[:-2]}AA.{claims}.{signature}",

@@ -1,4 +1,4 @@
-"""What the tests of administrative rows write, and how they look at what came of it."""
+"""Rows that the tests of administrative rows write, and ways to look at the result."""
 
 from collections.abc import Awaitable
 from datetime import UTC, datetime

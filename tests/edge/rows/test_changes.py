@@ -153,7 +153,7 @@ async def test_faulty_values_change_nothing(
 
 
 async def test_an_empty_match_says_what_to_fix(rows: Rows) -> None:
-    """Whoever leaves out what to match learns that it must name a column."""
+    """The error says that the match must name a column."""
     problem = await problem_of(rows.delete(LEADS, {}, ACTOR))
 
     assert problem.message == "match: must name at least one column"
@@ -169,7 +169,7 @@ async def test_a_value_can_be_set_to_null(rows: Rows) -> None:
 
 
 async def test_a_change_that_breaks_a_uniqueness_changes_nothing(rows: Rows) -> None:
-    """Of several rows that would become equal none is changed."""
+    """None of several rows that would become equal is changed."""
     given = [{"email": f"{name}@b.c", "token": name * 32} for name in "xy"]
     await rows.insert(EMAIL_UNSUBSCRIBE_TOKENS, given, ACTOR)
     match = {"used_at": None}
@@ -184,7 +184,7 @@ async def test_a_change_that_breaks_a_uniqueness_changes_nothing(rows: Rows) -> 
 
 
 async def test_every_write_is_audited(rows: Rows, store: Store) -> None:
-    """Verb, table, columns of the match and number of rows stand in the log; values do not."""
+    """Verb, table, columns of the match and number of rows are in the log; values are not."""
     await rows.insert(LEADS, [LEAD, LEAD], ACTOR)
     await rows.update(LEADS, {"name": "Ada", "notes": None}, {"status": "won"}, ACTOR)
     await rows.update(LEADS, {"name": "nobody"}, {"status": "lost"}, ACTOR)

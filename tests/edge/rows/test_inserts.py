@@ -157,7 +157,7 @@ async def test_a_folded_address_that_grows_is_refused(rows: Rows) -> None:
     assert (problem.code, problem.sqlstate) == ("invalid", "23514")
 
 
-async def test_the_sole_row(rows: Rows) -> None:
+async def test_a_table_of_one_row_refuses_a_second(rows: Rows) -> None:
     """The table of one row refuses a second, and after its deletion takes one with defaults."""
     (row,) = await everything(rows, EMAIL_SEND_STATE)
     assert (await problem_of(rows.insert(EMAIL_SEND_STATE, [{}], ACTOR))).code == "conflict"
@@ -194,7 +194,7 @@ async def test_writes_at_the_same_time_do_not_mix(rows: Rows, store: Store) -> N
 
 
 async def test_no_hidden_column_is_shown(rows: Rows, store: Store) -> None:
-    """What other parts keep in a hidden column is in no answer, and no filter reaches it."""
+    """The value of a hidden column is in no answer, and no filter reaches it."""
     row = LEADS.new_row({**LEAD, **HIDDEN}, "2026-01-01T00:00:00.000000Z", lambda: ID)
     await store.run(Insert(LEADS, [row]))
 
@@ -209,7 +209,7 @@ async def test_no_hidden_column_is_shown(rows: Rows, store: Store) -> None:
     assert "dedupe_hash" not in (await rows.delete(LEADS, {"id": ID}, ACTOR))[0]
 
 
-async def test_a_page_says_where_it_stands(rows: Rows) -> None:
+async def test_a_page_has_its_offset_and_total(rows: Rows) -> None:
     """A page has the members in the order asked for, its offset, and the total when counted."""
     await rows.insert(LEADS, [{**LEAD, "name": name} for name in "abc"], ACTOR)
     pairs = [("select", "n:name,id"), ("order", "name.desc"), ("limit", "1"), ("offset", "1")]

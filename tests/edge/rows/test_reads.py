@@ -26,7 +26,7 @@ async def test_a_read_that_comes_again_gives_the_same(rows: Rows) -> None:
 async def test_a_change_of_another_edge_is_seen_at_once(
     rows: Rows, open_another: Opener, clock: Ticking
 ) -> None:
-    """Whoever changes a row by one edge and reads it by another finds it changed."""
+    """A row that is changed by one edge and read by another is changed."""
     others = Rows(await open_another(), clock)
     (row,) = await rows.insert(LEADS, [LEAD], ACTOR)
 

@@ -152,7 +152,7 @@ class ErasingStore:
 
 
 async def test_an_erasure_is_not_undone(rows: Rows, store: Store, clock: Ticking) -> None:
-    """Who is erased while a deletion is being undone does not come back by it."""
+    """A person who is erased while a deletion is being undone does not come back by it."""
     await rows.insert(LEADS, [{**LEAD, "id": ID}], ACTOR)
     clock.now += timedelta(seconds=1)
     await rows.delete(LEADS, {"id": ID}, ACTOR)
@@ -257,7 +257,7 @@ async def test_random_changes_and_undos_end_in_what_a_model_says(
     assert kept.total
 
 
-async def test_what_a_former_version_kept_is_undone(
+async def test_a_change_of_a_former_version_is_undone(
     rows: Rows, store: Store, clock: Ticking
 ) -> None:
     """It lacks columns that came later: they have their default again, or stay as they are."""

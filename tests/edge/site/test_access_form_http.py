@@ -124,10 +124,10 @@ async def test_a_person_fetches_the_key_by_a_button(edge: Any) -> None:
         ("", 200, ""),
     ],
 )
-async def test_a_token_that_is_none_is_told_on_the_page(
+async def test_an_invalid_claim_token_is_reported_on_the_page(
     edge: Any, token: str, status: int, said: str
 ) -> None:
-    """What was pasted stays; nothing becomes markup; without a token there is the empty form."""
+    """The pasted text stays; nothing becomes markup; without a token there is the empty form."""
     answer, page = await send(edge, {"claim_token": token}, CLAIM_PATH)
 
     assert answer.status == status
@@ -158,7 +158,7 @@ async def test_the_page_for_a_token_is_open_and_guarded(make_edge: Any) -> None:
 
 
 async def test_a_form_with_faults_comes_back(edge: Any) -> None:
-    """Each fault stands at its field, all at once; what was typed stays; nothing is filed."""
+    """Each error is shown at its field, all at once; what was typed stays; nothing is filed."""
     fields = {**GOOD, "name": " ", "email": "ann at", "type": "access_token"}
     answer, page = await send(edge, fields)
 
@@ -182,7 +182,7 @@ async def test_the_other_form_is_left_alone(edge: Any) -> None:
 
 
 async def test_a_type_that_is_not_offered_is_a_fault(edge: Any) -> None:
-    """What a browser would not send is told at the field."""
+    """Values that a browser would not send are reported at the field."""
     _, page = await send(edge, {**GOOD, "type": "everything"})
 
     assert fault(page, "type").startswith("Must be one of")
@@ -199,7 +199,7 @@ async def test_nothing_typed_becomes_markup(edge: Any) -> None:
     assert "49" not in find(page, "#access-form").text()
 
 
-async def test_the_trap_answers_as_ever(edge: Any) -> None:
+async def test_the_honeypot_of_the_access_form_answers_as_usual(edge: Any) -> None:
     """A machine that fills in the trap sees the same page, and waits on nobody's desk."""
     answer, page = await send(edge, {**GOOD, "_gotcha": "x"})
 
@@ -212,7 +212,7 @@ async def test_the_trap_answers_as_ever(edge: Any) -> None:
     "headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.test"}]
 )
 async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str, str]) -> None:
-    """What another site's page sends in a reader's name is not taken."""
+    """A form that another site's page sends in a reader's name is refused."""
     async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
         assert answer.status == 403
     assert await requests(edge) == []
@@ -226,8 +226,10 @@ async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str,
         (b"name=" + b"x" * 1_100_000, "application/x-www-form-urlencoded", 413),
     ],
 )
-async def test_what_no_form_sends(edge: Any, body: bytes, content_type: str, status: int) -> None:
-    """What is not a form of this size is refused: with a page, or with an Error to a script."""
+async def test_requests_that_no_form_sends_are_refused(
+    edge: Any, body: bytes, content_type: str, status: int
+) -> None:
+    """Anything but a form of this size is refused: with a page, or with an Error to a script."""
     headers = {"Content-Type": content_type}
     async with edge.ask("POST", PATH, data=BytesIO(body), headers=headers) as answer:
         assert (answer.status, answer.content_type) == (status, "text/html")
@@ -237,7 +239,7 @@ async def test_what_no_form_sends(edge: Any, body: bytes, content_type: str, sta
         assert list(await answer.json()) == ["error"]
 
 
-async def test_too_many_forms_are_told_on_the_page(make_edge: Any) -> None:
+async def test_the_rate_limit_is_reported_on_the_page(make_edge: Any) -> None:
     """Over the limit the form comes back with the reason, what was typed, and 429."""
     async with make_edge(RATE_LEADS="1/hour") as edge:
         await send(edge, GOOD)
@@ -257,7 +259,7 @@ async def test_attempts_are_counted_as_in_the_api(make_edge: Any) -> None:
             assert answer.status == 429
 
 
-async def test_a_store_out_of_reach_is_told_on_the_page(edge: Any) -> None:
+async def test_an_unavailable_store_is_reported_on_the_page(edge: Any) -> None:
     """While requests cannot be kept, the form comes back with 503 and nothing is lost of it."""
     await edge.service.store.close()
     answer, page = await send(edge, GOOD)

@@ -18,7 +18,7 @@ def test_the_least_recently_used_goes_first() -> None:
     assert [cache.get(key) for key in "abc"] == ["A", None, "C"]
 
 
-def test_what_is_replaced_counts_once() -> None:
+def test_a_replaced_value_counts_once() -> None:
     """A new value under an old key takes the old one's room."""
     cache: SizedCache[str] = SizedCache(limit=10)
     for value in ("old", "new"):
@@ -28,8 +28,8 @@ def test_what_is_replaced_counts_once() -> None:
     assert [cache.get("a"), cache.get("b")] == ["new", "B"]
 
 
-def test_what_is_too_large_is_not_kept() -> None:
-    """What alone outgrows the cache leaves it empty, and the cache goes on working."""
+def test_a_value_larger_than_the_cache_is_not_kept() -> None:
+    """A value that outgrows the cache leaves it empty, and the cache goes on working."""
     cache: SizedCache[str] = SizedCache(limit=10)
     cache.put("a", "A", 11)
     assert cache.get("a") is None

@@ -65,7 +65,7 @@ def test_if_none_match(condition: str, matches: bool) -> None:  # noqa: FBT001
     ],
 )
 def test_if_range(condition: str | None, etag: str, holds: bool) -> None:  # noqa: FBT001
-    """A range is only given to who has the very same representation, or sets no condition."""
+    """A range is only sent to a client with the same representation, or without a condition."""
     assert range_applies(condition, etag) is holds
 
 
@@ -114,14 +114,14 @@ def test_range(header: str, span: object) -> None:
 
 
 @pytest.mark.parametrize("header", ["bytes=0-", "bytes=-1", "bytes=0-0", "bytes=-0"])
-def test_no_range_of_nothing(header: str) -> None:
+def test_an_empty_file_has_no_range(header: str) -> None:
     """An empty body has no part."""
     assert parse_range(header, 0) == range(0)
 
 
 @pytest.mark.parametrize("size", [1, 2, 10])
 def test_every_part_lies_within(size: int) -> None:
-    """Whatever numbers are asked for, a part is not empty and lies within the body."""
+    """For any numbers, a part is not empty and lies within the body."""
     for first in range(size + 2):
         for last in range(size + 2):
             span = parse_range(f"bytes={first}-{last}", size)

@@ -27,7 +27,7 @@ GOOD = {
     "message": "Hello,\r\ntell me about edges.",
     "_gotcha": "",
 }
-DEFAULT_LIST_LIMIT = """\
+PELICAN_SETTINGS = """\
 from pelicanconf import *
 THEME = {theme!r}
 BUDGET_TIERS = ["Up to 5,000", "Not decided yet"]
@@ -99,7 +99,7 @@ async def test_a_script_gets_the_answers_of_the_api(edge: Any) -> None:
 
 
 async def test_a_script_gets_every_fault_at_once(edge: Any) -> None:
-    """An Error names each field at fault, behind which its sentence stands."""
+    """An Error names each field at fault, followed by its sentence."""
     fields = {**GOOD, "name": " ", "email": "ann at example"}
     async with edge.ask("POST", PATH, data=fields, headers=SCRIPT) as answer:
         assert answer.status == 400
@@ -158,7 +158,7 @@ async def test_a_form_that_is_edited_is_another_lead(edge: Any, name: str) -> No
 async def test_a_page_is_answered_unless_json_is_named(
     edge: Any, accept: str, content_type: str
 ) -> None:
-    """What a browser asks for when it is led somewhere is a page."""
+    """A browser that navigates gets a page."""
     async with edge.ask("POST", PATH, data={}, headers={"Accept": accept}) as answer:
         assert (answer.status, answer.content_type) == (400, content_type)
 
@@ -172,7 +172,7 @@ async def test_a_script_of_another_site_is_refused(edge: Any) -> None:
 
 
 async def test_a_form_with_faults_comes_back(edge: Any) -> None:
-    """Each fault stands at its field, all at once; what was typed stays; nothing is stored."""
+    """Each error is shown at its field, all at once; what was typed stays; nothing is stored."""
     fields = {**GOOD, "name": " ", "email": "ann at example", "message": "x" * 2001}
     answer, page = await send(edge, fields)
 
@@ -194,9 +194,9 @@ async def test_a_form_with_faults_comes_back(edge: Any) -> None:
 async def test_a_listed_budget_stays_chosen(
     make_edge: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the site lists budgets, the form that comes back has them and the one that was sent."""
+    """If the site lists budgets, the returned form has them and the one that was sent."""
     settings = tmp_path / "listed.py"
-    settings.write_text(DEFAULT_LIST_LIMIT.format(theme=str(ROOT / "theme")), encoding="utf-8")
+    settings.write_text(PELICAN_SETTINGS.format(theme=str(ROOT / "theme")), encoding="utf-8")
     monkeypatch.setattr(site_settings, "SETTINGS_FILE", settings)
     builds, now = tmp_path / "builds", datetime(2026, 6, 1, tzinfo=UTC)
     build(BuildOptions(CONTENT, builds, "http://journal.test", now, jobs=1))
@@ -259,7 +259,7 @@ async def test_a_post_leads_to_a_message_about_it(edge: Any) -> None:
     ],
 )
 async def test_any_other_query_opens_the_page_as_it_is(edge: Any, query: str, accept: str) -> None:
-    """What names no public post is ignored; nothing of it comes back."""
+    """A query that names no public post is ignored; nothing of it comes back."""
     bodies = []
     for path in (PATH, f"{PATH}?{query}"):
         async with edge.ask("GET", path, headers={"Accept": accept}) as answer:
@@ -278,7 +278,7 @@ async def test_a_closed_form_opens_with_no_message(make_edge: Any) -> None:
 
 
 async def test_an_empty_form_asks_for_everything(edge: Any) -> None:
-    """What a browser would not let through is told field by field."""
+    """Values that a browser would not let through are reported field by field."""
     answer, page = await send(edge, {})
 
     assert answer.status == 400
@@ -298,15 +298,15 @@ async def test_nothing_typed_becomes_markup(edge: Any) -> None:
     assert "49" not in find(page, "form").text()
 
 
-async def test_a_hidden_fault_is_told_above_the_form(edge: Any) -> None:
-    """A field that the form does not show cannot be marked, so its fault is told above."""
+async def test_an_error_of_a_hidden_field_is_shown_above_the_form(edge: Any) -> None:
+    """A field that the form does not show cannot be marked, so its error is shown above."""
     answer, page = await send(edge, {**GOOD, "consent_text": "\x07"})
 
     assert answer.status == 400
     assert "consent_text: Must not contain" in find(page, "[role=alert]").text()
 
 
-async def test_the_trap_answers_as_ever(edge: Any) -> None:
+async def test_the_honeypot_of_the_contact_form_answers_as_usual(edge: Any) -> None:
     """A machine that fills in the trap is thanked, and its lead is marked."""
     answer, _ = await send(edge, {**GOOD, "_gotcha": "x"})
 
@@ -328,7 +328,7 @@ async def test_the_trap_answers_as_ever(edge: Any) -> None:
     ],
 )
 async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str, str]) -> None:
-    """What another site's page sends in a reader's name is not taken."""
+    """A form that another site's page sends in a reader's name is refused."""
     async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
         assert (answer.status, answer.content_type) == (403, "text/html")
         assert "from another site" in await answer.text()
@@ -364,8 +364,10 @@ async def test_a_form_from_the_site_is_taken(edge: Any, headers: dict[str, str])
         (b"name=" + b"x" * 131_072, "application/x-www-form-urlencoded", 413),
     ],
 )
-async def test_what_no_form_sends(edge: Any, body: bytes, content_type: str, status: int) -> None:
-    """What is not a form of this size is refused: with a page, or with an Error to a script."""
+async def test_requests_that_no_form_sends_are_refused(
+    edge: Any, body: bytes, content_type: str, status: int
+) -> None:
+    """Anything but a form of this size is refused: with a page, or with an Error to a script."""
     for accept in ("*/*", "text/html", "text/html, application/json", "application/json"):
         headers = {"Content-Type": content_type, "Accept": accept}
         async with edge.ask("POST", PATH, data=io.BytesIO(body), headers=headers) as answer:
@@ -382,7 +384,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 @pytest.mark.parametrize("character", ["x", "\u0436", "\u7d19", "\u0301\u0316"])
-async def test_what_is_far_too_long_comes_back_with_its_fault(edge: Any, character: str) -> None:
+async def test_an_overlong_text_comes_back_with_its_error(edge: Any, character: str) -> None:
     """Up to 128 KiB, in any script, also where NFC would take the square of its length."""
     fields = {**GOOD, "message": character * (120_000 // len(quote(character)))}
     answer, page = await asyncio.wait_for(send(edge, fields, **BROWSER), 20)
@@ -399,7 +401,7 @@ async def test_what_is_far_too_long_comes_back_with_its_fault(edge: Any, charact
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}access/", f"{PATH}access/claim/"])
-async def test_what_no_form_takes_is_told_on_a_page(edge: Any, path: str) -> None:
+async def test_an_oversized_form_is_reported_on_a_page(edge: Any, path: str) -> None:
     """A person gets a page that says what to do, and a script the same sentence."""
     kind, body = {"Content-Type": "application/x-www-form-urlencoded"}, b"message=" + b"x" * 2**17
     data = io.BytesIO(body)
@@ -414,7 +416,7 @@ async def test_what_no_form_takes_is_told_on_a_page(edge: Any, path: str) -> Non
 
 
 async def test_a_form_from_another_site_is_refused_on_a_page(edge: Any) -> None:
-    """What stands before the form's own page is no JSON for a person either."""
+    """Errors that come before the form's own page are no JSON for a person either."""
     headers = {**BROWSER, "Sec-Fetch-Site": "cross-site"}
     async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
         assert (answer.status, answer.content_type) == (403, "text/html")
@@ -422,14 +424,14 @@ async def test_a_form_from_another_site_is_refused_on_a_page(edge: Any) -> None:
 
 
 async def test_a_repeated_field_counts_once(edge: Any) -> None:
-    """Of a field that stands twice, the last is taken, as forms on the web do."""
+    """The last value of a field that is sent twice is taken, as forms on the web do."""
     answer, _ = await send(edge, [("name", "First"), *GOOD.items()])
 
     assert answer.status == 303
     assert [lead["name"] for lead in await leads(edge)] == ["Ann Lee"]
 
 
-async def test_too_many_forms_are_told_on_the_page(make_edge: Any) -> None:
+async def test_the_rate_limit_is_reported_on_the_page(make_edge: Any) -> None:
     """Over the limit the form comes back with the reason and what was typed, and 429."""
     async with make_edge(RATE_LEADS="1/hour") as edge:
         await send(edge, GOOD)
@@ -451,7 +453,7 @@ async def test_attempts_are_counted_as_in_the_api(make_edge: Any) -> None:
 
 
 async def test_a_closed_form_says_so(make_edge: Any) -> None:
-    """Where leads need a credential, the page says that the form is closed."""
+    """If leads need a credential, the page says that the form is closed."""
     async with make_edge(LEADS_REQUIRE_CREDENTIAL="true") as edge:
         answer, page = await send(edge, GOOD)
 
@@ -459,7 +461,7 @@ async def test_a_closed_form_says_so(make_edge: Any) -> None:
         assert "closed" in find(page, "[role=alert]").text()
 
 
-async def test_a_store_out_of_reach_is_told_on_the_page(edge: Any) -> None:
+async def test_an_unavailable_store_is_reported_on_the_page(edge: Any) -> None:
     """While leads cannot be kept, the form comes back with 503 and nothing is lost of it."""
     await edge.service.store.close()
     answer, page = await send(edge, GOOD)
@@ -503,7 +505,7 @@ async def test_a_long_message_keeps_its_end(edge: Any, *, for_script: bool) -> N
 
 
 async def test_the_two_leads_of_a_long_message_count_as_one(make_edge: Any) -> None:
-    """Where two an hour may be sent, another one may."""
+    """With a limit of two an hour, another one may be sent."""
     async with make_edge(RATE_LEADS="2/hour") as edge:
         long = {**GOOD, "message": "word " * 700, "rest": "second"}
         another = {**GOOD, "message": "Another message."}

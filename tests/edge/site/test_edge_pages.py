@@ -34,7 +34,7 @@ def pages(site: Any) -> EdgePages:
     return EdgePages(site.service[BuildManager])
 
 
-async def test_a_page_stands_in_its_frame(edge: Any) -> None:
+async def test_a_page_is_rendered_in_the_frame_of_the_site(edge: Any) -> None:
     """A real build's page has the running head of the site, and the title wherever it belongs."""
     body = await edge.service.pages.render("notice", "Not <now>", sentences=["Later."], link=None)
     page = LexborHTMLParser(body)
@@ -49,7 +49,7 @@ async def test_a_page_stands_in_its_frame(edge: Any) -> None:
     assert b"<!--" not in body
 
 
-async def test_what_is_put_in_stays_where_it_is_put(pages: EdgePages, build_dir: Path) -> None:
+async def test_inserted_markers_are_not_replaced_again(pages: EdgePages, build_dir: Path) -> None:
     """A value that looks like a place for the title, or like markup, is text."""
     hand_over(build_dir / "build-0001")
     odd = "<!-- title --><!-- content -->{{ 7*7 }}"
@@ -91,7 +91,7 @@ async def test_a_build_cleared_away_meanwhile_gives_way_to_the_next(
 
 
 async def test_a_build_that_is_gone_is_unavailable(pages: EdgePages, build_dir: Path) -> None:
-    """With no other in its place, whoever asks is told to come again."""
+    """With no other in its place, a page is refused as unavailable."""
     shutil.rmtree(build_dir / "build-0001")
     with pytest.raises(Problem) as caught:
         await pages.render("notice", "Title", sentences=[])
@@ -126,7 +126,7 @@ async def test_the_next_build_has_its_own_templates(
     assert b"<aside><b>One</b>" in await pages.render("notice", "Title", sentences=["One"])
 
 
-async def test_many_at_once_get_each_their_own(pages: EdgePages, build_dir: Path) -> None:
+async def test_concurrent_pages_do_not_mix(pages: EdgePages, build_dir: Path) -> None:
     """Pages are made beside the event loop; none shows another's values."""
     hand_over(build_dir / "build-0001")
     texts = [f"Words {number}." for number in range(100)]

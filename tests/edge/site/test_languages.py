@@ -1,6 +1,6 @@
 """A journal in a language of its own: whatever visitors see of it is in that language.
 
-The language is made up: each sentence of ours stands between ⟦ and ⟧, and what the journal says
+The language is made up: each sentence of ours is between ⟦ and ⟧, and what the journal says
 itself is Greek. So a Latin word outside the signs is one that nobody could translate.
 """
 
@@ -136,7 +136,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
 
 
 def without_signs(text: str) -> str:
-    """Return a text without what stands between the signs, however deep."""
+    """Return a text without what is between the signs, however deep."""
     while (shorter := re.sub(r"⟦[^⟦⟧]*⟧", " ", text)) != text:
         text = shorter
     assert not set(text) & set("⟦⟧"), text

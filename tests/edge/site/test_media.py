@@ -1,4 +1,4 @@
-"""What a file is said to be, as tables."""
+"""Media types and caching of files, as tables."""
 
 from collections.abc import Mapping
 
@@ -120,7 +120,7 @@ def test_a_page_names_its_own_feeds_and_the_journals() -> None:
         ("a.json", False),
     ],
 )
-def test_what_is_made_for_programs_is_open_to_scripts(name: str, is_open: bool) -> None:  # noqa: FBT001
+def test_feeds_and_well_known_files_allow_any_origin(name: str, is_open: bool) -> None:  # noqa: FBT001
     """Feeds and well-known files may be read by scripts of any origin, pages may not."""
     headers = dict(file_headers({}, SiteFile(name), negotiated=False))
 
@@ -128,7 +128,7 @@ def test_what_is_made_for_programs_is_open_to_scripts(name: str, is_open: bool) 
 
 
 def test_a_page_without_a_twin_does_not_vary_by_accept() -> None:
-    """Where there is nothing to choose, caches need not look at `Accept`."""
+    """Without a choice, caches need not look at `Accept`."""
     files = listed("a/index.html")
 
     assert dict(file_headers(files, files["/a/"], negotiated=False))["Vary"] == "Accept-Encoding"
@@ -157,7 +157,7 @@ def test_a_negotiated_twin_is_not_cached() -> None:
 
 
 def test_names_are_escaped_in_headers() -> None:
-    """A name in any script is written in ASCII where it stands in a header."""
+    """A name in any script is written in ASCII in a header."""
     files = listed("tags/\u672c/index.html", "tags/\u672c/index.md")
     every = [
         value

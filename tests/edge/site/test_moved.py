@@ -58,7 +58,7 @@ async def edge(make_edge: Any, tmp_path: Any) -> Any:
 async def test_a_former_address_is_a_lasting_redirect(
     edge: Any, method: str, path: str, target: str
 ) -> None:
-    """308, in whatever form it was asked for, with its query; also to who wants Markdown."""
+    """308, in whatever form it was asked for, with its query; also for Markdown."""
     for accept in ("*/*", "text/markdown"):
         async with edge.ask(method, path, headers={"Accept": accept}) as answer:
             assert answer.status == 308
@@ -86,10 +86,10 @@ async def test_a_former_address_is_a_lasting_redirect(
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_a_query_can_tell_a_former_address_apart(
+async def test_a_former_address_may_depend_on_its_query(
     edge: Any, method: str, path: str, status: int, target: str | None
 ) -> None:
-    """Where the query is one of them, also at a page's own path; the query goes no further."""
+    """If the query is one of them, also at a page's own path; the query goes no further."""
     async with edge.ask(method, path) as answer:
         assert (answer.status, answer.headers.get("Location")) == (status, target)
 
@@ -101,7 +101,7 @@ async def test_other_methods_are_refused(edge: Any) -> None:
 
 
 async def test_the_missing_page_names_no_former_address(edge: Any) -> None:
-    """Whoever is close to one is led to pages that are there."""
+    """A path that is close to one gets suggestions of existing pages."""
     headers = {"Accept": "text/markdown"}
     async with edge.ask("GET", "/journal/olds/", headers=headers) as answer:
         assert answer.status == 404

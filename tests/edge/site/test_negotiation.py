@@ -112,7 +112,7 @@ def test_only_what_is_there_is_chosen(available: tuple[str, ...], coding: str) -
         ("*/markdown", False),
     ],
 )
-def test_markdown_is_for_who_asks_for_it(header: str, markdown: bool) -> None:  # noqa: FBT001
+def test_markdown_is_sent_on_request(header: str, markdown: bool) -> None:  # noqa: FBT001
     """Markdown comes only when it is named and not below HTML; a wildcard gets HTML."""
     assert prefers_markdown(header) is markdown
 
@@ -153,7 +153,7 @@ def test_the_most_exact_range_decides(media_type: str, weight: float) -> None:
         "text/" * 1600,
     ],
 )
-def test_no_header_is_too_much(header: str) -> None:
+def test_any_accept_header_is_parsed(header: str) -> None:
     """A header made to be hard to read gets an answer like any other."""
     assert len(preferences(header)) <= header.count(",") + header.count('"') + 1
     assert prefers_markdown(header) in (True, False)

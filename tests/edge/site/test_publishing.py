@@ -1,4 +1,4 @@
-"""What readiness and doctor say of the watcher, of unpublished content and of changed code."""
+"""Readiness and doctor about the watcher, unpublished content and changed code."""
 
 import json
 import os
@@ -127,7 +127,7 @@ async def test_files_that_are_held_back_are_counted_and_named_to_the_owner(
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"at": "soon"}', b"\xff"])
 async def test_a_damaged_heartbeat_warns(publishing: PublishingMonitor, content: bytes) -> None:
-    """Whoever wrote it, it is no watcher of this version."""
+    """It was written by no watcher of this version."""
     (publishing.build_dir / HEARTBEAT_FILE).write_bytes(content)
 
     assert await ask(publishing) == (
@@ -178,7 +178,7 @@ async def test_content_that_nobody_builds_is_noticed(publishing: PublishingMonit
 
 
 @pytest.mark.parametrize("name", [".post.md.swp", "post.md~", ".obsidian/workspace.json"])
-async def test_what_editors_leave_is_no_content(publishing: PublishingMonitor, name: str) -> None:
+async def test_files_of_editors_are_no_content(publishing: PublishingMonitor, name: str) -> None:
     """Hidden files and copies are newer than the build all the time."""
     file = publishing.content_dir / name
     file.parent.mkdir(exist_ok=True)

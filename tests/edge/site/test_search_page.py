@@ -24,38 +24,123 @@ PAGE, DATA = "/search", "/api/public/v1/search"
 LIST = "/api/public/v1/posts"
 HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(2)> \ufdd0forged\ufdd1 {{ 7*7 }}"""
 POSTS = 23
-"""Of the journal below that have the word `sheet`."""
+"""The number of posts below that have the word `sheet`."""
 
 ODD = [
-    *("", " ", "\x00", "si\x00te", "*", "a*", "**", "(", ")", "NEAR(", "NEAR(a b, 2)", "a NEAR b"),
-    *("AND", "OR", "NOT", "a AND", "OR b", "NOT NOT", "title:edge", "{title body}:x", "-edge"),
-    *(
-        '"',
-        '""',
-        '"""',
-        '"a',
-        'a"',
-        '"a" "',
-        "'",
-        "''",
-        "`",
-        "\\",
-        "\\\\",
-        "/",
-        "//",
-        "^edge",
-        "+a",
-    ),
-    *("%", "%%", "%41", "%zz", "&", "&amp;", "&lt;b&gt;", "#", "?", "=", ";", ":", ",", ".", "..."),
-    *("<", ">", "<b>", "</title>", "<!--", "-->", "]]>", "<!-- content -->", "<!-- title -->"),
-    *("{{ 7*7 }}", "{% raw %}", "${7*7}", "javascript:alert(1)", HOSTILE, "'; DROP TABLE post; --"),
-    *("\U0001f4d6", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2764\ufe0f", "\U0010ffff"),
-    *("\u05d0\u05d1\u05d2", "\u0645\u0631\u062d\u0628\u0627", "\u202eabc", "\u2066x", "\u200b"),
-    *("\ufeff", "\ufffe", "\uffff", "\ufdd0", "\ufdd0edge\ufdd1", "\ue000", "\x1b[31m", "\x7f"),
-    *("a\r\nSet-Cookie: a=b", "a\nb", "\t", "\u2028", "\u0301", "e\u0301dge", "\u00e9" * 500),
-    *("\u7d19", "\u7d19" * 999, "a" * 10_000, "a " * 5000, '"' * 9999, "(" * 9000, "-" * 9000),
-    *("edge " * 2000, '"edge" ' * 1000, "0", "-1", "1e309", "NaN", "null", "true", "../../etc"),
-    *("\u0130", "\u00df", "\ufb01", "\u1e9e", "\u0f0b", "\u0e01\u0e34", "\uac00", "\u3042\u30fc"),
+    "",
+    " ",
+    "\x00",
+    "si\x00te",
+    "*",
+    "a*",
+    "**",
+    "(",
+    ")",
+    "NEAR(",
+    "NEAR(a b, 2)",
+    "a NEAR b",
+    "AND",
+    "OR",
+    "NOT",
+    "a AND",
+    "OR b",
+    "NOT NOT",
+    "title:edge",
+    "{title body}:x",
+    "-edge",
+    '"',
+    '""',
+    '"""',
+    '"a',
+    'a"',
+    '"a" "',
+    "'",
+    "''",
+    "`",
+    "\\",
+    "\\\\",
+    "/",
+    "//",
+    "^edge",
+    "+a",
+    "%",
+    "%%",
+    "%41",
+    "%zz",
+    "&",
+    "&amp;",
+    "&lt;b&gt;",
+    "#",
+    "?",
+    "=",
+    ";",
+    ":",
+    ",",
+    ".",
+    "...",
+    "<",
+    ">",
+    "<b>",
+    "</title>",
+    "<!--",
+    "-->",
+    "]]>",
+    "<!-- content -->",
+    "<!-- title -->",
+    "{{ 7*7 }}",
+    "{% raw %}",
+    "${7*7}",
+    "javascript:alert(1)",
+    HOSTILE,
+    "'; DROP TABLE post; --",
+    "\U0001f4d6",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "\u2764\ufe0f",
+    "\U0010ffff",
+    "\u05d0\u05d1\u05d2",
+    "\u0645\u0631\u062d\u0628\u0627",
+    "\u202eabc",
+    "\u2066x",
+    "\u200b",
+    "\ufeff",
+    "\ufffe",
+    "\uffff",
+    "\ufdd0",
+    "\ufdd0edge\ufdd1",
+    "\ue000",
+    "\x1b[31m",
+    "\x7f",
+    "a\r\nSet-Cookie: a=b",
+    "a\nb",
+    "\t",
+    "\u2028",
+    "\u0301",
+    "e\u0301dge",
+    "\u00e9" * 500,
+    "\u7d19",
+    "\u7d19" * 999,
+    "a" * 10_000,
+    "a " * 5000,
+    '"' * 9999,
+    "(" * 9000,
+    "-" * 9000,
+    "edge " * 2000,
+    '"edge" ' * 1000,
+    "0",
+    "-1",
+    "1e309",
+    "NaN",
+    "null",
+    "true",
+    "../../etc",
+    "\u0130",
+    "\u00df",
+    "\ufb01",
+    "\u1e9e",
+    "\u0f0b",
+    "\u0e01\u0e34",
+    "\uac00",
+    "\u3042\u30fc",
 ]
 
 
@@ -129,7 +214,7 @@ async def test_without_words_there_is_the_form_alone(edge: Any) -> None:
 
 
 async def test_words_are_found_best_first(edge: Any) -> None:
-    """A post that has them in its title stands first; words are marked, the rest is plain."""
+    """A post that has them in its title is first; words are marked, the rest is plain."""
     answer, page = await look(edge, "?q=Sheets")
 
     assert answer.status == 200
@@ -145,7 +230,7 @@ async def test_words_are_found_best_first(edge: Any) -> None:
 
 
 async def test_pages_follow_one_another(edge: Any) -> None:
-    """Each result stands on one page; links lead on and back; what is behind the last is the last.
+    """Each result is on one page; links lead on and back; a page beyond the last is the last.
 
     A number that is none is the first.
     """
@@ -173,7 +258,7 @@ async def test_pages_follow_one_another(edge: Any) -> None:
 
 
 async def test_where_nothing_is_found_there_is_help(edge: Any) -> None:
-    """With links to where every post stands."""
+    """With links to the lists of all posts."""
     answer, page = await look(edge, "?q=xyzzy")
 
     assert (answer.status, said(page)) == (200, "No post has all of these words.")
@@ -216,7 +301,7 @@ async def test_posts_with_some_of_the_words_follow(edge: Any) -> None:
 
 
 @pytest.mark.parametrize("words", ["secret", "draft", "later"])
-async def test_what_is_not_public_is_not_found(edge: Any, words: str) -> None:
+async def test_unpublished_posts_are_not_found(edge: Any, words: str) -> None:
     """Neither a draft nor a post of the future, on the page or as data."""
     _, page = await look(edge, f"?q={words}")
 
@@ -249,8 +334,8 @@ async def test_no_query_breaks_the_page(edge: Any, query: str) -> None:
     assert (answer.status, len(page.css("#q"))) == (200, 1)
 
 
-async def test_raw_bytes_are_borne(edge: Any) -> None:
-    """What no client should send is answered with a page or as a malformed request."""
+async def test_invalid_utf8_in_the_query_is_accepted(edge: Any) -> None:
+    """Invalid bytes are answered with a page or as a malformed request."""
     port = int(edge.url.rpartition(":")[2])
     for raw in (b"\xff", b"\xc3\xa9", b"\xed\xa0\x80", b"\xf0\x9f"):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -260,7 +345,7 @@ async def test_raw_bytes_are_borne(edge: Any) -> None:
         assert head.split()[1] in (b"200", b"400")
 
 
-async def test_what_a_post_says_is_text(edge: Any) -> None:
+async def test_the_text_of_a_post_is_escaped(edge: Any) -> None:
     """A title, a text and a tag that look like markup are shown as they are, and marked as text."""
     _, page = await look(edge, "?q=alert")
 
@@ -305,7 +390,7 @@ async def test_the_page_is_kept_and_asked_for_again(edge: Any) -> None:
 
 @pytest.mark.parametrize("query", ["", "?q=sheet&page=2"])
 async def test_a_slash_behind_leads_to_the_page(edge: Any, query: str) -> None:
-    """Whoever writes the address like those of built pages is sent on, with the words."""
+    """An address with a slash, like those of built pages, is redirected with the words."""
     async with edge.ask("GET", f"{PAGE}/{query}") as answer:
         assert (answer.status, answer.headers["Location"]) == (301, f"{PAGE}{query}")
     async with edge.ask("OPTIONS", f"{PAGE}/") as answer:
@@ -326,7 +411,7 @@ async def test_head_is_a_get_without_its_body(edge: Any) -> None:
 
 
 async def test_the_page_comes_as_markdown(edge: Any) -> None:
-    """For who prefers that: a list of results with the addresses of their Markdown."""
+    """A list of results with the addresses of their Markdown, for clients that prefer it."""
     headers = {"Accept": "text/markdown"}
     async with edge.ask("GET", f"{PAGE}?q=sheet", headers=headers) as answer:
         text = await answer.text()
@@ -354,7 +439,7 @@ async def test_the_page_comes_as_markdown(edge: Any) -> None:
     ],
 )
 async def test_markdown_says_what_the_page_says(edge: Any, query: str, wanted: str) -> None:
-    """Whatever is found, and nothing of it is markup."""
+    """For any results, and nothing of them is markup."""
     async with edge.ask("GET", f"{PAGE}{query}", headers={"Accept": "text/markdown"}) as answer:
         assert answer.status == 200
         assert wanted in await answer.text()
@@ -407,7 +492,7 @@ async def test_data_is_as_long_as_asked_for(edge: Any, query: str, count: int) -
     ],
 )
 async def test_bad_parameters_are_refused(edge: Any, query: str, message: str) -> None:
-    """A program is told which, and what it must be."""
+    """A program gets its name, and what it must be."""
     status, data = await ask(edge, f"?{query}")
 
     assert (status, list(data)) == (400, ["error"])
@@ -429,7 +514,7 @@ async def test_searches_are_limited(make_edge: Any, builds: Path) -> None:
 
 
 async def test_a_post_is_found_from_the_moment_of_its_build(make_edge: Any, tmp_path: Path) -> None:
-    """What a swap brings is found, and what it takes away is found no longer."""
+    """Posts that a swap adds are found, and those that it removes are not."""
     posts = [make_post("old"), make_post("new", -1, content_html="<p>Marbled <b>paper</b>.</p>")]
     point_at(tmp_path, write_build(tmp_path, "build-0001", posts[:1]))
     async with make_edge(BUILD_DIR=str(tmp_path)) as edge:
@@ -442,9 +527,7 @@ async def test_a_post_is_found_from_the_moment_of_its_build(make_edge: Any, tmp_
         assert (await _head(edge, "?q=paper"))["ETag"] != etag
 
 
-async def test_what_was_searched_for_is_kept_while_the_build_is_served(
-    make_edge: Any, tmp_path: Path
-) -> None:
+async def test_results_are_cached_while_the_build_is_served(make_edge: Any, tmp_path: Path) -> None:
     """The index is asked once by many, for each form and each number; the next build is asked."""
     paths = [f"{path}?q=ink&limit={limit}" for path in (DATA, LIST) for limit in (5, 6)]
     paths.append(f"{PAGE}?q=ink")
@@ -502,7 +585,7 @@ async def test_without_a_build_the_search_says_so(make_edge: Any, tmp_path: Path
 
 @pytest.mark.parametrize("path", [PAGE, DATA, "/api/public/v1/posts"])
 async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
-    """What nobody waits for any more leaves its place in the line; the next one is served."""
+    """An abandoned search leaves its place in the queue; the next one is served."""
     release, key = Event(), await edge.key()
     search = edge.service[BuildManager].build().search
     holding = [asyncio.create_task(search.call(lambda _: release.wait(30))) for _ in range(2)]
@@ -522,7 +605,7 @@ async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
     assert await _read(edge, f"{path}?q=sheet", key) == 200
 
 
-async def test_an_empty_question_is_none(edge: Any) -> None:
+async def test_an_empty_query_is_no_error(edge: Any) -> None:
     """As data too: a form that is sent empty is no error."""
     assert await ask(edge, "?q=") == await ask(edge, "")
     assert (await ask(edge, "?q="))[0] == 200
@@ -539,9 +622,7 @@ async def test_the_page_names_its_other_form_and_what_describes_the_site(edge: A
 
 
 @pytest.mark.parametrize("accepted", ["text/markdown", "text/markdown;variant=GFM"])
-async def test_faults_are_told_in_markdown_to_who_asks_for_it(
-    make_edge: Any, builds: Path, accepted: str
-) -> None:
+async def test_errors_are_markdown_on_request(make_edge: Any, builds: Path, accepted: str) -> None:
     """The limit with its headers, and a wrong method; others have the page."""
     async with make_edge(BUILD_DIR=str(builds), RATE_SEARCH="1/hour") as edge:
         await look(edge, "?q=sheet", Accept=accepted)
@@ -572,7 +653,7 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("path", [PAGE, DATA, "/api/public/v1/posts"])
-async def test_too_many_searches_are_told(
+async def test_too_many_searches_are_refused(
     edge: Any, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 503, and when to come again."""

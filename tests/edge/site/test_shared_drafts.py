@@ -154,7 +154,7 @@ async def test_a_shared_draft_is_a_page_with_its_pictures(
     assert "A draft" not in text
 
 
-async def test_whatever_is_not_shared_is_a_missing_page(
+async def test_an_unknown_share_is_a_missing_page(
     drafts: Journal, path: str, make_edge: EdgeMaker
 ) -> None:
     """Malformed tokens and names that the share lacks get the answer of any missing page."""
@@ -253,8 +253,8 @@ async def test_a_share_ends_by_itself(drafts: Journal, make_edge: EdgeMaker) -> 
         instant = expires + timedelta(seconds=seconds)
         async with make_edge(lambda now=instant: now, BUILD_DIR=str(drafts.output)) as edge:
             assert (await fetch(edge, path))[0] == wanted
-    told = json.loads(record.read_text()) | {"expires": "2020-01-01T00:00:00Z"}
-    record.write_text(json.dumps(told))
+    expired = json.loads(record.read_text()) | {"expires": "2020-01-01T00:00:00Z"}
+    record.write_text(json.dumps(expired))
     drafts.share("--list")
 
     assert not record.parent.exists()
@@ -324,7 +324,9 @@ def read_public(journal: Journal) -> bytes:
     return b"\n".join(unpack.get(each.suffix, bytes)(each.read_bytes()) for each in files)
 
 
-async def test_no_agent_finds_it(drafts: Journal, path: str, make_edge: EdgeMaker) -> None:
+async def test_no_agent_finds_a_shared_draft(
+    drafts: Journal, path: str, make_edge: EdgeMaker
+) -> None:
     """The MCP server knows nothing of a shared draft: no tool and no resource has it."""
     async with make_edge(BUILD_DIR=str(drafts.output)) as edge:
         assert (await fetch(edge, path))[0] == 200
@@ -352,7 +354,7 @@ def found_in(text: bytes, path: str) -> list[str]:
 
 @pytest.mark.parametrize("access_log", ["combined", *in_ci("json")])
 @pytest.mark.one_engine
-def test_nothing_public_and_no_log_tells_of_it(access_log: str, tmp_path: Path) -> None:
+def test_nothing_public_and_no_log_names_a_shared_draft(access_log: str, tmp_path: Path) -> None:
     """Every byte of the build, what the edge answers, and all that it logs, faults among it."""
     port = free_port()
     journal = make_journal(tmp_path, f"http://127.0.0.1:{port}")

@@ -17,7 +17,7 @@ ASKING = 8
 
 
 async def test_many_get_one_outcome() -> None:
-    """All who ask while it is under way get the same; who asks afterwards begins anew."""
+    """All callers while it is under way get the same; later ones begin anew."""
     work, gate = SingleFlight[object](), asyncio.Event()
 
     async def make() -> object:
@@ -34,7 +34,7 @@ async def test_many_get_one_outcome() -> None:
     assert outcomes.isdisjoint({await other, await work.run("a", make)})
 
 
-async def test_who_stops_waiting_stops_nobody_else() -> None:
+async def test_a_cancelled_waiter_stops_nobody_else() -> None:
     """The first who asked goes away, and the second still gets the outcome."""
     work, gate = SingleFlight[str](), asyncio.Event()
 
@@ -52,8 +52,8 @@ async def test_who_stops_waiting_stops_nobody_else() -> None:
     assert first.cancelled()
 
 
-async def test_a_failure_is_everybodys_and_passes() -> None:
-    """All who wait are told, and the next who asks begins anew."""
+async def test_a_failure_reaches_all_waiting_and_is_not_kept() -> None:
+    """All waiting callers get the error, and the next one begins anew."""
     work = SingleFlight[str]()
 
     async def fail() -> str:

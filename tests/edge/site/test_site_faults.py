@@ -130,7 +130,7 @@ async def test_a_large_file_that_shrinks_ends_the_connection(site: Any, build_di
 async def test_a_client_that_leaves_is_no_trouble(
     make_edge: Any, build_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Who goes away in the middle of a large file leaves no error in the log."""
+    """A client that goes away in the middle of a large file causes no error in the log."""
     with (build_dir / "build-0001" / "site" / "huge.bin").open("wb") as file:
         file.truncate(64 * 1024 * 1024)
     async with make_edge(BUILD_DIR=str(build_dir)) as edge:
@@ -187,14 +187,14 @@ async def test_the_pages_of_a_build_whose_index_cannot_be_read_are_served(
         builds = edge.service[BuildManager]
         builds._retry_at = 0.0  # noqa: SLF001  as after the half minute between two looks
         await builds.refresh()
-        told = [line.getMessage() for line in caplog.records if "index" in line.getMessage()]
+        messages = [line.getMessage() for line in caplog.records if "index" in line.getMessage()]
         point_at(tmp_path, write_build(tmp_path, "build-0002", [make_post("b")]))
         await builds.refresh()
         for path, status in (("/journal/a/", 404), ("/journal/b/", 200)):
             async with edge.ask("GET", path) as answer:
                 assert answer.status == status
 
-    assert (check["status"], told) == ("fail", [check["error"]])
+    assert (check["status"], messages) == ("fail", [check["error"]])
     assert check["error"].startswith("the newest build is not served: the posts index ")
     assert check["error"].endswith("served meanwhile, but nothing that needs the index")
 

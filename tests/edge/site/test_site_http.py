@@ -57,7 +57,7 @@ async def test_a_file_is_served(raw: RawClient, path: str, content_type: str, bo
     assert len(set(answer.headers)) == len(answer.headers)
 
 
-async def test_what_pages_are_made_of_leaves_out_what_only_a_page_can_say(raw: RawClient) -> None:
+async def test_style_sheets_lack_the_headers_of_pages(raw: RawClient) -> None:
     """A style sheet has no policy of its own; a picture, which can be opened by itself, has."""
     style = await raw.send("/theme/style.0123456789ab.css")
     picture = await raw.send("/images/edge.png")
@@ -137,7 +137,7 @@ async def test_a_form_that_the_build_compressed(
         assert answer.body == b"as if it were gzip"
 
 
-async def test_preferences_may_stand_on_several_lines(raw: RawClient) -> None:
+async def test_preferences_may_be_on_several_lines(raw: RawClient) -> None:
     """A list header in two lines is one list."""
     coded = await raw.send("/journal/a/", "Accept-Encoding: zstd", "Accept-Encoding: gzip")
     marked = await raw.send("/journal/a/", "Accept: text/html;q=0.5", MARKDOWN)
@@ -193,7 +193,7 @@ async def test_a_part_of_a_file(
 
 
 @pytest.mark.parametrize("path", ["/feed.xml", "/images/large.bin"])
-async def test_ranges_that_cannot_be(raw: RawClient, path: str) -> None:
+async def test_unsatisfiable_ranges_are_refused(raw: RawClient, path: str) -> None:
     """A range beyond the end gets 416 with the size; what is no single range gets the whole."""
     whole = (await raw.send(path)).body
     beyond = await raw.send(path, "Range: bytes=99999999-")
@@ -206,7 +206,7 @@ async def test_ranges_that_cannot_be(raw: RawClient, path: str) -> None:
 
 
 async def test_a_range_on_condition(raw: RawClient) -> None:
-    """`If-Range` gives the part to who has this very form, and the whole to everyone else."""
+    """`If-Range` gives the part to clients with this very form, and the whole to all others."""
     etag = (await raw.send("/feed.xml")).headers["ETag"]
     for condition, status in ((etag, 206), (f"W/{etag}", 200), ('"x"', 200)):
         answer = await raw.send("/feed.xml", "Range: bytes=0-1", f"If-Range: {condition}")
@@ -239,7 +239,7 @@ async def test_head_ignores_a_range(raw: RawClient) -> None:
     [("/journal/a/", "/journal/a/index.md", b"# A\n"), ("/", "/index.md", b"# Home\n")],
 )
 async def test_a_page_as_markdown(raw: RawClient, path: str, twin: str, body: bytes) -> None:
-    """Who asks for Markdown gets the twin, says where it lies, and no cache keeps it."""
+    """A request for Markdown gets the twin with its location, and no cache keeps it."""
     answer = await raw.send(path, MARKDOWN)
 
     assert (answer.status, answer.body) == (200, body)
@@ -251,7 +251,7 @@ async def test_a_page_as_markdown(raw: RawClient, path: str, twin: str, body: by
 
 
 async def test_a_page_without_a_twin_stays_html(raw: RawClient) -> None:
-    """Where there is no Markdown, HTML comes; a file that is no page is not negotiated."""
+    """Without Markdown, HTML is sent; a file that is no page is not negotiated."""
     page = await raw.send("/plain/", MARKDOWN)
     picture = await raw.send("/images/edge.png", MARKDOWN)
 
@@ -289,7 +289,7 @@ async def test_an_address_near_by_is_shown_as_it_is(make_edge: Any, tmp_path: Pa
 
 
 async def test_a_missing_page(raw: RawClient) -> None:
-    """The site's own 404 page comes with its status, as Markdown for who asks for that."""
+    """The site's own 404 page comes with its status, and as Markdown on request."""
     page = await raw.send("/nothing/here", 'If-None-Match: "x"', "Range: bytes=0-1")
     marked = await raw.send("/nothing/here", MARKDOWN)
     etag = page.headers["ETag"]

@@ -157,7 +157,7 @@ async def test_validators_change_with_the_build(make_edge: Any, tmp_path: Path) 
 
 
 async def test_a_swap_is_followed_by_itself(make_edge: Any, tmp_path: Path) -> None:
-    """A running edge notices a new build without being told."""
+    """A running edge notices a new build by itself."""
     builds = tmp_path / "builds"
     publish(builds, 1)
     async with make_edge(BUILD_DIR=str(builds)) as edge:
@@ -171,7 +171,7 @@ async def test_a_swap_is_followed_by_itself(make_edge: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("damage", "status"), [("cut", 200), ("other", 503)])
-async def test_readiness_tells_of_a_bad_build(
+async def test_readiness_reports_a_bad_build(
     make_edge: Any, tmp_path: Path, damage: str, status: int
 ) -> None:
     """A damaged build warns while the old one is served; one for another site is not ready."""

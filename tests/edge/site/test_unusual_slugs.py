@@ -47,7 +47,7 @@ def builds(tmp_path: Path) -> Path:
     return tmp_path / "builds"
 
 
-async def test_each_door_knows_the_slug(make_edge: Any, builds: Path) -> None:
+async def test_each_interface_serves_an_unusual_slug(make_edge: Any, builds: Path) -> None:
     """Page, Markdown, API, redirects, feeds, sitemap and resources have one address each."""
     async with make_edge(BUILD_DIR=str(builds)) as edge:
         key, agent = await edge.key("posts:read"), Agent(edge, await edge.token(), MODERN)
@@ -87,7 +87,7 @@ async def test_each_door_knows_the_slug(make_edge: Any, builds: Path) -> None:
 
 
 async def test_a_hidden_text_has_a_page_and_nothing_else(make_edge: Any, builds: Path) -> None:
-    """No list, feed, search, sitemap, index or tag knows it, and search engines are told so."""
+    """No list, feed, search, sitemap, index or tag has it, and its page says `noindex`."""
     async with make_edge(BUILD_DIR=str(builds)) as edge:
         key = await edge.key("posts:read")
         for path in ("/journal/unlisted/", "/aside/"):

@@ -1,4 +1,4 @@
-"""Of each table: what a new row must bring, and values that break a rule of the schema."""
+"""Cases of each table: the members that a new row needs, and values that break a constraint."""
 
 from typing import Any
 

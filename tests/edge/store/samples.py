@@ -18,7 +18,7 @@ EMPTY: Row = {
     "source": "api",
     "spam_score": 0,
 }
-"""What a lead has where nobody has filled anything in: a whole row that is expected begins so."""
+"""Values of the empty columns of a lead: a whole row that is expected begins so."""
 
 
 def clock() -> datetime:

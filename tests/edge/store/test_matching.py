@@ -87,7 +87,7 @@ def test_ilike(text: str, pattern: str, expected: bool) -> None:  # noqa: FBT001
 
 
 def test_no_text_is_unknown() -> None:
-    """Where a row has no text, neither the pattern nor its negation holds."""
+    """For a row without a text, neither the pattern nor its negation holds."""
     assert like(None, "%") is None
     assert ilike(None, "%") is None
 
@@ -113,11 +113,11 @@ def fits(text: str, pattern: str) -> bool:
     return text[:1] == first and fits(text[1:], rest)
 
 
-MESSAGE_TYPES = "abAä*%_\\"
+CHARACTERS = "abAä*%_\\"
 PIECES = st.sampled_from(["a", "b", "ä", "A", "%", "*", "_", r"\%", r"\_", "\\\\", r"\a", r"\*"])
 
 
-@given(text=st.text(MESSAGE_TYPES, max_size=12), pieces=st.lists(PIECES, max_size=8))
+@given(text=st.text(CHARACTERS, max_size=12), pieces=st.lists(PIECES, max_size=8))
 def test_like_agrees_with_trying_everything(text: str, pieces: list[str]) -> None:
     """The fast way finds what the plain way finds."""
     pattern = "".join(pieces)

@@ -1,4 +1,4 @@
-"""A store that is away is told once, and that it is back; faults of ours keep their traces."""
+"""A store that is away is logged once, and its return too; our own faults keep their traces."""
 
 import asyncio
 import logging
@@ -97,7 +97,7 @@ async def test_requests_to_a_store_without_its_file_are_counted(
 async def test_a_read_that_took_too_long_is_no_outage(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The store is there, and the client is told: nothing is logged."""
+    """The store is there, and the client gets the error: nothing is logged."""
     store = await open_store(tmp_path / "edge.db", clock)
     await store.run(Insert(LEADS, [make_lead(notes="x" * 2000) for _ in range(1000)]))
     with pytest.raises(Problem):

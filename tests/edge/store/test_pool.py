@@ -59,8 +59,8 @@ def one(connection: sqlite3.Connection) -> int:
     return int(number)
 
 
-async def test_work_without_end_is_ended(search: Search) -> None:
-    """The caller is told what to do about it, and the next one is served."""
+async def test_endless_work_is_interrupted(search: Search) -> None:
+    """The caller gets an error that says what to do, and the next one is served."""
     with pytest.raises(Problem) as refusal:
         await search.call(count)
 
@@ -70,7 +70,7 @@ async def test_work_without_end_is_ended(search: Search) -> None:
 
 
 async def test_no_more_wait_than_there_is_room_for(search: Search, held: Event) -> None:
-    """Who comes after that is told at once, and whoever was in line is served."""
+    """Callers after that are refused at once, and those in line are served."""
     waiting = [asyncio.create_task(search.call(one)) for _ in range(MAX_READS - READERS)]
     await asyncio.sleep(0)
     with pytest.raises(Problem, match="Too many searches") as refusal:
@@ -81,7 +81,7 @@ async def test_no_more_wait_than_there_is_room_for(search: Search, held: Event) 
     assert set(await asyncio.gather(*waiting)) == {1}
 
 
-async def test_work_of_who_left_is_never_begun(search: Search, held: Event) -> None:
+async def test_work_of_a_cancelled_caller_is_never_begun(search: Search, held: Event) -> None:
     """It leaves its place in the line to others."""
     done: list[int] = []
     left = [
@@ -99,7 +99,7 @@ async def test_work_of_who_left_is_never_begun(search: Search, held: Event) -> N
     assert done == []
 
 
-async def test_who_waits_too_long_for_a_turn_is_told(
+async def test_a_caller_that_waits_too_long_gets_an_error(
     search: Search, held: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work is not begun any more."""

@@ -36,7 +36,9 @@ def printed(
     return dict(part.split("\n", 1) for part in (sqlite, postgresql))
 
 
-def test_it_makes_the_tables_of_a_file(printed: dict[str, str], tmp_path: Path) -> None:
+def test_the_printed_schema_makes_the_tables_of_sqlite(
+    printed: dict[str, str], tmp_path: Path
+) -> None:
     """The same tables and indexes as the steps have made, and nothing else."""
     names = "SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
     create_file(tmp_path / "stepped.db")
@@ -52,7 +54,9 @@ def test_it_makes_the_tables_of_a_file(printed: dict[str, str], tmp_path: Path) 
             assert made.execute(columns).fetchall() == stepped.execute(columns).fetchall()
 
 
-def test_it_makes_the_tables_of_a_database(printed: dict[str, str], postgresql: PostgreSQL) -> None:
+def test_the_printed_schema_makes_the_tables_of_postgresql(
+    printed: dict[str, str], postgresql: PostgreSQL
+) -> None:
     """The same columns and indexes as the steps have made."""
     url = postgresql.make_store()
     name = url.rpartition("/")[2]
@@ -71,7 +75,7 @@ def test_it_makes_the_tables_of_a_database(printed: dict[str, str], postgresql: 
     assert [tuple(row) for row in made] == [tuple(row) for row in stepped]
 
 
-def test_its_help_says_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_the_schema_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     """With an example to copy."""
     assert main(["migrate", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -30,7 +30,7 @@ def reading(seconds: float | None) -> Read:
 
 
 async def test_a_read_ends_when_its_time_is_over(slow: Store) -> None:
-    """The caller is told what to do about it, and the next read is served."""
+    """The caller gets an error that says what to do, and the next read is served."""
     with pytest.raises(Problem) as refusal:
         await slow.run(reading(0.2))
 
@@ -65,7 +65,7 @@ async def test_a_read_that_waits_in_line_ends_in_time_too(slow: Store) -> None:
 
 
 async def test_a_read_that_nobody_waits_for_is_ended(slow: Store) -> None:
-    """When clients go away, their reads make room at once: ten of a minute each are gone."""
+    """Reads of clients that go away make room at once: ten of a minute each are gone."""
     for _ in range(10):
         task = asyncio.create_task(slow.run(reading(60)))
         await asyncio.sleep(0.02)
@@ -78,7 +78,7 @@ async def test_a_read_that_nobody_waits_for_is_ended(slow: Store) -> None:
 
 
 async def test_rows_and_total_are_of_one_snapshot(store: Store) -> None:
-    """Whoever writes meanwhile, the total fits the rows, and two reads fit each other."""
+    """Despite concurrent writes the total fits the rows, and two reads fit each other."""
     await store.run(Insert(LEADS, [make_lead(budget_tier="a") for _ in range(50)]))
 
     async def swap() -> None:

@@ -17,7 +17,7 @@ from tests.sizes import scaled
 pytestmark = pytest.mark.each_engine
 
 TEXTS = ("a", "b", None, "A", "")
-"""What column `message_id` holds in the five rows of the table, in the order of their keys."""
+"""Values of `message_id` in the five rows of the table, in the order of their keys."""
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ async def test_only_is_and_an_empty_list_see_null(
         (Order("message_id", descending=True, nulls_first=True), [None, "b", "a", "A", ""]),
     ],
 )
-async def test_nulls_stand_where_they_are_put(
+async def test_nulls_are_sorted_first_or_last_as_requested(
     filled: Store, order: Order, expected: list[str | None]
 ) -> None:
     """Text sorts by code point, and NULL before or after all of it."""

@@ -162,7 +162,7 @@ async def test_all_words_in_the_title_come_first() -> None:
 
 
 async def test_a_word_as_typed_comes_before_its_other_forms() -> None:
-    """Also where they stand in the title, and where the stem is that of quite another word."""
+    """Also where they are in the title, and where the stem is that of quite another word."""
     texts = [
         post("general", "Generally speaking", "Generally, a general generates. " * 9),
         post("exact", "Another", "Long text. " * 99 + "Some generics."),
@@ -180,7 +180,7 @@ async def test_a_whole_word_comes_before_longer_ones() -> None:
     assert [slug for slug, *_ in await look(texts, "cat")] == ["whole", "longer"]
 
 
-async def test_words_that_stand_together_count_for_more() -> None:
+async def test_adjacent_words_rank_higher() -> None:
     """As they do in a sentence that somebody remembers."""
     texts = [
         post("apart", "One", "The handling of paper. " + "Text. " * 20 + "An error."),
@@ -339,7 +339,7 @@ async def test_a_snippet_is_of_the_text_that_has_the_words(words: str, snippet: 
 
 
 async def test_a_snippet_is_short_and_shows_the_most_words() -> None:
-    """It stands where different words stand together, and says where it was cut."""
+    """It shows where different words are together, and says where it was cut."""
     before, behind = "Lorem ipsum paper. " * 90, "dolor sit amet, edge. " * 90
     text = f"{before}Here the edge of the paper was painted. {behind}"
     ((_, _, snippet),) = await look([post("a", "Title", text)], "edge paper painted")
@@ -360,7 +360,7 @@ async def test_a_snippet_of_endless_words_is_short(text: str) -> None:
 
 
 async def test_marks_cannot_be_forged() -> None:
-    """The signs that stand for marks inside are taken out of what a post says."""
+    """The characters that mark matches internally are removed from the text of a post."""
     forged = f"No {MATCH_START}match{MATCH_END} here, {MATCH_END}{MATCH_START}but edge\x00there"
     texts = [post("a", f"A {MATCH_START}title", forged)]
 
@@ -416,7 +416,7 @@ PIECES = ["AND", "OR", "NOT", "NEAR(", "site", "é", *"\"'*^:+-() "]
 @pytest.mark.size("quick", grows=True)
 @settings(max_examples=scaled(quick=50, ci=500))
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
-def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, words: str) -> None:
+def test_any_text_becomes_a_valid_query(index: Path, words: str) -> None:
     """Text of any kind, and words and signs of the engine's own language in any order."""
     if not has_word(words):
         return
@@ -509,10 +509,10 @@ async def test_two_editions_do_not_mix() -> None:
     await new.close()
 
 
-async def test_a_disk_without_room_for_the_index_is_told(
+async def test_a_full_disk_for_the_index_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where temporary files cannot be made, the edition is not opened."""
+    """If temporary files cannot be made, the index is not opened."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     with pytest.raises(Problem) as refusal:

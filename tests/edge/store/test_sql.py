@@ -1,4 +1,4 @@
-"""From plans to SQL: what is asked, and that nothing of a request ever stands in the text."""
+"""From plans to SQL: the statement, and that no value of a request is ever in its text."""
 
 # ruff: noqa: S608  the SQL here is what is expected, and goes nowhere
 
@@ -53,7 +53,7 @@ ORDERS = [
 def test_a_condition_is_text_of_declared_names_and_parameters(
     condition: Filter, text: str, parameters: list[object]
 ) -> None:
-    """A value never stands in the text, whatever it holds."""
+    """A value is never in the text, whatever it holds."""
     statement = sql.count_rows(Read(LEADS, where=(condition,)), SQLITE)
 
     assert statement.text == f'SELECT count(*) FROM "leads" WHERE {text}'
@@ -62,7 +62,7 @@ def test_a_condition_is_text_of_declared_names_and_parameters(
 
 @pytest.mark.parametrize(("orders", "text"), ORDERS)
 def test_an_order_places_nulls_and_ends_with_the_key(orders: tuple[Order, ...], text: str) -> None:
-    """Where there can be NULLs they are placed, and the key follows the way of the last term."""
+    """NULLs are placed if there can be any, and the key has the direction of the last term."""
     statement = sql.read_rows(Read(LEADS, ("id",), order=orders), SQLITE)
 
     assert statement.text == f'SELECT "id" FROM "leads" ORDER BY {text} LIMIT ? OFFSET ?'
@@ -99,7 +99,7 @@ def test_a_read_without_columns_names_every_column() -> None:
 
 
 def test_an_insert_binds_every_column_of_every_row() -> None:
-    """JSON goes in as text, NULL stays NULL, and a number of rows stands where it was asked for."""
+    """JSON goes in as text, NULL stays NULL, and the number of rows is there on request."""
     row = {"id": "i", "email": "e", "reason": "bounce", "metadata": {"ä": [1]}, "created_at": "t"}
     plan = Insert(SUPPRESSED_EMAILS, [row, {**row, "metadata": None, "reason": RowCount(1)}])
 

@@ -1,4 +1,4 @@
-"""What others ask of a store between its rows: has anything changed, and does it work."""
+"""Version and probe of a store: whether anything has changed, and whether it works."""
 
 import asyncio
 
@@ -65,7 +65,7 @@ async def test_a_version_is_never_older_than_an_answer(store: Store) -> None:
     await asking
 
 
-class HealthCheck:
+class CountedCheck:
     """Something to look at, which counts how often that is done."""
 
     def __init__(self) -> None:
@@ -80,9 +80,9 @@ class HealthCheck:
             raise Problem("unavailable", self.fault)
 
 
-async def test_probes_at_one_time_share_a_look() -> None:
-    """A hundred who ask cost one look, and those who ask right after none."""
-    look = HealthCheck()
+async def test_concurrent_probes_share_a_check() -> None:
+    """A hundred probes cost one check, and those right after it none."""
+    look = CountedCheck()
     store = CheckedStore(look)
     await asyncio.gather(*(store.probe() for _ in range(100)))
     await store.probe()
@@ -90,12 +90,12 @@ async def test_probes_at_one_time_share_a_look() -> None:
     assert look.times == 1
 
 
-async def test_a_fault_is_told_to_all_and_looked_for_again(
+async def test_a_failed_check_reaches_all_probes_and_is_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A look stands for a while only, whatever it found."""
+    """A result is kept for a while only, whatever it is."""
     monkeypatch.setattr("edge_api.db.errors.PROBE_CACHE_SECONDS", 0.0)
-    look = HealthCheck()
+    look = CountedCheck()
     store = CheckedStore(look)
     look.fault = "The roof leaks"
     results = await asyncio.gather(*(store.probe() for _ in range(3)), return_exceptions=True)
@@ -106,9 +106,9 @@ async def test_a_fault_is_told_to_all_and_looked_for_again(
     assert look.times == 2
 
 
-async def test_who_goes_away_leaves_the_look_to_the_others() -> None:
+async def test_a_cancelled_probe_leaves_the_check_to_the_others() -> None:
     """A probe whose first caller is cancelled still answers the second."""
-    look = HealthCheck()
+    look = CountedCheck()
     store = CheckedStore(look)
     first, second = (asyncio.create_task(store.probe()) for _ in range(2))
     await asyncio.sleep(0)

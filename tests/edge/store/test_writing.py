@@ -51,7 +51,7 @@ async def refusal_of(store: Store, *plans: Query) -> Problem:
 
 
 async def test_an_insert_gives_back_the_rows_that_are_stored(store: Store) -> None:
-    """What a caller is told is what is read afterwards, column by column."""
+    """A caller gets what is read afterwards, column by column."""
     rows = [make_lead(name=name, spam_reasons=["link"]) for name in ("Ada", "Bo")]
     (result,) = await store.run(Insert(LEADS, rows))
 
@@ -157,7 +157,7 @@ async def test_rows_follow_from_what_the_transaction_reads(store: Store) -> None
 
 
 async def test_one_of_a_group_fails_alone(store: Store) -> None:
-    """Whichever statement it shares with others: each is stored, or told what was wrong."""
+    """Whichever statement it shares with others: each is stored, or gets its error."""
     rows = [make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"}) for _ in range(3)]
     leads = [make_lead(name=str(number)) for number in range(4)]
     results = await asyncio.gather(
@@ -171,7 +171,11 @@ async def test_one_of_a_group_fails_alone(store: Store) -> None:
     )
 
     assert [getattr(result, "code", "stored") for result in results] == [
-        *("stored", "conflict", "conflict", "stored", "invalid"),
+        "stored",
+        "conflict",
+        "conflict",
+        "stored",
+        "invalid",
     ]
     kept = await rows_of(store, Read(LEADS, order=(Order("name"),)))
     assert [row["name"] for row in kept] == ["0", "3"]
@@ -246,7 +250,7 @@ async def test_every_kind_of_uniqueness_is_a_conflict(
 async def test_a_broken_rule_is_invalid_and_names_its_column(
     store: Store, values: dict[str, Any], sqlstate: str, column: str
 ) -> None:
-    """What slips past the service's own checks is a fault of the request all the same."""
+    """Values that slip past the service's own checks are a fault of the request all the same."""
     await store.run(Insert(LEADS, [make_lead()]))
     plans: tuple[Query, ...] = (
         Insert(LEADS, [{**make_lead(), **values}]),

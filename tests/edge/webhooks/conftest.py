@@ -42,7 +42,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """A server that writes down what it is told, and answers as the test wants."""
+    """A server that records the events it gets, and answers as the test wants."""
 
     url: str = ""
     received: list[Received] = field(default_factory=list)

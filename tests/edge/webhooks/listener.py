@@ -10,7 +10,7 @@ from queue import Queue
 
 @dataclass
 class Listener:
-    """What it was told, and what it answers."""
+    """The events that it got, and its answers."""
 
     url: str = ""
     status: int = 204

@@ -1,4 +1,4 @@
-"""What may be told anything: public addresses over https, and this machine where the site is."""
+"""Allowed endpoints: public addresses over https, and this machine where the site is on it."""
 
 import ssl
 from ipaddress import ip_address
@@ -25,37 +25,87 @@ __all__ = ["certificate"]
 is_loopback = attrgetter("is_loopback")
 
 HOSTS = [
-    *("127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1"),
-    *("017700000001", "127.0.0.1.", "0", "0.0.0.0", "00000000.0", "0x7f.1", "127.0.0.0x1"),  # noqa: S104
-    *("10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "224.0.0.1"),
-    *("255.255.255.255", "134744072", "0x08080808", "8.8.2056", "1.2.3.4.5", "127.0.0.1.1"),
-    *("[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:8.8.8.8]"),
-    *("[64:ff9b::7f00:1]", "[64:ff9b:1::1]", "[2002:7f00:1::1]", "[2001::1]", "[fe80::1]"),
-    *("[fc00::1]", "[fec0::1]", "[ff02::1]", "[fe80::1%25lo]", "[::127.0.0.1]"),
-    *("localhost", "LOCALHOST"),
+    "127.0.0.1",
+    "127.1",
+    "127.0.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.0.0.1",
+    "0177.0.0.1",
+    "017700000001",
+    "127.0.0.1.",
+    "0",
+    "0.0.0.0",  # noqa: S104
+    "00000000.0",
+    "0x7f.1",
+    "127.0.0.0x1",
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "224.0.0.1",
+    "255.255.255.255",
+    "134744072",
+    "0x08080808",
+    "8.8.2056",
+    "1.2.3.4.5",
+    "127.0.0.1.1",
+    "[::1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[::ffff:8.8.8.8]",
+    "[64:ff9b::7f00:1]",
+    "[64:ff9b:1::1]",
+    "[2002:7f00:1::1]",
+    "[2001::1]",
+    "[fe80::1]",
+    "[fc00::1]",
+    "[fec0::1]",
+    "[ff02::1]",
+    "[fe80::1%25lo]",
+    "[::127.0.0.1]",
+    "localhost",
+    "LOCALHOST",
 ]
 URLS = [
     *(f"https://{host}/" for host in HOSTS),
     *(f"https://{host}:443/x?y" for host in ("127.0.0.1", "[::1]", "localhost")),
-    *("http://example.org/", "HTTP://example.org/", "http://8.8.8.8/", "ftp://example.org/"),
-    *("//example.org/", "example.org", "https:example.org", "https:///x", "https://", ""),
-    *("https://user@example.org/", "https://user:word@example.org/", "https://:@example.org/"),
-    *(
-        "https://example.org/#part",
-        "https://exa mple.org/",
-        "https://example.org/\n",
-        "\thttps://a/",
-    ),
-    *("https://127.0.0.1\\@example.org/", "https://%31%32%37.0.0.1/", "https://loc%61lhost/"),
-    *("https://\uff11\uff12\uff17.0.0.1/", "https://\u2460.example/", "https://127\u30020.0.1/"),
-    *("https://[::1/", "https://[example.org]/", "https://example.org:65536/"),
-    *("https://example.org:x/", f"https://a.example/{'x' * 2048}"),
+    "http://example.org/",
+    "HTTP://example.org/",
+    "http://8.8.8.8/",
+    "ftp://example.org/",
+    "//example.org/",
+    "example.org",
+    "https:example.org",
+    "https:///x",
+    "https://",
+    "",
+    "https://user@example.org/",
+    "https://user:word@example.org/",
+    "https://:@example.org/",
+    "https://example.org/#part",
+    "https://exa mple.org/",
+    "https://example.org/\n",
+    "\thttps://a/",
+    "https://127.0.0.1\\@example.org/",
+    "https://%31%32%37.0.0.1/",
+    "https://loc%61lhost/",
+    "https://\uff11\uff12\uff17.0.0.1/",
+    "https://\u2460.example/",
+    "https://127\u30020.0.1/",
+    "https://[::1/",
+    "https://[example.org]/",
+    "https://example.org:65536/",
+    "https://example.org:x/",
+    f"https://a.example/{'x' * 2048}",
 ]
 
 
 @pytest.mark.parametrize("url", URLS)
 async def test_an_address_that_is_none_of_ours_is_refused(url: str) -> None:
-    """However it is spelled: when it is given, and when something is to be told to it."""
+    """However it is spelled: when it is given, and when an event is to be sent to it."""
     problem = await refusal(WebhookSender().check(url))
     assert problem.code == "invalid"
     assert problem.message.startswith("URL: ")
@@ -79,14 +129,14 @@ async def test_a_name_that_cannot_be_one_is_refused() -> None:
 
 
 async def test_a_name_that_leads_nowhere_yet_is_taken() -> None:
-    """It is looked up again for each attempt, and its faults are told there."""
+    """It is looked up again for each attempt, and its faults are reported there."""
     await WebhookSender().check("https://no.such.host.invalid/hook")
 
     answer = await WebhookSender().post("https://no.such.host.invalid/hook", b"{}", {})
     assert answer.message == "its server cannot be reached"
 
 
-async def test_a_site_on_this_machine_may_tell_others_on_it(receiver: Receiver) -> None:
+async def test_a_loopback_site_may_send_to_loopback_endpoints(receiver: Receiver) -> None:
     """Over http as well; no other address by that."""
     sender = make_sender(read_settings({"SITE_URL": "http://localhost:8000"}))
     await sender.check(receiver.url)
@@ -96,10 +146,10 @@ async def test_a_site_on_this_machine_may_tell_others_on_it(receiver: Receiver) 
         assert (await sender.post(url, b"{}", {})).status is None
 
 
-async def test_a_name_that_changes_its_mind_is_not_believed(
+async def test_a_name_that_resolves_to_a_private_address_later_is_refused(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
-    """What was public when it was given may lead to this machine later: that is looked at anew."""
+    """A name that was public at first may later lead to this machine: it is checked again."""
     allowed = {"127.0.0.1", "::1"}
 
     def is_allowed(address: Address) -> bool:
@@ -130,7 +180,7 @@ async def secure(certificate: Any, receiver: Receiver, aiohttp_server: AiohttpSe
 async def test_a_certificate_must_be_vouched_for(
     secure: str, certificate: tuple[Path, Path], receiver: Receiver
 ) -> None:
-    """Whoever nobody vouches for is told nothing."""
+    """A receiver whose certificate nobody vouches for gets no event."""
     trusted = ssl.create_default_context(cafile=str(certificate[0]))
     assert (await WebhookSender(is_loopback, ssl=trusted).post(secure, b"{}", {})).status == 204
     assert len(receiver.received) == 1

@@ -33,8 +33,8 @@ def added(run: Run, url: str = HERE) -> dict[str, Any]:
     """Return a new endpoint, as `--json` tells of it."""
     status, said, _ = run("add", url, "--json")
     assert status == 0
-    told: dict[str, Any] = json.loads(said)
-    return told
+    printed: dict[str, Any] = json.loads(said)
+    return printed
 
 
 def test_an_endpoint_is_added_and_its_secret_shown_once(run: Run) -> None:
@@ -82,9 +82,7 @@ def test_a_faulty_address_says_what_to_fix(run: Run, url: str, message: str) -> 
     assert "no webhook endpoints yet" in run("list")[1]
 
 
-def test_this_machine_is_told_only_where_the_site_is_on_it(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loopback_endpoints_need_a_loopback_site(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A public site tells public addresses alone."""
     monkeypatch.setenv("SITE_URL", "https://journal.example")
 
@@ -136,8 +134,8 @@ def test_an_endpoint_is_removed(run: Run) -> None:
     assert "no webhook endpoints yet" in run("list")[1]
 
 
-def test_one_that_is_not_there_is_told_so(run: Run) -> None:
-    """Whatever is wanted of it."""
+def test_an_unknown_endpoint_is_reported(run: Run) -> None:
+    """For every command."""
     added(run)
     for action in ("remove", "enable", "rotate", "retry", "discard", "test"):
         for wanted in ("nobody", "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"):
@@ -152,15 +150,15 @@ def test_each_change_is_audited(run: Run, capsys: pytest.CaptureFixture[str]) ->
         run(action, endpoint)
     main(["audit"])
 
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for verb in ("add", "rotate", "enable", "remove"):
-        assert f"credential:operator  {verb} webhook_endpoints" in told
+        assert f"credential:operator  {verb} webhook_endpoints" in printed
     for verb in ("retry", "discard"):
-        assert f"credential:operator  {verb} webhook_deliveries" in told
+        assert f"credential:operator  {verb} webhook_deliveries" in printed
 
 
 def test_another_secret_key_opens_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operator is told to rotate, and then all is well."""
+    """The message says to rotate, and after that all is well."""
     with listening() as listener:
         endpoint = added(run, listener.url)["id"]
         monkeypatch.setenv("SECRET_KEY", "another secret of thirty-two letters")
@@ -170,7 +168,7 @@ def test_another_secret_key_opens_no_secret(run: Run, monkeypatch: pytest.Monkey
         assert run("test", endpoint)[0] == 0
 
 
-def test_who_only_looks_makes_no_store(run: Run, tmp_path: Path) -> None:
+def test_reading_commands_make_no_store(run: Run, tmp_path: Path) -> None:
     """A store comes into being when something is to be kept."""
     for words in (("list",), ("retry",), ("remove", "x"), ("test", "x")):
         assert run(*words)[0] == 1

@@ -1,4 +1,4 @@
-"""The end of the service: what is under way is told and written first, and nothing more begun."""
+"""The end of the service: deliveries under way end and are stored, and none is begun."""
 
 import asyncio
 from contextlib import suppress
@@ -34,7 +34,7 @@ async def ended(running: asyncio.Task[None]) -> bool:
 async def test_attempts_under_way_are_finished_and_no_more_begun(
     office: Office, receiver: Receiver
 ) -> None:
-    """What was told is written down; what was not claimed yet is left as it was."""
+    """Outcomes of sent events are stored; unclaimed deliveries are left as they were."""
     answering = hold_answers(receiver)
     await office.endpoints.add(receiver.url)
     for number in range(MAX_CONCURRENT + 4):
@@ -57,7 +57,7 @@ async def test_attempts_under_way_are_finished_and_no_more_begun(
 async def test_an_attempt_that_is_too_late_is_cut_and_keeps_its_claim(
     office: Office, receiver: Receiver
 ) -> None:
-    """It may have arrived: it is told again when its lease is over, and not at once."""
+    """It may have arrived: it is sent again when its lease is over, and not at once."""
     answering = hold_answers(receiver)
     await office.endpoints.add(receiver.url)
     await office.lead()
@@ -90,7 +90,7 @@ class EndingStore(WatchedStore):
         return results
 
 
-async def test_what_was_claimed_and_not_told_is_given_back(
+async def test_claimed_deliveries_that_were_not_sent_are_released(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
     """The next process need not wait for the end of a lease."""

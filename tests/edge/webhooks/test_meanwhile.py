@@ -1,4 +1,4 @@
-"""What changes while events wait or are under way: leads, endpoints, the operator's mind."""
+"""Changes while events wait or are being sent: of leads and of endpoints."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,8 +34,8 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> bool:
     return False
 
 
-async def test_a_deleted_lead_is_told_to_nobody(office: Office, receiver: Receiver) -> None:
-    """Nor kept for anybody; the others are told."""
+async def test_a_deleted_lead_is_not_sent(office: Office, receiver: Receiver) -> None:
+    """Nor kept for any endpoint; the others are sent."""
     await office.endpoints.add(receiver.url)
     gone = await office.lead("Delete me")
     kept = await office.lead("Keep me")
@@ -47,10 +47,10 @@ async def test_a_deleted_lead_is_told_to_nobody(office: Office, receiver: Receiv
     assert await office.deliveries() == []
 
 
-async def test_a_lead_that_goes_between_two_attempts_is_not_told_again(
+async def test_a_lead_deleted_between_two_attempts_is_not_sent_again(
     office: Office, receiver: Receiver
 ) -> None:
-    """What failed before is forgotten when its time comes."""
+    """A delivery that failed before is dropped when its time comes."""
     await office.endpoints.add(receiver.url)
     lead = await office.lead()
     receiver.status = 500
@@ -113,7 +113,7 @@ async def test_many_refusals_at_once_disable_once(office: Office, receiver: Rece
     assert all(row["dead_at"] for row in await office.deliveries())
 
 
-async def test_a_late_refusal_does_not_overrule_who_enabled(
+async def test_a_late_refusal_does_not_disable_a_reenabled_endpoint(
     office: Office, receiver: Receiver
 ) -> None:
     """The operator has enabled the endpoint since; that refusal was to what was given up."""

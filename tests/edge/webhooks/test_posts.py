@@ -1,4 +1,4 @@
-"""Posts that are published, updated and removed, told to real receivers once each."""
+"""Posts that are published, updated and removed: real receivers get each event once."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ class Journal:
 
 
 class Edge:
-    """What an edge does with a new build."""
+    """The part of an edge that handles a new build."""
 
     def __init__(self, builds: BuildManager, announcer: Announcer) -> None:
         self.builds, self.announcer = builds, announcer
@@ -67,7 +67,7 @@ def journal(tmp_path: Path, office: Office) -> Journal:
     return Journal(tmp_path / "builds", office)
 
 
-async def told(office: Office, receiver: Receiver) -> list[tuple[str, str]]:
+async def take_events(office: Office, receiver: Receiver) -> list[tuple[str, str]]:
     """Send what waits; return event and slug of all that has come, sorted, and forget it."""
     while await office.deliveries():
         await office.dispatcher.run_once()
@@ -76,7 +76,7 @@ async def told(office: Office, receiver: Receiver) -> list[tuple[str, str]]:
     return sorted((event["type"], event["data"]["slug"]) for event in events)
 
 
-async def test_each_change_is_told_as_lists_of_posts_have_it(
+async def test_each_change_is_sent_as_lists_of_posts_have_it(
     office: Office, receiver: Receiver, journal: Journal
 ) -> None:
     """Signed, with the post as in `GET /posts`; of a removed one slug and URL."""
@@ -85,7 +85,7 @@ async def test_each_change_is_told_as_lists_of_posts_have_it(
     edge = journal.edge()
     journal.build(make_post("gone", 3), make_post("same", 2), make_post("edited", 1))
     await edge.follow()
-    assert await told(office, receiver) == []
+    assert await take_events(office, receiver) == []
 
     edited = make_post("edited", 1, content="Other words.")
     journal.build(make_post("new", 4), make_post("same", 2), edited)
@@ -114,7 +114,7 @@ async def test_each_change_is_told_as_lists_of_posts_have_it(
     "change",
     [{"content_html": "<p>Words of <a href='/journal/moved/'>one</a>.</p>"}, {"readingMinutes": 2}],
 )
-async def test_what_neighbours_and_theme_change_is_no_update(
+async def test_changes_by_neighbours_and_theme_are_no_update(
     office: Office, receiver: Receiver, journal: Journal, change: dict[str, Any]
 ) -> None:
     """Nor is a build with other pages and the same posts."""
@@ -127,7 +127,7 @@ async def test_what_neighbours_and_theme_change_is_no_update(
     journal.build(make_post("two", 1), make_post("one", **change))
     await edge.follow()
 
-    assert await told(office, receiver) == [("post.published", "two")]
+    assert await take_events(office, receiver) == [("post.published", "two")]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_what_neighbours_and_theme_change_is_no_update(
 async def test_each_public_member_counts(
     office: Office, receiver: Receiver, journal: Journal, change: dict[str, Any]
 ) -> None:
-    """What the author writes, and where it stands."""
+    """A post as its author writes it, and its address."""
     await office.endpoints.add(receiver.url, POSTS)
     edge = journal.edge()
     journal.build(make_post("one"))
@@ -144,10 +144,10 @@ async def test_each_public_member_counts(
     journal.build(make_post("one", **change), files={"p/index.html": ""})
     await edge.follow()
 
-    assert await told(office, receiver) == [("post.updated", "one")]
+    assert await take_events(office, receiver) == [("post.updated", "one")]
 
 
-async def test_what_came_while_no_edge_ran_is_told_at_the_start_once(
+async def test_changes_while_no_edge_ran_are_sent_once_at_the_start(
     office: Office, receiver: Receiver, journal: Journal, open_another: Opener
 ) -> None:
     """By one of several edges that start together, each with a connection of its own."""
@@ -162,7 +162,10 @@ async def test_what_came_while_no_edge_ran_is_told_at_the_start_once(
         await each.follow()
     await journal.edge().follow()
 
-    assert await told(office, receiver) == [("post.published", "one"), ("post.published", "two")]
+    assert await take_events(office, receiver) == [
+        ("post.published", "one"),
+        ("post.published", "two"),
+    ]
 
 
 async def test_edges_that_start_first_together_announce_nothing(
@@ -175,14 +178,14 @@ async def test_edges_that_start_first_together_announce_nothing(
     for _ in range(2):
         await asyncio.gather(*(each.follow() for each in edges))
 
-    assert await told(office, receiver) == []
+    assert await take_events(office, receiver) == []
     assert len(await office.rows(ANNOUNCED_POSTS)) == 1
 
 
-async def test_a_rollback_is_told_once_and_its_end_again(
+async def test_a_rollback_and_its_end_are_sent_once_each(
     office: Office, receiver: Receiver, journal: Journal, open_another: Opener
 ) -> None:
-    """What readers no longer find is removed, whichever edge sees it first."""
+    """Posts that readers no longer find are removed, whichever edge sees it first."""
     await office.endpoints.add(receiver.url, POSTS)
     edges = [journal.edge(), journal.edge(await open_another())]
     first = journal.build(make_post("one"))
@@ -197,7 +200,7 @@ async def test_a_rollback_is_told_once_and_its_end_again(
         point_at(journal.folder, folder)
         for edge in (*edges, *edges):
             await edge.follow()
-        assert await told(office, receiver) == [(event, "two")]
+        assert await take_events(office, receiver) == [(event, "two")]
 
 
 async def test_an_edge_that_starts_with_an_older_build_takes_nothing_back(
@@ -215,11 +218,11 @@ async def test_an_edge_that_starts_with_an_older_build_takes_nothing_back(
     await late.follow()
     point_at(journal.folder, newer)
     await late.follow()
-    assert await told(office, receiver) == [("post.published", "two")]
+    assert await take_events(office, receiver) == [("post.published", "two")]
 
     journal.build(make_post("three", 2), make_post("two", 1), make_post("one"))
     await late.follow()
-    assert await told(office, receiver) == [("post.published", "three")]
+    assert await take_events(office, receiver) == [("post.published", "three")]
 
 
 async def test_a_build_for_another_address_is_not_announced(
@@ -237,7 +240,7 @@ async def test_a_build_for_another_address_is_not_announced(
     journal.build(make_post("one"))
     await edge.follow()
 
-    assert await told(office, receiver) == []
+    assert await take_events(office, receiver) == []
 
 
 async def test_an_endpoint_gets_what_it_chose(
@@ -255,19 +258,19 @@ async def test_an_endpoint_gets_what_it_chose(
     await office.lead()
     await office.dispatcher.run_once()
     assert [json.loads(each.body)["type"] for each in leads.received] == [LEAD_CREATED]
-    assert await told(office, posts) == [("post.published", "two")]
+    assert await take_events(office, posts) == [("post.published", "two")]
 
     await office.endpoints.choose(chosen["id"], ["post.removed"])
     journal.build(make_post("three"))
     await edge.follow()
-    assert await told(office, posts) == [("post.removed", "two")]
+    assert await take_events(office, posts) == [("post.removed", "two")]
     assert "choose" in [row["verb"] for row in await office.rows(AUDIT_LOG)]
 
 
 async def test_an_endpoint_that_comes_later_gets_nothing_of_before(
     office: Office, receiver: Receiver, journal: Journal
 ) -> None:
-    """What is announced moves on without anybody who listens."""
+    """The record of announced posts moves on without any endpoint."""
     edge = journal.edge()
     journal.build()
     await edge.follow()
@@ -277,13 +280,13 @@ async def test_an_endpoint_that_comes_later_gets_nothing_of_before(
     await edge.follow()
     await journal.edge().follow()
 
-    assert await told(office, receiver) == []
+    assert await take_events(office, receiver) == []
 
 
 async def test_an_outage_delays_and_loses_nothing(
     office: Office, receiver: Receiver, journal: Journal
 ) -> None:
-    """Whether the store fails or the process ends before it was written."""
+    """Both if the store fails and if the process ends before the commit."""
     await office.endpoints.add(receiver.url, POSTS)
     watched = WatchedStore(office.store)
     edge = journal.edge(watched)
@@ -296,7 +299,7 @@ async def test_an_outage_delays_and_loses_nothing(
     watched.away = False
     await edge.follow()
 
-    assert await told(office, receiver) == [("post.published", "one")]
+    assert await take_events(office, receiver) == [("post.published", "one")]
 
 
 async def test_a_thousand_changes_hold_nothing_up(

@@ -1,4 +1,4 @@
-"""Webhooks of an edge as its user runs it: told within seconds, and again after kill -9."""
+"""Webhooks of an edge as its user runs it: sent within seconds, and again after kill -9."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def installation(tmp_path: Path, journal: Path) -> Installation:
 
 @pytest.fixture
 def listener(installation: Installation) -> Iterator[Listener]:
-    """Return a listener that is told of new leads."""
+    """Return a listener that gets new leads."""
     with listening() as made:
         assert installation.run("webhooks", "add", made.url)[0] == 0
         yield made
@@ -66,7 +66,7 @@ async def end_leases(store: Path) -> None:
 
 
 async def waiting(store: Path) -> int:
-    """Return how many events are still to be told."""
+    """Return how many events are still to be sent."""
     opened = await open_store(store, system_clock)
     (result,) = await opened.run(Read(WEBHOOK_DELIVERIES))
     await opened.close()
@@ -81,7 +81,7 @@ async def is_disabled(store: Path) -> bool:
     return result.rows[0]["disabled_at"] is not None
 
 
-def test_a_killed_edge_tells_again_with_the_same_id(
+def test_a_killed_edge_sends_again_with_the_same_id(
     installation: Installation, listener: Listener
 ) -> None:
     """It is killed when the receiver has the event and has not answered yet."""
@@ -99,7 +99,7 @@ def test_a_killed_edge_tells_again_with_the_same_id(
     assert json.loads(listener.received[0][1])["data"]["email"] == LEAD["email"]
 
 
-def test_a_build_that_came_while_the_edge_was_down_is_told_at_its_start(
+def test_a_build_made_while_the_edge_was_down_is_sent_at_its_start(
     installation: Installation, tmp_path: Path
 ) -> None:
     """Once, and the posts that were there at the first start never."""
@@ -112,16 +112,16 @@ def test_a_build_that_came_while_the_edge_was_down_is_told_at_its_start(
     starts = [(1, []), (2, ["post.published two"]), (2, []), (3, ["post.published three"])]
     with listening() as listener:
         assert made.run("webhooks", "add", listener.url, "--events", "post.published")[0] == 0
-        for number, (length, told) in enumerate(starts):
+        for number, (length, expected) in enumerate(starts):
             newest_first = posts[:length][::-1]
             built = write_build(folder, f"build-{number:04}", newest_first, site_url=site_url)
             point_at(folder, built)
             with made.serving():
-                for _ in told:
+                for _ in expected:
                     listener.arrivals.get(timeout=patience())
                 asyncio.run(announced(made.store, length))
             events = [json.loads(body) for _, body in listener.received]
-            assert [f"{each['type']} {each['data']['slug']}" for each in events] == told
+            assert [f"{each['type']} {each['data']['slug']}" for each in events] == expected
             assert asyncio.run(waiting(made.store)) == 0
             listener.received.clear()
 
@@ -140,8 +140,8 @@ async def announced(store: Path, length: int) -> None:
 
 
 @pytest.mark.size("ci")
-def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener: Listener) -> None:
-    """The process waits for the answer to what it has told, writes that down, and ends."""
+def test_an_orderly_end_sends_nothing_twice(installation: Installation, listener: Listener) -> None:
+    """The process waits for the answer to what it has sent, stores it, and ends."""
     with installation.serving() as edge:
 
         def ask_to_end() -> None:
@@ -160,7 +160,7 @@ def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener
 def test_readiness_warns_until_the_operator_has_fixed_it(
     installation: Installation, listener: Listener
 ) -> None:
-    """Of an endpoint that answered 410, and of what was given up with that; commands fix both."""
+    """It warns of an endpoint that answered 410, and of given-up deliveries; commands fix both."""
     listener.status = 410
     with installation.serving() as edge:
         assert warning(edge) == ""

@@ -89,7 +89,7 @@ def test_tampering_is_refused(name: str, change: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize("ago", [301, 86_400, -310, -86_400])
-def test_what_is_old_or_of_the_future_is_refused(ago: float) -> None:
+def test_an_old_or_future_signature_is_refused(ago: float) -> None:
     """More than five minutes either way; and what is not signed at all."""
     assert not is_signed([SECRET], signed(ago=ago), BODY)
     assert not is_signed([SECRET], {}, BODY)
@@ -101,7 +101,7 @@ def test_another_body_is_refused(body: bytes) -> None:
     assert not is_signed([SECRET], signed(), body)
 
 
-async def test_what_is_told_verifies(office: Office, receiver: Receiver) -> None:
+async def test_a_sent_event_verifies(office: Office, receiver: Receiver) -> None:
     """With the secret that was shown once; the store holds it encrypted."""
     office.clock.now = datetime.now(UTC)
     keyed = await office.endpoints.add(receiver.url)
@@ -109,8 +109,8 @@ async def test_what_is_told_verifies(office: Office, receiver: Receiver) -> None
     await office.dispatcher.run_once()
 
     (received,) = receiver.received
-    told = Webhook(keyed["secret"]).verify(received.body, received.headers)
-    assert told["data"]["email"] == "ann@example.org"
+    event = Webhook(keyed["secret"]).verify(received.body, received.headers)
+    assert event["data"]["email"] == "ann@example.org"
     assert abs(time.time() - int(received.headers["webhook-timestamp"])) < 300
     with pytest.raises(WebhookVerificationError):
         Webhook(keyed["secret"]).verify(received.body + b" ", received.headers)

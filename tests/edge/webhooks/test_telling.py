@@ -1,4 +1,4 @@
-"""New leads, told to real receivers: once each, signed, and again until they have arrived."""
+"""New leads, sent to real receivers: once each, signed, and again until they have arrived."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ def pause(office: Office, row: dict[str, object]) -> timedelta:
     return datetime.fromisoformat(str(row["due_at"])) - office.clock()
 
 
-async def test_a_lead_is_told_with_its_published_members(
+async def test_a_lead_is_sent_with_its_published_members(
     office: Office, receiver: Receiver
 ) -> None:
     """In JSON, with the instant in which it was stored, and then nothing of it is kept."""
@@ -73,12 +73,12 @@ async def test_a_lead_goes_to_every_endpoint_with_an_id_for_each(
 
     assert len(set(first.ids)) == len(set(second.ids)) == len(second.ids) == 20
     assert set(first.ids).isdisjoint(second.ids)
-    standing = {each["url"]: each["waiting"] for each in await office.endpoints.all()}
-    assert standing == {first.url: 0, second.url: 20}
+    waiting = {each["url"]: each["waiting"] for each in await office.endpoints.all()}
+    assert waiting == {first.url: 0, second.url: 20}
 
 
-async def test_spam_is_told_to_nobody(office: Office, receiver: Receiver) -> None:
-    """What fell into the trap is stored, and that is all."""
+async def test_spam_is_not_sent(office: Office, receiver: Receiver) -> None:
+    """A lead with a filled honeypot is stored, and no more."""
     await office.endpoints.add(receiver.url)
     await office.lead("Buy", _gotcha="x")
 
@@ -93,7 +93,7 @@ async def test_without_endpoints_nothing_is_kept(office: Office) -> None:
     assert await office.deliveries() == []
 
 
-async def test_a_replayed_lead_is_told_once(office: Office, receiver: Receiver) -> None:
+async def test_a_replayed_lead_is_sent_once(office: Office, receiver: Receiver) -> None:
     """A request that is repeated with its key stores nothing, and tells nothing."""
     await office.endpoints.add(receiver.url)
     for _ in range(3):
@@ -129,7 +129,7 @@ async def test_failures_are_tried_again_ever_later_and_then_given_up(
     assert len({each.headers["webhook-signature"] for each in receiver.received}) == 10
 
 
-async def test_what_was_given_up_is_queued_again_by_hand(
+async def test_given_up_deliveries_are_queued_again_by_hand(
     office: Office, receiver: Receiver
 ) -> None:
     """It begins anew, and arrives."""
@@ -151,7 +151,9 @@ async def test_what_was_given_up_is_queued_again_by_hand(
     assert len(set(receiver.ids)) == 1
 
 
-async def test_what_waits_is_sent_again_at_once(office: Office, receiver: Receiver) -> None:
+async def test_waiting_deliveries_are_sent_again_at_once(
+    office: Office, receiver: Receiver
+) -> None:
     """A receiver that works again need not wait for the next attempt."""
     await office.endpoints.add(receiver.url)
     await office.lead()
@@ -166,8 +168,8 @@ async def test_what_waits_is_sent_again_at_once(office: Office, receiver: Receiv
     assert await office.deliveries() == []
 
 
-async def test_what_was_given_up_can_be_forgotten(office: Office, receiver: Receiver) -> None:
-    """What still waits is not."""
+async def test_given_up_deliveries_can_be_discarded(office: Office, receiver: Receiver) -> None:
+    """Waiting ones cannot."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
     receiver.status = 410
@@ -212,7 +214,7 @@ async def test_a_receiver_may_ask_for_a_longer_pause(
 async def test_gone_disables_the_endpoint_and_gives_up_what_waits(
     office: Office, receiver: Receiver
 ) -> None:
-    """Nothing more is kept for it until its operator enables it; then all can be told."""
+    """Nothing more is kept for it until its operator enables it; then all can be sent."""
     keyed = await office.endpoints.add(receiver.url)
     for number in range(12):
         await office.lead(f"Hello {number}")
@@ -256,7 +258,7 @@ async def test_a_redirect_is_not_followed(
 async def test_a_receiver_that_says_nothing_is_not_waited_for(
     office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event is told again later."""
+    """The event is sent again later."""
     monkeypatch.setattr(tell_module, "POST_TIMEOUT_SECONDS", 0.2)
     receiver.before_answer = lambda: asyncio.sleep(5)
     await office.endpoints.add(receiver.url)
@@ -273,7 +275,7 @@ async def test_a_receiver_that_is_not_there(office: Office) -> None:
     assert (await fail(office))["last_answer"] == "its server cannot be reached"
 
 
-async def test_two_dispatchers_at_once_tell_nothing_twice(
+async def test_two_dispatchers_at_once_send_nothing_twice(
     office: Office, receiver: Receiver, open_another: Opener, clock: MovableClock
 ) -> None:
     """Each with a store of its own on the same database, as two processes have."""
@@ -293,7 +295,7 @@ async def test_two_dispatchers_at_once_tell_nothing_twice(
 async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
-    """The store is lost right behind the answer; when the lease is over, it is told again."""
+    """The store is lost right after the answer; when the lease is over, it is sent again."""
     watched = WatchedStore(store)
     office = make_office(watched, clock)
     await office.endpoints.add(receiver.url)
@@ -317,10 +319,10 @@ async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
     assert await office.deliveries() == []
 
 
-async def test_who_was_too_slow_changes_nothing(
+async def test_a_dispatcher_with_an_expired_lease_changes_nothing(
     store: Store, clock: MovableClock, receiver: Receiver
 ) -> None:
-    """A lease that ended in the meantime is somebody else's: their outcome stands."""
+    """A lease that ended in the meantime is another edge's, whose outcome is kept."""
     slow, quick = make_office(store, clock), make_office(store, clock)
     await slow.endpoints.add(receiver.url)
     await slow.lead()
@@ -339,8 +341,8 @@ async def test_who_was_too_slow_changes_nothing(
     assert (row["attempts"], row["last_answer"]) == (1, "answered 500")
 
 
-async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Receiver) -> None:
-    """What waited for it goes with it."""
+async def test_a_removed_endpoint_gets_nothing(office: Office, receiver: Receiver) -> None:
+    """Its waiting deliveries are deleted with it."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
     await office.endpoints.remove(keyed["id"])
@@ -350,7 +352,7 @@ async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Rece
     assert (await office.deliveries(), receiver.received) == ([], [])
 
 
-async def test_what_comes_while_an_endpoint_is_disabled_is_not_queued(
+async def test_events_for_a_disabled_endpoint_are_not_queued(
     office: Office, receiver: Receiver
 ) -> None:
     """Nothing new waits for it, and what waited is given up."""
@@ -379,22 +381,22 @@ async def test_only_a_lead_with_deliveries_wakes_the_loop(
     assert woken == ["woken"]
 
 
-async def test_the_loop_tells_at_once_when_it_is_woken(
+async def test_the_loop_sends_at_once_when_it_is_woken(
     office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And goes on when the store was away for a while."""
     monkeypatch.setattr(outbox_module, "POLL_SECONDS", 3600)
     watched = WatchedStore(office.store)
-    told = make_office(watched, office.clock)
-    await told.endpoints.add(receiver.url)
+    watched_office = make_office(watched, office.clock)
+    await watched_office.endpoints.add(receiver.url)
     watched.away = True
-    running = asyncio.create_task(told.dispatcher.run())
+    running = asyncio.create_task(watched_office.dispatcher.run())
     try:
         await asyncio.sleep(0.05)
         watched.away = False
-        await told.lead()
+        await watched_office.lead()
         await receiver.arrival()
-        await told.lead("Another")
+        await watched_office.lead("Another")
         await receiver.arrival()
     finally:
         running.cancel()

@@ -27,17 +27,17 @@ class Service:
     process: subprocess.Popen[str]
     port: int
     greeting: list[str]
-    """What the person at the terminal was told, by the line."""
+    """The lines that were printed to the terminal."""
     installation: Installation
 
     @property
     def origin(self) -> str:
-        """Where it is asked."""
+        """Its address: scheme, host and port."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def database(self) -> str:
-        """Where its store is."""
+        """The URL of its store."""
         return self.installation.settings["DATABASE_URL"]
 
     @property
@@ -47,7 +47,7 @@ class Service:
 
     @property
     def log(self) -> str:
-        """What was logged up to now."""
+        """The log up to now."""
         return (self.installation.folder / "log").read_text()
 
     @property
@@ -73,7 +73,7 @@ class Service:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.05)
 
-    def renew_in_vain(self) -> None:
+    def fail_to_renew(self) -> None:
         """Ask for a renewal, and return when it was broken off."""
         words = "the other workers stay as they are"
         times = self.log.count(words) + 1

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.size("test")
 READINESS = "/api/public/v1/readiness"
 
 
-def test_it_greets_once_and_serves_as_one_edge(lasting: Service) -> None:
+def test_workers_greet_once_and_serve_as_one_edge(lasting: Service) -> None:
     """One line says where, one has the key of development, which opens; each log line says whose.
 
     Readiness names the build, so that one can tell which is served on which machine.
@@ -46,7 +46,7 @@ def test_it_greets_once_and_serves_as_one_edge(lasting: Service) -> None:
         assert f" INFO    [{number}] - edge_api.journal.builds: serving build " in lasting.log
 
 
-def test_a_port_that_is_taken_is_told(lasting: Service) -> None:
+def test_a_port_in_use_is_reported(lasting: Service) -> None:
     """In the sentence of one edge, with status 1; the first service goes on."""
     code, said, complained = lasting.installation.run("serve", "--workers", "2")
 
@@ -98,7 +98,7 @@ def test_a_renewal_stops_at_a_worker_that_is_not_ready(lasting: Service) -> None
     """The build is gone: those that served it stay, and serve it again once it is back."""
     builds, before = Path(lasting.installation.settings["BUILD_DIR"]), lasting.workers
     (builds / "build-0001").rename(builds / "elsewhere")
-    lasting.renew_in_vain()
+    lasting.fail_to_renew()
     lasting.await_that(lambda: lasting.workers == before)
 
     assert not json.loads(lasting.edge.get(READINESS)[2])["ready"]
@@ -110,7 +110,7 @@ def test_a_renewal_stops_at_a_setting_that_is_wrong(lasting: Service) -> None:
     """It is read anew, and its sentence is in the log."""
     before, file = lasting.workers, lasting.installation.folder / ".env"
     file.write_text("RATE_SEARCH=often\n")
-    lasting.renew_in_vain()
+    lasting.fail_to_renew()
     file.unlink()
 
     assert "RATE_SEARCH: must be like" in lasting.log
@@ -138,7 +138,7 @@ def test_a_signal_ends_all_in_order(service: Service) -> None:
 
 @pytest.mark.size("ci")
 def test_a_second_signal_kills(service: Service) -> None:
-    """Whoever cannot wait loses what is under way, and the status says so."""
+    """Requests under way are lost, and the status says so."""
     workers = service.children()
     with socket.create_connection(("127.0.0.1", service.port), 60) as slow:
         slow.sendall(
@@ -174,7 +174,7 @@ TERMINAL = (sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])")
 
 
 @pytest.mark.size("ci")
-def test_who_closes_the_terminal_ends_all(installation: Installation) -> None:
+def test_closing_the_terminal_ends_all_workers(installation: Installation) -> None:
     """There SIGHUP is no wish for new workers: nobody would be left to end them."""
     serve = (sys.executable, "-m", "edge_api", "serve", "--workers", "2")
     with subprocess.Popen(
@@ -198,7 +198,7 @@ def test_who_closes_the_terminal_ends_all(installation: Installation) -> None:
 
 @pytest.mark.size("ci")
 def test_workers_without_a_database_are_not_tried_again(installation: Installation) -> None:
-    """The store's sentence stands there once, and the status is 1."""
+    """The store's sentence is there once, and the status is 1."""
     missing = installation.changed(DATABASE_URL=f"{installation.settings['DATABASE_URL']}_no")
     code, said, complained = missing.run("serve", "--workers", "3")
 
@@ -238,7 +238,7 @@ def test_log_lines_as_json_have_the_worker() -> None:
 
 
 def test_nobody_else_gives_what_workers_inherit(installation: Installation) -> None:
-    """Whoever types the option is told so."""
+    """The option is refused with a message."""
     code, _, complained = installation.run("serve", "--inherited", "1,0,77,78")
 
     assert code == 2
@@ -246,14 +246,16 @@ def test_nobody_else_gives_what_workers_inherit(installation: Installation) -> N
 
 
 @pytest.mark.parametrize("text", ["1,0", "1,0,x,7", ""])
-def test_what_is_no_inheritance_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_inherited_sockets_are_refused(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As any other option that cannot be read."""
     assert main(["serve", "--inherited", text]) == 2
     assert "Invalid value for '--inherited'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("count", ["0", "65", "-1"])
-def test_a_number_of_workers_that_is_none_is_refused(
+def test_an_invalid_number_of_workers_is_refused(
     count: str,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""Whether bytes are a valid Atom feed, by RFC 4287 and what the W3C's validator adds to it.
+"""Validation of Atom feeds, by RFC 4287 and the rules that the W3C's validator adds to it.
 
 It knows neither the product nor HTTP. A fault is a sentence that names the element.
 """

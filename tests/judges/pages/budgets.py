@@ -1,4 +1,4 @@
-"""What a page may weigh: bytes that are sent for it, compressed as browsers ask for it."""
+"""Budgets of pages: bytes that are sent for one, compressed as browsers request it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from edge_api.schema import paths
 from tests.judges.pages.served import Served
-from tests.judges.pages.visit import FetchedDocument
+from tests.judges.pages.visit import PageVisit
 
 BUDGETS: Final[Mapping[str, int]] = {
     "document": 40_000,
@@ -23,7 +23,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
 """Pages whose sheets and scripts may weigh more, and why."""
 
 
-def weigh(served: Served, visit: FetchedDocument) -> dict[str, int]:
+def weigh(served: Served, visit: PageVisit) -> dict[str, int]:
     """Return how many bytes were needed of each kind that has a budget.
 
     The page itself counts as it was served; what it asks for is fetched again, with Brotli.
@@ -37,7 +37,7 @@ def weigh(served: Served, visit: FetchedDocument) -> dict[str, int]:
     return weights
 
 
-def weigh_first_visit(served: Served, visit: FetchedDocument) -> int:
+def weigh_first_visit(served: Served, visit: PageVisit) -> int:
     """Return the bytes of all that a page needs, the painting too, but no photograph."""
     painted = {urlsplit(url).path for url, _ in visit.requests if url.endswith(".svg")}
     return sum(weigh(served, visit).values()) + sum(_size(served, path) for path in painted)
@@ -49,7 +49,7 @@ def _size(served: Served, path: str, status: int = 200) -> int:
     return len(body) if found == status else 0
 
 
-def excess(served: Served, visit: FetchedDocument) -> dict[str, int]:
+def excess(served: Served, visit: PageVisit) -> dict[str, int]:
     """Return what a page weighs beyond its budgets."""
     limits = dict(BUDGETS)
     if urlsplit(visit.url).path in EXCEPTIONS:

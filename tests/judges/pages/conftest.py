@@ -1,7 +1,7 @@
 """Two served journals, and what a browser notices on every kind of page of them.
 
 How much is judged grows with the size of the run. Which pages there are is found out by `crawl.py`
-and `places.py`, the largest of each kind is judged. What is not held against a page stands in
+and `places.py`, the largest of each kind is judged. What is not held against a page is in
 tables, with its reason: EXCEPTIONS of `budgets.py` and `nu.py`, NOT_OURS of
 `test_lighthouse_whole.py`, UNLISTED of `lighthouse.py`, RULES of `markup.mjs`. Each judge is shown
 a page that is broken.
@@ -18,7 +18,7 @@ from tests.browser.conftest import chromium
 from tests.judges.pages.places import places, strains
 from tests.judges.pages.sample import write_sample
 from tests.judges.pages.served import Served, serve
-from tests.judges.pages.visit import JUDGED, FetchedDocument, look_at_all
+from tests.judges.pages.visit import JUDGED, PageVisit, look_at_all
 from tests.own_journal import JUDGED_CONTENT
 from tests.sizes import scaled
 from tools import judges as installation
@@ -56,7 +56,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
-def visits(chromium: str, journal: Served, sample: Served) -> list[FetchedDocument]:
+def visits(chromium: str, journal: Served, sample: Served) -> list[PageVisit]:
     """Return what was noticed on each page of both, in each variant that is judged."""
     return [
         visit

@@ -1,4 +1,4 @@
-"""Which pages a served journal has: what its map names, and what its links lead to.
+"""The pages of a served journal: those of its sitemap, and those that its links lead to.
 
 Nothing about the journal is known beforehand, so that a page which is added is judged.
 """
@@ -59,7 +59,7 @@ def linked(served: Served, path: str, body: bytes) -> list[str]:
 def kind(path: str, pages: dict[str, bytes]) -> str:
     """Return what a path looks like when parts that vary are left out: `/journal/*/`.
 
-    A part varies when a page of its own stands above it, or when it is a number.
+    A part varies when a page of its own is above it, or when it is a number.
     """
     shape = above = "/"
     for part in path.strip("/").split("/") if path != "/" else []:

@@ -1,4 +1,4 @@
-"""Where what somebody sends is shown again: searches, addresses, forms, names of programs, mail."""
+"""Places that show what somebody sent: searches, addresses, forms, names of programs, mail."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime

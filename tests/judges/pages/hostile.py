@@ -17,7 +17,7 @@ from tests.judges.pages.sample import CONTACT, PICTURE
 _FENCE = "`" * 8
 _FIELDS = tuple(name for name in ("description", "excerpt", "author", "series") if name in KEYS)
 FIELD, BODY = "field", "body"
-"""How the slugs of both sorts of posts begin."""
+"""Beginnings of the slugs of both sorts of posts."""
 
 
 def spelled(payload: str) -> str:

@@ -25,7 +25,7 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one run says."""
+    """The result of one run."""
 
     guise: str
     scores: Mapping[str, int | None]
@@ -37,12 +37,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What counts against a page."""
+    """The demands on a page."""
 
     is_listed: bool
-    """Whether it lets itself be found; else `seo` may lose what it loses for that alone."""
+    """True if it may be indexed; otherwise `seo` may lose the points for that alone."""
     is_timed: bool = True
-    """Whether that counts which a busy machine takes longer for."""
+    """True if timings count, which a busy machine makes longer."""
 
 
 async def run(
@@ -70,7 +70,7 @@ async def run(
 
 
 def faults_of(verdict: Verdict, demands: Demands) -> list[str]:
-    """Return what keeps a page from 100 in all five, from being fast or from standing still."""
+    """Return what keeps a page from 100 in all five, from being fast or from a stable layout."""
     missed = [
         f"{category} {score}: {_reasons(verdict, category)}"
         for category, score in verdict.scores.items()

@@ -17,7 +17,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     _WEBMCP: "WebMCP's attributes, which agents read, are newer than the checker",
     ".*view-transition.*": "an at-rule of CSS that the checker does not know yet",
 }
-"""What the checker says that is no fault, as patterns of its sentence, and why."""
+"""Messages of the checker that are no faults, as patterns of its sentence, and why."""
 _JAR: Final = MODULES / "vnu-jar" / "build" / "dist" / "vnu.jar"
 _SECONDS: Final = 300
 

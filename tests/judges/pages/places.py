@@ -1,4 +1,4 @@
-"""What is looked at: a page of each kind, and each page that the edge makes for one request."""
+"""Places that are judged: a page of each kind, and each that the edge makes for one request."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -22,14 +22,14 @@ class Place:
 
     name: str
     path: Callable[[Served], str]
-    """What is opened, made anew for each visit."""
+    """The path that is opened, made anew for each visit."""
     status: int = 200
     steps: Steps | None = None
-    """What is done on the opened page until the one that is meant is there."""
+    """Steps on the opened page that lead to the one that is judged."""
     refused: int = 0
     """The status of what the page asks for in these steps and is not given."""
     template: PageName | None = None
-    """Of the edge, where it is one of those."""
+    """The name of the page of the edge, where it is one."""
 
 
 def at(path: str) -> Callable[[Served], str]:
@@ -82,7 +82,7 @@ async def open_the_dialog(page: Page) -> None:
 
 
 def unsubscribe_link(served: Served) -> str:
-    """Return a link as it stands in mail."""
+    """Return a link as it is in mail."""
     token = secrets.token_hex(32)
     return served.unsubscribe_path(token, f"ann.{token[:8]}@example.org")
 

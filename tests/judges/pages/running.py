@@ -11,7 +11,7 @@ from tests.browser.conftest import ARGUMENTS
 AT_ONCE = 4
 """Tabs."""
 _FETCHED = "/judged/"
-"""Where answers that were fetched before are shown."""
+"""The path under which answers that were fetched before are shown."""
 _SETTLED = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 30)))"
 _PLANTED = """() => [...document.querySelectorAll("*")].flatMap(node => [
   ...[...node.attributes]
@@ -24,7 +24,7 @@ _PLANTED = """() => [...document.querySelectorAll("*")].flatMap(node => [
       && new URL(node.src || "data:,").origin !== location.origin
     ? [`a script: ${node.outerHTML}`] : []),
 ]).map(found => found.slice(0, 200))"""
-"""What could run later, by a click or a key: handlers, addresses that are code, foreign scripts."""
+"""A script that lists code that could run later: handlers, script addresses, foreign scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Shown:
     html: bytes | None = None
     headers: Mapping[str, str] | None = None
     is_authors: bool = False
-    """Whether it may hold handlers, which are the author's, as long as none of them runs."""
+    """True if it may hold handlers, which are the author's, as long as none of them runs."""
 
 
 class Tab:

@@ -87,7 +87,7 @@ _POSTS = {
     ),
 }
 STRAINS = tuple(f"/{slug}" for slug in ("everything", *_POSTS))
-"""How the paths of these posts end, but for the last slash."""
+"""Endings of the paths of these posts, without the last slash."""
 
 
 def _head(title: str, slug: str, day: int, more: str) -> str:

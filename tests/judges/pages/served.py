@@ -25,15 +25,15 @@ class Served:
     """A journal and the edge that serves it."""
 
     origin: str
-    """Where it is reached: scheme, host and port."""
+    """Its address: scheme, host and port."""
     site_url: str
-    """What its own pages say where it is."""
+    """The origin that its own pages name."""
     folder: Path
     """The build: `site/` and what lies beside it."""
     edge: ServedEdge
     product: Product
     key: str
-    """Of its administrator."""
+    """The key of its administrator."""
 
     @property
     def site(self) -> Path:

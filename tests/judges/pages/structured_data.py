@@ -1,4 +1,4 @@
-"""What schema.org and those who read it expect of JSON-LD: the properties of each type in use.
+"""Rules of schema.org and its consumers for JSON-LD: the properties of each type in use.
 
 Required is what a result in a search is not shown without; recommended ones are held all the same.
 """

@@ -1,6 +1,6 @@
 """Posts that others wrote: what is wrong with their pages is wrong with their sources.
 
-Whatever the theme added would stand on the pages of sources that have no fault as well.
+Whatever the theme added would be on the pages of sources that have no fault as well.
 """
 
 from pathlib import Path

@@ -40,7 +40,7 @@ async def test_pages_have_a_hundred(chromium: str, journal: Served, tmp_path: Pa
 
 @pytest.mark.size("ci")
 async def test_a_broken_page_is_found(chromium: str, tmp_path: Path) -> None:
-    """What readers, searchers and agents would miss costs points in each of their categories."""
+    """A fault of readers, searchers and agents costs points in each of their categories."""
 
     class Broken(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -77,7 +77,7 @@ async def test_a_broken_page_is_found(chromium: str, tmp_path: Path) -> None:
         (900.0, 0.0, 4, "4 categories"),
     ],
 )
-def test_figures_count(lcp: float, cls: float, count: int, said: str) -> None:
+def test_core_web_vitals_count(lcp: float, cls: float, count: int, said: str) -> None:
     """A slow first look, a page that moves and a category that is missing are faults."""
     scores = dict.fromkeys("abcde"[:count], 100)
 
@@ -87,7 +87,7 @@ def test_figures_count(lcp: float, cls: float, count: int, said: str) -> None:
 
 
 def test_a_busy_machine_is_no_fault() -> None:
-    """What takes longer on a busy machine counts only where it is asked for."""
+    """Timings, which are longer on a busy machine, count only on request."""
     slow = Verdict("x", {**dict.fromkeys("abcd", 100), "performance": 61}, [], 9000.0, 0.0)
 
     assert len(faults_of(slow, Demands(is_listed=True))) == 2
@@ -95,7 +95,7 @@ def test_a_busy_machine_is_no_fault() -> None:
 
 
 def test_a_page_that_hides_may_lose_for_that_alone() -> None:
-    """Who asks not to be found loses points for it, and may for nothing else."""
+    """A page with `noindex` loses points for it, and may for nothing else."""
     scores = {**dict.fromkeys("abcd", 100), "seo": 69}
     hidden = {"category": "seo", "audit": UNLISTED, "said": "", "items": []}
     other = {**hidden, "audit": "meta-description"}

@@ -20,7 +20,7 @@ file, and a refusal has the frame of the pages that are judged."""
 NOT_OURS = {
     paths.TRY_OUT_PATH: "it loads Swagger UI, 1.9 MB of script; its barriers are judged by axe",
 }
-"""What is not judged, by its address, and why."""
+"""Pages that are not judged, by address, and why."""
 
 
 def is_listed(served: Served, path: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from tests.judges.pages.crawl import crawl
 from tests.judges.pages.judging import judge_markup
 from tests.judges.pages.served import Served
-from tests.judges.pages.visit import VARIANTS, FetchedDocument
+from tests.judges.pages.visit import VARIANTS, PageVisit
 
 pytestmark = pytest.mark.size("test", grows=True)
 
@@ -17,9 +17,7 @@ _BROKEN = b"""<!DOCTYPE html>
 """
 
 
-async def test_pages_are_valid(
-    journal: Served, visits: list[FetchedDocument], tmp_path: Path
-) -> None:
+async def test_pages_are_valid(journal: Served, visits: list[PageVisit], tmp_path: Path) -> None:
     """Every page of the journal, and each that the edge makes, has no error."""
     made = {visit.place.name: visit.html for visit in visits if visit.variant == VARIANTS[0]}
 

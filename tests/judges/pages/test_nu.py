@@ -7,7 +7,7 @@ import pytest
 from tests.judges.pages.crawl import crawl
 from tests.judges.pages.nu import judge
 from tests.judges.pages.served import Served
-from tests.judges.pages.visit import VARIANTS, FetchedDocument
+from tests.judges.pages.visit import VARIANTS, PageVisit
 
 pytestmark = pytest.mark.size("judge")
 
@@ -18,7 +18,7 @@ _BROKEN = b"""<!DOCTYPE html>
 """
 
 
-def test_pages_are_valid(journal: Served, visits: list[FetchedDocument], tmp_path: Path) -> None:
+def test_pages_are_valid(journal: Served, visits: list[PageVisit], tmp_path: Path) -> None:
     """Every page of the journal, and each that the edge makes, has neither error nor warning."""
     made = {visit.place.name: visit.html for visit in visits if visit.variant == VARIANTS[0]}
 

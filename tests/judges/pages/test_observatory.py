@@ -21,7 +21,7 @@ SITE_URL = "https://journal.example"
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Return the journal as it stands behind a server that speaks https."""
+    """Return the journal behind a server that speaks https."""
     folder = tmp_path_factory.mktemp("published")
     content = shutil.copytree(JUDGED_CONTENT, folder / "content")
     with serve(content, folder, SITE_URL) as served:

@@ -99,7 +99,7 @@ def test_the_payloads_are_many_and_work() -> None:
 
 
 def test_every_post_was_built(pages: dict[str, bytes]) -> None:
-    """No payload is kept away by the build: each stands on a page of its own, of both sorts."""
+    """No payload is kept away by the build: each is on a page of its own, of both sorts."""
     posts = {
         f"/journal/{sort}-{number}/" for sort in (FIELD, BODY) for number in range(len(CHOSEN))
     }
@@ -125,7 +125,7 @@ def test_bodies_run_nothing(chromium: str, hostile: Served, pages: dict[str, byt
 
 
 @pytest.mark.size("ci")
-def test_what_programs_are_given_runs_nothing(chromium: str, hostile: Served) -> None:
+def test_html_of_feeds_and_api_runs_no_script(chromium: str, hostile: Served) -> None:
     """The HTML of feeds and API runs nothing in a page of somebody else, who has no policy."""
     found = [
         Shown(name, "", f"<!DOCTYPE html><title>Reader</title>{html}".encode())
@@ -136,7 +136,7 @@ def test_what_programs_are_given_runs_nothing(chromium: str, hostile: Served) ->
 
 
 @pytest.mark.size("ci")
-def test_what_is_sent_comes_back_as_text(chromium: str, hostile: Served) -> None:
+def test_echoed_input_is_text(chromium: str, hostile: Served) -> None:
     """Searches, addresses, forms, names of programs and mail run nothing, even without a policy."""
     found = [
         *echoes.addressed(CHOSEN),
@@ -150,8 +150,8 @@ def test_what_is_sent_comes_back_as_text(chromium: str, hostile: Served) -> None
 
 
 @pytest.mark.size("ci")
-def test_a_hole_is_found(chromium: str, hostile: Served, tmp_path: Path) -> None:
-    """A theme that prints a title as it stands lets scripts run, and that is seen."""
+def test_an_injection_is_detected(chromium: str, hostile: Served, tmp_path: Path) -> None:
+    """A theme that prints a title unescaped lets scripts run, and that is seen."""
     theme = shutil.copytree(ROOT / "theme", tmp_path / "theme")
     article = theme / "templates" / "article.html"
     source = article.read_text(encoding="utf-8")
@@ -172,7 +172,7 @@ def test_a_hole_is_found(chromium: str, hostile: Served, tmp_path: Path) -> None
 
 
 @pytest.mark.size("ci")
-def test_the_policy_is_seen_to_hold(
+def test_the_content_security_policy_blocks_scripts(
     chromium: str, hostile: Served, pages: dict[str, bytes]
 ) -> None:
     """Without it exactly those bodies run that have a script or a handler in their built HTML.

@@ -22,7 +22,7 @@ def schema() -> xmlschema.XMLSchema:
     return xmlschema.XMLSchema(str(MODULES / "sitemap" / "schema" / "sitemap.xsd"))
 
 
-def test_the_map_is_valid(schema: xmlschema.XMLSchema, journal: Served, sample: Served) -> None:
+def test_the_sitemap_is_valid(schema: xmlschema.XMLSchema, journal: Served, sample: Served) -> None:
     """It has no error by the schema."""
     for served in (journal, sample):
         _, headers, body = served.get("/sitemap.xml")
@@ -31,7 +31,7 @@ def test_the_map_is_valid(schema: xmlschema.XMLSchema, journal: Served, sample: 
         assert headers["content-type"] == "application/xml"
 
 
-def test_the_map_is_true(journal: Served) -> None:
+def test_the_sitemap_lists_exactly_the_pages(journal: Served) -> None:
     """It names once each page that wants to be found, by the address that the page gives itself."""
     pages, named = crawl(journal), mapped(journal)
     canonical = {}

@@ -1,4 +1,4 @@
-"""What pages say of themselves in the terms of schema.org."""
+"""Structured data of pages in the terms of schema.org."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_structured_data_is_whole(name: str, request: pytest.FixtureRequest) -> 
 
 
 def test_each_kind_of_page_says_what_it_is(journal: Served) -> None:
-    """Home is a site and who publishes it; a post is one, and says where it stands."""
+    """Home is a site and its publisher; a post is one, and has its breadcrumbs."""
     pages = crawl(journal)
     posts = [path for path in pages if path.startswith("/journal/") and path != "/journal/"]
 
@@ -38,7 +38,7 @@ def of(*nodes: object) -> bytes:
 
 
 def test_faults_are_found() -> None:
-    """What is missing, empty, relative, out of order or unknown is named."""
+    """Missing, empty, relative, unordered and unknown members are named."""
     post = {
         "@type": "BlogPosting",
         "headline": "",

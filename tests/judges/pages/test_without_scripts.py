@@ -15,7 +15,7 @@ pytestmark = pytest.mark.size("test", grows=True)
 WORDS_LEAST = 8
 """In the main part of a page that says anything."""
 _SENT_BY_SCRIPT = "form:not([action]), button[type=button]:not([hidden], [popovertarget])"
-"""What a script alone makes work. A button with `popovertarget` works by itself (HTML, 6.12)."""
+"""Elements that need a script. A button with `popovertarget` works by itself (HTML, 6.12)."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_search_works(journal: Served, page: Page) -> None:
 
 
 @pytest.mark.size("ci")
-def test_what_does_not_work_is_found(page: Page) -> None:
+def test_a_page_that_needs_scripts_is_detected(page: Page) -> None:
     """A page that its scripts would have filled, and a button for them, are noticed."""
     page.set_content("<main><form><button type=button>Load</button></form></main>")
 

@@ -41,11 +41,11 @@ _RUN_AXE = """() => {
 
 
 class Variant(NamedTuple):
-    """How a page is looked at."""
+    """A way to show a page."""
 
     scheme: Literal["light", "dark"]
     width: int
-    """Of the window, in CSS pixels."""
+    """The width of the window, in CSS pixels."""
 
     def __str__(self) -> str:
         return f"{self.scheme} {self.width}"
@@ -58,12 +58,12 @@ VARIANTS = [
     Variant("dark", 360),
 ]
 JUDGED = VARIANTS[: scaled(test=1, ci=2, judge=4)]
-"""How each page is judged. The first two have both schemes and both widths between them."""
+"""Variants of each page. The first two have both schemes and both widths between them."""
 
 
 @dataclass
-class FetchedDocument:
-    """What was noticed while a page was looked at."""
+class PageVisit:
+    """All that was recorded during one visit of a page."""
 
     place: Place
     variant: Variant
@@ -77,7 +77,7 @@ class FetchedDocument:
     overflow: int = 0
     """CSS pixels by which the page is wider than the window."""
     barriers: list[str] = field(default_factory=list)
-    """What axe found."""
+    """Findings of axe."""
 
     @property
     def name(self) -> str:
@@ -85,10 +85,10 @@ class FetchedDocument:
         return f"{self.place.name} ({self.variant})"
 
 
-class VersionPoller:
-    """Listens to a page, and writes down what it hears."""
+class PageRecorder:
+    """Records the complaints, requests and answers of a page."""
 
-    def __init__(self, page: Page, visit: FetchedDocument) -> None:
+    def __init__(self, page: Page, visit: PageVisit) -> None:
         self._visit = visit
         self._answers: list[Response] = []
         page.on("console", self._note)
@@ -113,15 +113,15 @@ class VersionPoller:
             self._answers.append(response)
 
     async def finish(self, page: Page) -> None:
-        """Write down what the page itself is."""
+        """Record the URL, status and HTML of the page itself."""
         last = self._answers[-1]
         self._visit.url, self._visit.status = page.url, last.status
         self._visit.html = await last.body()
 
 
-async def look(browser: Browser, served: Served, place: Place, variant: Variant) -> FetchedDocument:
+async def look(browser: Browser, served: Served, place: Place, variant: Variant) -> PageVisit:
     """Open a page and return what was noticed."""
-    visit = FetchedDocument(place, variant)
+    visit = PageVisit(place, variant)
     context = await browser.new_context(
         viewport={"width": variant.width, "height": HEIGHT},
         color_scheme=variant.scheme,
@@ -131,18 +131,18 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
         context.set_default_timeout(MOST_MILLISECONDS)
         await context.add_init_script(REPORT_VIOLATIONS)
         page = await context.new_page()
-        watch = VersionPoller(page, visit)
+        recorder = PageRecorder(page, visit)
         await page.goto(served.origin + place.path(served))
         if place.steps:
             await place.steps(page)
         await page.wait_for_load_state("networkidle")
-        await watch.finish(page)
+        await recorder.finish(page)
         await measure(page, visit)
     return visit
 
 
-async def measure(page: Page, visit: FetchedDocument) -> None:
-    """Measure the page as it stands there."""
+async def measure(page: Page, visit: PageVisit) -> None:
+    """Measure the page as it is shown."""
     visit.overflow = int(await page.evaluate(OVERFLOW))
     # Evaluated by the debugger, which no policy of the page holds back.
     await page.evaluate(_AXE.read_text(encoding="utf-8"))
@@ -152,11 +152,11 @@ async def measure(page: Page, visit: FetchedDocument) -> None:
 
 async def look_at_all(
     chromium: str, served: Served, all_places: Sequence[Place], variants: Sequence[Variant]
-) -> list[FetchedDocument]:
+) -> list[PageVisit]:
     """Return a visit of each place in each variant."""
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def take(browser: Browser, place: Place, variant: Variant) -> FetchedDocument:
+    async def take(browser: Browser, place: Place, variant: Variant) -> PageVisit:
         async with turn:
             return await look(browser, served, place, variant)
 

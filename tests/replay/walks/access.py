@@ -19,14 +19,29 @@ GOOD: Final[tuple[dict[str, Any], ...]] = (
     {**PLAIN, "_gotcha": "bot"},
 )
 FAULTS: Final[tuple[Any, ...]] = (
-    *({}, [], None, {"type": "service_auth"}, {**PLAIN, "purpose": ""}, {**PLAIN, "name": 5}),
-    *({**PLAIN, "email": "x"}, {**PLAIN, "scopes": ["none"]}, {**PLAIN, "scopes": []}),
-    *({**PLAIN, "scopes": "posts:read"}, {**PLAIN, "purpose": "x" * 5000}, {"type": 1}),
-    *({**PLAIN, "name": "a\x00"}, {"type": "anonymous", "requested_credential_type": "x"}),
+    {},
+    [],
+    None,
+    {"type": "service_auth"},
+    {**PLAIN, "purpose": ""},
+    {**PLAIN, "name": 5},
+    {**PLAIN, "email": "x"},
+    {**PLAIN, "scopes": ["none"]},
+    {**PLAIN, "scopes": []},
+    {**PLAIN, "scopes": "posts:read"},
+    {**PLAIN, "purpose": "x" * 5000},
+    {"type": 1},
+    {**PLAIN, "name": "a\x00"},
+    {"type": "anonymous", "requested_credential_type": "x"},
 )
 CLAIMS: Final[tuple[Any, ...]] = (
-    *({}, {"claim_token": 1}, {"claim_token": ""}, [], {"claim_token": "fe_cl_none"}),
-    *({"claim_token": "x" * 201}, {"claim_token": "fe_sk_made-up"}),
+    {},
+    {"claim_token": 1},
+    {"claim_token": ""},
+    [],
+    {"claim_token": "fe_cl_none"},
+    {"claim_token": "x" * 201},
+    {"claim_token": "fe_sk_made-up"},
 )
 FIELDS: Final = {"name": "Ann", "email": "ann@example.org", "purpose": "Read.", "type": "api_key"}
 
@@ -104,8 +119,12 @@ def form(w: Walk) -> None:
     w.post("/contact/access/", form={**FIELDS, "type": "both"})
     w.post("/contact/access/", form={**FIELDS, "type": "access_token", "_gotcha": "x"})
     for fields in (
-        *({}, {**FIELDS, "name": ""}, {**FIELDS, "email": "x"}, {**FIELDS, "purpose": "x" * 5000}),
-        *({**FIELDS, "type": "x"}, {**FIELDS, "name": "<b>\"'", "email": "{{ 7 }}"}),
+        {},
+        {**FIELDS, "name": ""},
+        {**FIELDS, "email": "x"},
+        {**FIELDS, "purpose": "x" * 5000},
+        {**FIELDS, "type": "x"},
+        {**FIELDS, "name": "<b>\"'", "email": "{{ 7 }}"},
     ):
         w.post("/contact/access/", form=fields)
     w.post("/contact/access/", form=FIELDS, headers={"Accept": "application/json"})

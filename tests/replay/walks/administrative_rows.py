@@ -65,18 +65,41 @@ COLUMNS: Final = {
     "suppressed_emails": ("email", "reason"),
 }
 CONDITIONS: Final = (
-    *("eq.x", "neq.1", "gt.2021-01-01", "lte.00000000-0000-4000-8000-00000000000a", "like.*n*"),
-    *("ilike.A*", "is.null", "not.is.null", "in.(1,Bo,won)"),
+    "eq.x",
+    "neq.1",
+    "gt.2021-01-01",
+    "lte.00000000-0000-4000-8000-00000000000a",
+    "like.*n*",
+    "ilike.A*",
+    "is.null",
+    "not.is.null",
+    "in.(1,Bo,won)",
 )
 WRITES: Final[tuple[Any, ...]] = (
-    *({}, {"match": {}}, {"match": {"id": 1}, "values": {}}, {"values": {"a": 1}}, {"match": []}),
-    *({"match": {"none": 1}, "values": {"name": "x"}}, {"match": {"id": "x"}, "values": {"id": 1}}),
-    *({"match": {"created_at": None}, "values": {"created_at": "x"}}, {"match": 5}, [], "x"),
-    *({"match": {"created_at": ["2021-01-01"]}, "values": {"none": 1}}, {"match": {"id": {}}}),
+    {},
+    {"match": {}},
+    {"match": {"id": 1}, "values": {}},
+    {"values": {"a": 1}},
+    {"match": []},
+    {"match": {"none": 1}, "values": {"name": "x"}},
+    {"match": {"id": "x"}, "values": {"id": 1}},
+    {"match": {"created_at": None}, "values": {"created_at": "x"}},
+    {"match": 5},
+    [],
+    "x",
+    {"match": {"created_at": ["2021-01-01"]}, "values": {"none": 1}},
+    {"match": {"id": {}}},
 )
 QUERIES: Final = (
-    *("?select=none", "?select=id", "?id=eq.1", "?on_conflict=id", "?columns=id", "?select=a:id"),
-    *("?limit=1", "?select=", "?order=id"),
+    "?select=none",
+    "?select=id",
+    "?id=eq.1",
+    "?on_conflict=id",
+    "?columns=id",
+    "?select=a:id",
+    "?limit=1",
+    "?select=",
+    "?order=id",
 )
 
 

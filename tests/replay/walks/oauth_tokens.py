@@ -28,15 +28,21 @@ def credentials(w: Walk) -> None:
     """Authenticate in each way, and use what comes."""
     robot, poster = w.stage.clients["robot"], w.stage.clients["poster"]
     for more in (
-        *({}, {"scope": "posts:read"}, {"scope": "posts:read leads:read"}, {"scope": ""}),
-        *(
-            {"resource": REST},
-            {"resource": MCP},
-            {"resource": SITE_URL},
-            {"scope": "offline_access"},
-        ),
-        *({"resource": "https://other.example"}, {"scope": "none"}, {"scope": "admin:read"}),
-        *({"resource": "x"}, {"scope": "posts:read none"}, {"unknown": "x"}, {"code": "x"}),
+        {},
+        {"scope": "posts:read"},
+        {"scope": "posts:read leads:read"},
+        {"scope": ""},
+        {"resource": REST},
+        {"resource": MCP},
+        {"resource": SITE_URL},
+        {"scope": "offline_access"},
+        {"resource": "https://other.example"},
+        {"scope": "none"},
+        {"scope": "admin:read"},
+        {"resource": "x"},
+        {"scope": "posts:read none"},
+        {"unknown": "x"},
+        {"code": "x"},
     ):
         answer = w.post(TOKEN, form={**OWN, **more}, headers=[w.basic("robot")])
         if answer.status == 200:
@@ -53,8 +59,13 @@ def credentials(w: Walk) -> None:
     w.get(POSTS, key=bearer)
     head, claims, signature = bearer.split(".")
     for broken in (
-        *(f"{head}.{claims}.", f"{head}.{claims}.{signature[:-4]}AAAA", f"{head}.e30.{signature}"),
-        *("a.b.c", f"{head}.{claims}", f"{bearer}x", "eyJhbGciOiJub25lIn0.e30."),
+        f"{head}.{claims}.",
+        f"{head}.{claims}.{signature[:-4]}AAAA",
+        f"{head}.e30.{signature}",
+        "a.b.c",
+        f"{head}.{claims}",
+        f"{bearer}x",
+        "eyJhbGciOiJub25lIn0.e30.",
     ):
         w.get(POSTS, bearer=broken)
     row = {"email": "oauth@example.org", "reason": "bounce"}
@@ -138,10 +149,24 @@ def assertions(w: Walk) -> None:
     client, now = w.stage.clients["signer"], int(time.time())
     claims: dict[str, Any] = {"iss": client, "sub": client, "aud": SITE_URL, "exp": now + 200}
     cases: tuple[dict[str, Any], ...] = (
-        *({}, {"aud": f"{SITE_URL}{TOKEN}"}, {"aud": [SITE_URL]}, {"aud": "https://other.example"}),
-        *({"exp": 1}, {"exp": now + 86_400}, {"exp": "soon"}, {"exp": None}, {"iss": "x"}),
-        *({"sub": "x"}, {"sub": None}, {"sub": 7}, {"jti": None}, {"jti": 7}, {"iat": now}),
-        *({"aud": None}, {"nbf": now + 3600}, {"more": "x"}),
+        {},
+        {"aud": f"{SITE_URL}{TOKEN}"},
+        {"aud": [SITE_URL]},
+        {"aud": "https://other.example"},
+        {"exp": 1},
+        {"exp": now + 86_400},
+        {"exp": "soon"},
+        {"exp": None},
+        {"iss": "x"},
+        {"sub": "x"},
+        {"sub": None},
+        {"sub": 7},
+        {"jti": None},
+        {"jti": 7},
+        {"iat": now},
+        {"aud": None},
+        {"nbf": now + 3600},
+        {"more": "x"},
     )
     for number, changes in enumerate(cases):
         given = {**claims, "jti": f"assertion-{number}", **changes}

@@ -7,20 +7,31 @@ from tests.replay.walk import Walk, walk
 V1: Final = "/api/public/v1"
 LEAD: Final = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
 EVERYWHERE: Final = (
-    *(
-        "/",
-        "/journal/first-edge/",
-        "/none/",
-        "/search?q=edge",
-        "/docs/",
-        "/robots.txt",
-        "/contact/",
-    ),
-    *(f"{V1}/", f"{V1}/readiness", f"{V1}/openapi.json", "/api/public/ping", "/api/none"),
-    *("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"),
-    *("/.well-known/mcp/server-card.json", "/.well-known/ai-catalog.json", "/unsubscribe?token=x"),
-    *("/api/public/oauth/authorize", "/.well-known/api-catalog", f"{V1}/search?q=edge"),
-    *("/llms.txt", "/sitemap.xml", "/404.html", "/docs/try/", "/api/public/access-requests"),
+    "/",
+    "/journal/first-edge/",
+    "/none/",
+    "/search?q=edge",
+    "/docs/",
+    "/robots.txt",
+    "/contact/",
+    f"{V1}/",
+    f"{V1}/readiness",
+    f"{V1}/openapi.json",
+    "/api/public/ping",
+    "/api/none",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/mcp/server-card.json",
+    "/.well-known/ai-catalog.json",
+    "/unsubscribe?token=x",
+    "/api/public/oauth/authorize",
+    "/.well-known/api-catalog",
+    f"{V1}/search?q=edge",
+    "/llms.txt",
+    "/sitemap.xml",
+    "/404.html",
+    "/docs/try/",
+    "/api/public/access-requests",
 )
 
 
@@ -64,8 +75,18 @@ def empty(w: Walk) -> None:
 def loopback(w: Walk) -> None:
     """Ask by each name of a host where only loopback names are served."""
     for host in (
-        *("journal.test", "localhost", "localhost:8000", "127.0.0.1", "[::1]:9", "LOCALHOST"),
-        *("other.example", "localhost.other.example", "127.0.0.2", "", "localhost:x", "[::1]"),
+        "journal.test",
+        "localhost",
+        "localhost:8000",
+        "127.0.0.1",
+        "[::1]:9",
+        "LOCALHOST",
+        "other.example",
+        "localhost.other.example",
+        "127.0.0.2",
+        "",
+        "localhost:x",
+        "[::1]",
     ):
         w.host = host
         w.get("/api/public/ping")

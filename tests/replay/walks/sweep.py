@@ -6,13 +6,16 @@ from tests.replay.walk import FORM, JSON, Walk, walk
 
 V1: Final = "/api/public/v1"
 TABLES: Final = (
-    *("leads", "email_send_log", "email_send_state", "email_unsubscribe_tokens"),
+    "leads",
+    "email_send_log",
+    "email_send_state",
+    "email_unsubscribe_tokens",
     "suppressed_emails",
 )
 
 
 class Operation(NamedTuple):
-    """What the sweep knows of an operation."""
+    """An operation, as far as the sweep needs it."""
 
     method: str
     path: str

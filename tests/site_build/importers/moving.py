@@ -30,7 +30,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass
 class Figures:
-    """What came over of one journal."""
+    """Figures of the import of one journal."""
 
     posts: int = 0
     served: int = 0
@@ -38,7 +38,7 @@ class Figures:
     addresses: int = 0
     answered: int = 0
     errors: int = 0
-    """Of the build."""
+    """Errors of the build."""
     needing: int = 0
     """Files that the report names."""
     missed: list[str] = field(default_factory=list)

@@ -33,7 +33,7 @@ class Command(NamedTuple):
     words: tuple[str, ...]
     """After `fore-edge`."""
     promised: str
-    """What stands below it; it may be nothing."""
+    """The output below it; it may be nothing."""
 
     @property
     def source(self) -> str:
@@ -51,7 +51,7 @@ class Journal(NamedTuple):
     files: dict[str, str | bytes]
     """Below a folder of the name that a command uses; of an export, in the folder where it is."""
     address: str = "/2020/oak/"
-    """Where the post is found afterwards, which has the word `gall`."""
+    """The path of the imported post, which has the word `gall`."""
     kept: tuple[str, ...] = ()
     """Further files of the new journal."""
 
@@ -218,8 +218,8 @@ def check_output(words: tuple[str, ...], printed: str) -> None:
 
 
 @pytest.mark.parametrize("words", TYPED, ids=" ".join)
-def test_a_command_brings_a_journal_over(words: tuple[str, ...], tmp_path: Path) -> None:
-    """What a reader types builds, serves the post, and prints what the paper says."""
+def test_the_import_command_of_each_guide_works(words: tuple[str, ...], tmp_path: Path) -> None:
+    """The commands of the guide build, serve the post, and print what the guide says."""
     source = next(command.source for command in SHOWN if command.words == words)
     journal = JOURNALS[source]
     lay_out(journal, source, tmp_path)

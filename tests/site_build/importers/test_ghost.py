@@ -103,7 +103,7 @@ def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
         ({"status": "draft", "published_at": None}, None),
     ],
 )
-def test_what_was_not_public_is_a_draft(
+def test_unpublished_texts_become_drafts(
     export: Export, fields: dict[str, Any], reason: str | None
 ) -> None:
     """Nothing of it gets an address, and a finding says why."""
@@ -129,7 +129,7 @@ def test_a_text_without_html_keeps_its_words(export: Export, document: dict[str,
     assert ["formatting" in each.what for each in journal.findings] == [True]
 
 
-def test_what_is_beside_an_export(export: Export, tmp_path: Path) -> None:
+def test_files_beside_an_export_are_read(export: Export, tmp_path: Path) -> None:
     """Pictures without smaller copies, members, redirects; patterns are named."""
     for name in ("content/images/2024/a.jpg", "content/images/size/w600/2024/a.jpg"):
         (tmp_path / name).parent.mkdir(parents=True)
@@ -201,7 +201,7 @@ def test_an_old_post_has_its_author_in_its_row(export: Export) -> None:
 
 
 def test_code_of_an_owner_is_named(export: Export) -> None:
-    """What a post added to its page is no text, and is left out with a finding."""
+    """Code that a post added to its page is no text, and is left out with a finding."""
     journal = export(post(codeinjection_head="<style>x</style>"))
 
     assert ["code" in each.what for each in journal.findings] == [True]
@@ -210,7 +210,7 @@ def test_code_of_an_owner_is_named(export: Export) -> None:
 @pytest.mark.parametrize(
     "document", ["", "{", "[]", '{"db": []}', '{"db": [{"data": 5}]}', "[" * 9999]
 )
-def test_what_is_no_whole_export_is_refused(tmp_path: Path, document: str) -> None:
+def test_an_incomplete_export_is_refused(tmp_path: Path, document: str) -> None:
     """A sentence says so."""
     path = tmp_path / "export.json"
     path.write_text(document)

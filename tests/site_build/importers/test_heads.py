@@ -25,7 +25,7 @@ from site_build.importers.heads import (
         '---json\n{"title": "A",\n"date": "2020-01-02"}\n---\nBody\n',
     ],
 )
-def test_forms(text: str) -> None:
+def test_front_matter_of_each_form(text: str) -> None:
     """Each form gives the same head, and the line of the body."""
     head, body, line = split_head(text)
     assert (head, body) == ({"title": "A", "date": "2020-01-02"}, "Body\n")
@@ -50,7 +50,7 @@ def test_forms(text: str) -> None:
         ("A\x08B", "AB"),
     ],
 )
-def test_titles(value: str, read: str) -> None:
+def test_titles_of_front_matter(value: str, read: str) -> None:
     """A title is read as its author meant it, and the lines around it stay."""
     head, _, _ = split_head(f"---\nlayout: post\ntitle: {value}\ntags: [a, b]\n---\n")
     assert head == {"layout": "post", "title": read, "tags": ["a", "b"]}
@@ -75,7 +75,7 @@ def test_tabs_and_duplicates() -> None:
         ("---\n" + "a: 1\n" * 200_000 + "---\n", 2),
     ],
 )
-def test_unreadable(text: str, line: int) -> None:
+def test_unreadable_front_matter(text: str, line: int) -> None:
     """A head that is broken or hostile is refused with its line."""
     with pytest.raises(HeadError, match=f"line {line}: ") as caught:
         split_head(text)
@@ -83,12 +83,12 @@ def test_unreadable(text: str, line: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["Body\n", "---\n\nBody\n\n---\n\nMore\n", "---\nBody", ""])
-def test_no_head(text: str) -> None:
+def test_texts_without_front_matter(text: str) -> None:
     """A text without a head, or with a rule as its first line, is a body alone."""
     assert split_head(text) == ({}, text, 1)
 
 
-def test_values() -> None:
+def test_values_of_front_matter() -> None:
     """Tags, flags and dates in the forms that people write."""
     assert read_tags("a, b c ,a") == read_tags(["a", "b c", None, "#a"]) == ["a", "b c"]
     assert read_tags("a b", None) == ["a", "b"]
@@ -106,7 +106,7 @@ def test_values() -> None:
 
 
 def test_a_mark_of_no_system() -> None:
-    """What begins like a head of a form that nobody has is no head."""
+    """Text that only looks like the begin of a head is no head."""
     text = "+++json\n{}\n+++\nWords\n"
 
     assert split_head(text) == ({}, text, 1)

@@ -1,4 +1,4 @@
-"""What is wrong, private or hostile in one file of a journal harms no other."""
+"""Wrong, private or hostile content of one file of a journal harms no other."""
 
 import re
 from importlib import import_module
@@ -63,7 +63,7 @@ def test_a_line_separator_is_a_blank_in_a_head(sign: str) -> None:
 
 
 def test_a_language_may_have_any_name(tmp_path: Path) -> None:
-    """It stands in a pattern."""
+    """It is in a pattern."""
     settings = '{"baseURL": "https://a.example/", "languages": {"zh(": {}, "en": {}}}'
     root = write(tmp_path, {"hugo.json": settings, "content/posts/a.md": "---\ntitle: A\n---\nB\n"})
     assert [text.title for text in read_hugo(root).texts] == ["A"]
@@ -81,7 +81,7 @@ def test_a_language_may_have_any_name(tmp_path: Path) -> None:
 def test_a_text_that_cannot_be_read_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str, text: str
 ) -> None:
-    """Whatever goes wrong, the others come over."""
+    """For any fault, the others come over."""
     settings = {"hugo.toml": "", "_config.yml": "", "pelicanconf.py": "SITENAME = 'A'"}
     root = write(tmp_path, settings | {file.format(each): text for each in ("good", "bad")})
     module = import_module(f"site_build.importers.{name}")

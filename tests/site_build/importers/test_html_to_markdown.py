@@ -108,7 +108,7 @@ def test_elements_become_markdown(html: str, markdown: str) -> None:
     ],
 )
 def test_text_is_the_same_on_the_page(html: str) -> None:
-    """What is converted and rendered has the words that it had."""
+    """Converted and rendered text has its former words."""
     assert words(render(convert(html))) == words(html)
 
 

@@ -145,7 +145,7 @@ def test_a_text_has_the_address_that_hugo_gave_it(
     assert [text.address for text in journal.texts] == [address]
 
 
-def test_languages_stand_in_names_or_in_folders(tmp_path: Path) -> None:
+def test_languages_are_read_from_names_or_folders(tmp_path: Path) -> None:
     """Each language has its own addresses; the journal's own has none in front."""
     settings = (
         'defaultContentLanguage = "de"\n[languages.de]\nweight = 2\n[languages.en]\nweight = 1\n'
@@ -193,7 +193,7 @@ def test_a_head_is_read_whole(tmp_path: Path) -> None:
     assert text.first_line == 13
 
 
-def test_a_bundles_feature_picture_stands_for_it(tmp_path: Path) -> None:
+def test_the_feature_picture_of_a_bundle_becomes_its_image(tmp_path: Path) -> None:
     """Themes take a picture by its name where the head names none."""
     files = {"content/posts/t/index.md": POST.format("T"), "content/posts/t/feature-x.jpg": ""}
 
@@ -214,7 +214,9 @@ def test_a_bundles_feature_picture_stands_for_it(tmp_path: Path) -> None:
         ("_build: {list: never}", "hidden", ""),
     ],
 )
-def test_what_was_not_public_stays_so(tmp_path: Path, head: str, status: str, found: str) -> None:
+def test_unpublished_texts_stay_unpublished(
+    tmp_path: Path, head: str, status: str, found: str
+) -> None:
     """Drafts stay drafts; what else was not shown becomes one, and is reported."""
     journal = read(tmp_path, {"content/posts/a.md": f"---\ntitle: A\n{head}\n---\nText.\n"})
 
@@ -222,7 +224,7 @@ def test_what_was_not_public_stays_so(tmp_path: Path, head: str, status: str, fo
     assert [found in each.what for each in journal.findings] == [True] * bool(found)
 
 
-def test_pages_posts_and_sections_are_told_apart(tmp_path: Path) -> None:
+def test_pages_posts_and_sections_are_distinguished(tmp_path: Path) -> None:
     """Dated texts of main sections are posts; sections with a text are pages, others lists."""
     journal = read(
         tmp_path,
@@ -362,7 +364,7 @@ def test_a_bad_text_stops_no_other(tmp_path: Path) -> None:
     ],
 )
 def test_shortcodes_become_markdown(tmp_path: Path, old: str, new: str) -> None:
-    """What Hugo and its themes know is written in Markdown, without a finding."""
+    """Shortcodes of Hugo and its themes are written in Markdown, without a finding."""
     body, journal = convert(tmp_path, old)
 
     assert body == new
@@ -460,7 +462,7 @@ def test_real_journals_keep_their_addresses(site: str) -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["content/posts/_index.md", "content/_index.md", "hugo.yaml"])
-def test_what_a_section_hands_down_holds(
+def test_cascaded_front_matter_is_applied(
     tmp_path: Path, place: str, handed: str, status: str
 ) -> None:
     """A draft by the head of its section, of the home page or by the settings stays one."""
@@ -496,7 +498,7 @@ def test_a_translation_leaves_the_original_its_name(tmp_path: Path) -> None:
 
 
 def test_redirects_of_a_host_are_read(tmp_path: Path) -> None:
-    """What Netlify would redirect is; its file is not served."""
+    """Redirects of Netlify are kept; their file is not served."""
     files = {
         "static/_redirects": "# Old\n/old  /posts/a/  301\n",
         "netlify.toml": '[[redirects]]\nfrom = "/older"\nto = "/posts/a/"\n',
@@ -510,7 +512,7 @@ def test_redirects_of_a_host_are_read(tmp_path: Path) -> None:
 
 
 def test_parameters_and_types(tmp_path: Path) -> None:
-    """Parameters stand where texts name them; heads have them in a table too; all authors come."""
+    """Parameters replace their names in texts; heads have them in a table too; all authors come."""
     settings = 'params.mainSections = ["post"]\nparams.shop = "Inn"\n'
     head = (
         "---\ntitle: T\ndate: 2024-01-01\ntype: post\nparams: {authors: [Ann, {name: Bob}]}\n---\n"
@@ -524,7 +526,7 @@ def test_parameters_and_types(tmp_path: Path) -> None:
     assert [each.what for each in journal.findings] == ["the shortcode param is not known"]
 
 
-def test_what_is_not_published_is_a_draft(tmp_path: Path) -> None:
+def test_published_false_is_a_draft(tmp_path: Path) -> None:
     """Hugo takes `published: false` for a draft; a day there is none."""
     head = "---\ntitle: A\ndate: 2024-01-01\npublished: {}\n---\nWords.\n"
     files = {f"content/posts/{e}.md": head.format(e) for e in ("false", "2024-01-01")}
@@ -534,7 +536,7 @@ def test_what_is_not_published_is_a_draft(tmp_path: Path) -> None:
 
 
 def test_files_of_a_draft_are_not_published(tmp_path: Path) -> None:
-    """What lies beside a draft stays out and is named; of a text with two languages it comes."""
+    """Files beside a draft stay out and are named; those of a text with two languages come."""
     draft = POST.format("A").replace("title", "draft: true\ntitle")
     journal = read(
         tmp_path,

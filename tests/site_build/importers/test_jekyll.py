@@ -59,7 +59,7 @@ class Read:
         ("", "date: sometime", "/2020/01/02/My-First.v2.html"),
     ],
 )
-def test_addresses(read: Read, config: str, head: str, address: str) -> None:
+def test_addresses_of_posts(read: Read, config: str, head: str, address: str) -> None:
     """Posts have the addresses that Jekyll gives them."""
     found = read(
         {"_config.yml": config, "_posts/2020-01-02-My-First.v2.md": f"---\n{head}\n---\nWords\n"}
@@ -75,7 +75,7 @@ def test_addresses(read: Read, config: str, head: str, address: str) -> None:
         ("/:title", {"/about", "/team/", "/team/us", "/docs/a/b"}),
     ],
 )
-def test_pages(read: Read, style: str, addresses: set[str]) -> None:
+def test_pages_are_imported(read: Read, style: str, addresses: set[str]) -> None:
     """Pages, in folders and collections too, end as posts do; a collection may have none."""
     found = read(
         {
@@ -108,7 +108,7 @@ def test_a_folder_of_collections(read: Read) -> None:
     assert [text.address for text in found.texts] == ["/notes/b.html", "/2020/01/02/a.html"]
 
 
-def test_what_is_known_of_a_post(read: Read) -> None:
+def test_the_front_matter_of_a_post_is_read(read: Read) -> None:
     """A head gives names, dates, tags, folders and pictures, and what themes call them."""
     found = read(
         {
@@ -136,8 +136,8 @@ def test_what_is_known_of_a_post(read: Read) -> None:
     assert list(found.files) == ["pics/a.png"]
 
 
-def test_drafts(read: Read) -> None:
-    """What was not published is a draft without an address, and a broken head is left out."""
+def test_drafts_are_imported(read: Read) -> None:
+    """An unpublished text is a draft without an address, and a broken head is left out."""
     found = read(
         {
             "_drafts/a.md": "---\ntitle: A\n---\nWords",
@@ -154,7 +154,7 @@ def test_drafts(read: Read) -> None:
     ]
 
 
-def test_lists(read: Read) -> None:
+def test_lists_are_redirected(read: Read) -> None:
     """Pages that a theme fills lead to what this journal has in their place, and are named."""
     found = read(
         {
@@ -229,7 +229,7 @@ def test_lists(read: Read) -> None:
         ),
     ],
 )
-def test_markdown(read: Read, written: str, read_as: str) -> None:
+def test_markdown_of_jekyll_is_converted(read: Read, written: str, read_as: str) -> None:
     """Liquid and kramdown become Markdown; code stays as it is."""
     assert read.one(written, config="title: Mine\nbaseurl: /base").body == read_as
 
@@ -326,7 +326,7 @@ def test_hexo(read: Read) -> None:
 
 
 def test_addresses_of_hexo(read: Read) -> None:
-    """A post has what its head has for its address; the path of `url` stands before all."""
+    """A post has the address of its head; the path of `url` is before all addresses."""
     found = read(
         {
             "_config.yml": "url: https://a.example/b\npermalink: posts/:abbrlink.html\n",
@@ -345,7 +345,7 @@ def test_broken_settings(read: Read, config: str) -> None:
 
 
 @pytest.mark.parametrize("site", find_sites("jekyll-"))
-def test_sites(site: str) -> None:
+def test_real_sites_keep_their_addresses(site: str) -> None:
     """Every post and page of real sites is read, at the address that it had."""
     folder = SHARED / "sites" / site
     expected = json.loads((folder / "expected.json").read_text())
@@ -360,7 +360,7 @@ def test_sites(site: str) -> None:
     assert not [each for each in found.findings if each.kind == "left out"]
 
 
-def test_what_had_a_password_is_a_draft(read: Read) -> None:
+def test_texts_with_a_password_become_drafts(read: Read) -> None:
     """A password in a head is no secret of a public page."""
     assert read.one("Words.", "title: A\npassword: x").status == "draft"
 

@@ -82,7 +82,7 @@ def test_a_plain_folder(tmp_path: Path) -> None:
     ],
 )
 def test_drafts(tmp_path: Path, line: str, status: str) -> None:
-    """What its head keeps from the public comes as a draft."""
+    """A text that its head keeps from the public comes as a draft."""
     _, texts = read(tmp_path, {"a.md": f"---\ntitle: A\n{line}\n---\nText.\n"})
     assert texts["a.md"].status == status
 
@@ -352,7 +352,7 @@ def test_settings(tmp_path: Path) -> None:
 
 
 def test_media(tmp_path: Path) -> None:
-    """Pictures that texts name stand at their old paths; code and what nobody names stay away."""
+    """Pictures that texts name keep their old paths; code and unnamed files are left out."""
     journal, _ = read(
         tmp_path,
         {
@@ -392,7 +392,7 @@ def test_a_link_out_of_the_folder(tmp_path: Path) -> None:
 @pytest.mark.size("test")
 @pytest.mark.parametrize("site", [*find_sites("folder-"), *find_sites("next-")])
 def test_real_folders(site: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """All texts of a real folder come with titles and dates, and stand where they stood."""
+    """All texts of a real folder come with titles and dates, and keep their addresses."""
     expected = json.loads((SITES / site / "expected.json").read_text())
     journal = read_markdown_folder(SITES / site / "source")
     addresses = {text.address for text in journal.texts if text.status == "published"}
@@ -415,7 +415,7 @@ def test_real_folders(site: str, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_what_components_and_shortcodes_hold(tmp_path: Path) -> None:
+def test_markdown_within_components_and_shortcodes(tmp_path: Path) -> None:
     """Inner Markdown loses its margin, components of other systems are those of Hugo."""
     body, found = convert(
         tmp_path,
@@ -465,7 +465,7 @@ def test_blocks_of_templates(tmp_path: Path) -> None:
 
 
 def test_a_vault_of_which_a_part_is_public(tmp_path: Path) -> None:
-    """Where some notes say that they are public, others are drafts; a picture may be a link."""
+    """If some notes say that they are public, others are drafts; a picture may be a link."""
     picture = '---\npublish: true\nimage: "[[a b.png]]"\n---\nText ![[a b.png]]\n'
     journal, texts = read(
         tmp_path,
@@ -479,7 +479,7 @@ def test_a_vault_of_which_a_part_is_public(tmp_path: Path) -> None:
     assert [each.what[:28] for each in journal.findings] == ["notes without `publish: true"]
 
 
-def test_what_is_no_text_of_a_site(tmp_path: Path) -> None:
+def test_files_that_are_no_texts_are_left_out(tmp_path: Path) -> None:
     """Themes, pages of errors, drawings and the manual of Quartz stay away; what is private too."""
     _, texts = read(
         tmp_path,
@@ -496,7 +496,7 @@ def test_what_is_no_text_of_a_site(tmp_path: Path) -> None:
 
 
 def test_heads_that_are_programs(tmp_path: Path) -> None:
-    """What a text of Next.js exports is its head."""
+    """The exports of a text of Next.js are its head."""
     _, texts = read(
         tmp_path,
         {
@@ -571,7 +571,7 @@ def test_tables_of_a_starter(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_not_public_is_not(tmp_path: Path) -> None:
+def test_unpublished_texts_stay_unpublished(tmp_path: Path) -> None:
     """Passwords, folders without addresses and files of drafts stay out; unlisted is hidden."""
     journal, texts = read(
         tmp_path,

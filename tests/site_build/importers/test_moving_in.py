@@ -20,7 +20,7 @@ def test_a_real_journal_moves_in(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(moving.BROKEN))
 def test_a_broken_export_is_refused_with_a_sentence(name: str, tmp_path: Path) -> None:
-    """What is no export as a whole makes no journal, and says why on one line."""
+    """An incomplete export makes no journal, and the error says why on one line."""
     source = moving.SITES / "wxr-small" / "source" / name
     refused = moving.run_program(tmp_path, "init", "journal", "--from", str(source))
     assert refused.returncode == 1, refused.stdout

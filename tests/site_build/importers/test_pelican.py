@@ -58,7 +58,7 @@ def test_real_sites(name: str) -> None:
 
 
 def test_a_post_and_its_head(tmp_path: Path) -> None:
-    """What a head says is that of the text, whatever the case of its keys."""
+    """The head is that of the text, whatever the case of its keys."""
     more = "TAGS: one, Two\ncategory: Life\nauthors: Ann; Bob\nsummary: Short *one*\nSlug: own\n"
     more += "modified: 2024-04-01\nseries: Days\ncover: images/a.png\nstatus: hidden\n"
     text = only(read(tmp_path, **{"content/a.md": post(more)}))
@@ -128,7 +128,7 @@ def test_settings_run_only_with_trust(tmp_path: Path) -> None:
     [("print 'two'\n", r"pelicanconf\.py:4: "), ("(" * 3000, r"pelicanconf\.py:\d+: ")],
 )
 def test_settings_that_are_no_python(tmp_path: Path, settings: str, sentence: str) -> None:
-    """What cannot be read as a whole is refused with the line."""
+    """A file that cannot be parsed is refused with the line."""
     with pytest.raises(UnreadableJournal, match=sentence):
         read(tmp_path, settings)
 
@@ -216,7 +216,7 @@ def test_sites_within_the_site(tmp_path: Path) -> None:
     assert (text.address, text.lang) == ("/fr/a-post.html", "fr")
 
 
-def test_what_pelican_left_out(tmp_path: Path) -> None:
+def test_texts_that_pelican_left_out(tmp_path: Path) -> None:
     """A text without a date is a draft, and one that cannot be read is named."""
     imported = read(
         tmp_path,
@@ -242,7 +242,7 @@ def test_what_pelican_left_out(tmp_path: Path) -> None:
     assert "'never' is not a valid date" in finding.what
 
 
-def test_links(tmp_path: Path) -> None:
+def test_links_between_sources_are_converted(tmp_path: Path) -> None:
     """Links to texts and files name them; files come with their old paths; code is left alone."""
     body = (
         "[a]({filename}../b.md#part) [b](|filename|/b.md) ![p]({static}/pics/a b.png)\n"
@@ -397,7 +397,7 @@ def test_odd_settings_stop_no_text(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_not_public_is_not(tmp_path: Path) -> None:
+def test_unpublished_texts_stay_unpublished(tmp_path: Path) -> None:
     """A password makes a draft, IGNORE_FILES leave out, and settings that may be secret stay."""
     imported = read_pelican(
         make(

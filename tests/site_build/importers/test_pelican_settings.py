@@ -57,7 +57,7 @@ def test_a_site_below_a_path(tmp_path: Path) -> None:
 
 
 def test_settings_and_fields_without_a_value(tmp_path: Path) -> None:
-    """What is empty, or of another type than Pelican's, says nothing, and stops nothing."""
+    """Empty values, or those of another type than Pelican's, are ignored."""
     files = {
         "pelicanconf.py": "SITENAME = 'A'\nPATH = 'content'\nMENUITEMS = 5\n",
         "content/a.rst": "A\n=\n\n:date: 2020-01-02\n:tags:\n:modified:\n\nWords\n",

@@ -118,7 +118,7 @@ async def test_nothing_is_fetched_without_consent(fetch: Fetch, tmp_path: Path) 
     assert list_names(tmp_path) == []
 
 
-async def test_addresses_that_are_not_public_are_not_asked(fetch: Fetch) -> None:
+async def test_private_addresses_are_not_fetched_from(fetch: Fetch) -> None:
     """An export may name any host; the guard decides."""
     imported, host = await fetch(lambda _: True, is_public)
 
@@ -130,7 +130,7 @@ async def test_addresses_that_are_not_public_are_not_asked(fetch: Fetch) -> None
 
 @pytest.mark.parametrize("origin", ["", "nonsense", "https://a:port"])
 async def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, origin: str) -> None:
-    """Its links name no host of its own, and its owner is told."""
+    """Its links name no host of its own, and a warning says so."""
     imported = Imported("Test", texts=[Text("a.md", "![](/x.png)", "A")], origin=origin)
 
     await fetch_pictures(imported, tmp_path, lambda _: True)
@@ -139,7 +139,7 @@ async def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, ori
     assert [each.what.partition(",")[0] for each in imported.findings] == ["no picture was fetched"]
 
 
-async def test_a_host_without_a_port_is_asked(tmp_path: Path) -> None:
+async def test_pictures_are_fetched_from_a_host_without_port(tmp_path: Path) -> None:
     """As almost all have none; what only looks like a link in code is passed over."""
     body = "![](/one.png) ![](//www.old.test/two.png) `(http://[your-site]/logo.png)` "
     body += "![](https://old.test//i/three.png) ![](https://a\u2100b/four.png)"

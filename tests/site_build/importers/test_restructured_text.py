@@ -12,7 +12,7 @@ def convert(text: str) -> tuple[str, list[tuple[int, str]]]:
     return body.strip(), found
 
 
-def test_the_head() -> None:
+def test_fields_of_the_head() -> None:
     """Title and fields are read, of both kinds, and are not in the body."""
     head, body, _ = read_restructured_text(
         "A *Post*\n########\n\n:date: 2020-01-02\n:Tags: a, b\n:authors: Ann; Bob\n"
@@ -65,12 +65,12 @@ def test_the_head() -> None:
         ("A\n=\n\nx\n\nB\n=\n\ny\n\nC\n-\n\nz", "## A\n\nx\n\n## B\n\ny\n\n### C\n\nz"),
     ],
 )
-def test_forms(source: str, markdown: str) -> None:
+def test_each_construct_becomes_markdown(source: str, markdown: str) -> None:
     """Each form of reStructuredText has one of Markdown, and none is a finding."""
     assert convert(source) == (markdown, [])
 
 
-def test_what_is_not_known() -> None:
+def test_unknown_directives_are_reported() -> None:
     """Unknown roles and directives leave words or a link, and are named once by their line."""
     body, found = convert(
         "A :ref:`text <place>` here.\n\n.. youtube:: abc\n   :width: 400\n\n"
@@ -85,15 +85,15 @@ def test_what_is_not_known() -> None:
     ]
 
 
-def test_what_is_not_defined() -> None:
-    """A substitution that nothing defines stays as it was typed, and no message stands below."""
+def test_undefined_references_are_reported() -> None:
+    """A substitution that nothing defines stays as it was typed, without a message below."""
     body, _ = convert("A |none| here.\n")
 
     assert body == "A |none| here."
 
 
 def test_no_file_is_opened() -> None:
-    """What names a file or an address is refused, and named."""
+    """A directive with a file or an address is refused, and named."""
     body, found = convert(
         ".. include:: /etc/passwd\n\n.. raw:: html\n   :file: /etc/passwd\n\n"
         ".. csv-table:: t\n   :file: /etc/passwd\n"
@@ -103,7 +103,7 @@ def test_no_file_is_opened() -> None:
     assert [what.split()[0] for _, what in found] == ["include", "raw", "csv-table"]
 
 
-def test_what_is_broken() -> None:
+def test_broken_markup_is_reported() -> None:
     """A table that cannot be read is shown as it was written, and named."""
     body, found = convert("=  =\na  bb\n=\n\n=  =\n\nAfter.\n")
 

@@ -51,7 +51,7 @@ def pack(folder: Path, files: dict[str, str]) -> Path:
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_whole_export_is_imported(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a parameter
     """Posts with addresses, drafts of what was paid for, members; what has no text is left out."""
     root = pack(tmp_path, FILES)
     if not is_packed:
@@ -95,7 +95,7 @@ def test_an_export(tmp_path: Path, is_packed: bool) -> None:  # noqa: FBT001 - a
         ('<div class="pullquote"><p>a</p></div>', "> a"),
     ],
 )
-def test_what_its_editor_makes(tmp_path: Path, html: str, markdown: str) -> None:
+def test_elements_of_its_editor_become_markdown(tmp_path: Path, html: str, markdown: str) -> None:
     """Formulas and galleries are in the data of their elements; buttons are no text."""
     gallery = {"gallery": {"images": [{"src": "/1.png"}, {"src": "/2.png"}]}}
     for name, data in (
@@ -109,7 +109,7 @@ def test_what_its_editor_makes(tmp_path: Path, html: str, markdown: str) -> None
     assert re.sub(r"\n[ \n]*\n", "\n\n", journal.texts[0].body).strip() == markdown
 
 
-def test_its_own_host_is_that_of_links_to_its_posts(tmp_path: Path) -> None:
+def test_the_host_is_found_by_links_to_posts(tmp_path: Path) -> None:
     """Links to other journals say nothing of it; a poll is named as left out."""
     body = (
         '<a href="https://me.org/p/talk">a</a> <a href="https://you.org/p/other">b</a>'
@@ -134,9 +134,7 @@ def test_hostile_archives_write_nothing(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [root]
 
 
-def test_what_is_no_whole_export_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incomplete_export_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No zip, a zip that is cut, one without its table, and one that unpacks to too much."""
     path = pack(tmp_path, FILES)
     whole = path.read_bytes()

@@ -133,7 +133,7 @@ def test_a_post_comes_with_all_that_it_had(export: Export) -> None:
         ({"status": "draft", "post_date_gmt": "0000-00-00 00:00:00"}, None),
     ],
 )
-def test_what_was_not_public_is_a_draft(
+def test_unpublished_texts_become_drafts(
     export: Export, fields: dict[str, str], reason: str | None
 ) -> None:
     """Nothing of it gets an address, and a finding says why."""
@@ -145,7 +145,7 @@ def test_what_was_not_public_is_a_draft(
     assert "secret" not in repr(journal)
 
 
-def test_what_is_no_text_is_named(export: Export) -> None:
+def test_items_that_are_no_texts_are_named(export: Export) -> None:
     """Pages of other kinds are named each; revisions and what is in the bin are counted."""
     journal = export(
         item(),
@@ -163,7 +163,7 @@ def test_what_is_no_text_is_named(export: Export) -> None:
 
 
 def test_addresses_of_lists(export: Export) -> None:
-    """Parents of categories stand in their addresses, each once; lists have several pages."""
+    """Parents of categories are in their addresses, each once; lists have several pages."""
     parent = (
         "<wp:category><wp:term_id>3</wp:term_id><wp:category_nicename>top</wp:category_nicename>"
         "<wp:category_parent>all</wp:category_parent></wp:category>"
@@ -335,7 +335,7 @@ def test_comments_are_kept_without_addresses(export: Export) -> None:
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd">' + HEAD + "</channel></rss>", "document type"),
     ],
 )
-def test_what_is_no_whole_export_is_refused(tmp_path: Path, document: str, sentence: str) -> None:
+def test_an_incomplete_export_is_refused(tmp_path: Path, document: str, sentence: str) -> None:
     """A sentence says so."""
     path = tmp_path / "export.xml"
     path.write_text(document.replace('<?xml version="1.0" encoding="UTF-8"?>\n', ""))
@@ -417,7 +417,7 @@ def test_journals_of_others(name: str) -> None:
         *((f"[{name}]Words.[/x]", "") for name in ("s2If x", "mepr-show if=1", "wlm_private")),
     ],
 )
-def test_what_was_for_members_is_a_draft(export: Export, content: str, extra: str) -> None:
+def test_texts_for_members_become_drafts(export: Export, content: str, extra: str) -> None:
     """Marks of plugins for members make a text a draft, and say so; others do not."""
     other = item("[restricted] words", meta("_jetpack_newsletter_access", "everybody"), post_id="6")
     journal = export(item(content, extra), other)

@@ -110,7 +110,7 @@ def test_one_slug_in_two_months_is_two_slugs() -> None:
         ({"image": "/a (1).svg"}, ""),
     ],
 )
-def test_a_value_that_the_build_refuses_is_mended(more: Mapping[str, object], finding: str) -> None:
+def test_a_value_that_the_build_refuses_is_fixed(more: Mapping[str, object], finding: str) -> None:
     """The post is built, and what was taken out is a finding."""
     journal = make_journal(make_post("elm"), make_post("oak", **more), files={"a (1).svg": SVG})
     check_heads(plan_journal(journal, "ink"))
@@ -172,7 +172,7 @@ def test_links_to_what_every_journal_has_are_kept() -> None:
 
 
 def test_a_link_with_brackets_is_one_link() -> None:
-    """What a pattern might cut, such as brackets in an address, is read as Markdown reads it."""
+    """Brackets in an address, which a pattern might cut, are read as Markdown reads them."""
     links = Links("", {"a_(b)": "posts/a.md"}, {})
     seen = []
 
@@ -187,7 +187,7 @@ def test_a_link_with_brackets_is_one_link() -> None:
 
 
 def test_files_keep_their_paths_or_are_named(tmp_path: Path) -> None:
-    """What cannot be published is a finding, and never leaves the folder."""
+    """A file that cannot be published is a finding, and never leaves the folder."""
     unread = tmp_path / "gone.pdf"
     files = {
         "img/a.svg": SVG,
@@ -266,7 +266,7 @@ def test_settings_that_the_build_refuses_are_named() -> None:
 
 
 def test_texts_keep_the_folders_of_their_authors() -> None:
-    """Where there was no address to keep, the source's folders stay."""
+    """Without an address to keep, the source's folders stay."""
     texts = [Text(f"notes/{name}.md", "x", name, date=MARCH) for name in ("git/a", "vim/b")]
     plan = plan_journal(Imported("Markdown", texts=texts), "ink")
     assert {"content/posts/git/git-a.md", "content/posts/vim/vim-b.md"} <= plan.files.keys()
@@ -320,7 +320,7 @@ def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
 
 
 def test_the_second_part_of_an_export_does_not_replace_the_first(tmp_path: Path) -> None:
-    """What has next to nothing of what an import wrote is refused, and nothing is removed."""
+    """An export with almost none of the imported texts is refused, and nothing is removed."""
     folder = tmp_path / "ink"
     for names, is_taken in ((("oak", "elm", "ash"), True), (("fir", "yew", "box"), False)):
         journal = make_journal(*map(make_post, names))
@@ -389,7 +389,7 @@ def test_an_export_is_found_as_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("files", [(), ("a.txt",), ("a.xml",)])
-def test_what_is_no_journal_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
+def test_a_folder_that_is_no_journal_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
     """One sentence says what a journal would be."""
     for name in files:
         (tmp_path / name).write_text("<nothing/>")

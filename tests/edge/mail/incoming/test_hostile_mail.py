@@ -208,7 +208,7 @@ VERIFIED = {
 }
 
 
-async def test_who_wrote_is_what_our_own_server_says(reading: Reader, folder: Folder) -> None:
+async def test_the_sender_is_verified_by_our_own_server(reading: Reader, folder: Folder) -> None:
     """The topmost `Authentication-Results` alone, of the server that the setting names."""
     results = {}
     async with reading(MAIL_AUTHSERV_ID="mx.test") as edge:

@@ -50,7 +50,9 @@ async def test_a_reply_joins_its_thread_and_brings_it_back(reading: Reader, fold
 
 
 @pytest.mark.parametrize("scheme", ["imaps", "imap+starttls", "imap"])
-async def test_each_way_to_the_server(scheme: str, reading: Reader, folder: Folder) -> None:
+async def test_each_kind_of_imap_connection_works(
+    scheme: str, reading: Reader, folder: Folder
+) -> None:
     """With TLS from the start or by STARTTLS, and on this machine without."""
     async with reading(MAILBOX_URL=folder.url(scheme)) as edge:
         _, answer = await answer_lead(edge.service.store)

@@ -71,7 +71,7 @@ async def test_two_pipes_at_once_store_a_message_once(
     "message",
     [b"", b"\x00" * 5000, b"Subject: x\r\n\r\nNothing of ours\r\n", b"x" * (5 << 20)],
 )
-async def test_what_is_none_of_ours_is_no_failure(
+async def test_a_message_for_others_is_no_failure(
     message: bytes, store: Store, installation: Installation
 ) -> None:
     """The relay has done its part: the message is not returned to its sender."""

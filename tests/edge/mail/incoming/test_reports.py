@@ -42,8 +42,8 @@ async def test_an_address_that_is_gone_is_suppressed(
     async with reading() as edge:
         store = edge.service.store
         lead, answer = await answer_lead(store)
-        told = report(answer, status, recipient="owner@journal.test")
-        folder.put(told, told)
+        bounce = report(answer, status, recipient="owner@journal.test")
+        folder.put(bounce, bounce)
         await until_read(store, 2)
 
         assert await outcome(store) == (
@@ -83,7 +83,7 @@ async def test_another_failure_is_logged_alone(
         {"message_id": ""},
     ],
 )
-async def test_what_is_no_failure_of_ours_stores_nothing(
+async def test_a_report_without_a_failure_stores_nothing(
     changes: dict[str, str], reading: Reader, folder: Folder
 ) -> None:
     """It stays in the mailbox, unread."""
@@ -97,7 +97,7 @@ async def test_what_is_no_failure_of_ours_stores_nothing(
 
 
 async def test_nobody_ends_the_mail_of_the_owner(reading: Reader, folder: Folder) -> None:
-    """Who gets an answer to a notice from a mail program knows the Message-ID of the notice."""
+    """Anybody who gets an answer to a notice from a mail program knows its Message-ID."""
     async with reading() as edge:
         store, about = edge.service.store, {"template_name": "lead_notification", "status": "sent"}
         notice = new_row(EMAIL_SEND_LOG, **about, message_id=ID, recipient_email="o@journal.test")

@@ -31,7 +31,7 @@ LEAD = {
 }
 
 
-class VersionPoller(MovableClock):
+class TickingClock(MovableClock):
     """Goes on by a microsecond whenever it is looked at, so that rows have an order in time."""
 
     def __call__(self) -> datetime:
@@ -45,7 +45,7 @@ class PostOffice:
     """Everything that mail needs, and ways to look at what came of it."""
 
     store: Store
-    clock: VersionPoller
+    clock: TickingClock
     settings: Settings
     mailing: Mailing
 
@@ -115,7 +115,7 @@ class PostOffice:
 
 
 def open_office(
-    store: Store, clock: VersionPoller, relay: Relay | None, **changes: str
+    store: Store, clock: TickingClock, relay: Relay | None, **changes: str
 ) -> PostOffice:
     """Return a post office that sends through a relay; `changes` are settings."""
     given = {

@@ -1,4 +1,4 @@
-"""A relay that speaks real SMTP on a port of its own, and answers as the test has told it."""
+"""A relay that speaks real SMTP on a port of its own, with answers that the test scripts."""
 
 import asyncio
 from collections import deque
@@ -27,14 +27,14 @@ class Taken:
     message: EmailMessage
     connection: int
     life: int
-    """Which life of the sender it was, where a test counts them."""
+    """The number of the sender's life, where a test counts them."""
     at: float
     """On the clock of the event loop."""
 
 
 @dataclass
 class Relay:
-    """What the relay answers, and what it has taken.
+    """A relay with scripted answers, and the messages that it has taken.
 
     Answers to RCPT and DATA are taken from the front of a queue, or by recipient; then all is well.
     """

@@ -1,17 +1,17 @@
-"""Who is thanked for a lead: rarely, so that nobody has us write to somebody else."""
+"""Acknowledgements of leads: rarely sent, so that nobody has us write to somebody else."""
 
 import pytest
 
 from edge_api.db.query import Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
-from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 READER = LEAD["email"]
 
 
 @pytest.fixture
-async def polite(store: Store, clock: VersionPoller, relay: Relay) -> PostOffice:
+async def polite(store: Store, clock: TickingClock, relay: Relay) -> PostOffice:
     """Return a post office that acknowledges leads, three in an hour at the most."""
     office = open_office(
         store, clock, relay, ACKNOWLEDGE_LEADS="true", ACKNOWLEDGEMENTS_PER_HOUR="3"
@@ -41,7 +41,7 @@ async def test_an_acknowledgement_has_a_link_to_unsubscribe(
     assert first.message["Auto-Submitted"] == "auto-replied"
 
 
-async def test_an_address_has_one_in_a_day(polite: PostOffice, relay: Relay) -> None:
+async def test_an_address_gets_one_acknowledgement_a_day(polite: PostOffice, relay: Relay) -> None:
     """In whatever case it is spelled; a day later it has another."""
     await polite.take_lead()
     await polite.take_lead(email=READER.upper())
@@ -55,7 +55,7 @@ async def test_an_address_has_one_in_a_day(polite: PostOffice, relay: Relay) -> 
     assert relay.recipients.count(READER) == 2
 
 
-async def test_an_attempt_in_vain_does_not_use_it_up(polite: PostOffice, relay: Relay) -> None:
+async def test_a_failed_attempt_does_not_use_up_the_day(polite: PostOffice, relay: Relay) -> None:
     """The message that was refused for now is the one of the day, and goes when tried again."""
     relay.recipient_answers.extend(["250 2.0.0 ok", "451 4.3.0 later"])
     await polite.take_lead()
@@ -65,8 +65,8 @@ async def test_an_attempt_in_vain_does_not_use_it_up(polite: PostOffice, relay: 
     assert (await polite.statuses("acknowledgement"))[-1] == "sent"
 
 
-async def test_an_hour_has_only_so_many(polite: PostOffice) -> None:
-    """Beyond the cap nobody is thanked until the hour is over; the owner is told of all."""
+async def test_acknowledgements_are_limited_by_the_hour(polite: PostOffice) -> None:
+    """Beyond the cap nobody is thanked until the hour is over; the owner is notified of all."""
     for number in range(5):
         await polite.take_lead(email=f"reader-{number}@readers-club.net")
         await polite.tick()
@@ -81,10 +81,10 @@ async def test_an_hour_has_only_so_many(polite: PostOffice) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"spam_score": 3}, {"spam_score": 99}])
-async def test_what_looks_like_spam_is_not_thanked_for(
+async def test_spam_gets_no_acknowledgement(
     polite: PostOffice, relay: Relay, changes: dict[str, int]
 ) -> None:
-    """The owner is told of it, marked; the address in it hears nothing."""
+    """The owner is notified of it, marked as spam; the address in it gets nothing."""
     await polite.take_lead(**changes)
     await polite.tick()
 
@@ -92,8 +92,8 @@ async def test_what_looks_like_spam_is_not_thanked_for(
     assert await reasons(polite) == ["the lead looks like spam"]
 
 
-async def test_the_store_does_not_tell_whom_it_thanked(polite: PostOffice) -> None:
-    """What remembers the one of the day is a keyed hash."""
+async def test_the_store_does_not_reveal_acknowledged_addresses(polite: PostOffice) -> None:
+    """The acknowledgement of the day is recorded by a keyed hash."""
     await polite.take_lead()
     await polite.tick()
 

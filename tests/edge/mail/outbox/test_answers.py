@@ -46,7 +46,7 @@ def answers(office: PostOffice) -> Answers:
 
 
 async def store_lead(office: PostOffice, **changes: Any) -> Row:
-    """Store a lead that the owner is not told of."""
+    """Store a lead without a notification of its owner."""
     at = office.clock()
     row = LEADS.new_row({**LEAD, **changes}, format_instant(at), partial(new_id, at))
     await office.store.run(Insert(LEADS, [row]))
@@ -284,9 +284,7 @@ async def test_an_answer_is_taken_back(office: PostOffice, answers: Answers, rel
     assert [row["kind"] for row in await answers.of_leads([lead["id"]])] == ["sent"]
 
 
-async def test_what_others_did_meanwhile_is_not_taken_back(
-    office: PostOffice, answers: Answers
-) -> None:
+async def test_later_changes_by_others_are_not_undone(office: PostOffice, answers: Answers) -> None:
     """A lead that was won since stays so; a draft that was begun since is kept below."""
     lead, other = await store_lead(office), await store_lead(office)
     sent = await answers.send(lead, TEXT, "", SIGNED_IN, [other["id"]])
@@ -314,7 +312,7 @@ async def test_marks_that_were_undone_do_not_keep_an_answer(
     assert (await states(office), await office.outbox()) == ([("new", None)], [])
 
 
-async def test_what_is_being_sent_is_not_taken_back(
+async def test_an_answer_that_is_being_sent_is_not_taken_back(
     office: PostOffice, answers: Answers, relay: Relay
 ) -> None:
     """Once it is claimed, whatever comes of the attempt; and once it was sent."""
@@ -346,7 +344,7 @@ async def press(message_id: str, answers: Answers, half_milliseconds: int) -> bo
 
 
 @pytest.mark.size("test", grows=True)
-async def test_of_undo_and_dispatcher_exactly_one_wins(
+async def test_either_the_undo_or_the_dispatcher_wins(
     office: PostOffice, relay: Relay, open_another: Opener
 ) -> None:
     """On two edges at once: what was taken back is never sent, what was sent is not taken back."""

@@ -20,7 +20,7 @@ async def drain(office: PostOffice) -> None:
 
 
 async def test_a_burst_becomes_one_message(office: PostOffice, relay: Relay) -> None:
-    """Of 50 leads 20 are told one by one, and 30 in one message; the log has all 50."""
+    """The first 20 of 50 leads are notified one by one, and 30 in one message; the log has all."""
     for _ in range(50):
         await office.take_lead()
         office.clock.move(seconds=2)
@@ -38,7 +38,7 @@ async def test_a_burst_becomes_one_message(office: PostOffice, relay: Relay) -> 
 
 
 async def test_the_next_burst_is_counted_anew(office: PostOffice, relay: Relay) -> None:
-    """What was told once is not told again, and a quiet time brings single notices back."""
+    """No lead is notified twice, and after a quiet time notices are single again."""
     for _ in range(25):
         await office.take_lead()
     await drain(office)
@@ -50,13 +50,13 @@ async def test_the_next_burst_is_counted_anew(office: PostOffice, relay: Relay) 
     office.clock.move(minutes=11)
     await drain(office)
 
-    told = [str(each.message["Subject"]) for each in relay.taken]
-    assert told.count("5 more enquiries") == 1
-    assert told.count("3 more enquiries") == 1
-    assert len(told) == 2 * BURST + 2
+    subjects = [str(each.message["Subject"]) for each in relay.taken]
+    assert subjects.count("5 more enquiries") == 1
+    assert subjects.count("3 more enquiries") == 1
+    assert len(subjects) == 2 * BURST + 2
 
 
-async def test_a_request_for_access_is_told_and_a_trap_is_not(
+async def test_a_request_for_access_is_notified_and_a_honeypot_is_not(
     office: PostOffice, relay: Relay
 ) -> None:
     """The owner learns who waits for a decision, and where to decide."""

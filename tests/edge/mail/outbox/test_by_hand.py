@@ -1,4 +1,4 @@
-"""What a person does with mail by hand: look at what waits, queue again what was given up."""
+"""Commands for mail by hand: list what waits, queue again what was given up."""
 
 import pytest
 
@@ -21,7 +21,7 @@ async def dead(office: PostOffice, relay: Relay) -> PostOffice:
     return office
 
 
-async def test_what_waits_is_listed_with_its_last_word(dead: PostOffice) -> None:
+async def test_waiting_mail_is_listed_with_its_last_error(dead: PostOffice) -> None:
     """Oldest first, with what the log said last."""
     found = await OutboxAdmin(dead.store, dead.clock).all()
 
@@ -30,7 +30,7 @@ async def test_what_waits_is_listed_with_its_last_word(dead: PostOffice) -> None
     assert "given up at attempt 1" in found[0]["reason"]
 
 
-async def test_all_that_was_given_up_is_queued_again(dead: PostOffice, relay: Relay) -> None:
+async def test_all_given_up_mail_is_queued_again(dead: PostOffice, relay: Relay) -> None:
     """It counts as new: its attempts and its time begin anew, and the log and the audit say so."""
     dead.clock.move(hours=100)
     count = await OutboxAdmin(dead.store, dead.clock).retry()
@@ -47,7 +47,7 @@ async def test_all_that_was_given_up_is_queued_again(dead: PostOffice, relay: Re
     assert len(relay.taken) == 2  # the third waited for longer than three days
 
 
-async def test_one_is_queued_again(dead: PostOffice, relay: Relay) -> None:
+async def test_one_message_is_queued_again(dead: PostOffice, relay: Relay) -> None:
     """By its id."""
     (first, *_) = await dead.outbox()
     assert await OutboxAdmin(dead.store, dead.clock).retry(first["id"].upper()) == 1
@@ -57,7 +57,7 @@ async def test_one_is_queued_again(dead: PostOffice, relay: Relay) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["nonsense", "01989f3a-7c00-7000-8000-3d2b1c0a9f8e", "waiting"])
-async def test_what_was_not_given_up_is_not_queued_again(dead: PostOffice, wrong: str) -> None:
+async def test_only_given_up_mail_is_queued_again(dead: PostOffice, wrong: str) -> None:
     """An unknown id, and one that waits anyway, are refused."""
     *_, waiting = await dead.outbox()
     with pytest.raises(Problem) as caught:
@@ -68,9 +68,7 @@ async def test_what_was_not_given_up_is_not_queued_again(dead: PostOffice, wrong
     assert caught.value.code == "not_found"
 
 
-async def test_what_waits_is_sent_once_the_relay_is_mended(
-    office: PostOffice, relay: Relay
-) -> None:
+async def test_waiting_mail_is_sent_once_the_relay_works(office: PostOffice, relay: Relay) -> None:
     """The pause ends, and a later attempt is made now; both begin at the next turn."""
     relay.by_recipient[OWNER] = "451 4.3.0 later"
     await office.take_lead()

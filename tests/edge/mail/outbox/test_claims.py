@@ -1,4 +1,4 @@
-"""Who sends which entry: leases, and what becomes of them when a dispatcher is late or dies."""
+"""Claims of entries: leases, also when a dispatcher is late or dies."""
 
 import asyncio
 
@@ -8,14 +8,14 @@ from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Filter, Store, Update
 from edge_api.mail.queue import Claims
 from tests.edge.engines import Opener
-from tests.edge.mail.outbox.post_office import OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 pytestmark = pytest.mark.each_engine
 
 
-async def test_what_one_has_claimed_another_leaves_alone(
-    office: PostOffice, store: Store, clock: VersionPoller
+async def test_a_claimed_entry_is_left_to_its_owner(
+    office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Two dispatchers get different entries; a third gets none until a lease is over."""
     for _ in range(5):
@@ -32,8 +32,8 @@ async def test_what_one_has_claimed_another_leaves_alone(
     }
 
 
-async def test_of_two_at_one_moment_each_entry_has_one(
-    office: PostOffice, open_another: Opener, clock: VersionPoller
+async def test_concurrent_claims_do_not_overlap(
+    office: PostOffice, open_another: Opener, clock: TickingClock
 ) -> None:
     """Many claims at once, from several processes on one store, never share an entry."""
     for _ in range(40):
@@ -48,8 +48,8 @@ async def test_of_two_at_one_moment_each_entry_has_one(
     assert not all(is_complete for _, is_complete in batches)
 
 
-async def test_what_is_given_back_is_due_at_once(
-    office: PostOffice, store: Store, clock: VersionPoller
+async def test_a_released_entry_is_due_at_once(
+    office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Leases that are given back hold up nobody; those that are another's by now stay."""
     for _ in range(2):
@@ -65,7 +65,7 @@ async def test_what_is_given_back_is_due_at_once(
 
 
 async def test_a_long_batch_keeps_its_leases(
-    office: PostOffice, store: Store, clock: VersionPoller, relay: Relay
+    office: PostOffice, store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Before each message the lease is made to last; another dispatcher finds nothing to do."""
     for _ in range(4):
@@ -84,7 +84,7 @@ async def test_a_long_batch_keeps_its_leases(
 
 
 async def test_a_lease_that_was_lost_is_left_to_its_owner(
-    office: PostOffice, store: Store, clock: VersionPoller, relay: Relay
+    office: PostOffice, store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A dispatcher that slept through its lease does not send what another has taken."""
     for _ in range(3):
@@ -107,9 +107,9 @@ async def test_a_lease_that_was_lost_is_left_to_its_owner(
 
 
 async def test_a_failure_of_another_entry_is_not_written(
-    office: PostOffice, store: Store, clock: VersionPoller, relay: Relay
+    office: PostOffice, store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Whoever lost the lease during the attempt writes nothing of a refusal."""
+    """A dispatcher that lost the lease during the attempt stores no refusal."""
     await office.take_lead()
     relay.by_recipient[OWNER] = "451 4.3.0 later"
 
@@ -123,7 +123,9 @@ async def test_a_failure_of_another_entry_is_not_written(
     assert await office.statuses() == ["pending"]
 
 
-async def test_what_ends_the_process_is_given_up(office: PostOffice, relay: Relay) -> None:
+async def test_an_entry_that_kills_the_process_is_given_up(
+    office: PostOffice, relay: Relay
+) -> None:
     """An entry that was claimed more than 20 times without an ending is tried no more."""
     await office.take_lead()
     await office.change_entries(claims=20)
@@ -133,10 +135,10 @@ async def test_what_ends_the_process_is_given_up(office: PostOffice, relay: Rela
     assert relay.tried == []
 
 
-async def test_a_suspect_is_claimed_alone_and_last(
-    office: PostOffice, store: Store, clock: VersionPoller
+async def test_an_entry_with_many_claims_is_claimed_alone_and_last(
+    office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
-    """What was claimed in vain several times shares no batch: others would die with it."""
+    """An entry whose claims failed several times is sent alone: others would fail with it."""
     for _ in range(3):
         await office.take_lead()
     await office.change_entries(claims=3)
@@ -147,7 +149,7 @@ async def test_a_suspect_is_claimed_alone_and_last(
     assert [len((await claims.claim_due(10))[0]) for _ in range(4)] == [2, 1, 1, 1]
 
 
-async def test_an_ending_makes_an_entry_unsuspicious(office: PostOffice, relay: Relay) -> None:
+async def test_an_outcome_resets_the_claims_of_an_entry(office: PostOffice, relay: Relay) -> None:
     """Claims are counted since somebody last said what came of one."""
     relay.by_recipient[OWNER] = "451 4.3.0 later"
     await office.take_lead()

@@ -1,4 +1,4 @@
-"""What the dispatcher makes of each answer of a real relay, as the rows of the log tell it."""
+"""The dispatcher and each answer of a real relay, as the rows of the log show it."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from tests.edge.mail.outbox.post_office import (
     OWNER,
     SENDER,
     PostOffice,
-    VersionPoller,
+    TickingClock,
     open_office,
 )
 from tests.edge.mail.outbox.scripted_relay import DROP, Relay, refuse_login, relaying
@@ -32,7 +32,7 @@ def due_in(office: PostOffice, row: dict[str, str]) -> timedelta:
     return datetime.fromisoformat(row["due_at"]) - office.clock()
 
 
-def polite(store: Store, clock: VersionPoller, relay: Relay, **changes: str) -> PostOffice:
+def polite(store: Store, clock: TickingClock, relay: Relay, **changes: str) -> PostOffice:
     """Return a post office that acknowledges leads as well."""
     return open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true", **changes)
 
@@ -78,7 +78,7 @@ async def test_a_batch_shares_a_connection(office: PostOffice, relay: Relay) -> 
     assert [taken.connection for taken in relay.taken] == [1] * 10 + [2] * 2
 
 
-async def test_what_an_administrator_changes_counts_from_the_next_turn(
+async def test_changed_sending_settings_count_from_the_next_turn(
     office: PostOffice, relay: Relay
 ) -> None:
     """`batch_size` and `retry_after_until` are read at each turn; no row is the defaults."""
@@ -95,7 +95,7 @@ async def test_what_an_administrator_changes_counts_from_the_next_turn(
     assert len(relay.taken) == 4
 
 
-async def test_messages_keep_their_distance(office: PostOffice, relay: Relay) -> None:
+async def test_messages_are_sent_at_intervals(office: PostOffice, relay: Relay) -> None:
     """Between two messages passes the time that `send_delay_ms` says."""
     await office.change_state(send_delay_ms=300)
     await office.take_lead()
@@ -107,7 +107,7 @@ async def test_messages_keep_their_distance(office: PostOffice, relay: Relay) ->
 
 
 async def test_a_message_is_tried_five_times(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """After refusals for now it waits half a minute, 2, 8 and 25 minutes, and is given up."""
     office = polite(store, clock, relay)
@@ -169,9 +169,9 @@ async def fail_until_sent(office: PostOffice) -> None:
 
 @pytest.mark.parametrize(("minutes", "ending"), [(59, "sent"), (61, "dlq")])
 async def test_an_acknowledgement_has_its_time(
-    store: Store, clock: VersionPoller, relay: Relay, minutes: int, ending: str
+    store: Store, clock: TickingClock, relay: Relay, minutes: int, ending: str
 ) -> None:
-    """What could not be sent within the time to live is given up, though it was never tried."""
+    """One that could not be sent within its time to live is given up, though it was never tried."""
     office = polite(store, clock, relay)
     await office.take_lead()
     await office.tick_at(minutes=minutes)
@@ -218,7 +218,7 @@ async def test_a_rate_limit_holds_all_mail(office: PostOffice, relay: Relay, ans
 
 
 async def test_a_rate_limit_holds_mail_where_no_state_was_laid(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """The row of the state is made where an administrator has deleted it."""
     office = open_office(store, clock, relay)
@@ -233,7 +233,7 @@ async def test_a_rate_limit_holds_mail_where_no_state_was_laid(
 
 
 async def test_an_unknown_mailbox_is_suppressed(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A permanent 5.1.x for the recipient ends mail to the address, and no other."""
     office = polite(store, clock, relay)
@@ -253,9 +253,9 @@ async def test_an_unknown_mailbox_is_suppressed(
 
 
 async def test_a_bounce_of_a_suppressed_address_is_logged_once_more(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Where the address was suppressed in the meantime, the bounce ends the message likewise."""
+    """The address was suppressed in the meantime: the bounce ends the message likewise."""
     office = polite(store, clock, relay)
     relay.by_recipient[READER] = "550 5.1.1 no such mailbox"
     await office.take_lead()
@@ -275,7 +275,7 @@ async def test_a_bounce_of_a_suppressed_address_is_logged_once_more(
 async def test_a_policy_refusal_gives_up_and_suppresses_nobody(
     office: PostOffice, relay: Relay, answer: str
 ) -> None:
-    """What the relay will never take is kept for a person, and says nothing of the address."""
+    """A message that the relay will never take is kept, and says nothing of the address."""
     relay.recipient_answers.append(answer)
     await office.take_lead()
     await office.tick()
@@ -288,9 +288,9 @@ async def test_a_policy_refusal_gives_up_and_suppresses_nobody(
 
 
 async def test_one_refused_recipient_holds_up_nobody(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Of ten messages in one connection, one is refused and nine arrive."""
+    """One of ten messages in a connection is refused, and nine arrive."""
     office = polite(store, clock, relay)
     await office.change_state(send_delay_ms=0, batch_size=20)
     relay.by_recipient["reader-3@readers-club.net"] = "550 5.1.1 no such mailbox"
@@ -319,7 +319,7 @@ async def test_a_dropped_connection_costs_one_attempt(office: PostOffice, relay:
 
 
 async def test_a_relay_that_is_away_costs_one_attempt_a_turn(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Nobody listens: of the batch only the first was tried; the others are free for all."""
     office = open_office(store, clock, relay, SMTP_URL=f"smtp://127.0.0.1:{free_port()}")
@@ -337,7 +337,7 @@ async def test_a_relay_that_is_away_costs_one_attempt_a_turn(
 
 
 async def test_a_relay_that_says_nothing_is_given_up_in_time(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A message that is not answered in time counts as tried."""
     relay.patience = 0.3
@@ -352,7 +352,7 @@ async def test_a_relay_that_says_nothing_is_given_up_in_time(
     assert row["attempts"] == 1
 
 
-async def test_a_wrong_password_pauses_mail(store: Store, clock: VersionPoller) -> None:
+async def test_a_wrong_password_pauses_mail(store: Store, clock: TickingClock) -> None:
     """Nothing is tried for five minutes, and no message loses an attempt by it."""
     async with relaying(auth_require_tls=False, authenticator=refuse_login) as strict:
         office = open_office(
@@ -372,7 +372,7 @@ async def test_a_wrong_password_pauses_mail(store: Store, clock: VersionPoller) 
 
 
 async def test_without_a_relay_queued_mail_waits_for_one(
-    office: PostOffice, store: Store, clock: VersionPoller, relay: Relay
+    office: PostOffice, store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A start without SMTP_URL loses nothing that was queued before; the next with it sends."""
     await office.take_lead()
@@ -386,8 +386,8 @@ async def test_without_a_relay_queued_mail_waits_for_one(
 
 
 @pytest.mark.parametrize("address", [READER, READER.upper()])
-async def test_who_is_suppressed_is_not_mailed(
-    store: Store, clock: VersionPoller, relay: Relay, address: str
+async def test_a_suppressed_address_is_not_mailed(
+    store: Store, clock: TickingClock, relay: Relay, address: str
 ) -> None:
     """It is looked at once more at the last moment, in whatever case the address is spelled."""
     office = polite(store, clock, relay)
@@ -400,7 +400,7 @@ async def test_who_is_suppressed_is_not_mailed(
 
 
 async def test_a_suppression_that_is_deleted_counts_no_more(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Mail flows again, though the link to unsubscribe was used."""
     office = polite(store, clock, relay)
@@ -445,8 +445,10 @@ class BlindStore:
         """Leave closing to the fixture."""
 
 
-async def test_nothing_is_sent_unseen(store: Store, clock: VersionPoller, relay: Relay) -> None:
-    """Where it cannot be read who is suppressed, nobody is mailed, and the message waits."""
+async def test_mail_is_not_sent_when_the_store_is_unreadable(
+    store: Store, clock: TickingClock, relay: Relay
+) -> None:
+    """If the suppressions cannot be read, nobody is mailed, and the message waits."""
     office = open_office(BlindStore(store), clock, relay)
     await office.take_lead()
     with pytest.raises(Problem):
@@ -460,8 +462,8 @@ async def test_nothing_is_sent_unseen(store: Store, clock: VersionPoller, relay:
     assert len(relay.taken) == 1
 
 
-async def test_what_was_erased_is_not_told(
-    store: Store, clock: VersionPoller, relay: Relay
+async def test_an_erased_lead_is_not_notified(
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A lead that is gone when its mail's turn comes takes the mail with it."""
     office = polite(store, clock, relay)
@@ -505,11 +507,11 @@ async def test_a_message_that_nobody_can_compose_is_given_up(office: PostOffice)
 
 async def test_no_log_line_names_anybody(
     store: Store,
-    clock: VersionPoller,
+    clock: TickingClock,
     relay: Relay,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Whatever becomes of mail, the service's log has ids alone: no address, name or message."""
+    """For any outcome the service's log has ids of mail alone: no address, name or message."""
     caplog.set_level("DEBUG", logger="edge_api")
     office = polite(store, clock, relay)
     answers = [LATER, "454 4.7.0 too many", "550 5.7.1 no", DROP, "250 ok"]

@@ -9,13 +9,13 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.mail.queue import OutboxAdmin
 from tests.edge.edge_process import until
-from tests.edge.mail.outbox.post_office import OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 POISON = "451 4.7.1 not this message"
 
 
-async def test_a_message_that_a_relay_minds_holds_up_nobody(
+async def test_a_message_that_the_relay_refuses_delays_no_other(
     office: PostOffice, relay: Relay
 ) -> None:
     """It waits by itself, and uses up its own attempts."""
@@ -54,7 +54,7 @@ async def test_a_refusal_of_the_sender_counts_against_nobody(
 
 
 async def test_a_notification_is_never_dropped(office: PostOffice, relay: Relay) -> None:
-    """Where the owner's address is refused it is given up, and goes once that is fixed."""
+    """If the owner's address is refused it is given up, and can be sent once that is fixed."""
     relay.recipient_answers.append("550 5.1.1 no such mailbox")
     for _ in range(2):
         await office.take_lead()
@@ -68,7 +68,7 @@ async def test_a_notification_is_never_dropped(office: PostOffice, relay: Relay)
     assert (await office.statuses())[-2:] == ["sent", "sent"]
 
 
-async def test_what_was_given_up_can_be_forgotten(office: PostOffice, relay: Relay) -> None:
+async def test_given_up_mail_can_be_discarded(office: PostOffice, relay: Relay) -> None:
     """One or all; what still waits stays, and so does the log."""
     relay.recipient_answers.extend(["554 5.7.1 policy", "554 5.7.1 policy"])
     for _ in range(3):
@@ -107,9 +107,9 @@ async def test_a_relay_that_thinks_long_gets_a_message_once(
 
 
 async def test_only_the_owners_mail_is_worth_a_warning(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Anybody can have the service write in vain to an address that they made up."""
+    """Anybody can have the service send mail to an address that they made up."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
     relay.recipient_answers.extend(["250 2.1.5 ok", "554 5.7.1 policy"])
     await office.take_lead()

@@ -49,7 +49,7 @@ async def run(installation: Installation, *words: str) -> tuple[int, str, str]:
     return await asyncio.to_thread(installation.run, *words)
 
 
-async def test_an_empty_outbox_is_said(office: PostOffice, installation: Installation) -> None:
+async def test_an_empty_outbox_is_reported(office: PostOffice, installation: Installation) -> None:
     """Nothing waits: one sentence, or an empty array."""
     assert await office.outbox() == []
     assert await run(installation, "mail", "list") == (
@@ -60,7 +60,7 @@ async def test_an_empty_outbox_is_said(office: PostOffice, installation: Install
     assert json.loads((await run(installation, "mail", "list", "--json"))[1]) == []
 
 
-async def test_what_waits_and_what_was_given_up_is_listed(
+async def test_waiting_and_given_up_mail_is_listed(
     office: PostOffice, relay: Relay, installation: Installation
 ) -> None:
     """A line for each message; what a terminal would obey is shown as a sign."""
@@ -79,7 +79,9 @@ async def test_what_waits_and_what_was_given_up_is_listed(
     assert rows[0]["due_at"] is None
 
 
-async def test_what_waits_is_counted(office: PostOffice, installation: Installation) -> None:
+async def test_mail_retry_counts_waiting_mail(
+    office: PostOffice, installation: Installation
+) -> None:
     """`mail retry --all` says how many messages are due at once, beside those given up."""
     await office.take_lead()
     said = (await run(installation, "mail", "retry", "--all"))[1]
@@ -120,14 +122,14 @@ async def test_mail_is_queued_again_and_sent_by_a_process_of_its_own(
         ),
     ],
 )
-async def test_wrong_usage_is_told(
+async def test_wrong_usage_is_reported(
     office: PostOffice,
     installation: Installation,
     words: tuple[str, ...],
     code: int,
     complaint: str,
 ) -> None:
-    """What cannot be done is said in a sentence, without a trace."""
+    """The error is one sentence, without a traceback."""
     assert await office.outbox() == []
     returned, _, complained = await run(installation, *words)
 
@@ -175,7 +177,9 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("new/*"))
 
 
-async def test_a_lead_over_http_is_told_at_once(installation: Installation, relay: Relay) -> None:
+async def test_a_lead_over_http_is_notified_at_once(
+    installation: Installation, relay: Relay
+) -> None:
     """The running service tells the owner, and says nothing of mail when it starts."""
     process = installation.start("serve")
     try:

@@ -1,4 +1,4 @@
-"""What is written when a lead is stored: an entry for each message, or why there is none."""
+"""Entries that are stored with a lead: one for each message, or why there is none."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from edge_api.db.query import Insert, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from tests.edge.conftest import EdgeMaker
-from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 pytestmark = pytest.mark.each_engine
@@ -21,7 +21,7 @@ LEADS_PATH = "/api/public/v1/leads"
 
 
 async def test_a_lead_has_an_entry_and_a_row(office: PostOffice) -> None:
-    """The owner is to be told: the log's `message_id` is the entry's id."""
+    """A notification of the owner is queued: the log's `message_id` is the entry's id."""
     lead = await office.take_lead()
 
     (entry,), (row,) = await office.outbox(), await office.log()
@@ -31,7 +31,7 @@ async def test_a_lead_has_an_entry_and_a_row(office: PostOffice) -> None:
 
 
 async def test_spam_sends_neither_notice_nor_thanks(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A lead that fell into the trap is in the day's list for the owner, and in no other mail."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
@@ -49,7 +49,7 @@ async def test_spam_sends_neither_notice_nor_thanks(
     ],
 )
 async def test_without_a_relay_the_log_says_why(
-    store: Store, clock: VersionPoller, settings: dict[str, str], recipient: str, reason: str
+    store: Store, clock: TickingClock, settings: dict[str, str], recipient: str, reason: str
 ) -> None:
     """Nothing queues for ever: there is a row of the log and no entry."""
     office = open_office(store, clock, None, **settings)
@@ -62,7 +62,7 @@ async def test_without_a_relay_the_log_says_why(
 
 
 async def test_without_an_owner_the_log_says_why(
-    store: Store, clock: VersionPoller, relay: Relay
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """A relay and nobody to tell: the row says what is missing."""
     office = open_office(store, clock, relay, OWNER_EMAIL="")
@@ -74,10 +74,10 @@ async def test_without_an_owner_the_log_says_why(
 
 
 @pytest.mark.parametrize("address", ["a@lab.test", "a@host.invalid", "a@example.org"])
-async def test_where_nobody_reads_nothing_is_sent(
-    store: Store, clock: VersionPoller, relay: Relay, address: str
+async def test_mail_to_reserved_domains_is_not_sent(
+    store: Store, clock: TickingClock, relay: Relay, address: str
 ) -> None:
-    """A reserved domain receives no mail: the owner is told, the sender is not thanked."""
+    """A reserved domain receives no mail: the owner is notified, the sender is not thanked."""
     office = open_office(store, clock, relay, ACKNOWLEDGE_LEADS="true")
     await office.take_lead(email=address)
 
@@ -86,9 +86,7 @@ async def test_where_nobody_reads_nothing_is_sent(
     assert len(await office.outbox()) == 1
 
 
-async def test_a_lead_that_is_not_stored_is_told_to_nobody(
-    office: PostOffice, store: Store
-) -> None:
+async def test_a_lead_that_is_not_stored_is_not_notified(office: PostOffice, store: Store) -> None:
     """Lead, entry and row are one transaction."""
     lead = await office.take_lead()
     outbox_entries = office.mailing.outbox.outbox_entries(lead)
@@ -98,7 +96,7 @@ async def test_a_lead_that_is_not_stored_is_told_to_nobody(
     assert (len(await office.outbox()), len(await office.log())) == (1, 1)
 
 
-async def test_a_replayed_lead_is_told_once(make_edge: EdgeMaker, relay: Relay) -> None:
+async def test_a_replayed_lead_is_notified_once(make_edge: EdgeMaker, relay: Relay) -> None:
     """The same Idempotency-Key again is the same lead, and no second message."""
     settings = {"SMTP_URL": f"smtp://127.0.0.1:{relay.port}", "OWNER_EMAIL": OWNER}
     headers = {"Idempotency-Key": "once"}
@@ -144,7 +142,7 @@ async def ask_for_access(office: PostOffice, email: str | None) -> str:
 
 
 @pytest.mark.parametrize(("verb", "said"), [("approve", "approved"), ("deny", "declined")])
-async def test_who_asked_for_access_is_told_of_the_decision(
+async def test_a_decision_is_mailed_to_the_requester(
     office: PostOffice, relay: Relay, verb: str, said: str
 ) -> None:
     """A decision goes by mail, from the urgent queue, in one transaction with the decision."""
@@ -161,8 +159,8 @@ async def test_who_asked_for_access_is_told_of_the_decision(
     assert "List-Unsubscribe" not in taken.message
 
 
-async def test_a_decision_that_cannot_be_told_is_made_all_the_same(
-    office: PostOffice, store: Store, clock: VersionPoller
+async def test_a_decision_that_cannot_be_mailed_is_stored(
+    office: PostOffice, store: Store, clock: TickingClock
 ) -> None:
     """Without an address, and without a relay, there is nothing to send."""
     decisions = AccessDecisions(store, clock, office.mailing.outbox)
@@ -173,7 +171,9 @@ async def test_a_decision_that_cannot_be_told_is_made_all_the_same(
     assert (await office.outbox(), await office.log()) == ([], [])
 
 
-async def test_a_decision_is_told_within_its_time(office: PostOffice, relay: Relay) -> None:
+async def test_mail_about_a_decision_expires_after_fifteen_minutes(
+    office: PostOffice, relay: Relay
+) -> None:
     """Mail about access has fifteen minutes."""
     decisions = AccessDecisions(office.store, office.clock, office.mailing.outbox)
     await decisions.deny(await ask_for_access(office, LEAD["email"]))

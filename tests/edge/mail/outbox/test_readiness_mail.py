@@ -1,4 +1,4 @@
-"""What readiness and `doctor` say of mail: where somebody has to look, and nobody's address."""
+"""Mail in readiness and `doctor`: where somebody has to look, and nobody's address."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.edge.conftest import EdgeMaker
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import Installation
 from tests.edge.engines import ON_SQLITE
-from tests.edge.mail.outbox.post_office import OWNER, PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 READINESS = "/api/public/v1/readiness"
@@ -23,22 +23,20 @@ async def message(office: PostOffice) -> str:
     return check.message
 
 
-async def test_mail_that_flows_needs_no_word(office: PostOffice) -> None:
-    """What waits for its turn, and what was sent, is in order."""
+async def test_readiness_is_silent_while_mail_flows(office: PostOffice) -> None:
+    """Waiting and sent mail is in order."""
     await office.take_lead()
     assert await message(office) == ""
     await office.tick()
     assert await message(office) == ""
 
 
-async def test_mail_that_is_not_configured_needs_no_word(
-    store: Store, clock: VersionPoller
-) -> None:
-    """Who wants no mail is not warned."""
+async def test_readiness_is_silent_without_mail_settings(store: Store, clock: TickingClock) -> None:
+    """An operator who configured no mail is not warned."""
     assert await message(open_office(store, clock, None, OWNER_EMAIL="")) == ""
 
 
-async def test_what_was_given_up_is_said(office: PostOffice, relay: Relay) -> None:
+async def test_readiness_reports_given_up_mail(office: PostOffice, relay: Relay) -> None:
     """Until somebody has it tried again, or clears it away."""
     relay.recipient_answers.append("554 5.7.1 no")
     await office.take_lead()
@@ -47,7 +45,7 @@ async def test_what_was_given_up_is_said(office: PostOffice, relay: Relay) -> No
     assert "mail was given up" in await message(office)
 
 
-async def test_a_pause_is_said_while_it_lasts(office: PostOffice, relay: Relay) -> None:
+async def test_readiness_reports_a_pause(office: PostOffice, relay: Relay) -> None:
     """With the instant at which it ends."""
     relay.data_answers.append("454 4.7.0 slow down")
     await office.take_lead()
@@ -60,7 +58,7 @@ async def test_a_pause_is_said_while_it_lasts(office: PostOffice, relay: Relay) 
 
 
 @pytest.mark.parametrize(("minutes", "late"), [(29, False), (31, True)])
-async def test_mail_that_waits_too_long_is_said(
+async def test_readiness_reports_mail_that_waits_too_long(
     office: PostOffice, minutes: int, *, late: bool
 ) -> None:
     """From half of its time to live on."""
@@ -70,8 +68,8 @@ async def test_mail_that_waits_too_long_is_said(
     assert ("half of its time to live" in await message(office)) is late
 
 
-async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Relay) -> None:
-    """One refusal too many, and nobody is told of leads: that must not go unseen."""
+async def test_readiness_reports_a_suppressed_owner(office: PostOffice, relay: Relay) -> None:
+    """One refusal too many, and no lead is notified any more: readiness has to say so."""
     relay.by_recipient[OWNER] = "550 5.1.1 no such mailbox"
     await office.take_lead()
     await office.tick()
@@ -80,14 +78,14 @@ async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Rel
     assert OWNER not in await message(office)
 
 
-async def test_a_relay_without_an_owner_is_said(
-    store: Store, clock: VersionPoller, relay: Relay
+async def test_readiness_reports_a_relay_without_an_owner(
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """Somebody forgot OWNER_EMAIL."""
     assert "set OWNER_EMAIL" in await message(open_office(store, clock, relay, OWNER_EMAIL=""))
 
 
-async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay: Relay) -> None:
+async def test_readiness_reports_a_stuck_dispatcher(office: PostOffice, relay: Relay) -> None:
     """It has a heartbeat while it runs; one that is stuck is found out."""
     relay.silent = asyncio.Event()
     await office.take_lead()
@@ -105,10 +103,10 @@ async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay
     assert "is stuck" in stuck
 
 
-async def test_a_store_that_is_away_is_said(
-    store: Store, clock: VersionPoller, relay: Relay
+async def test_readiness_reports_an_unavailable_store(
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
-    """Of mail too; whether requests may come is for the store's own check to say."""
+    """For mail too; the store's own check decides whether the edge is ready."""
     watched = WatchedStore(store)
     office = open_office(watched, clock, relay)
     watched.away = True
@@ -131,7 +129,7 @@ async def test_readiness_warns_and_stays_ready(make_edge: EdgeMaker, relay: Rela
 async def test_doctor_says_the_same_and_sends_nothing(
     office: PostOffice, relay: Relay, tmp_path: Path, journal: Path
 ) -> None:
-    """What readiness warns of, `doctor` complains of; it only looks."""
+    """`doctor` reports the warnings of readiness; it only reads."""
     relay.recipient_answers.append("554 5.7.1 no")
     await office.take_lead()
     await office.tick()

@@ -8,7 +8,7 @@ from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Filter, Store
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import until
-from tests.edge.mail.outbox.post_office import PostOffice, VersionPoller, open_office
+from tests.edge.mail.outbox.post_office import PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
 
@@ -25,8 +25,8 @@ async def running(office: PostOffice) -> AsyncIterator[asyncio.Task[None]]:
             await task
 
 
-async def test_a_lead_wakes_it(office: PostOffice, relay: Relay) -> None:
-    """What was stored a moment ago is sent without waiting for the next look."""
+async def test_a_lead_wakes_the_dispatcher(office: PostOffice, relay: Relay) -> None:
+    """A lead that was just stored is notified without waiting for the next poll."""
     async with running(office):
         await office.take_lead()
         office.mailing.outbox.wake()
@@ -42,8 +42,8 @@ async def test_full_batches_follow_one_another(office: PostOffice, relay: Relay)
         await until(lambda: len(relay.taken) == 35)
 
 
-async def test_its_end_finishes_the_message_under_way(office: PostOffice, relay: Relay) -> None:
-    """Told to end, it waits for the relay's word, writes it down, and gives the others back."""
+async def test_a_stop_finishes_the_message_under_way(office: PostOffice, relay: Relay) -> None:
+    """It waits for the relay's reply, stores it, and gives the other entries back."""
     relay.silent = asyncio.Event()
     for _ in range(3):
         await office.take_lead()
@@ -63,7 +63,7 @@ async def test_its_end_finishes_the_message_under_way(office: PostOffice, relay:
     assert office.mailing.dispatcher.active_at is None
 
 
-async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) -> None:
+async def test_a_stop_does_not_wait_for_ever(office: PostOffice, relay: Relay) -> None:
     """A relay that says nothing holds up an end for some seconds; then the message is left."""
     office.mailing.dispatcher.shutdown_timeout = 0.2
     relay.silent = asyncio.Event()
@@ -77,8 +77,8 @@ async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) 
     assert len(await office.rows(EMAIL_OUTBOX, Filter("lease", "is", None))) == 1
 
 
-async def test_it_outlives_a_store_that_is_away(
-    store: Store, clock: VersionPoller, relay: Relay
+async def test_the_dispatcher_outlives_an_outage_of_the_store(
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """While the store cannot be reached it waits; then it goes on."""
     watched = WatchedStore(store)
@@ -94,8 +94,8 @@ async def test_it_outlives_a_store_that_is_away(
         await until(lambda: len(relay.taken) == 1)
 
 
-async def test_what_was_sent_is_written_down_though_the_store_was_away(
-    store: Store, clock: VersionPoller, relay: Relay
+async def test_a_sent_message_is_recorded_after_an_outage(
+    store: Store, clock: TickingClock, relay: Relay
 ) -> None:
     """The relay's yes is kept until the store takes it: the message does not go twice."""
     watched = WatchedStore(store)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 
 class Proxy:
-    """Passes bytes on in both directions, for as long as it is told to."""
+    """Passes bytes on in both directions, until a test stops it."""
 
     def __init__(self, url: str) -> None:
         self._target = urlsplit(url)
@@ -101,7 +101,7 @@ class Proxy:
                     answers.cancel()
                     await asyncio.wait({answers})  # two cannot read at once
                     server[1].write(said)
-                    await server[0].read(1)  # it has answered: what it was told is done
+                    await server[0].read(1)  # it has answered: the statement is done
                     return
                 if self.unheard and self.unheard in said:
                     return

@@ -20,7 +20,7 @@ from tests.edge.postgresql import PostgreSQL
 
 pytestmark = pytest.mark.size("test")
 
-MESSAGE_TYPES = "".join(
+CHARACTERS = "".join(
     letter
     for letter in map(chr, range(1, sys.maxunicode + 1))
     if not "\ud800" <= letter <= "\udfff"  # surrogates are no letters
@@ -65,7 +65,7 @@ def test_every_operator_has_its_sql() -> None:
 
 
 def test_parameters_are_numbered_in_their_order() -> None:
-    """Values, limit and offset stand in the order in which they are handed over."""
+    """Values, limit and offset are numbered in the order in which they are handed over."""
     where = (Filter("name", "eq", "a"), Filter("notes", "ilike", "k*", negated=True))
     read = sql.read_rows(Read(LEADS, ("id",), where, limit=3), POSTGRESQL)
     change = sql.update_rows(Update(LEADS, {"status": "won"}, where[:1]), POSTGRESQL)
@@ -100,7 +100,7 @@ async def test_folding_is_the_same_for_every_letter(session: PostgresConnection)
 
     In blocks, since a pattern's letters are sought one by one for each letter of a text.
     """
-    blocks = [MESSAGE_TYPES[start : start + 512] for start in range(0, len(MESSAGE_TYPES), 512)]
+    blocks = [CHARACTERS[start : start + 512] for start in range(0, len(CHARACTERS), 512)]
     asked = [(block, *ilike_operands(escaped(block))) for block in blocks]
     found = await session.fetch(FITS, *map(list, zip(*asked, strict=True)))
 
@@ -115,7 +115,7 @@ def escaped(text: str) -> str:
 async def test_each_letter_is_like_all_that_fold_to_it(session: PostgresConnection) -> None:
     """A pattern that names one letter is handed over with the others of its kind alone."""
     families: dict[str, list[str]] = {}
-    for letter in MESSAGE_TYPES:
+    for letter in CHARACTERS:
         if fold(letter) != letter:
             families.setdefault(fold(letter), [fold(letter)]).append(letter)
     asked = [

@@ -1,4 +1,4 @@
-"""The end of a store, and of its server: what is under way is finished, what is told is there."""
+"""The end of a store, and of its server: work is finished, and what was reported is stored."""
 
 import asyncio
 import signal
@@ -47,7 +47,7 @@ async def test_closing_finishes_what_waits_and_leaves_no_connection(
 
 
 async def test_a_closed_store_is_unavailable(store: PostgresStore) -> None:
-    """Whatever is asked of it, the answer is a problem and no crash; closing again is fine."""
+    """Every query is answered by a problem and no crash; closing again is fine."""
     await asyncio.gather(store.close(), store.close())
     await store.close()
 
@@ -59,7 +59,7 @@ async def test_a_closed_store_is_unavailable(store: PostgresStore) -> None:
 
 
 async def test_a_long_read_cannot_hold_a_store_open(store: PostgresStore) -> None:
-    """It is ended, and told so."""
+    """The read is cancelled, and its caller gets an error."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
     reading: asyncio.Task[list[QueryResult]] = asyncio.create_task(
         store.run(Read(LEADS, where=(NOWHERE,), timeout=600))
@@ -116,7 +116,7 @@ async def test_a_reader_cannot_write(store: PostgresStore) -> None:
             await pool.execute("DELETE FROM leads")
 
 
-async def test_what_was_deleted_is_scrubbed(
+async def test_deleted_rows_are_scrubbed(
     store: PostgresStore, rival: PostgresConnection, postgresql: PostgreSQL
 ) -> None:
     """No file of the table holds it any more once the tables were written anew."""
@@ -139,10 +139,10 @@ async def file_of_leads(rival: PostgresConnection, server: PostgreSQL) -> str:
     return Path(server.folder / "data" / name).read_bytes().decode("latin-1")  # noqa: ASYNC240  small
 
 
-async def test_an_older_state_that_somebody_reads_stands_in_the_way(
+async def test_an_open_snapshot_prevents_scrubbing(
     store: PostgresStore, rival: PostgresConnection
 ) -> None:
-    """What they may still see cannot be taken away: try again."""
+    """Rows that an open snapshot may see cannot be removed: try again."""
     lead = make_lead()
     await store.run(Insert(LEADS, [lead]))
     await rival.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -158,7 +158,7 @@ async def test_an_older_state_that_somebody_reads_stands_in_the_way(
 async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
     store: PostgresStore, rival: PostgresConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Scrubbing gives up its place in the queue, behind which reads would stand too."""
+    """Scrubbing gives up its place in the lock queue, where reads would wait behind it."""
     monkeypatch.setattr("edge_api.db.postgres.engine.LOCK_SECONDS", 0.5)
     await rival.execute("BEGIN; LOCK TABLE leads IN ACCESS SHARE MODE")
     scrubbing = asyncio.create_task(store.scrub(full=True))

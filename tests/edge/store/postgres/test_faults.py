@@ -1,4 +1,4 @@
-"""What ails a server in real life: each ailment is told, harms no other request, and passes."""
+"""Faults of a real server: each is reported, harms no other request, and passes."""
 
 import asyncio
 import threading
@@ -26,11 +26,11 @@ from tests.edge.store.samples import make_lead
 pytestmark = pytest.mark.size("test")
 
 READ = Read(LEADS, ("id",), with_total=True)
-STANDING = """
+COMMITTING = """
 SELECT FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%COMMIT'
 """
-END = STANDING.replace("SELECT", "SELECT pg_terminate_backend(pid)")
+END = COMMITTING.replace("SELECT", "SELECT pg_terminate_backend(pid)")
 END_ALL = END.replace("AND query LIKE '%COMMIT'", "")
 TAKE_LOCK = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
@@ -72,7 +72,7 @@ async def end_writer(rival: PostgresConnection) -> None:
     ended = await rival.fetch(END)
     assert len(ended) == 1
     for _ in range(200):
-        if not await rival.fetch(STANDING):
+        if not await rival.fetch(COMMITTING):
             return
         await asyncio.sleep(0.05)
 
@@ -143,7 +143,7 @@ async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: PostgresC
     assert len((await writing)[0].rows) == 1
 
 
-async def test_who_waited_to_write_sees_what_was_written_meanwhile(
+async def test_a_writer_that_waited_for_the_lock_sees_earlier_writes(
     opener: StoreOpener, rival: PostgresConnection, url: str
 ) -> None:
     """Also where the database is set to an isolation that would show the state before."""
@@ -165,7 +165,7 @@ async def test_who_waited_to_write_sees_what_was_written_meanwhile(
 async def test_a_connection_that_was_ended_is_replaced(
     store: PostgresStore, rival: PostgresConnection
 ) -> None:
-    """The next write has another one, and nobody is told."""
+    """The next write uses another one, and no caller notices."""
     await write(store)
     await end_writer(rival)
     await recovery_of(lambda: write(store))
@@ -176,7 +176,7 @@ async def test_a_connection_that_was_ended_is_replaced(
 async def test_a_group_that_is_lost_before_its_commit_is_not_there(
     opener: StoreOpener, proxy: Proxy
 ) -> None:
-    """All callers are told, none of them is stored."""
+    """All callers get an error, and nothing is stored."""
     store = await opener(proxy.url)
     await write(store)
     proxy.last_word = b"pg_advisory_xact_lock"
@@ -214,7 +214,7 @@ async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_second
 async def test_a_group_that_is_lost_before_its_commit_is_run_once_more(
     store: PostgresStore, rival: PostgresConnection, times: int
 ) -> None:
-    """The server has undone it, so that nothing is stored twice; then the callers are told."""
+    """The server has undone it, so that nothing is stored twice; then the callers get an error."""
     attempts = 0
 
     async def lose(connection: Connection) -> None:
@@ -324,9 +324,7 @@ async def test_a_store_of_a_later_schema_fails_readiness(
     assert (await refusal_of(store.probe())).startswith("The store has schema version 99")
 
 
-async def test_tables_that_are_gone_are_told(
-    store: PostgresStore, rival: PostgresConnection
-) -> None:
+async def test_dropped_tables_are_reported(store: PostgresStore, rival: PostgresConnection) -> None:
     """Somebody has dropped them: no crash, and no answer."""
     await write(store)
     await rival.execute("DROP SCHEMA fore_edge CASCADE")
@@ -370,8 +368,8 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) 
         (asyncpg.QueryCanceledError("x"), "The store took too long"),
     ],
 )
-def test_what_a_server_says_is_told_in_our_words(error: Exception, message: str) -> None:
-    """What cannot be brought about here is known by the server's code for it."""
+def test_errors_of_the_server_have_our_messages(error: Exception, message: str) -> None:
+    """Faults that cannot be caused here are known by the server's code."""
     problem = postgresql_problem(error)
 
     assert isinstance(problem, Problem)

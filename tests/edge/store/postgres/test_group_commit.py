@@ -65,7 +65,7 @@ async def test_those_who_wait_share_a_commit(log: Log) -> None:
 
 
 async def test_a_caller_that_fails_fails_alone(log: Log) -> None:
-    """Its work is undone, also what it did before it failed; its neighbours' stands."""
+    """Its work is undone, also what it did before it failed; its neighbours' is stored."""
 
     async def note_twice(connection: Connection) -> None:
         await note(100, connection)
@@ -104,7 +104,7 @@ async def test_a_caller_that_fails_alone_keeps_the_connection(log: Log) -> None:
 async def test_when_the_commit_fails_nobody_is_answered(
     log: Log, rival: PostgresConnection
 ) -> None:
-    """All callers of the group are told, nothing of them is stored, and the next group works."""
+    """All callers of the group get an error, nothing is stored, and the next group works."""
     await rival.execute(
         "CREATE TABLE parent (id bigint PRIMARY KEY);"
         "CREATE TABLE child (id bigint REFERENCES parent DEFERRABLE INITIALLY DEFERRED)"
@@ -137,7 +137,7 @@ async def test_a_transaction_that_failed_unseen_is_not_acknowledged(log: Log) ->
 
 
 async def test_a_caller_is_answered_after_the_commit(log: Log) -> None:
-    """Whoever looks into the table at the moment of the answer finds the row."""
+    """At the moment of the answer the row is in the table."""
     lock = asyncio.Lock()
 
     async def write(number: int) -> bool:
@@ -160,7 +160,7 @@ async def test_a_caller_that_goes_away_harms_nobody(log: Log) -> None:
     assert set(range(1, 300, 2)) <= set(await log.numbers())
 
 
-async def test_a_writer_whose_task_is_ended_tells_those_who_wait(log: Log) -> None:
+async def test_a_cancelled_writer_fails_its_waiting_callers(log: Log) -> None:
     """A loop that is torn down leaves no caller behind without an answer."""
     tasks = [asyncio.create_task(log.writer.run(partial(note, number))) for number in range(300)]
     await asyncio.sleep(0.01)

@@ -46,7 +46,7 @@ CATALOGUE = {
         FROM pg_indexes WHERE schemaname = $1
     """,
 }
-"""What PostgreSQL knows of the tables of a schema."""
+"""PostgreSQL's catalogue of the tables of a schema."""
 FILE_COLUMNS = """
     SELECT t.name, c.name, c.type, c."notnull" FROM pragma_table_list t, pragma_table_info(t.name) c
     WHERE t.type = 'table' AND t.name NOT GLOB 'sqlite_*' AND t.name NOT GLOB '*_search_keys'
@@ -130,7 +130,7 @@ async def test_a_difference_between_steps_and_tables_would_show(
 
 
 async def test_every_rule_is_known_by_its_column(rival: PostgresConnection) -> None:
-    """A rule that is broken is told by its name, which says of which column it is."""
+    """A broken constraint is reported by its name, which names its column."""
     rules = await rival.fetch(
         "SELECT conrelid::regclass::text, conname, attname FROM pg_constraint "
         "JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey) WHERE contype = 'c'"
@@ -171,7 +171,7 @@ async def test_a_row_that_the_declaration_passes_is_stored(emptied: PostgresConn
 
 
 async def test_a_row_that_breaks_a_rule_is_refused(emptied: PostgresConnection) -> None:
-    """Whatever slips past the checks of the service, the database holds the last fence."""
+    """The database refuses what slips past the checks of the service."""
     for name, breach in BREACHES:
         row = {**make_row(TABLES[name], minimal_values(name)), **breach}
         with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):

@@ -66,7 +66,7 @@ def guarded(postgresql: PostgreSQL) -> Iterator[str]:
 
 
 async def test_an_empty_database_becomes_a_store(empty: str, postgresql: PostgreSQL) -> None:
-    """It has the schema's version, and everything of ours stands in a schema of its own."""
+    """It has the schema's version, and everything of ours is in a schema of its own."""
     store = await open_store(empty, clock)
     await store.close()
     versions = postgresql.execute("SELECT max(number) FROM fore_edge.schema_steps", named(empty))
@@ -158,7 +158,7 @@ async def test_many_processes_may_open_a_new_store_at_once(empty: str) -> None:
     assert (len(leads.rows), len(states.rows)) == (4, 1)
 
 
-async def test_who_only_looks_makes_nothing(empty: str, postgresql: PostgreSQL) -> None:
+async def test_reading_commands_make_no_store(empty: str, postgresql: PostgreSQL) -> None:
     """A command that reads refuses a database without a store, and leaves it so."""
     assert "there is no store in the database" in await refusal(empty, create=False)
     assert postgresql.execute("SELECT to_regnamespace('fore_edge')", named(empty))[0][0] is None
@@ -198,7 +198,7 @@ async def test_a_database_that_can_only_be_read_is_refused(
     assert "can only be read" in await refusal(empty)
 
 
-async def test_a_server_that_is_not_there_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreachable_server_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """With where it was sought, and without the password."""
     with caplog.at_level(logging.DEBUG):
         message = await refusal(f"postgresql://ada:{SECRET}@127.0.0.1:1/journal")
@@ -210,19 +210,19 @@ async def test_a_server_that_is_not_there_is_told(caplog: pytest.LogCaptureFixtu
     assert SECRET not in caplog.text
 
 
-async def test_a_database_that_is_not_there_is_told(postgresql: PostgreSQL) -> None:
+async def test_a_missing_database_is_reported(postgresql: PostgreSQL) -> None:
     """Making databases is its owner's business."""
     assert "is not there: make it with createdb" in await refusal(postgresql.url("nowhere"))
 
 
-async def test_a_wrong_password_is_told(empty: str, guarded: str) -> None:
+async def test_a_wrong_password_is_reported(empty: str, guarded: str) -> None:
     """A user of whom the server wants one."""
     url = empty.replace(f"{OWNER}@", f"{guarded}:{SECRET}x@")
 
     assert "refuses the password" in await refusal(url)
 
 
-async def test_a_user_without_rights_is_told(
+async def test_a_user_without_rights_is_reported(
     empty: str, guarded: str, postgresql: PostgreSQL
 ) -> None:
     """The right to make a schema is all that is needed; where it is there, not even that."""
@@ -271,8 +271,8 @@ def test_a_server_that_lacks_something_is_refused(number: int, encoding: str, wo
         (asyncpg.LockNotAvailableError("lock"), "brings it forward"),
     ],
 )
-def test_what_stands_between_is_named(error: Exception, words: str) -> None:
-    """What cannot be brought about here is known by the server's code for it."""
+def test_poolers_and_full_servers_are_named(error: Exception, words: str) -> None:
+    """Faults that cannot be caused here are known by the server's code."""
     assert words in str(store_refusal(error, "postgresql://ada@db.test/journal"))
 
 
@@ -289,12 +289,12 @@ def test_what_stands_between_is_named(error: Exception, words: str) -> None:
         (f"postgresql://ada:[{SECRET}@db.test/journal", ""),
     ],
 )
-def test_a_password_is_never_told(url: str, place: str) -> None:
+def test_a_password_is_never_printed(url: str, place: str) -> None:
     """Wherever it ends up when it was not escaped."""
     assert describe_url(url) == f"the database {place}".rstrip()
 
 
 @pytest.mark.parametrize("url", ["postgresql://ada:x@h:many/db", "postgresql://ada:x@h:5432x/db"])
-async def test_a_url_that_cannot_be_read_is_told(url: str) -> None:
+async def test_an_invalid_url_is_reported(url: str) -> None:
     """With how one is written."""
     assert (await refusal(url)).startswith("DATABASE_URL cannot be read: write postgresql://")

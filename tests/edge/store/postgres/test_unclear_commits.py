@@ -124,7 +124,7 @@ async def test_a_change_and_a_deletion_are_found_too(
 async def test_a_commit_that_the_server_does_not_hear_stored_nothing(
     store: PostgresStore, proxy: Proxy, rival: PostgresConnection
 ) -> None:
-    """All callers are told so, and it is true; what an earlier group stored is no proof."""
+    """All callers get that answer, and it is true; what an earlier group stored is no proof."""
     proxy.unheard = b"COMMIT"
     problems = await asyncio.gather(*(refusal_of(write(store)) for _ in range(5)))
 
@@ -255,7 +255,7 @@ async def test_a_server_that_is_only_read_does_not_know(
         (("", "00000000"), True),  # a later one, which has the group
     ],
 )
-async def test_what_is_there_counts_if_it_is_the_servers_successor(
+async def test_a_commit_found_on_the_successor_is_a_success(
     store: PostgresStore, proxy: Proxy, server: tuple[str, str], *, is_known: bool
 ) -> None:
     """Another system's marks and those of a former timeline prove nothing."""
@@ -269,7 +269,7 @@ async def test_what_is_there_counts_if_it_is_the_servers_successor(
         assert (await refusal_of(write(store))).message == UNKNOWN
 
 
-async def test_what_is_missing_on_another_timeline_is_not_known(
+async def test_a_commit_missing_on_another_timeline_is_unclear(
     store: PostgresStore, proxy: Proxy
 ) -> None:
     """The former server may have it."""
@@ -283,7 +283,7 @@ async def test_what_is_missing_on_another_timeline_is_not_known(
 async def test_a_server_that_does_not_say_which_it_is(
     opener: StoreOpener, proxy: Proxy, ordinary: str, rival: PostgresConnection
 ) -> None:
-    """What is there is there; of what is not, nobody knows where it went."""
+    """A found commit is a success; a missing one stays unclear."""
     proxy.lead_to(ordinary)
     store = await opener(proxy.url)
     await write(store)
@@ -345,7 +345,7 @@ async def test_groups_that_wait_meanwhile_are_written_after_it(
     assert set(written) < set(await ids(rival))
 
 
-async def test_marks_are_few(
+async def test_each_writer_has_one_commit_mark(
     store: PostgresStore, opener: StoreOpener, rival: PostgresConnection
 ) -> None:
     """One for each writer, however much it writes; those of writers that have ended are deleted."""
@@ -360,7 +360,7 @@ async def test_marks_are_few(
     assert writer != other
 
 
-async def test_what_changes_nothing_leaves_no_mark(
+async def test_a_transaction_without_changes_leaves_no_mark(
     store: PostgresStore, rival: PostgresConnection
 ) -> None:
     """Probes and changes that find no row would look like writes to all other edges."""

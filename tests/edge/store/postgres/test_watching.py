@@ -1,4 +1,4 @@
-"""How soon an edge knows that another has changed something."""
+"""The delay after which an edge knows that another has changed something."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.size("test")
 
 
 async def test_a_version_stays_while_nothing_changes(store: PostgresStore) -> None:
-    """What is kept by it is kept for longer than a look lasts."""
+    """Cached answers are valid for longer than a poll."""
     before = store.version()
     for _ in range(40):
         await asyncio.sleep(0.05)
@@ -44,7 +44,7 @@ async def test_nothing_kept_is_trusted_by_an_edge_that_is_cut_off(
     assert away.version() not in numbers
 
 
-async def test_a_lost_look_is_made_up_for(store: PostgresStore) -> None:
+async def test_a_lost_connection_of_the_version_poller_is_replaced(store: PostgresStore) -> None:
     """The watcher's connection is ended by somebody: it has another one within a second."""
     session = store._poller._session  # noqa: SLF001  to take it away
     assert session is not None
@@ -59,7 +59,7 @@ async def test_a_lost_look_is_made_up_for(store: PostgresStore) -> None:
 
 
 async def test_a_closed_store_has_no_version(store: PostgresStore) -> None:
-    """Whoever keeps answers by it learns that there is none."""
+    """Caches that depend on it get an error."""
     await store.close()
 
     with pytest.raises(Problem):

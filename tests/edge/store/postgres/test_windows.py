@@ -63,7 +63,7 @@ async def attempt(limiter: Limiter, name: str, key: str) -> str:
 
 
 async def test_edges_count_together(edges: list[PostgresLimits]) -> None:
-    """Of 200 hits at once, on three edges, exactly as many are taken as the limit says."""
+    """Exactly as many of 200 concurrent hits on three edges are taken as the limit says."""
     limiters = [limiter_on(windows, RATE_LEADS="50/10minutes;70/day") for windows in edges]
 
     hits = [attempt(limiters[turn % 3], "leads", "192.0.2.7") for turn in range(200)]
@@ -107,7 +107,7 @@ async def test_a_hit_is_forgotten_when_its_window_has_passed(edges: list[Postgre
     assert not (await edges[1].hit(long, "x")).allowed
 
 
-async def test_what_was_swept_is_gone(
+async def test_expired_windows_are_deleted(
     edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
     """A sender who never comes back leaves no row."""
@@ -140,7 +140,7 @@ async def test_headers_say_what_is_left(edges: list[PostgresLimits]) -> None:
 async def test_addresses_are_not_kept(
     edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
-    """Who reads the database learns nobody's address."""
+    """The database has no client's address."""
     await edges[0].hit(limit_of("2/minute"), "192.0.2.7")
 
     rows = await rival.fetch("SELECT key FROM rate_hits")
@@ -149,7 +149,7 @@ async def test_addresses_are_not_kept(
     assert b"192.0.2.7" not in rows[0]["key"]
 
 
-async def test_requests_with_a_credential_are_counted_by_each_edge_and_told(
+async def test_requests_with_a_credential_are_counted_in_memory_and_shared(
     edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
     """In memory, because each would be a trip to the database; then each knows of the others'."""
@@ -172,13 +172,13 @@ async def test_requests_with_a_credential_are_counted_by_each_edge_and_told(
 
 
 async def exchange(limiters: Sequence[Limiter]) -> None:
-    """Let each tell all others, and hear what they have told after it."""
+    """Let each share its counts with all others, and read what they shared after it."""
     for limiter in (*limiters, *limiters):
         await limiter.exchange()
 
 
 @pytest.mark.size("ci")
-async def test_what_an_edge_told_goes_with_its_window(
+async def test_shared_counts_expire_with_their_window(
     edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
     """A hit that was taken back counts nowhere; what counts no longer is heard by nobody."""
@@ -199,7 +199,7 @@ async def test_what_an_edge_told_goes_with_its_window(
 
 
 @pytest.mark.size("ci")
-async def test_what_could_not_be_told_is_told_later(
+async def test_counts_that_could_not_be_shared_are_shared_later(
     proxy: Proxy, open_at: Opener, url: str
 ) -> None:
     """An edge that is cut off goes on with what it knows, and is heard when it is back."""
@@ -222,7 +222,7 @@ async def test_what_could_not_be_told_is_told_later(
 
 
 async def tell_at_last(limiter: Limiter) -> None:
-    """Return when the edge has told."""
+    """Return when the edge has shared its counts."""
     while True:
         try:
             return await limiter.exchange()

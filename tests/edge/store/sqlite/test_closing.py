@@ -70,7 +70,7 @@ async def test_closing_leaves_one_file_and_no_thread(path: Path) -> None:
 
 
 async def test_a_closed_store_is_unavailable(path: Path) -> None:
-    """Whatever is asked of it, the answer is a problem and no crash; closing again is fine."""
+    """Every query is answered by a problem and no crash; closing again is fine."""
     store = await open_store(path, clock)
     await store.close()
     await store.close()
@@ -116,7 +116,7 @@ async def test_a_locked_store_can_be_closed(path: Path) -> None:
 
 
 async def test_a_long_read_cannot_hold_a_store_open(path: Path) -> None:
-    """It is ended, and told so."""
+    """The read is interrupted, and its caller gets an error."""
     store = await open_store(path, clock)
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(2000)]))
     nowhere = Filter("notes", "like", "%" + "a_" * 50 + "b%")

@@ -1,4 +1,4 @@
-"""What ails a store in real life: each ailment is told, harms no other request, and passes."""
+"""Faults of a real store: each is reported, harms no other request, and passes."""
 
 # ruff: noqa: ASYNC240  a test has its event loop to itself
 
@@ -122,7 +122,7 @@ def smallest_disk(path: Path) -> Iterator[None]:
 
 
 async def test_a_disk_that_fails_refuses_writes_alone(store: SQLiteStore, path: Path) -> None:
-    """The kernel refuses to write the log: all callers of the commit are told, and none stored."""
+    """The kernel refuses to write the log: all callers get an error, and none is stored."""
     await store.run(Insert(LEADS, [make_lead(notes="x" * 10_000) for _ in range(100)]))
     with smallest_disk(path):
         problems = await asyncio.gather(*(refusal_of(write(store)) for _ in range(5)))
@@ -182,7 +182,7 @@ async def test_a_deleted_store_acknowledges_nothing(store: SQLiteStore, path: Pa
 async def test_version_is_unavailable_while_the_store_is_gone(
     store: SQLiteStore, path: Path
 ) -> None:
-    """Whoever keeps answers by the version learns that there is none."""
+    """Caches that depend on the version get an error."""
     path.rename(path.with_suffix(".away"))
     await refusal_of(store.run(READ))
     await refusal_of(store.run(READ))
@@ -214,7 +214,7 @@ async def test_a_store_that_is_replaced_is_taken_up(store: SQLiteStore, path: Pa
 async def test_a_log_that_is_deleted_loses_nothing_acknowledged(
     store: SQLiteStore, path: Path
 ) -> None:
-    """Commits that stand in the log alone are brought into the file before another is begun."""
+    """Commits that are in the log alone are brought into the file before another is begun."""
     for _ in range(10):
         await write(store)
     path.with_name(f"{path.name}-wal").unlink()
@@ -235,7 +235,7 @@ async def test_a_store_of_a_later_schema_fails_readiness(
 
 
 @pytest.mark.parametrize("first_page", [0, 1])
-async def test_a_damaged_store_is_told_and_fixed(
+async def test_a_damaged_store_is_reported_and_fixed(
     store: SQLiteStore, path: Path, first_page: int
 ) -> None:
     """Rubbish in the file is no crash and no answer; the file fixed in place is taken up."""

@@ -95,7 +95,7 @@ async def test_one_caller_alone_is_not_kept_waiting(log: Log) -> None:
 
 
 async def test_a_caller_that_fails_fails_alone(log: Log) -> None:
-    """Its work is undone, also what it did before it failed; its neighbours' stands."""
+    """Its work is undone, also what it did before it failed; its neighbours' is stored."""
 
     def note_twice(connection: sqlite3.Connection) -> None:
         note(100, connection)
@@ -121,7 +121,7 @@ async def test_a_caller_that_fails_fails_alone(log: Log) -> None:
 
 
 async def test_when_the_commit_fails_nobody_is_answered(log: Log) -> None:
-    """All callers of the group are told, nothing of them is stored, and the next group works."""
+    """All callers of the group get an error, nothing is stored, and the next group works."""
     await log.connection.execute_fetchall("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
     await log.connection.execute_fetchall(
         "CREATE TABLE child (id REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)"
@@ -140,7 +140,7 @@ async def test_when_the_commit_fails_nobody_is_answered(log: Log) -> None:
 
 
 async def test_a_file_that_goes_away_during_the_commit_is_noticed(log: Log) -> None:
-    """What was written into a file without a name is not acknowledged."""
+    """A commit into a file without a name is not acknowledged."""
 
     def lose_file(_connection: sqlite3.Connection) -> None:
         log.path.rename(log.path.with_suffix(".away"))
@@ -151,7 +151,7 @@ async def test_a_file_that_goes_away_during_the_commit_is_noticed(log: Log) -> N
 
 
 async def test_a_caller_is_answered_after_the_commit(log: Log) -> None:
-    """Whoever looks into the file at the moment of the answer finds the row."""
+    """At the moment of the answer the row is in the file."""
 
     async def write(number: int) -> bool:
         await log.writer.run(partial(note, number))
@@ -198,7 +198,7 @@ async def test_a_closed_writer_answers_those_who_wait_and_refuses_the_next(log: 
     assert refusal.value.code == "unavailable"
 
 
-async def test_a_writer_whose_task_is_ended_tells_those_who_wait(log: Log) -> None:
+async def test_a_cancelled_writer_fails_its_waiting_callers(log: Log) -> None:
     """A loop that is torn down leaves no caller behind without an answer."""
     tasks = [asyncio.create_task(log.writer.run(partial(note, number))) for number in range(600)]
     await asyncio.sleep(0)

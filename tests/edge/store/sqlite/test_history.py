@@ -46,7 +46,7 @@ def definitions(statements: Iterable[str]) -> dict[str, list[str]]:
 
 
 def parts(text: str) -> Iterator[str]:
-    """Yield what stands between the commas of the outermost parentheses, and what follows them.
+    """Yield the parts between the commas of the outermost parentheses, and what follows them.
 
     Of a text without any that is all of it.
     """
@@ -91,7 +91,7 @@ def test_a_difference_between_steps_and_tables_would_show(stepped: sqlite3.Conne
 
 
 def test_a_column_that_a_later_step_adds_is_the_declared_one() -> None:
-    """What ALTER TABLE appends is told from the rest, wherever the declaration has it."""
+    """A column that ALTER TABLE appends is recognized, wherever the declaration has it."""
     before = "CREATE TABLE t (\n  a TEXT NOT NULL CHECK (a IN ('x', 'y')),\n  c TEXT\n) STRICT"
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(before)
@@ -129,7 +129,7 @@ def test_a_row_that_the_declaration_passes_is_stored(
 def test_a_row_that_breaks_a_rule_is_refused(
     stepped: sqlite3.Connection, name: str, breach: dict[str, Any]
 ) -> None:
-    """Whatever slips past the checks of the service, the file holds the last fence."""
+    """SQLite refuses what slips past the checks of the service."""
     table = TABLES[name]
     stepped.execute("DELETE FROM email_send_state")
     with pytest.raises(sqlite3.IntegrityError):

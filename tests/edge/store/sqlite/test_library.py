@@ -1,4 +1,4 @@
-"""What of libraries has no public name and is used all the same: an upgrade may take it away."""
+"""Private names of libraries that are used all the same: an upgrade may remove them."""
 
 import aiosqlite
 import pytest
@@ -10,7 +10,7 @@ from edge_api.db.types import MAX_EMAIL_LENGTH
 
 @pytest.mark.one_engine
 async def test_aiosqlite_runs_a_function_in_its_thread() -> None:
-    """`db/sqlite/connection.py` stands on three private attributes of `aiosqlite.Connection`."""
+    """`db/sqlite/connection.py` relies on three private attributes of `aiosqlite.Connection`."""
     async with aiosqlite.connect(":memory:") as connection:
         names = ("_execute", "_conn", "_thread")
         missing = [name for name in names if not hasattr(connection, name)]

@@ -105,8 +105,11 @@ def public_folder() -> Iterator[Path]:
 @pytest.mark.parametrize(
     "trace",
     [
-        *("store.key", "store.db-backup.json", "store.db-replica.json"),
-        *(".store.db-litestream/", "backups/edge-1.db"),
+        "store.key",
+        "store.db-backup.json",
+        "store.db-replica.json",
+        ".store.db-litestream/",
+        "backups/edge-1.db",
     ],
 )
 @pytest.mark.parametrize("state", ["missing", "empty"])
@@ -309,7 +312,7 @@ async def kill_writer(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
-async def test_a_log_that_is_missing_is_told(path: Path, exclusive: bool) -> None:  # noqa: FBT001
+async def test_a_missing_log_is_reported(path: Path, exclusive: bool) -> None:  # noqa: FBT001
     """Commits are in it and not in the file: SQLite would go on without them, and say nothing."""
     log = await kill_writer(path)
     kept = log.rename(log.with_name("kept"))
@@ -346,7 +349,7 @@ async def test_a_log_that_held_nothing_is_not_missed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["missing", "empty"])
-async def test_a_log_without_its_file_is_told(path: Path, state: str) -> None:
+async def test_a_log_without_its_file_is_reported(path: Path, state: str) -> None:
     """SQLite would remove the log, and an empty store would look healthy."""
     log = await kill_writer(path)
     path.unlink()
@@ -377,7 +380,7 @@ async def test_a_large_store_is_looked_through_for_a_while_only(
 
 
 def test_a_disk_without_shared_memory_is_refused() -> None:
-    """Where write-ahead logging cannot be turned on, as for a store in memory, nothing starts."""
+    """If write-ahead logging cannot be turned on, as for a store in memory, nothing starts."""
     with (
         closing(sqlite3.connect(":memory:")) as connection,
         pytest.raises(StoreRefusal, match="write-ahead logging"),
@@ -386,14 +389,14 @@ def test_a_disk_without_shared_memory_is_refused() -> None:
 
 
 async def test_a_folder_is_no_store(path: Path) -> None:
-    """A slip in DATABASE_URL is told as what it is."""
+    """An error in DATABASE_URL is reported as such."""
     path.mkdir(parents=True)
 
     assert "is no file" in await refusal_of(path)
 
 
 async def test_a_file_is_no_folder(path: Path) -> None:
-    """Where a part of the path is a file, nothing can be made."""
+    """If a part of the path is a file, nothing can be made."""
     path.parent.write_text("in the way")
 
     assert "cannot be made" in await refusal_of(path)
@@ -422,7 +425,7 @@ async def test_a_store_that_may_not_be_read_is_refused(public_folder: Path) -> N
 
 
 async def test_a_store_that_stays_locked_is_refused(path: Path) -> None:
-    """Whoever holds the whole file for seconds is named as the cause."""
+    """A process that holds the whole file for seconds is named as the cause."""
     await make_store(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as rival:
         rival.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -52,7 +52,7 @@ async def find(store: Store, *words: str) -> list[str]:
 async def test_a_former_version_goes_on_writing_after_an_upgrade(
     former: sqlite3.Connection, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it adds is indexed at the next opening, a few rows at a time."""
+    """Rows that it adds are indexed at the next opening, a few at a time."""
     monkeypatch.setattr(searched, "_FILLED_AT_ONCE", 2)
     write(former, "Z\u00f6e", "Bernd", "Renate")
     await (await open_store(path, clock)).close()
@@ -81,7 +81,7 @@ async def test_a_former_version_goes_on_writing_after_an_upgrade(
 @pytest.mark.parametrize(
     "change", ["DELETE FROM leads WHERE name = 'Zyzzyva'", "UPDATE leads SET name = 'Ann'"]
 )
-async def test_what_a_former_version_erases_leaves_nothing(
+async def test_an_erasure_by_a_former_version_leaves_nothing(
     former: sqlite3.Connection, path: Path, change: str
 ) -> None:
     """It cannot take single rows out of the index, so that it empties it; it is filled again."""

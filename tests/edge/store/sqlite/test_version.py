@@ -1,4 +1,4 @@
-"""What others ask of a file between its rows: has anything changed, and does it work."""
+"""Version and probe of a file: whether anything has changed, and whether it works."""
 
 import asyncio
 import socket
@@ -41,7 +41,7 @@ async def test_a_version_of_a_locked_store_is_had_at_once(
     assert store.version() != before
 
 
-async def test_a_probe_tells_of_a_lock(store: SQLiteStore, rival: sqlite3.Connection) -> None:
+async def test_a_probe_reports_a_lock(store: SQLiteStore, rival: sqlite3.Connection) -> None:
     """Within a second, also when the writer would wait for longer."""
     rival.execute("BEGIN IMMEDIATE")
     with pytest.raises(Problem) as refusal:
@@ -51,28 +51,28 @@ async def test_a_probe_tells_of_a_lock(store: SQLiteStore, rival: sqlite3.Connec
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_what_comes_behind_a_long_task_sees_what_was_changed_meanwhile(
+def test_a_request_after_a_long_task_gets_the_current_version(
     path: Path, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """A request that is read in the same turn, as uvloop does it, is told the version of then."""
+    """A request that is read in the same turn, as uvloop does it, gets the current version."""
 
     async def follow() -> tuple[int, list[int]]:
         store = await open_store(path, clock)
         seen: list[int] = []
-        told = asyncio.Event()
+        was_read = asyncio.Event()
         loop, (near, far) = asyncio.get_running_loop(), socket.socketpair()
 
         def read() -> None:
             near.recv(1)
             seen.append(store.version())
-            told.set()
+            was_read.set()
 
         loop.add_reader(near, read)
         try:
             before = store.version()
             change_elsewhere(path)
             far.send(b"x")
-            await asyncio.wait_for(told.wait(), 10)
+            await asyncio.wait_for(was_read.wait(), 10)
         finally:
             loop.remove_reader(near)
             near.close()
