@@ -181,20 +181,13 @@ def split_list(text: str) -> tuple[str, ...] | None:
     body = text.strip(" ") if text.startswith("(") else ""
     if body.endswith(")") and not body[1:-1].strip(" "):
         return ()
-    start = len(body) - len(body[1:].lstrip(" "))
-    elements, end = _scan(body, start)
-    return elements if body[end:] == ")" else None
-
-
-def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
-    """Return the elements from `position` on, and the end of the last one."""
-    elements = []
+    elements, position = [], len(body) - len(body[1:].lstrip(" "))
     while True:
-        found = _ELEMENT.match(text, position)
+        found = _ELEMENT.match(body, position)
         assert found is not None  # noqa: S101  an element may be empty
         elements.append(found[0] if found["quoted"] is None else _ESCAPE.sub(r"\1", found[0][1:-1]))
-        if text[found.end() : found.end() + 1] != ",":
-            return tuple(elements), found.end()
+        if body[found.end() : found.end() + 1] != ",":
+            return tuple(elements) if body[found.end() :] == ")" else None
         position = found.end() + 1
 
 
