@@ -1,6 +1,6 @@
-"""Who gets in, what was sent and what was done: access, mail and the audit log.
+"""The screens of access, of mail and of the audit log.
 
-Screens show requests to decide, keys, sessions, mail that waits or was given up, and the audit log
+They show requests to decide, keys, sessions, mail that waits or was given up, and the audit log
 with undo.
 """
 

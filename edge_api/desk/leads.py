@@ -45,7 +45,6 @@ BOXES: Final = {
 SETTLED: Final = ("qualified", "won", "lost")
 """Statuses beyond an answer, whose boxes are there once one was used."""
 FAILED: Final = ("bounced", "complained", "dlq")
-INBOX_PATH: Final = "/desk/leads/"
 
 
 def read_box(visit: Visit) -> str:
@@ -73,7 +72,7 @@ async def inbox(visit: Visit) -> Values:
     to = spelled("recipient_email", [each.lead for each in threads])
     back = to, Filter("status", "in", FAILED)
     mail = Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000)
-    failed = await read_all(store, mail) if visit.may_use(EMAIL_SEND_LOG.name) else ()
+    failed = await read_all(store, mail) if visit.actor.may_use(EMAIL_SEND_LOG.name) else ()
     return {
         "threads": threads,
         "boxes": [
@@ -166,6 +165,6 @@ async def find_read(
     return tuple(found - unread)
 
 
-INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
+INBOX: Final = Screen("/desk/leads/", "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
 SCREENS: Final = (INBOX, Screen("/desk/leads.csv", "", "", export_csv, LEADS.name))
 ACTIONS: Final = (Action("/desk/leads/mark/", INBOX, mark),)
