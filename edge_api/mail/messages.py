@@ -147,7 +147,6 @@ ANSWER: Final = MessageType(
     to_visitor=True,
 )
 """To the sender of a lead, written by the owner at the desk."""
-OWNER_NOTICES: Final = (NOTIFICATION, REQUEST, SUMMARY)
 
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
@@ -193,12 +192,12 @@ _SHIPPED: Final[Mapping[str, str]] = {
 
 
 def _read_folder(folder: Path) -> dict[str, str]:
+    texts: dict[str, str] = {}
     try:
         found = {each.name: each for each in folder.iterdir() if not each.name.startswith(".")}
         if unknown := sorted(found.keys() - _SHIPPED.keys()):
             known = ", ".join(sorted(_SHIPPED))
             raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
-        texts = {}
         for name, file in found.items():
             texts[name] = file.read_text("utf-8")
     except OSError as error:
@@ -304,16 +303,13 @@ def _sanitize(char: str) -> str:
 
 MAX_SUBJECT_LENGTH: Final = 200  # characters
 
-_HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}")
-_URL: Final = re.compile(r"https?://[!#-;=?-~]{1,900}")
-"""ASCII without what ends a URL in a header, within a line's 998 octets (RFC 5322, 2.1.1)."""
 _ENCODED_WORD: Final = "=?"
-_MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]+@[!-;=?-~]+>")
 
 
 def is_message_id(text: str) -> bool:
     """Return whether a text can stand in a header as the Message-ID of another message."""
-    return _MESSAGE_ID.fullmatch(text) is not None and _ENCODED_WORD not in text
+    is_id = re.fullmatch(r"<[!-;=?-~]+@[!-;=?-~]+>", text) is not None
+    return is_id and _ENCODED_WORD not in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,8 +335,13 @@ class _UnfoldedHeader(UnstructuredHeader, BaseHeader):
 
 
 _HEADERS: Final = HeaderRegistry()
-_IDS: Final = ("Message-ID", "In-Reply-To", "References")
-for _name in (*_IDS, "List-Unsubscribe", "List-Unsubscribe-Post"):
+for _name in (
+    "Message-ID",
+    "In-Reply-To",
+    "References",
+    "List-Unsubscribe",
+    "List-Unsubscribe-Post",
+):
     _HEADERS.map_to_type(_name, _UnfoldedHeader)
 _POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADERS)
 
@@ -370,7 +371,7 @@ def compose(
             message["Reply-To"] = _address(parse_mailbox(lead["email"]), lead["name"])
     message["Subject"] = subject[:MAX_SUBJECT_LENGTH].replace(_ENCODED_WORD, "= ?")
     message["Date"] = envelope.date.astimezone(UTC)
-    if _HOST.fullmatch(envelope.host) is None:
+    if re.fullmatch(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}", envelope.host) is None:
         raise ValueError("the host of a Message-ID must be a domain or an address")
     host = f"[{envelope.host}]" if ":" in envelope.host else envelope.host
     message["Message-ID"] = f"<{UUID(envelope.message_id)}@{host}>"
@@ -381,7 +382,8 @@ def compose(
         message["Auto-Submitted"] = message_type.auto_submitted
     if message_type.unsubscribable:  # with one click: by a POST, over https only (RFC 8058)
         url = envelope.unsubscribe_url or ""
-        if _URL.fullmatch(url) is None or _ENCODED_WORD in url:
+        # Without what ends a URL in a header, within a line's 998 octets (RFC 5322, 2.1.1).
+        if re.fullmatch(r"https?://[!#-;=?-~]{1,900}", url) is None or _ENCODED_WORD in url:
             raise ValueError(
                 "the address to unsubscribe at must be a URL of http or https, in ASCII"
             )

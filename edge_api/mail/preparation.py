@@ -69,10 +69,6 @@ from edge_api.schema.template_language import read_language
 from edge_api.settings import Settings
 
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
-ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
-MAX_QUOTED: Final = 10_000  # characters of what an answer has below it
-MOST_REFERENCES: Final = 3
-"""Message-IDs in a header, which has to be within a line's 998 octets (RFC 5322, 2.1.1)."""
 _NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link", CREDENTIALS: "key"}
 
 
@@ -146,7 +142,7 @@ class MessageComposer:
             "status": 250,  # the relay's answer (RFC 5321, section 4.2.3)
             "response": entry["subject_id"],  # by which it is erased with the lead
             "created_at": format_instant(now),
-            "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
+            "expires_at": format_instant(now + timedelta(hours=24)),
         }
         expired = (*where_id(row["id"]), Filter("expires_at", "lte", format_instant(now)))
         queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
@@ -200,7 +196,8 @@ class MessageComposer:
             Filter("kind", "neq", "draft"),
             Filter("created_at", "lt", answer["created_at"]),
         )
-        thread = await read_all(self.store, Read(LEAD_MESSAGES, (), where, NEWEST, MOST_REFERENCES))
+        # Three Message-IDs are within a line's 998 octets (RFC 5322, 2.1.1).
+        thread = await read_all(self.store, Read(LEAD_MESSAGES, (), where, NEWEST, limit=3))
         last = next((row for row in thread if row["kind"] == "received"), None)
         thread = thread[thread.index(last) :] if last else thread
         envelope = await self._envelope(entry)
@@ -214,7 +211,7 @@ class MessageComposer:
             "quoted": {
                 "name": one_line(lead["name"]),
                 "at": (last or lead)["created_at"],
-                "text": (last["body"] if last else lead["message"])[:MAX_QUOTED],
+                "text": (last["body"] if last else lead["message"])[:10_000],
             },
         }
         envelope = replace(
@@ -329,9 +326,7 @@ def open_templates(settings: Settings) -> MailTemplates:
     except TemplateSyntaxError as error:
         where = f"{error.name}, line {error.lineno}"
         raise SettingsError([f"MAIL_TEMPLATES: {where}: {error.message}"]) from None
-    except TemplateError as error:
-        raise SettingsError([f"MAIL_TEMPLATES: {name}: {error.message}"]) from None
-    except (TypeError, ArithmeticError, LookupError, AttributeError) as error:
+    except (TemplateError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         raise SettingsError([f"MAIL_TEMPLATES: {name}: {error}"]) from None
     except ValueError as error:
         raise SettingsError([f"MAIL_TEMPLATES: {error}"]) from None
