@@ -228,11 +228,6 @@ class SelectItem:
     column: str
     cast: str | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the member is the unchanged column."""
-        return self.name == self.column and self.cast is None
-
     def value_of(self, row: Row) -> Any:
         """Return the member's value for a stored row; NULL stays NULL whatever the cast."""
         value = row[self.column]
@@ -294,7 +289,7 @@ def _parse_element(table: Table, text: str) -> SelectItems:
 
 def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
     """Return stored rows, which have at least the selected columns, with the selected members."""
-    names = [output.name for output in selection if output.is_plain]
+    names = [each.name for each in selection if each.name == each.column and each.cast is None]
     if not rows or (len(names) == len(selection) and list(rows[0]) == names):
         return rows  # as nearly always, and copying them would cost a fifth of the page
     return [{output.name: output.value_of(row) for output in selection} for row in rows]

@@ -21,8 +21,6 @@ from edge_api.db.query import Delete, Filter, Insert, Query, Store, find_row
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 
-WAIT_SECONDS: Final = 5.0  # how long a repeated request waits for the first one
-
 _KEY: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 
@@ -58,11 +56,14 @@ class Idempotency:
         self,
         store: Store,
         clock: Clock,
-        timeout: float = WAIT_SECONDS,
+        timeout: float = 5.0,
         retention: timedelta = timedelta(hours=24),
         status: int = 201,
     ) -> None:
-        """`status` is that of the stored answers (RFC 9110, section 15.3.2)."""
+        """`status` is that of the stored answers (RFC 9110, section 15.3.2).
+
+        A repeated request waits for the first one for `timeout` seconds.
+        """
         self._store = store
         self._clock = clock
         self._timeout = timeout

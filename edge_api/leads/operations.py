@@ -129,15 +129,6 @@ _SUMMARY_EXAMPLE = {
     "created_at": "2026-11-20T09:30:00.000000Z",
 }
 _LEAD_EXAMPLE = {**_SUMMARY_EXAMPLE, "message": _INPUT_EXAMPLE["message"]}
-_LINKS = MappingProxyType(
-    {
-        "list_leads": {
-            "operationId": "list_leads",
-            "description": "The new lead stands first, unless a newer one has come.",
-        }
-    }
-)
-
 _CREATE = Tool(
     name="create_lead",
     title="Create a lead",
@@ -159,12 +150,6 @@ _CREATE = Tool(
             )
         }
     ),
-)
-_LIST = Tool(
-    name="list_leads",
-    title="List recent leads",
-    description="List the newest enquiries, newest first, with names, addresses and messages. "
-    "What was recognised as spam is left out.",
 )
 
 
@@ -256,7 +241,15 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                         REPLAYED: "`true` when the lead was created by an earlier request.",
                     }
                 ),
-                links=_LINKS,
+                links=MappingProxyType(
+                    {
+                        "list_leads": {
+                            "operationId": "list_leads",
+                            "description": "The new lead stands first, unless a newer one has "
+                            "come.",
+                        }
+                    }
+                ),
             ),
         ),
         problems=("in_progress", "idempotency_mismatch"),
@@ -281,7 +274,14 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 {"leads": [_LEAD_EXAMPLE], "count": 1},
             ),
         ),
-        tools=(_LIST,),
+        tools=(
+            Tool(
+                name="list_leads",
+                title="List recent leads",
+                description="List the newest enquiries, newest first, with names, addresses and "
+                "messages. What was recognised as spam is left out.",
+            ),
+        ),
     ),
 )
 

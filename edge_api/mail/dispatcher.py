@@ -73,14 +73,6 @@ class Dispatcher(outbox.Dispatcher):
         return not self._stopping.is_set()
 
 
-_RETRIED_TYPES = Filter(
-    "template_name",
-    "in",
-    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.must_reach_owner),
-)
-"""Messages whose failure readiness reports; anybody could cause the failure of others."""
-
-
 @dataclass(frozen=True, slots=True)
 class Mailing:
     """The parts of mail."""
@@ -95,7 +87,9 @@ class Mailing:
     async def check(self) -> Check:
         """Return the state of mail, for readiness."""
         now, owner = self.clock(), self.outbox.owner
-        given_up = (outbox.GIVEN_UP, _RETRIED_TYPES)
+        # Anybody could cause the failure of other messages.
+        reported = tuple(name for name, each in MESSAGE_TYPES.items() if each.must_reach_owner)
+        given_up = outbox.GIVEN_UP, Filter("template_name", "in", reported)
         try:
             found, dead, suppressed = await self.store.run(
                 READ_STATE,

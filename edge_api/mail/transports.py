@@ -65,19 +65,16 @@ _STAGES: Final[Mapping[Stage, str]] = {
 }
 
 
-TIMEOUTS: Final = (30.0, 600.0)
-"""Seconds for opening a connection with its login, and for each envelope; and for a message (RFC
-5321, section 4.5.3.2.6): after an earlier end the relay may have it, and it is sent twice."""
-
-
 class SmtpSession:
     """One connection, opened again if the relay closed it between two messages.
 
-    Entering it raises Refused; `ssl` has the trusted certificates.
+    Entering it raises Refused; `ssl` has the trusted certificates. `timeouts` are the seconds for
+    opening a connection with its login, and for each envelope; and for a message (RFC 5321, section
+    4.5.3.2.6): after an earlier end the relay may have it, and it is sent twice.
     """
 
     def __init__(
-        self, relay: MailServer, ssl: SSLContext, timeouts: tuple[float, float] = TIMEOUTS
+        self, relay: MailServer, ssl: SSLContext, timeouts: tuple[float, float] = (30.0, 600.0)
     ) -> None:
         self._relay = relay
         self._envelope_seconds, self._data_seconds = timeouts
