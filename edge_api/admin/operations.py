@@ -56,6 +56,8 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.service import JSON, OperationResult, Service
 
+PATH = f"{PREFIX}/{{table}}"
+
 TABLES_PATH_ITEM: dict[str, Any] = {
     "summary": "Row access to the administrative tables",
     "description": "Each table has a path of its own below, since their columns differ. "
@@ -104,7 +106,7 @@ UNKNOWN_TABLES: tuple[AnyOperation, ...] = tuple(
     Operation(
         name=f"{method.lower()}_other_table",
         method=method,
-        path=f"{PREFIX}/{{table}}",
+        path=PATH,
         summary="Refuse a table that is not administrative",
         handler=deny_table,
         responses=(),
