@@ -231,6 +231,7 @@ def _insert_query(row: Row, sender: Sender) -> Insert:
 FIRST_SEARCHED: Final = 250
 """Rows that a search reads without the index, which is slow for words that many leads have."""
 MAX_SEARCHED: Final = 2000  # rows that a search reads at the most, in the order asked for
+PAGE_SIZE: Final = 500  # rows of `all_leads` that are in memory together
 MIN_INDEXED: Final = 3  # characters of the shortest word that the index of trigrams finds
 
 
@@ -280,7 +281,7 @@ async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[R
     """
     words, way = fold_accents(query.search).split(), "gt" if query.oldest_first else "lt"
     where = query.where
-    while rows := await _read(store, query, where, limit=500):
+    while rows := await _read(store, query, where, PAGE_SIZE):
         yield [row for row in rows if _has_all(row, words)]
         at, key = rows[-1]["created_at"], rows[-1]["id"]
         behind = (Filter("created_at", way, at), Filter("id", way, key))

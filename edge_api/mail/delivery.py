@@ -140,10 +140,18 @@ class Delivery(Claims):
         return True
 
     async def _record_sent(self, entry: Row) -> None:
-        """Log that a message was sent, if the store answers in a minute: else it is sent twice."""
+        """Log that the relay has accepted it, even if another has claimed the entry; delete it.
+
+        The store has a minute to answer: else it is sent twice. If the entry is gone, nothing is
+        logged: another dispatcher did, or it was erased with all that names its recipient.
+        """
+        unchanged, where = {"lease": entry["lease"]}, where_id(entry["id"])
+        exists, gone = Update(EMAIL_OUTBOX, unchanged, where, at_least=1), _delete(entry)
         for _ in range(60):
             try:
-                await self.sent(entry)
+                log_entry = log_insert(entry, "sent", self._clock())
+                if not await outbox.run_unless_conflict(self._store, exists, log_entry, gone):
+                    await self._store.run(gone)
             except Problem:
                 await asyncio.sleep(1)
             else:
@@ -171,18 +179,6 @@ class Delivery(Claims):
                 await self.failed(entry, reason, next_attempt(entry, now))
                 return refused.stage != "connect" and refused.code != CLOSING
         return True
-
-    async def sent(self, entry: Row) -> None:
-        """Log that the relay has accepted it, even if another has claimed the entry; delete it.
-
-        If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
-        that names its recipient.
-        """
-        unchanged, where = {"lease": entry["lease"]}, where_id(entry["id"])
-        exists = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
-        log_entry = log_insert(entry, "sent", self._clock())
-        if not await outbox.run_unless_conflict(self._store, exists, log_entry, _delete(entry)):
-            await self._store.run(_delete(entry))
 
     async def suppressed(self, entry: Row, reason: str) -> None:
         """Log why it must not be sent; delete the entry."""
