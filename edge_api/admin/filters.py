@@ -303,13 +303,13 @@ _UNSEEN: Final = (
     "\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
-"""What programs take off a cell before they look at it: quotes, blanks, what nobody can see."""
+"""Characters that programs remove from a cell first: quotes, blanks, what nobody can see."""
 _ALWAYS: Final = r"=\uff1d\ufe66@\uff20\ufe6b"
 _SIGNS: Final = rf"{_ALWAYS}+\-\uff0b\uff0d\ufe62\ufe63\u2212"
 """The first characters of formulas, with their wide and their small forms."""
 _AT_START: Final = re.compile(rf"[\t\r]|[{_UNSEEN}{_BREAKS}]*[{_SIGNS}|]")
 _WITHIN: Final = re.compile(rf"[;\t|{_BREAKS}](?=[{_UNSEEN}]*[{_SIGNS}])")
-"""Where a cell begins for a program that separates them otherwise; a line break ends a row then."""
+"""The start of a cell for a program with another separator; a line break ends a row then."""
 _WITHIN_PLAIN: Final = re.compile(
     rf"[;\t|](?=[{_UNSEEN}]*[{_SIGNS}])|[{_BREAKS}](?=[{_UNSEEN}]*[{_ALWAYS}])"
 )
@@ -320,8 +320,8 @@ _ACTIVE: Final = re.compile(
     r"\ufe35\ufe37\ufe47\ufe57\ufe59\ufe5b\ufe5f\ufe60\ufe61\ufe68\ufe69\u207d\u208d]"
     rf"|[.\uff0e\ufe52\uff61\u3002][{_UNSEEN}]*+[^\W\d_]{{1,3}}\d"
 )
-"""What can call a function or a program, or name a cell of another sheet (`Sheet1.A1`); a line
-without any of it is plain."""
+"""Signs that can call a function or a program, or name a cell of another sheet (`Sheet1.A1`). A
+line without any of them is plain."""
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) -> str:

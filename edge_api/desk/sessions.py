@@ -38,9 +38,9 @@ from edge_api.schema.credentials import SCOPES
 
 LIFETIME: Final = timedelta(days=30)
 FRESH_FOR: Final = timedelta(days=1)
-"""How long after a sign-in the gravest actions are done without another."""
+"""The time after a sign-in for which the gravest actions need no other one."""
 OWNER: Final = Actor("", "owner", "session", frozenset(SCOPES))
-"""Who signed in by a link: every scope, no list of tables."""
+"""The actor of a sign-in by a link: every scope, no list of tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ _BROWSERS: Final = {
     "Safari": "Safari",
 }
 _SYSTEMS: Final = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
-"""As they name themselves; several stand in one text, and the first here is the right one."""
+"""Names in the header; it may have several of them, and the first here is the right one."""
 
 
 BROWSER: Final = "desk-browser"

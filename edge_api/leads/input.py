@@ -115,7 +115,7 @@ _WARES: Final = re.compile(
     r"\u0431\u0438\u0442\u043a\u043e|\u535a\u5f69|\u8d37\u6b3e|\u53d1\u7968",
     re.IGNORECASE,
 )
-"""What spam sells; two of these say that a text is about such things, for or against them."""
+"""Things that spam sells; two of them show that a text is about such things, for or against."""
 _CALLS: Final = re.compile(
     r"\b(?:buy|order|click|act|sign up|register|invest|apply|reply|join) (?:now|here|today|us)\b|"
     r"\bbuy (?:back-?links|followers|traffic|cheap)|\b(?:limited|special) (?:time )?offer|"
@@ -126,7 +126,7 @@ _CALLS: Final = re.compile(
     r"\u70b9\u51fb|\u52a0\u5fae\u4fe1",
     re.IGNORECASE,
 )
-"""What urges a reader to buy at once."""
+"""Words that urge a reader to buy at once."""
 _MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
 _MAX_PATH: Final = 300  # characters, more than a page has
 REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time; it hides nothing

@@ -129,28 +129,6 @@ _SUMMARY_EXAMPLE = {
     "created_at": "2026-11-20T09:30:00.000000Z",
 }
 _LEAD_EXAMPLE = {**_SUMMARY_EXAMPLE, "message": _INPUT_EXAMPLE["message"]}
-_CREATE = Tool(
-    name="create_lead",
-    title="Create a lead",
-    description="Store an enquiry of a person who wants to be answered, with their consent. It "
-    "reaches the owner of the site and cannot be taken back.",
-    hints=ADDITIVE,
-    headers=MappingProxyType(
-        {
-            "idempotency_key": HeaderArgument(
-                IDEMPOTENCY_KEY,
-                {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 255,
-                    "pattern": "^[!-~]+$",
-                    "description": "Such as a new UUID: for 24 hours the same key with the same "
-                    "lead creates nothing again.",
-                },
-            )
-        }
-    ),
-)
 
 
 async def submit_form(
@@ -253,7 +231,30 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             ),
         ),
         problems=("in_progress", "idempotency_mismatch"),
-        tools=(_CREATE,),
+        tools=(
+            Tool(
+                name="create_lead",
+                title="Create a lead",
+                description="Store an enquiry of a person who wants to be answered, with their "
+                "consent. It reaches the owner of the site and cannot be taken back.",
+                hints=ADDITIVE,
+                headers=MappingProxyType(
+                    {
+                        "idempotency_key": HeaderArgument(
+                            IDEMPOTENCY_KEY,
+                            {
+                                "type": "string",
+                                "minLength": 1,
+                                "maxLength": 255,
+                                "pattern": "^[!-~]+$",
+                                "description": "Such as a new UUID: for 24 hours the same key "
+                                "with the same lead creates nothing again.",
+                            },
+                        )
+                    }
+                ),
+            ),
+        ),
     ),
     Operation(
         name="list_leads",

@@ -60,13 +60,13 @@ class Thread:
 
     lead: Row
     at: str
-    """When the lead came, was answered by its sender, or is due again."""
+    """The instant at which the lead came, was answered by its sender, or is due again."""
     text: str = ""
     """The reply that made the lead new again; else its message."""
     number: int = 1
     """Messages, equal ones of the person counted once."""
     repeats: int = 1
-    """How often the person sent this one."""
+    """The number of times that the person sent this one."""
 
     @property
     def person(self) -> str:

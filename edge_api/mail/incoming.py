@@ -60,7 +60,7 @@ _READ: Final = re.compile(
     rb"(?:(?:(?!multipart/|message/|content-type|content-disposition).)*+"
     rb"(?:multipart/|message/|content-type|content-disposition)?+){0,40}+"
 )
-"""What is parsed: so many lines, each of which is compared with so many containers of parts."""
+"""The part that is parsed: so many lines, which the parser compares with so many containers."""
 _TAG: Final = re.compile(
     r"(?i)</?(?!(?:head|script|style|template|title)\b)[a-z]"
     r"""(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|[^>])*+>?"""

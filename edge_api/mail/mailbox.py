@@ -40,7 +40,7 @@ _FAULTS: Final = {
     TimeoutError: "the mailbox does not answer in time",
     OSError: "the mailbox cannot be reached",
 }
-"""What is said of an error, without a name; the first that fits."""
+"""The reports of errors, without a name in them; the first that fits counts."""
 
 
 def _connect(server: MailServer) -> IMAP4:
