@@ -192,8 +192,10 @@ def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> 
         if each.startswith("resolution="):
             raise Problem("invalid", f"Prefer: resolution is not supported; {_HINTS[method]}")
         if each == "tx=rollback":
-            reason = "is not supported: every write is stored; leave it out"
-            raise Problem("invalid", f"Prefer: tx=rollback {reason}")
+            raise Problem(
+                "invalid",
+                "Prefer: tx=rollback is not supported: every write is stored; leave it out",
+            )
     applied_preferences(prefer, _WRITE_PREFERENCES)
     selection = parse_selection(table, single_values(request.pairs, ("select",)).get("select", ""))
     return ReturnOptions(

@@ -156,12 +156,12 @@ def check_columns(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
     PostgREST's clients send it with arrays: the names, which may be quoted, of all members.
     """
     members = {name for row in rows for name in row}
-    listed = ", ".join(sorted(members))
     named = {name.strip(" ") for name in split_list(f"({text})") or ()}
     if named != members:
         raise Problem(
             "invalid",
-            f"columns: must name the members of the rows in the body ({listed}), or be left out",
+            "columns: must name the members of the rows in the body "
+            f"({', '.join(sorted(members))}), or be left out",
         )
 
 

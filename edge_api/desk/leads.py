@@ -105,11 +105,13 @@ def count_text(number: int) -> str:
 
 async def export_csv(visit: Visit) -> OperationResult:
     """Return all leads that the inbox's filters find, as CSV."""
-    headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
     where = filter_of(read_box(visit), visit.service.clock())
     leads = all_leads(visit.service.store, replace(read_query(visit), where=where))
-    rows = stream_csv(LEADS.readable, leads)
-    return OperationResult(rows, headers=headers, media_type=CSV_TYPE)
+    return OperationResult(
+        stream_csv(LEADS.readable, leads),
+        headers={"Content-Disposition": 'attachment; filename="leads.csv"'},
+        media_type=CSV_TYPE,
+    )
 
 
 async def mark(visit: Visit) -> str:

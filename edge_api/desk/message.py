@@ -209,9 +209,11 @@ async def export(visit: Visit) -> OperationResult:
     row = await read_row(visit, LEADS, visit.path["key"])
     service = visit.service
     found = await Privacy(service.store, service.clock).find(row["email"])
-    headers = {"Content-Disposition": 'attachment; filename="person.json"'}
-    body = export_person(row["email"], found, format_instant(service.clock()))
-    return OperationResult(body, headers=headers, media_type=JSON)
+    return OperationResult(
+        export_person(row["email"], found, format_instant(service.clock())),
+        headers={"Content-Disposition": 'attachment; filename="person.json"'},
+        media_type=JSON,
+    )
 
 
 async def erase(visit: Visit) -> OperationResult:

@@ -110,14 +110,13 @@ class Idempotency:
 
     def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()
-        timestamp = format_instant(now)
         row = {
             "id": claim.id,
             "request_digest": claim.request_digest,
             "status": self._status,
             "response": response,
-            "created_at": timestamp,
+            "created_at": format_instant(now),
             "expires_at": format_instant(now + self._retention),
         }
-        expired = (Filter("expires_at", "lte", timestamp),)
+        expired = (Filter("expires_at", "lte", format_instant(now)),)
         return Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])

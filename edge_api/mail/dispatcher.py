@@ -140,8 +140,9 @@ def make_mailing(
         transport = open_transport(settings.smtp_url) if settings.smtp_url else null_session
     links = UnsubscribeLinks(store, clock, settings.site_url)
     desk_links = DeskLinks(store, clock, secret, settings.site_url)
-    templates = open_templates(settings)
-    composer = MessageComposer(settings, store, clock, secret, links, desk_links, templates)
+    composer = MessageComposer(
+        settings, store, clock, secret, links, desk_links, open_templates(settings)
+    )
     sender = parse_mailbox(settings.mail_from or PLACEHOLDER_SENDER).address
     dispatcher = Dispatcher(store, clock, transport, Delivery(store, clock, composer, sender))
     outbox = Outbox(settings, clock, dispatcher.wake)

@@ -50,9 +50,12 @@ async def show_unsubscribe(
         return await _refuse(service, problem)
     if await is_suppressed(service.store, address):
         return await _render_done(service, address, sentence("Already unsubscribed"))
-    action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}"
     return await _page(
-        service, "unsubscribe", sentence("Unsubscribe"), action=action, address=mask(address)
+        service,
+        "unsubscribe",
+        sentence("Unsubscribe"),
+        action=f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}",
+        address=mask(address),
     )
 
 

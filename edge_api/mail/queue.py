@@ -345,8 +345,10 @@ class OutboxAdmin:
             ids = Filter("id", "in", tuple(entry["id"] for entry in dead.rows))
             fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
             update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead.rows))
-            again = {"requeued": True}
-            moves = (log_insert(entry, "pending", now, metadata=again) for entry in dead.rows)
+            moves = (
+                log_insert(entry, "pending", now, metadata={"requeued": True})
+                for entry in dead.rows
+            )
             await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
         return _count(dead, entry_id)
 
@@ -385,6 +387,7 @@ def _given_up(entry_id: str | None, template: str | None) -> Where:
 def _count(found: QueryResult, entry_id: str | None) -> int:
     """Return the number of rows found. Raises Problem where a given id was not found."""
     if entry_id is not None and not found.rows:
-        message = f"No mail {entry_id} was given up; {EDGE} mail list shows what was"
-        raise Problem("not_found", message)
+        raise Problem(
+            "not_found", f"No mail {entry_id} was given up; {EDGE} mail list shows what was"
+        )
     return len(found.rows)

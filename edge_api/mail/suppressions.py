@@ -214,8 +214,11 @@ class Feedback:
         from edge_api.mail.messages import MESSAGE_TYPES  # noqa: PLC0415  it brings Jinja
 
         to_visitors = tuple(name for name, each in MESSAGE_TYPES.items() if each.to_visitor)
-        named = Filter("message_id", "in", message_ids), Filter("status", "eq", "sent")
-        where = *named, Filter("template_name", "in", to_visitors)
+        where = (
+            Filter("message_id", "in", message_ids),
+            Filter("status", "eq", "sent"),
+            Filter("template_name", "in", to_visitors),
+        )
         sent = await read_first(self._store, Read(EMAIL_SEND_LOG, where=where))
         if sent is None:
             return False
