@@ -138,7 +138,7 @@ class Answers:
             for row in await self.of_leads([lead["id"]])
             if row["kind"] != "draft" and row["subject"]
         ]:
-            # It may be the subject of an answer already.
+            # The subject may be one of an answer already.
             bare = re.sub(r"(?i)(?:re|aw|sv|tr|rif|antw)\s*:\s*", "", named[-1], count=1)
             found = f"Re: {bare}"
         else:

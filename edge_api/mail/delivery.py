@@ -167,7 +167,7 @@ class Delivery(Claims):
             case "refused":
                 await self.failed(entry, reason, None)
             case "greylisted":
-                # As long as such relays wait (RFC 6647, section 2.1).
+                # The usual pause of such relays (RFC 6647, section 2.1).
                 due = next_attempt(entry, now, timedelta(minutes=5))
                 await self.failed(entry, reason, due, "soft_bounced")
             case "rate_limited":

@@ -71,7 +71,7 @@ _log: Final = logging.getLogger(__name__)
 
 class _BoundedPolicy(EmailPolicy):
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
-        """Return name and value of a header, in Unicode; the parser may take its length squared."""
+        """Return name and value of a header, in Unicode, cut: parsers take its length squared."""
         name, _, value = "".join(sourcelines)[:2000].partition(":")
         octets = value.strip().encode("ascii", "surrogateescape")
         return name, octets.decode("utf-8", "replace")
