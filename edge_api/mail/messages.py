@@ -192,12 +192,12 @@ _SHIPPED: Final[Mapping[str, str]] = {
 
 
 def _read_folder(folder: Path) -> dict[str, str]:
-    texts: dict[str, str] = {}
     try:
         found = {each.name: each for each in folder.iterdir() if not each.name.startswith(".")}
         if unknown := sorted(found.keys() - _SHIPPED.keys()):
             known = ", ".join(sorted(_SHIPPED))
             raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
+        texts = {}
         for name, file in found.items():
             texts[name] = file.read_text("utf-8")
     except OSError as error:
@@ -308,8 +308,7 @@ _ENCODED_WORD: Final = "=?"
 
 def is_message_id(text: str) -> bool:
     """Return whether a text can stand in a header as the Message-ID of another message."""
-    is_id = re.fullmatch(r"<[!-;=?-~]+@[!-;=?-~]+>", text) is not None
-    return is_id and _ENCODED_WORD not in text
+    return bool(re.fullmatch(r"<[!-;=?-~]+@[!-;=?-~]+>", text)) and _ENCODED_WORD not in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,13 +334,8 @@ class _UnfoldedHeader(UnstructuredHeader, BaseHeader):
 
 
 _HEADERS: Final = HeaderRegistry()
-for _name in (
-    "Message-ID",
-    "In-Reply-To",
-    "References",
-    "List-Unsubscribe",
-    "List-Unsubscribe-Post",
-):
+_IDS: Final = ("Message-ID", "In-Reply-To", "References")
+for _name in (*_IDS, "List-Unsubscribe", "List-Unsubscribe-Post"):
     _HEADERS.map_to_type(_name, _UnfoldedHeader)
 _POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADERS)
 
