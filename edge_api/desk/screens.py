@@ -74,7 +74,7 @@ class Visit:
 
     @property
     def actor(self) -> Actor:
-        """The holder of the sign-in; its `may_use` of an empty name is about all tables."""
+        """Who signed in."""
         return self.session.actor
 
     @cached_property
