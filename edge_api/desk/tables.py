@@ -1,6 +1,6 @@
 """Screens of the administrative tables: rows as the address filters and sorts them, and one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
@@ -111,18 +111,19 @@ def _to_value(column: Column, text: str) -> Any:
     """Return the value of a field. Raises ValueError with what to fix."""
     if not text and column.nullable:
         return None
-    parsers: Mapping[ColumnType, tuple[Callable[[str], Any], str]] = {
-        ColumnType.INTEGER: (int, "must be a whole number"),
-        ColumnType.JSON: (orjson.loads, "must be JSON"),
-    }
-    parse, fault = parsers.get(column.kind, (str, ""))
-    try:
-        value = parse(text)
-    except ValueError:
-        raise ValueError(fault) from None
+    if column.kind is ColumnType.INTEGER:
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError("must be a whole number") from None
     if column.kind is ColumnType.JSON:
+        try:
+            value = orjson.loads(text)
+        except ValueError:
+            raise ValueError("must be JSON") from None
         refuse_inexact(text.encode())
-    return value
+        return value
+    return text
 
 
 def _to_values(table: Table, texts: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:

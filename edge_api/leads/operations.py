@@ -223,8 +223,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                     {
                         "list_leads": {
                             "operationId": "list_leads",
-                            "description": "The new lead stands first, unless a newer one has "
-                            "come.",
+                            "description": "The new lead stands first, "
+                            "unless a newer one has come.",
                         }
                     }
                 ),

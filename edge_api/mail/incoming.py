@@ -54,6 +54,7 @@ MAX_OCTETS: Final = 2 << 20
 MAX_RECEIVED: Final = 20
 """Messages that are stored for one lead in a day: two programs may answer each other for ever."""
 _MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
+_MAX_ID: Final = LEAD_MESSAGES.columns["message_id"].bounds[1] or 0
 _CUT: Final = "\n[cut here: the rest is in the mailbox]"
 _READ: Final = re.compile(
     rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
@@ -150,10 +151,7 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
         "subject": " ".join(one_line(str(message.get("Subject", ""))).split())[:MAX_SUBJECT_LENGTH],
         "body": body[: _MAX_BODY - len(_CUT)] + _CUT if len(text) > _MAX_BODY else body,
         "message_digest": sha256(known_by).hexdigest(),
-        "message_id": named
-        if len(named) <= (LEAD_MESSAGES.columns["message_id"].bounds[1] or 0)
-        and is_message_id(named)
-        else None,
+        "message_id": named if len(named) <= _MAX_ID and is_message_id(named) else None,
         "is_verified": int(_is_verified(message, sender, authority)),
         "is_automatic": int(_is_automatic(message)),
         # The first few: to read the name of one takes time.
@@ -203,8 +201,9 @@ class Incoming:
             ids = self._find_ids("".join(named))
             if not (ids and failed and status):
                 return False
-            # What is wrong with an address itself (RFC 3463, section 3.2): the rest may be us.
-            code, gone = status[1].decode(), ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
+            code = status[1].decode()
+            # What is wrong with an address itself (RFC 3463, section 3.2); the rest may be ours.
+            gone = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
             return await self.feedback.fail(ids, code, is_gone=code in gone)
         lead = await self._find_lead(self.read_references(raw))
         if lead is None:
