@@ -139,7 +139,7 @@ class Answers:
             if row["kind"] != "draft" and row["subject"]
         ]:
             # The subject may be one of an answer already.
-            bare = re.sub(r"(?i)(?:re|aw|sv|tr|rif|antw)\s*:\s*", "", named[-1], count=1)
+            bare = re.sub(r"(?i)\A\s*(?:re|aw|sv|tr|rif|antw)\s*:\s*", "", named[-1], count=1)
             found = f"Re: {bare}"
         else:
             own = sentence("Re: your message to %(site)s", site=site_title(self.settings))
