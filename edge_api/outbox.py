@@ -23,7 +23,6 @@ from edge_api.db.types import format_instant
 T = TypeVar("T")
 
 POLL_SECONDS: Final = 5.0
-SHUTDOWN_SECONDS: Final = 8.0
 RENEWAL_SECONDS: Final = 30.0
 JITTER: Final = 0.2
 """The largest share by which a pause grows, so that not all rows are retried together."""
@@ -31,8 +30,6 @@ JITTER: Final = 0.2
 WAITING: Final = Filter("dead_at", "is", None)
 UNCLAIMED: Final = WAITING, Filter("lease", "is", None)
 GIVEN_UP: Final = Filter("dead_at", "is", None, negated=True)
-
-_random: Final = SystemRandom()
 
 
 def where_due(now: datetime) -> Where:
@@ -63,7 +60,7 @@ def requeued_values(table: Table, now: datetime) -> Row:
 
 def with_jitter(pause: timedelta, minimum: float = 1.0) -> timedelta:
     """Return the pause times a random factor from `minimum` to 1 + JITTER."""
-    return pause * _random.uniform(minimum, 1 + JITTER)
+    return pause * SystemRandom().uniform(minimum, 1 + JITTER)
 
 
 async def run_unless_conflict(store: Store, *queries: Query) -> bool:
@@ -176,7 +173,7 @@ class Dispatcher(ABC):
 
     active_at: datetime | None = None
     """The time of its last activity; `None` while it does not run."""
-    shutdown_timeout: float = SHUTDOWN_SECONDS
+    shutdown_timeout: float = 8.0
     """Seconds for the attempts in progress when it ends."""
 
     def __init__(self, store: Store, clock: Clock) -> None:

@@ -122,14 +122,15 @@ async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -
     row, keys = await service[AccessRequests].claim(request.body.claim_token)
     if keys:
         credentials = _credentials(keys)
-        body = {
-            "registration_id": row["id"],
-            "registration_type": "anonymous",
-            "status": "claimed",
-            **credentials[0],
-            "credentials": credentials,
-        }
-        return OperationResult(body)
+        return OperationResult(
+            {
+                "registration_id": row["id"],
+                "registration_type": "anonymous",
+                "status": "claimed",
+                **credentials[0],
+                "credentials": credentials,
+            }
+        )
     next_step = "Nobody has decided yet: send the claim token again later."
     return OperationResult(
         _registration(service, row, next_step), status=202, headers={"Retry-After": "300"}

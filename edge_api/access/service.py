@@ -199,7 +199,6 @@ class AccessDecisions:
 
 NO_END: Final = "9999-12-31T23:59:59.999999Z"
 """The end of what an approval gives for good; former versions knew none, and left it out."""
-REQUEST_LIFETIME: Final = timedelta(days=14)  # the time for the decision and the claim
 CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 MAX_PENDING: Final = 1000
 
@@ -250,7 +249,8 @@ class AccessRequests:
             "claim_digest": hash_secret(token),
             "status": "denied" if request.filled_honeypot else "pending",
             "decided_at": format_instant(now) if request.filled_honeypot else None,
-            "expires_at": format_instant(now + REQUEST_LIFETIME),
+            # The time for the decision and the claim.
+            "expires_at": format_instant(now + timedelta(days=14)),
         }
         row = ACCESS_REQUESTS.new_row(given, format_instant(now), partial(new_id, now))
         verb = "trap" if request.filled_honeypot else "file"

@@ -181,20 +181,13 @@ def split_list(text: str) -> tuple[str, ...] | None:
     body = text.strip(" ") if text.startswith("(") else ""
     if body.endswith(")") and not body[1:-1].strip(" "):
         return ()
-    start = len(body) - len(body[1:].lstrip(" "))
-    elements, end = _scan(body, start)
-    return elements if body[end:] == ")" else None
-
-
-def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
-    """Return the elements from `position` on, and the end of the last one."""
-    elements = []
+    elements, position = [], len(body) - len(body[1:].lstrip(" "))
     while True:
-        found = _ELEMENT.match(text, position)
+        found = _ELEMENT.match(body, position)
         assert found is not None  # noqa: S101  an element may be empty
         elements.append(found[0] if found["quoted"] is None else _ESCAPE.sub(r"\1", found[0][1:-1]))
-        if text[found.end() : found.end() + 1] != ",":
-            return tuple(elements), found.end()
+        if body[found.end() : found.end() + 1] != ",":
+            return tuple(elements) if body[found.end() :] == ")" else None
         position = found.end() + 1
 
 
@@ -234,11 +227,6 @@ class SelectItem:
     name: str
     column: str
     cast: str | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the member is the unchanged column."""
-        return self.name == self.column and self.cast is None
 
     def value_of(self, row: Row) -> Any:
         """Return the member's value for a stored row; NULL stays NULL whatever the cast."""
@@ -301,7 +289,7 @@ def _parse_element(table: Table, text: str) -> SelectItems:
 
 def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
     """Return stored rows, which have at least the selected columns, with the selected members."""
-    names = [output.name for output in selection if output.is_plain]
+    names = [each.name for each in selection if each.name == each.column and each.cast is None]
     if not rows or (len(names) == len(selection) and list(rows[0]) == names):
         return rows  # as nearly always, and copying them would cost a fifth of the page
     return [{output.name: output.value_of(row) for output in selection} for row in rows]
@@ -315,13 +303,13 @@ _UNSEEN: Final = (
     "\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
-"""What programs take off a cell before they look at it: quotes, blanks, what nobody can see."""
+"""Characters that programs remove from a cell first: quotes, blanks, what nobody can see."""
 _ALWAYS: Final = r"=\uff1d\ufe66@\uff20\ufe6b"
 _SIGNS: Final = rf"{_ALWAYS}+\-\uff0b\uff0d\ufe62\ufe63\u2212"
 """The first characters of formulas, with their wide and their small forms."""
 _AT_START: Final = re.compile(rf"[\t\r]|[{_UNSEEN}{_BREAKS}]*[{_SIGNS}|]")
 _WITHIN: Final = re.compile(rf"[;\t|{_BREAKS}](?=[{_UNSEEN}]*[{_SIGNS}])")
-"""Where a cell begins for a program that separates them otherwise; a line break ends a row then."""
+"""The start of a cell for a program with another separator; a line break ends a row then."""
 _WITHIN_PLAIN: Final = re.compile(
     rf"[;\t|](?=[{_UNSEEN}]*[{_SIGNS}])|[{_BREAKS}](?=[{_UNSEEN}]*[{_ALWAYS}])"
 )
@@ -332,8 +320,8 @@ _ACTIVE: Final = re.compile(
     r"\ufe35\ufe37\ufe47\ufe57\ufe59\ufe5b\ufe5f\ufe60\ufe61\ufe68\ufe69\u207d\u208d]"
     rf"|[.\uff0e\ufe52\uff61\u3002][{_UNSEEN}]*+[^\W\d_]{{1,3}}\d"
 )
-"""What can call a function or a program, or name a cell of another sheet (`Sheet1.A1`); a line
-without any of it is plain."""
+"""Signs that can call a function or a program, or name a cell of another sheet (`Sheet1.A1`). A
+line without any of them is plain."""
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) -> str:

@@ -51,7 +51,6 @@ def negotiate_media_type(accept: str | None) -> str:
 COUNT_EXACT: Final = "count=exact"
 MINIMAL: Final = "return=minimal"
 STRICT: Final = "handling=strict"
-_READ_PREFERENCES: Final = (COUNT_EXACT,)
 _WRITE_PREFERENCES: Final = (MINIMAL, "return=representation", "missing=default")
 WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
     "POST": ("select", "columns"),
@@ -97,7 +96,7 @@ async def read_rows(
     where the total is preferred.
     """
     _refuse_profile(request.headers)
-    applied = applied_preferences(request.headers.get("Prefer"), _READ_PREFERENCES)
+    applied = applied_preferences(request.headers.get("Prefer"), (COUNT_EXACT,))
     media_type = negotiate_media_type(request.headers.get("Accept"))
     pairs = apply_range(request.pairs, request.headers)
     page = await service[Rows].read(
@@ -123,9 +122,6 @@ async def read_rows(
     return _encode(media_type, page.names, page.rows, headers=headers)
 
 
-_ITEMS: Final = re.compile(r"([0-9]{1,16})-([0-9]{1,16})?")
-
-
 def apply_range(pairs: Pairs, headers: Mapping[str, str]) -> Pairs:
     """Return the parameters with limit and offset of a `Range` of rows, such as `0-24`.
 
@@ -138,7 +134,7 @@ def apply_range(pairs: Pairs, headers: Mapping[str, str]) -> Pairs:
         or headers.get("Range-Unit", "items").lower() != "items"
     ):
         return pairs
-    found = _ITEMS.fullmatch(text)
+    found = re.fullmatch(r"([0-9]{1,16})-([0-9]{1,16})?", text)
     first, last = (int(found[1]), found[2]) if found else (0, "")
     count = int(last) - first + 1 if last else 1
     if found is None or not 1 <= count <= MAX_LIMIT:
@@ -196,8 +192,10 @@ def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> 
         if each.startswith("resolution="):
             raise Problem("invalid", f"Prefer: resolution is not supported; {_HINTS[method]}")
         if each == "tx=rollback":
-            reason = "is not supported: every write is stored; leave it out"
-            raise Problem("invalid", f"Prefer: tx=rollback {reason}")
+            raise Problem(
+                "invalid",
+                "Prefer: tx=rollback is not supported: every write is stored; leave it out",
+            )
     applied_preferences(prefer, _WRITE_PREFERENCES)
     selection = parse_selection(table, single_values(request.pairs, ("select",)).get("select", ""))
     return ReturnOptions(

@@ -96,8 +96,6 @@ A read takes `Range: 0-24`, with `Range-Unit: items` or without it, in place of 
 `offset`. Words of PostgREST's that are not supported are refused by their names."""
 """The description of all tables, with their tag."""
 
-_MATCH: Final = "`match` chooses them."
-
 
 async def deny_table(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Raise the problem of a table that is not administrative."""
@@ -140,25 +138,17 @@ def _operation(table: Table, verb: str, **parts: Any) -> AnyOperation:
     )
 
 
-def _read(table: Table) -> AnyOperation:
-    return _operation(
-        table,
-        "read",
-        summary=f"Rows of {table.name}. {table.description}",
-        handler=partial(read_rows, table),
-        scope="admin:read",
-        parameters=_parameters(table),
-        responses=_pages(table),
-        problems=("not_acceptable",),
-        cancel_on_disconnect=True,
-        tools=(_QUERY,),
-    )
-
-
 def _parameters(table: Table) -> tuple[Parameter, ...]:
     columns = [table.columns[name] for name in table.readable]
     return (
-        _select(table),
+        Parameter(
+            "select",
+            "query",
+            {"type": "string", "pattern": selection_pattern(table), "default": "*"},
+            "Columns, separated by commas: `*`, `column`, `alias:column`, `column::text`.",
+            example="*",
+            component=f"{component_prefix(table)}Select",
+        ),
         Parameter(
             "limit",
             "query",
@@ -205,27 +195,14 @@ def _parameters(table: Table) -> tuple[Parameter, ...]:
     )
 
 
-def _select(table: Table) -> Parameter:
-    return Parameter(
-        "select",
-        "query",
-        {"type": "string", "pattern": selection_pattern(table), "default": "*"},
-        "Columns, separated by commas: `*`, `column`, `alias:column`, `column::text`.",
-        example="*",
-        component=f"{component_prefix(table)}Select",
-    )
-
-
-_PAGE_HEADERS: Mapping[str, str] = {
-    "Content-Range": "`first-last/total`; `*` for no row, or a total not asked for.",
-    "Link": 'The next rows, with `rel="next"`, where the total is known and more follow.',
-    "Preference-Applied": "The preferences that were applied.",
-}
-
-
 def _pages(table: Table) -> tuple[SuccessResponse, ...]:
     """Return the responses with the rows of a read, one for each media type."""
-    row, headers = selected_row_schema(table), _PAGE_HEADERS
+    row = selected_row_schema(table)
+    headers = {
+        "Content-Range": "`first-last/total`; `*` for no row, or a total not asked for.",
+        "Link": 'The next rows, with `rel="next"`, where the total is known and more follow.',
+        "Preference-Applied": "The preferences that were applied.",
+    }
     return (
         SuccessResponse(200, "The rows", array_of(row), media_types=(JSON,), headers=headers),
         SuccessResponse(200, "The only row", row, media_types=(SINGLE,)),
@@ -251,49 +228,71 @@ def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperatio
     )
 
 
-def _insert(table: Table) -> AnyOperation:
-    row = new_row_sample(table)
-    return _write(
-        table,
-        "insert",
-        "POST",
-        summary=f"Insert rows into {table.name}",
-        description=f"One row or up to {MAX_INSERT_ROWS}: all, or none. Members left out take the "
-        "default. `columns`, which PostgREST's clients send, must name the members; "
-        "`Prefer: resolution` is refused: no row is changed.",
-        handler=partial(insert_rows, table),
-        body=_body(NewRows, new_rows_schema(table), {"one": row, "none": []}),
-        responses=(_written(table, "The rows as stored", 201, links=_links(table)),),
-        problems=("conflict",),
-    )
-
-
-def _update(table: Table) -> AnyOperation:
-    change = {"match": match_sample(table), "values": values_sample(table)}
+def _declare(table: Table) -> tuple[AnyOperation, ...]:
+    """Return the four operations of a table."""
+    match, values = match_sample(table), values_sample(table)
     unique = any(index.unique for index in table.indexes)
-    return _write(
-        table,
-        "update",
-        "PATCH",
-        summary=f"Change rows of {table.name}",
-        description=f"Up to {MAX_CHANGES} rows, or none are changed. {_MATCH}",
-        handler=partial(update_rows, table),
-        body=_body(UpdateBody, update_schema(table), {"one": change}),
-        responses=(_written(table, "The rows as changed"),),
-        problems=("conflict",) if unique else (),
-    )
-
-
-def _delete(table: Table) -> AnyOperation:
-    return _write(
-        table,
-        "delete",
-        "DELETE",
-        summary=f"Delete rows of {table.name}",
-        description=f"Up to {MAX_CHANGES} rows, or none are deleted. {_MATCH}",
-        handler=partial(delete_rows, table),
-        body=_body(DeleteBody, delete_schema(table), {"one": {"match": match_sample(table)}}),
-        responses=(_written(table, "The rows as they were before they were deleted"),),
+    # Links to change or delete the first stored row.
+    stored = {table.key: f"$response.body#/0/{table.key}"}
+    links = {
+        "change_it": {
+            "operationId": f"admin_update_{table.name}",
+            "requestBody": {"match": stored, "values": values},
+        },
+        "delete_it": {
+            "operationId": f"admin_delete_{table.name}",
+            "requestBody": {"match": stored},
+        },
+    }
+    return (
+        _operation(
+            table,
+            "read",
+            summary=f"Rows of {table.name}. {table.description}",
+            handler=partial(read_rows, table),
+            scope="admin:read",
+            parameters=_parameters(table),
+            responses=_pages(table),
+            problems=("not_acceptable",),
+            cancel_on_disconnect=True,
+            tools=(_QUERY,),
+        ),
+        _write(
+            table,
+            "insert",
+            "POST",
+            summary=f"Insert rows into {table.name}",
+            description=f"One row or up to {MAX_INSERT_ROWS}: all, or none. Members left out take "
+            "the default. `columns`, which PostgREST's clients send, must name the members; "
+            "`Prefer: resolution` is refused: no row is changed.",
+            handler=partial(insert_rows, table),
+            body=_body(NewRows, new_rows_schema(table), {"one": new_row_sample(table), "none": []}),
+            responses=(_written(table, "The rows as stored", 201, links=links),),
+            problems=("conflict",),
+        ),
+        _write(
+            table,
+            "update",
+            "PATCH",
+            summary=f"Change rows of {table.name}",
+            description=f"Up to {MAX_CHANGES} rows, or none are changed. `match` chooses them.",
+            handler=partial(update_rows, table),
+            body=_body(
+                UpdateBody, update_schema(table), {"one": {"match": match, "values": values}}
+            ),
+            responses=(_written(table, "The rows as changed"),),
+            problems=("conflict",) if unique else (),
+        ),
+        _write(
+            table,
+            "delete",
+            "DELETE",
+            summary=f"Delete rows of {table.name}",
+            description=f"Up to {MAX_CHANGES} rows, or none are deleted. `match` chooses them.",
+            handler=partial(delete_rows, table),
+            body=_body(DeleteBody, delete_schema(table), {"one": {"match": match}}),
+            responses=(_written(table, "The rows as they were before they were deleted"),),
+        ),
     )
 
 
@@ -306,21 +305,6 @@ def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) ->
         requires_media_type=False,
         keeps_numbers=True,
     )
-
-
-def _links(table: Table) -> Mapping[str, Any]:
-    """Return OpenAPI links to change or delete the first stored row."""
-    match = {table.key: f"$response.body#/0/{table.key}"}
-    return {
-        "change_it": {
-            "operationId": f"admin_update_{table.name}",
-            "requestBody": {"match": match, "values": values_sample(table)},
-        },
-        "delete_it": {
-            "operationId": f"admin_delete_{table.name}",
-            "requestBody": {"match": match},
-        },
-    }
 
 
 _QUERY: Final = Tool(
@@ -366,7 +350,5 @@ _QUERY: Final = Tool(
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = tuple(
-    operation(table)
-    for table in ADMINISTRATIVE.values()
-    for operation in (_read, _insert, _update, _delete)
+    operation for table in ADMINISTRATIVE.values() for operation in _declare(table)
 )

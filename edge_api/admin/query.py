@@ -30,7 +30,6 @@ from edge_api.db.table import Table
 from edge_api.db.types import PATTERNS, ColumnType
 
 _QUOTED: Final = r'"(?:[^"\\\u0000]|\\[^\u0000])*"'
-_RAW: Final = r"[^,)\u0000]*"
 
 
 def filter_pattern(kind: ColumnType) -> str:
@@ -67,20 +66,16 @@ def _operand(form: str, kind: ColumnType) -> str:
     """Return the pattern of an operand; what could be a quoted element is only read as quoted."""
     if form == "pattern":
         return r"(?:[^\\\u0000]|\\[^\u0000])*"
-    if form == "state":
-        return _one_of(map(_case_insensitive, IS_VALUES))
+    if form == "state":  # in any case of its letters
+        words = _one_of(IS_VALUES)
+        return re.sub("[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", words)
     value = PATTERNS[kind] if kind == ColumnType.TEXT else f" *{PATTERNS[kind]} *"
     if form == "value":
         return value
     element = rf'(?:{value}|"{value}")'
     if kind == ColumnType.TEXT:
-        element = rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
+        element = rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)])[^,)\u0000]*)"
     return rf"\( *(?:{element}(?:,{element})*)?\) *"
-
-
-def _case_insensitive(word: str) -> str:
-    letters = (f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in word)
-    return "".join(letters)
 
 
 RESERVED: Final = ("select", "limit", "offset", "order")
@@ -116,13 +111,21 @@ def parse_query(
         raise Problem("invalid", f"filters: at most {MAX_FILTERS} are taken", sqlstate="54001")
     reserved = single_values(pairs, RESERVED)
     selection, columns = _select(table, reserved.get("select", ""))
+    where = tuple(parse_filter(table, name, text) for name, text in filters)
+    order = parse_order(table, reserved["order"]) if "order" in reserved else ()
+    limit = _integer("limit", reserved.get("limit", str(DEFAULT_LIMIT)))
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Problem("invalid", f"limit: must be from 1 to {MAX_LIMIT}")
+    offset = _integer("offset", reserved.get("offset", "0"))
+    if offset < 0:
+        raise Problem("invalid", "offset: must be 0 or more")
     read = Read(
         table,
         columns=columns,
-        where=tuple(parse_filter(table, name, text) for name, text in filters),
-        order=parse_order(table, reserved["order"]) if "order" in reserved else (),
-        limit=_limit(reserved.get("limit", str(DEFAULT_LIMIT))),
-        offset=_offset(reserved.get("offset", "0")),
+        where=where,
+        order=order,
+        limit=limit,
+        offset=min(offset, MAX_OFFSET),
         with_total=with_total,
         timeout=seconds,
     )
@@ -153,27 +156,13 @@ def check_columns(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
     PostgREST's clients send it with arrays: the names, which may be quoted, of all members.
     """
     members = {name for row in rows for name in row}
-    listed = ", ".join(sorted(members))
     named = {name.strip(" ") for name in split_list(f"({text})") or ()}
     if named != members:
         raise Problem(
             "invalid",
-            f"columns: must name the members of the rows in the body ({listed}), or be left out",
+            "columns: must name the members of the rows in the body "
+            f"({', '.join(sorted(members))}), or be left out",
         )
-
-
-def _limit(text: str) -> int:
-    number = _integer("limit", text)
-    if not 1 <= number <= MAX_LIMIT:
-        raise Problem("invalid", f"limit: must be from 1 to {MAX_LIMIT}")
-    return number
-
-
-def _offset(text: str) -> int:
-    number = _integer("offset", text)
-    if number < 0:
-        raise Problem("invalid", "offset: must be 0 or more")
-    return min(number, MAX_OFFSET)
 
 
 def _integer(name: str, text: str) -> int:
@@ -195,25 +184,19 @@ def parse_order(table: Table, text: str) -> tuple[Order, ...]:
     """
     terms: dict[str, Order] = {}
     for element in text.split(","):
-        term = _parse_element(table, element.strip(" "))
-        terms.setdefault(term.column, term)
+        found = _ELEMENT.fullmatch(element.strip(" "))
+        if found is None:
+            raise Problem(
+                "invalid", "order: must be a list of column[.asc|.desc][.nullsfirst|.nullslast]"
+            )
+        column = readable_column(table, found["column"])
+        if column.kind not in COMPARABLE:
+            raise Problem(
+                "invalid",
+                f"order: {column.name} holds {column.kind}, which has no order",
+                sqlstate="42883",
+            )
+        descending = found["direction"] == "desc"
+        nulls_first = found["nulls"] == "nullsfirst" if found["nulls"] else descending
+        terms.setdefault(column.name, Order(column.name, descending, nulls_first))
     return tuple(terms.values())
-
-
-def _parse_element(table: Table, text: str) -> Order:
-    found = _ELEMENT.fullmatch(text)
-    if found is None:
-        raise Problem(
-            "invalid",
-            "order: must be a list of column[.asc|.desc][.nullsfirst|.nullslast]",
-        )
-    column = readable_column(table, found["column"])
-    if column.kind not in COMPARABLE:
-        raise Problem(
-            "invalid",
-            f"order: {column.name} holds {column.kind}, which has no order",
-            sqlstate="42883",
-        )
-    descending = found["direction"] == "desc"
-    nulls_first = found["nulls"] == "nullsfirst" if found["nulls"] else descending
-    return Order(column.name, descending, nulls_first)

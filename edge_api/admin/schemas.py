@@ -75,18 +75,6 @@ def _sample(column: Column) -> Any:
 
 _TEXT: Schema = {"type": "string", "pattern": f"^{PATTERNS[ColumnType.TEXT]}$"}
 _ANY_JSON: Schema = {"$ref": "#/$defs/JsonValue"}
-# Without a type, and with the members of objects below `if`: programs that make clients read it as
-# any value, where a union of kinds that contains itself stops them.
-_JSON_VALUE: Schema = {
-    "description": "Any JSON value without NUL in its strings. Fractions keep 15 digits.",
-    "pattern": _TEXT["pattern"],
-    "minimum": MIN_JSON_NUMBER,
-    "maximum": MAX_JSON_NUMBER,
-    "items": _ANY_JSON,
-    "if": {"type": "object"},
-    "then": {"propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
-}
-
 _REQUEST_VALUES: Mapping[ColumnType, Schema] = {
     ColumnType.TEXT: _TEXT,
     ColumnType.INTEGER: {"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER},
@@ -106,7 +94,20 @@ _REQUEST_VALUES: Mapping[ColumnType, Schema] = {
             "description": "A date and time (RFC 3339), in UTC where no zone stands.",
         },
     ),
-    ColumnType.JSON: component_ref("JsonValue", _JSON_VALUE),
+    # Without a type, and with the members of objects below `if`: programs that make clients read
+    # it as any value, where a union of kinds that contains itself stops them.
+    ColumnType.JSON: component_ref(
+        "JsonValue",
+        {
+            "description": "Any JSON value without NUL in its strings. Fractions keep 15 digits.",
+            "pattern": _TEXT["pattern"],
+            "minimum": MIN_JSON_NUMBER,
+            "maximum": MAX_JSON_NUMBER,
+            "items": _ANY_JSON,
+            "if": {"type": "object"},
+            "then": {"propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
+        },
+    ),
 }
 """The schema of a value in a request, by kind of column."""
 _RESPONSE_VALUES: Mapping[ColumnType, Schema] = {
@@ -214,19 +215,16 @@ def _insert_value(column: Column) -> Schema:
 
 def _update_value(column: Column) -> Schema:
     """Return the schema of a value without its default, which generated clients would send."""
-    schema = {**_REQUEST_VALUES[column.kind], **_bounds(column)}
     if column.choices:
-        schema = {"type": "string", "enum": list(column.choices)}
-    return _nullable(column, schema)
-
-
-def _bounds(column: Column) -> dict[str, int]:
-    words = (
-        ("minimum", "maximum") if column.kind == ColumnType.INTEGER else ("minLength", "maxLength")
-    )
-    pairs = zip(words, column.bounds, strict=True)
-    bounded = column.kind in (ColumnType.TEXT, ColumnType.INTEGER)
-    return {word: bound for word, bound in pairs if bounded and bound is not None}
+        return _nullable(column, {"type": "string", "enum": list(column.choices)})
+    words = {
+        ColumnType.TEXT: ("minLength", "maxLength"),
+        ColumnType.INTEGER: ("minimum", "maximum"),
+    }.get(column.kind, ())
+    bounds = {
+        word: bound for word, bound in zip(words, column.bounds, strict=False) if bound is not None
+    }
+    return _nullable(column, {**_REQUEST_VALUES[column.kind], **bounds})
 
 
 def _match_value(column: Column) -> Schema:

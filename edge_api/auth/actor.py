@@ -36,7 +36,7 @@ class Actor:
     client_id: str = ""  # the OAuth client that acts, for the credential or for itself
 
     def may_use(self, table: str) -> bool:
-        """Return whether it may use the administrative table of that name."""
+        """Return whether it may use the administrative table of that name; empty: all of them."""
         return self.tables is None or table in self.tables
 
     @property

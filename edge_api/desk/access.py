@@ -1,6 +1,6 @@
-"""Who gets in, what was sent and what was done: access, mail and the audit log.
+"""The screens of access, of mail and of the audit log.
 
-Screens show requests to decide, keys, sessions, mail that waits or was given up, and the audit log
+They show requests to decide, keys, sessions, mail that waits or was given up, and the audit log
 with undo.
 """
 
@@ -44,9 +44,6 @@ from edge_api.operation.input import FormErrors
 from edge_api.operation.service import OperationResult
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
 
-PATH: Final = "/desk/access/"
-MAIL_PATH: Final = "/desk/mail/"
-AUDIT_PATH: Final = "/desk/audit/"
 PAGE_SIZE: Final = 50
 
 
@@ -123,7 +120,7 @@ async def approve(visit: Visit) -> str:
         raise FormErrors({"form": "Tick at least one scope that the request is to get."})
     _check_grant(visit, scopes, end)
     await _decisions(visit).approve(visit.path["key"], scopes, end)
-    return PATH
+    return ACCESS.path
 
 
 def _last_day(visit: Visit, usual: str | None) -> str | None:
@@ -146,7 +143,7 @@ def _last_day(visit: Visit, usual: str | None) -> str | None:
 async def deny(visit: Visit) -> str:
     """Deny a request."""
     await _decisions(visit).deny(visit.path["key"])
-    return PATH
+    return ACCESS.path
 
 
 async def issue(visit: Visit) -> OperationResult:
@@ -188,7 +185,7 @@ async def _show_secret(visit: Visit, issued: IssuedKey, former: str = "") -> Ope
         secret=issued.secret,
         opens=[SCOPES[name] for name in issued.row["scopes"].split()],
         row=issued.row,
-        back=PATH,
+        back=ACCESS.path,
         former=former if visit.actor == OWNER else "",
     )
 
@@ -198,7 +195,7 @@ async def set_end(visit: Visit) -> str:
     row, end = await _keys(visit).find(visit.path["key"]), _last_day(visit, "")
     _check_grant(visit, tuple(row["scopes"].split()), end)
     await _keys(visit).set_end(row["id"], end)
-    return PATH
+    return ACCESS.path
 
 
 async def revoke(visit: Visit) -> str:
@@ -208,7 +205,7 @@ async def revoke(visit: Visit) -> str:
         raise Problem("conflict", "This key was revoked already")
     await _keys(visit).revoke(row["id"], *visit.service[Outbox].to_owner(KEY, row))
     visit.service[Outbox].wake()
-    return f"{PATH}?revoked={row['id']}"
+    return f"{ACCESS.path}?revoked={row['id']}"
 
 
 async def take_back(visit: Visit) -> str:
@@ -218,13 +215,13 @@ async def take_back(visit: Visit) -> str:
     row = await _keys(visit).find(visit.path["key"])
     await _keys(visit).take_back(row["id"], *visit.service[Outbox].to_owner(KEY, row))
     visit.service[Outbox].wake()
-    return PATH
+    return ACCESS.path
 
 
 async def end_session(visit: Visit) -> str:
     """End a session."""
     await visit.service[Sessions].revoke(visit.path["key"], visit.actor)
-    return PATH
+    return ACCESS.path
 
 
 async def show_mail(visit: Visit) -> Values:
@@ -244,7 +241,7 @@ def _outbox(visit: Visit) -> OutboxAdmin:
 async def _move(method: Callable[..., Awaitable[int]], visit: Visit) -> str:
     """Run a method on a message that was given up, all of a kind, or all such."""
     await method(_outbox(visit), visit.typed.get("id"), visit.typed.get("kind"))
-    return MAIL_PATH
+    return MAIL.path
 
 
 async def show_audit(visit: Visit) -> Values:
@@ -275,12 +272,16 @@ async def undo_entry(visit: Visit) -> str:
             _check_grant(visit, tuple(row["scopes"].split()), row["credential_expires_at"])
 
     await undo(visit.service.store, visit.service.clock, visit.actor, visit.path["key"], check)
-    return safe_target(visit.typed.get("back") or AUDIT_PATH)
+    return safe_target(visit.typed.get("back") or AUDIT.path)
 
 
-ACCESS: Final = Screen(PATH, "Access", "access", show_access, section="Settings")
-MAIL: Final = Screen(MAIL_PATH, "Mail", "mail", show_mail, EMAIL_SEND_LOG.name, section="Settings")
-AUDIT: Final = Screen(AUDIT_PATH, "Audit", "audit", show_audit, section="Settings", is_open=True)
+ACCESS: Final = Screen("/desk/access/", "Access", "access", show_access, section="Settings")
+MAIL: Final = Screen(
+    "/desk/mail/", "Mail", "mail", show_mail, EMAIL_SEND_LOG.name, section="Settings"
+)
+AUDIT: Final = Screen(
+    "/desk/audit/", "Audit", "audit", show_audit, section="Settings", is_open=True
+)
 SCREENS: Final = (ACCESS, MAIL, AUDIT)
 ACTIONS: Final = (
     Action("/desk/access/requests/{key}/approve/", ACCESS, approve),

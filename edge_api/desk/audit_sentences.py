@@ -97,7 +97,6 @@ NAMED: Final[Mapping[str, str]] = {
     "suppressed_emails": "the address <bdi>{}</bdi>",
     "email_outbox": "the mail to <bdi>{}</bdi>",
 }
-STATUSES: Final = {"contacted": "answered"}
 _NAMES: Final = ("name", "email", "recipient_email", "url")
 _BY: Final = {
     "owner": "the owner",
@@ -163,9 +162,10 @@ def _describe_lead(changes: Sequence[Row], *, number: int, is_undo: bool) -> str
     former, changed = (changes[0]["former"], changes[0]["changed"]) if changes else (None, None)
     if not (former and changed) or (is_undo and number > 1):  # some may have been something else
         return ""
-    status, reminder = changed["status"], "set" if changed.get("remind_at") else "removed"
+    status = "answered" if changed["status"] == "contacted" else changed["status"]
+    reminder = "set" if changed.get("remind_at") else "removed"
     said = {
-        "status": f"{{what}} marked as {STATUSES.get(status, status)}{' again' * is_undo}",
+        "status": f"{{what}} marked as {status}{' again' * is_undo}",
         "remind_at": f"the reminder of {{what}} was {reminder}",
         "notes": "the notes on {what} were " + ("as before again" if is_undo else "saved"),
     }

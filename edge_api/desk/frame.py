@@ -28,24 +28,20 @@ from edge_api.schema.page_templates import (
 _PLAIN: Final = (
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 )
-_Look = tuple[str, tzinfo]
-"""The head of a site's pages without a title, and the time zone of the site."""
-_HEAD: Final = re.compile(r"<head\b[^>]*>(.*?)</head>", re.DOTALL | re.IGNORECASE)
-_TITLE: Final = re.compile(r"<title\b[^>]*>.*?</title>", re.DOTALL | re.IGNORECASE)
 
 
 @lru_cache(maxsize=2)
-def _read_look(build: Path) -> _Look:
-    """Return the look of a build's pages. Raises OSError."""
+def _read_look(build: Path) -> tuple[str, tzinfo]:
+    """Return the head of a build's pages without a title, and its time zone. Raises OSError."""
     zone: tzinfo = UTC
     with suppress(OSError, KeyError, ValueError, TypeError):  # without a known zone: UTC
         zone = ZoneInfo(read_notes(build)["timezone"])
     shell = (build / TEMPLATES_FOLDER / BASE_TEMPLATE).read_text(encoding="utf-8")
-    found = _HEAD.search(shell)
-    return _TITLE.sub("", found[1]) if found else _PLAIN, zone
+    found = re.search(r"(?is)<head\b[^>]*>(.*?)</head>", shell)
+    return re.sub(r"(?is)<title\b[^>]*>.*?</title>", "", found[1]) if found else _PLAIN, zone
 
 
-def _find_look(service: Service) -> _Look:
+def _find_look(service: Service) -> tuple[str, tzinfo]:
     with suppress(OSError, Problem):  # there is no build, or it was deleted by hand
         return _read_look(service[BuildManager].site().folder)
     return _PLAIN, UTC
@@ -71,14 +67,13 @@ def make_page(service: Service, template: str, title: str, **values: Any) -> byt
         "title": title,
         **values,
     }
-    return _environment().get_template(f"{template}.html").render(given).encode()
+    return _ENVIRONMENT.get_template(f"{template}.html").render(given).encode()
 
 
 _NOW: ContextVar[datetime] = ContextVar("now")
 """The instant at which a page is made, in the time zone of the journal."""
 
 
-_MINUTE: Final = timedelta(minutes=1)
 _WEEK: Final = timedelta(days=7)
 
 
@@ -87,7 +82,7 @@ def ago(at: str | None) -> str:
     if not at:
         return ""
     now, then = _NOW.get(), _local(at)
-    minutes, days = (now - then) // _MINUTE, now.date() - then.date()
+    minutes, days = (now - then) // timedelta(minutes=1), now.date() - then.date()
     if -1 <= minutes < 60:  # noqa: PLR2004  of an hour
         return f"{minutes} min" if minutes > 0 else "now"
     if 0 < minutes < 24 * 60:
@@ -119,13 +114,10 @@ def _local(at: str) -> datetime:
 def with_parameters(address: str, **given: object) -> str:
     """Return an address of the desk with parameters set; empty ones and passing ones left out."""
     path, _, query = address.partition("?")
-    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, *PASSING)]
+    # The last three are of one page: of its notice, and of boxes that are ticked.
+    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, "done", "sent", "pick")]
     kept += [(name, str(each)) for name, each in given.items() if each]
     return f"{path}{to_query(kept)}"
-
-
-PASSING: Final = ("done", "sent", "pick")
-"""Parameters of one page: of a notice, and of boxes that are ticked."""
 
 
 def to_query(pairs: Sequence[tuple[str, str]]) -> str:
@@ -133,21 +125,18 @@ def to_query(pairs: Sequence[tuple[str, str]]) -> str:
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
-@lru_cache(maxsize=1)
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("edge_api.desk"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters.update(
-        ago=ago,
-        minute=minute,
-        since=since,
-        urlquote=quote,
-        grouped="{:,}".format,
-        with_parameters=with_parameters,
-    )
-    return environment
+_ENVIRONMENT: Final = jinja2.Environment(
+    loader=jinja2.PackageLoader("edge_api.desk"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+_ENVIRONMENT.filters.update(
+    ago=ago,
+    minute=minute,
+    since=since,
+    urlquote=quote,
+    grouped="{:,}".format,
+    with_parameters=with_parameters,
+)

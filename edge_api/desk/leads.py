@@ -45,7 +45,6 @@ BOXES: Final = {
 SETTLED: Final = ("qualified", "won", "lost")
 """Statuses beyond an answer, whose boxes are there once one was used."""
 FAILED: Final = ("bounced", "complained", "dlq")
-INBOX_PATH: Final = "/desk/leads/"
 
 
 def read_box(visit: Visit) -> str:
@@ -73,7 +72,7 @@ async def inbox(visit: Visit) -> Values:
     to = spelled("recipient_email", [each.lead for each in threads])
     back = to, Filter("status", "in", FAILED)
     mail = Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000)
-    failed = await read_all(store, mail) if visit.may_use(EMAIL_SEND_LOG.name) else ()
+    failed = await read_all(store, mail) if visit.actor.may_use(EMAIL_SEND_LOG.name) else ()
     return {
         "threads": threads,
         "boxes": [
@@ -106,11 +105,13 @@ def count_text(number: int) -> str:
 
 async def export_csv(visit: Visit) -> OperationResult:
     """Return all leads that the inbox's filters find, as CSV."""
-    headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
     where = filter_of(read_box(visit), visit.service.clock())
     leads = all_leads(visit.service.store, replace(read_query(visit), where=where))
-    rows = stream_csv(LEADS.readable, leads)
-    return OperationResult(rows, headers=headers, media_type=CSV_TYPE)
+    return OperationResult(
+        stream_csv(LEADS.readable, leads),
+        headers={"Content-Disposition": 'attachment; filename="leads.csv"'},
+        media_type=CSV_TYPE,
+    )
 
 
 async def mark(visit: Visit) -> str:
@@ -166,6 +167,6 @@ async def find_read(
     return tuple(found - unread)
 
 
-INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
+INBOX: Final = Screen("/desk/leads/", "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
 SCREENS: Final = (INBOX, Screen("/desk/leads.csv", "", "", export_csv, LEADS.name))
 ACTIONS: Final = (Action("/desk/leads/mark/", INBOX, mark),)

@@ -1,9 +1,10 @@
 """The page of one message: its thread, the answer, and what is known of the person."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, time, timedelta
+from operator import itemgetter
 from typing import Any, Final
 
 from edge_api.admin.privacy import export_person
@@ -19,7 +20,6 @@ from edge_api.desk.leads import (
     BOXES,
     FAILED,
     INBOX,
-    INBOX_PATH,
     STATUSES,
     count_text,
     find_read,
@@ -56,12 +56,20 @@ async def show_message(visit: Visit) -> Values:
     leads += [] if row["id"] in {each["id"] for each in leads} else [row]
     messages = await answers.of_leads([each["id"] for each in leads])
     drafts = [each for each in messages if each["kind"] == "draft" and each["lead_id"] == row["id"]]
-    of_person = (spelled("recipient_email", leads),)
-    may_see = visit.may_use(EMAIL_SEND_LOG.name)
-    read = Read(EMAIL_SEND_LOG, (), of_person, NEWEST, 20)
+    may_see = visit.actor.may_use(EMAIL_SEND_LOG.name)
+    read = Read(EMAIL_SEND_LOG, (), (spelled("recipient_email", leads),), NEWEST, 20)
     log = await read_all(store, read) if may_see else []
-    may_suppress = visit.may_use(SUPPRESSED_EMAILS.name)
-    items = _thread(row, leads, messages)
+    may_suppress = visit.actor.may_use(SUPPRESSED_EMAILS.name)
+    # The thread, oldest first; equal messages of the person once, the last.
+    times = Counter(map(text_key, leads))
+    last = {text_key(lead): lead for lead in reversed(leads)}
+    items: list[dict[str, Any]] = [
+        {"lead": lead, "at": lead["created_at"], "times": times[key]} for key, lead in last.items()
+    ]
+    items += [
+        {"message": each, "at": each["created_at"]} for each in messages if each not in drafts
+    ]
+    items.sort(key=itemgetter("at"))
     place, former, following = await find_neighbours(visit, row)
     quoted = [f"> {line}" for line in row["message"][:1500].splitlines()]
     return {
@@ -93,24 +101,9 @@ async def show_message(visit: Visit) -> Values:
         "quote": "\r\n".join(["", "", f"{row['name']} wrote:", *quoted]),
         "suppression": may_suppress and await read_first(store, read_suppression(row["email"])),
         "may_suppress": may_suppress,
-        "is_whole": visit.may_use(""),
+        "is_whole": visit.actor.may_use(""),
         "seen": format_instant(service.clock()),
     }
-
-
-def _thread(row: Row, leads: Sequence[Row], messages: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the messages of a thread, oldest first; equal ones of the person once, the last."""
-    times = Counter(map(text_key, leads))
-    last = {text_key(lead): lead for lead in reversed(leads)}
-    items = [
-        {"lead": lead, "at": lead["created_at"], "times": times[key]} for key, lead in last.items()
-    ]
-    items += [
-        {"message": each, "at": each["created_at"]}
-        for each in messages
-        if each["kind"] != "draft" or each["lead_id"] != row["id"]
-    ]
-    return sorted(items, key=lambda item: str(item["at"]))
 
 
 async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
@@ -133,7 +126,7 @@ async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
         before, after = threads[:at], threads[at + 1 :]
     kept = split_query(with_parameters(visit.here))
     former, following = (
-        "".join(f"{INBOX_PATH}{each.lead['id']}/{kept}" for each in nearest)
+        "".join(f"{INBOX.path}{each.lead['id']}/{kept}" for each in nearest)
         for nearest in (before[-1:], after[:1])
     )
     return place, former, following
@@ -170,7 +163,18 @@ async def act(visit: Visit) -> str:
         text = "\n\n".join(filter(None, (text.rstrip(), visit.typed.get("reply", ""))))
     notes = {name: visit.typed[name] for name in ("notes", "was.notes") if name in visit.typed}
     await save_row(replace(visit, form=notes), LEADS, row["id"])
-    await _save_draft(visit, row, text, subject)
+    if "text" in visit.typed:  # no press loses it; an empty text keeps nothing, not even a subject
+        drafts = [each for each in await answers.of_leads([row["id"]]) if each["kind"] == "draft"]
+        stored, shown = drafts[-1]["body"] if drafts else "", visit.typed.get("was.text", "")
+        if stored.split() not in (shown.split(), text.split()):  # mail keeps no blanks at line ends
+            raise FormErrors(
+                {
+                    "text": f"Meanwhile this was changed to: {stored or 'nothing'}. "
+                    "What you typed is kept here; save again to replace it."
+                }
+            )
+        if text.strip() or drafts:
+            await answers.save_draft(row, text, subject if text.strip() else "")
     was = visit.typed.get("was.status", row["status"])
     if (status := visit.typed.get("status", was)) not in (was, row["status"]):
         if row["status"] != was:
@@ -179,7 +183,7 @@ async def act(visit: Visit) -> str:
     if button not in (*DONE, "send", "remind"):
         return visit.here
     _, _, following = await find_neighbours(visit, row)
-    ahead = following or f"{INBOX_PATH}{split_query(with_parameters(visit.here))}"
+    ahead = following or f"{INBOX.path}{split_query(with_parameters(visit.here))}"
     if button in DONE:
         await mark_threads(visit, (row["id"],), button)
     if button == "remind":
@@ -194,31 +198,10 @@ async def act(visit: Visit) -> str:
     return ahead
 
 
-async def _save_draft(visit: Visit, row: Row, text: str, subject: str) -> None:
-    """Keep the typed answer, so that no press loses it. Raises FormErrors where another changed it.
-
-    An empty text keeps nothing, whatever the subject.
-    """
-    if "text" not in visit.typed:
-        return
-    answers = visit.service[Answers]
-    drafts = [each for each in await answers.of_leads([row["id"]]) if each["kind"] == "draft"]
-    stored, was = drafts[-1]["body"] if drafts else "", visit.typed.get("was.text", "")
-    if stored.split() not in (was.split(), text.split()):  # mail keeps no white space at line ends
-        raise FormErrors(
-            {
-                "text": f"Meanwhile this was changed to: {stored or 'nothing'}. "
-                "What you typed is kept here; save again to replace it."
-            }
-        )
-    if text.strip() or drafts:
-        await answers.save_draft(row, text, subject if text.strip() else "")
-
-
 async def take_back(visit: Visit) -> str:
     """Make a draft of an answer that waits, and show it."""
     draft = await visit.service[Answers].take_back(visit.path["key"], visit.actor)
-    return f"{INBOX_PATH}{draft['lead_id']}/"
+    return f"{INBOX.path}{draft['lead_id']}/"
 
 
 async def export(visit: Visit) -> OperationResult:
@@ -226,9 +209,11 @@ async def export(visit: Visit) -> OperationResult:
     row = await read_row(visit, LEADS, visit.path["key"])
     service = visit.service
     found = await Privacy(service.store, service.clock).find(row["email"])
-    headers = {"Content-Disposition": 'attachment; filename="person.json"'}
-    body = export_person(row["email"], found, format_instant(service.clock()))
-    return OperationResult(body, headers=headers, media_type=JSON)
+    return OperationResult(
+        export_person(row["email"], found, format_instant(service.clock())),
+        headers={"Content-Disposition": 'attachment; filename="person.json"'},
+        media_type=JSON,
+    )
 
 
 async def erase(visit: Visit) -> OperationResult:
@@ -240,7 +225,7 @@ async def erase(visit: Visit) -> OperationResult:
     found = await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
     await service.store.scrub()
     copies = await list_copies(service.store, service.settings, service.clock())
-    return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX_PATH)
+    return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX.path)
 
 
 LEAD: Final = Screen(

@@ -102,10 +102,6 @@ class Visit:
         if abs(age) >= FRESH_FOR:  # below zero, the clock was set back
             raise Problem("unauthenticated", "You signed in more than a day ago: sign in again")
 
-    def may_use(self, table: str) -> bool:
-        """Return whether the sign-in reaches a table; an empty name: all of them."""
-        return self.actor.may_use(table)
-
 
 @dataclass(frozen=True, slots=True)
 class Screen:
@@ -146,7 +142,8 @@ def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[Any
     return [
         *(declare(each.path, "GET", partial(_show, each, menu)) for each in screens),
         *(
-            declare(each.path, "POST", partial(_act, each, menu), MAX_FORM_BYTES)
+            # As many bytes as administrative writes have: an answer may be long.
+            declare(each.path, "POST", partial(_act, each, menu), max_bytes=2**20)
             for each in actions
         ),
     ]
@@ -154,9 +151,6 @@ def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[Any
 
 Handler = Callable[[Service, Request], Awaitable[OperationResult]]
 BODY: Final = Body(TypeAdapter(dict[str, str | list[str]]), {"type": "object"}, media_type=FORM)
-
-
-MAX_FORM_BYTES: Final = 2**20  # as of administrative writes: an answer may be long
 
 
 def declare(
@@ -274,7 +268,7 @@ def _admit(visit: Visit, screen: Screen, scope: Scope, *, is_grave: bool) -> Non
         raise Problem(
             "forbidden", f"Your key lacks the scope {scope}: sign in with one that has it"
         )
-    if not screen.is_open and not visit.may_use(screen.table):
+    if not screen.is_open and not visit.actor.may_use(screen.table):
         raise Problem(
             "forbidden", "Your key is for some tables alone: sign in with one for all, or by a link"
         )
@@ -338,7 +332,7 @@ async def _read_notice(visit: Visit) -> Values:
     """Return what is said of the last action: of an answer that it was sent, else its entry."""
     store, own = visit.service.store, Filter("actor", "eq", visit.actor.label)
     sent = await visit.service[Answers].find(visit.query.get("sent", ""))
-    if sent and visit.may_use(LEADS.name):
+    if sent and visit.actor.may_use(LEADS.name):
         lead = await find_row(store, LEADS, sent["lead_id"])
         queued = await find_row(store, EMAIL_OUTBOX, sent["id"], *UNTRIED)
         left = queued and datetime.fromisoformat(queued["due_at"]) - visit.service.clock()
@@ -353,14 +347,14 @@ async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) 
     if visit is None:
         return {}
     count, here = "", (screen.nav or screen.section) if screen else ""
-    if visit.may_use(LEADS.name):
+    if visit.actor.may_use(LEADS.name):
         with suppress(Problem):  # the page that says so is shown all the same
             (people,) = await count_people(visit.service.store, visit.service.clock(), "new")
             count = f"{people:,}{'+' if people >= MOST_COUNTED else ''}" if people else ""
     reached = [
         (label, path, label == here)
         for label, path, each in menu
-        if each.is_open or visit.may_use(each.table)
+        if each.is_open or visit.actor.may_use(each.table)
     ]
     return {
         "menu": reached,

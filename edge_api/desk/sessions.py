@@ -33,13 +33,14 @@ from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
 from edge_api.operation.service import HtmlResult, OperationResult, Service
+from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import SCOPES
 
 LIFETIME: Final = timedelta(days=30)
 FRESH_FOR: Final = timedelta(days=1)
-"""How long after a sign-in the gravest actions are done without another."""
+"""The time after a sign-in for which the gravest actions need no other one."""
 OWNER: Final = Actor("", "owner", "session", frozenset(SCOPES))
-"""Who signed in by a link: every scope, no list of tables."""
+"""The actor of a sign-in by a link: every scope, no list of tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,8 @@ class Sessions:
         where = (Filter("id", "eq", session_id), *_active(format_instant(now)))
         update = Update(DESK_SESSIONS, {"revoked_at": format_instant(now)}, where, at_least=1)
         audit = audit_entry(actor, "sign out", DESK_SESSIONS, RowCount(0), now, "id")
-        try:
-            await self._store.run(update, audit)
-        except Problem as problem:
-            if problem.code == "conflict":
-                raise Problem("not_found", "This session has ended already") from None
-            raise
+        if not await run_unless_conflict(self._store, update, audit):
+            raise Problem("not_found", "This session has ended already")
 
 
 def _active(now: str) -> Where:
@@ -126,7 +123,7 @@ _BROWSERS: Final = {
     "Safari": "Safari",
 }
 _SYSTEMS: Final = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
-"""As they name themselves; several stand in one text, and the first here is the right one."""
+"""Names in the header; it may have several of them, and the first here is the right one."""
 
 
 BROWSER: Final = "desk-browser"

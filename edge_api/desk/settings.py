@@ -24,9 +24,9 @@ BELOW: Final = (
 
 async def show_settings(visit: Visit) -> Values:
     """Return the screens that the sign-in reaches; if it reaches all, the settings of the edge."""
-    settings, shown = visit.service.settings, SETTINGS if visit.may_use("") else {}
+    settings, shown = visit.service.settings, SETTINGS if visit.actor.may_use("") else {}
     return {
-        "below": [each[:3] for each in BELOW if each[3] is None or visit.may_use(each[3])],
+        "below": [each[:3] for each in BELOW if each[3] is None or visit.actor.may_use(each[3])],
         "settings": [
             (name, show_value(getattr(settings, name.lower()), each), each.description)
             for name, each in shown.items()

@@ -123,10 +123,12 @@ async def sign_out(service: Service, request: Request) -> OperationResult:
     )
 
 
-_PARTS: Final = ("desk", "inbox", "message", "settings")
-"""The style sheets that are sent as one: of the frame, and of the screens."""
+# The style sheets of the frame and of the screens are sent as one.
 _SHEET: Final = Document(
-    b"".join(files(__package__).joinpath(f"templates/{each}.css").read_bytes() for each in _PARTS),
+    b"".join(
+        files(__package__).joinpath(f"templates/{each}.css").read_bytes()
+        for each in ("desk", "inbox", "message", "settings")
+    ),
     "text/css; charset=utf-8",
 )
 _SCRIPT: Final = Document(

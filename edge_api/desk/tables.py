@@ -11,22 +11,20 @@ from edge_api.admin.filters import COMPARABLE, OPERATORS, format_value
 from edge_api.admin.query import DEFAULT_LIMIT
 from edge_api.admin.rows import ReturnOptions, Rows
 from edge_api.db.problems import Problem
-from edge_api.db.query import require_row
+from edge_api.db.query import find_row, require_row
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.db.types import ColumnType, refuse_inexact
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors
 
-_OWN: Final = ("column", "operator", "value", "done", "select")
-"""Parameters that are no filters: of the form that adds one, of a notice, and one left aside."""
 FIRST: Final = ("name", "email", "recipient_email", "status", "reason", "created_at")
 """Columns of any table that a person looks for first."""
 
 
 async def list_tables(visit: Visit) -> Values:
     """Return the tables that the sign-in reaches."""
-    return {"tables": [each for each in ADMINISTRATIVE.values() if visit.may_use(each.name)]}
+    return {"tables": [each for each in ADMINISTRATIVE.values() if visit.actor.may_use(each.name)]}
 
 
 def find_table(visit: Visit) -> Table:
@@ -34,7 +32,7 @@ def find_table(visit: Visit) -> Table:
     table = ADMINISTRATIVE.get(visit.path["table"])
     if table is None:
         raise Problem("not_found", "There is no such table")
-    if not visit.may_use(table.name):
+    if not visit.actor.may_use(table.name):
         raise Problem("forbidden", f"Your key is not for the table {table.name}")
     return table
 
@@ -42,7 +40,9 @@ def find_table(visit: Visit) -> Table:
 async def list_rows(visit: Visit) -> Values:
     """Return a page of rows; the address has filters and order in PostgREST's dialect."""
     table = find_table(visit)
-    pairs = [pair for pair in visit.pairs if pair[0] not in _OWN]
+    # Not filters: what the form that adds one sends, a notice, and one that is left aside.
+    others = ("column", "operator", "value", "done", "select")
+    pairs = [pair for pair in visit.pairs if pair[0] not in others]
     fault, page = "", None
     order = dict(pairs).get("order") or ",".join(
         f"{name}.desc" for name in ("created_at", table.key) if name in table.columns
@@ -163,17 +163,12 @@ async def save_row(visit: Visit, table: Table, key: str) -> None:
         texts[name] = wanted
         if column.kind is not ColumnType.JSON:
             match[name] = row[name]
-    if values := _to_values(table, texts, errors):
-        await _update(visit, table, match, values)
-
-
-async def _update(
-    visit: Visit, table: Table, match: Mapping[str, Any], values: Mapping[str, Any]
-) -> None:
+    values = _to_values(table, texts, errors)
+    if not values:
+        return
+    options = ReturnOptions(single=True)
     try:
-        await visit.service[Rows].update(
-            table, match, values, visit.actor, ReturnOptions(single=True)
-        )
+        await visit.service[Rows].update(table, match, values, visit.actor, options)
     except Problem as problem:
         if problem.code == "not_acceptable":
             raise Problem(
@@ -194,20 +189,16 @@ async def add(visit: Visit) -> str:
 
 async def save(visit: Visit) -> str:
     """Save the form of a row."""
-    table, key = find_table(visit), visit.path["key"]
-    await save_row(visit, table, key)
-    return f"/desk/tables/{table.name}/{key}/"
+    table = find_table(visit)
+    await save_row(visit, table, visit.path["key"])
+    return f"/desk/tables/{table.name}/{visit.path['key']}/"
 
 
 async def delete(visit: Visit) -> str:
     """Delete a row; one that is gone already stays so."""
     table = find_table(visit)
-    try:
-        row = await read_row(visit, table, visit.path["key"])
+    if row := await find_row(visit.service.store, table, visit.path["key"]):
         await visit.service[Rows].delete(table, {table.key: row[table.key]}, visit.actor)
-    except Problem as problem:
-        if problem.code != "not_found":
-            raise
     return f"/desk/tables/{table.name}/"
 
 

@@ -30,20 +30,20 @@ async def today(visit: Visit) -> Values:
     """Return what waits, what does not work, and how many messages came on each day."""
     values: dict[str, Any] = {"most": MOST_COUNTED}
     service = visit.service
-    if visit.may_use(LEADS.name):
+    if visit.actor.may_use(LEADS.name):
         values |= await read_people(service.store, visit.now)
         values["days"] = await _count_days(service.store, visit.now)
-    if visit.may_use(""):
+    if visit.actor.may_use(""):
         values["pending"] = await count_pending(service.store, service.clock())
         values["failing"] = await _find_failing(service.store, service.clock())
         _, _, values["warning"] = await Keys(service.store, service.clock).find_open()
-    if visit.may_use(EMAIL_SEND_LOG.name):
+    if visit.actor.may_use(EMAIL_SEND_LOG.name):
         dead = Read(EMAIL_OUTBOX, ("id",), (GIVEN_UP,), _DEAD_FIRST, MOST_COUNTED)
         values["dead"] = len(await read_all(service.store, dead))
     checks = (await service[Health].report())["checks"].values()
     errors = (each["error"] for each in checks if "error" in each)
     faults = [part for each in errors for part in each.split("; ") if not part.startswith(_SAID)]
-    faults += service[PublishingMonitor].held if visit.may_use("") else []
+    faults += service[PublishingMonitor].held if visit.actor.may_use("") else []
     return {**values, "faults": faults}
 
 

@@ -21,8 +21,6 @@ from edge_api.db.query import Delete, Filter, Insert, Query, Store, find_row
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 
-WAIT_SECONDS: Final = 5.0  # how long a repeated request waits for the first one
-
 _KEY: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 
@@ -58,11 +56,14 @@ class Idempotency:
         self,
         store: Store,
         clock: Clock,
-        timeout: float = WAIT_SECONDS,
+        timeout: float = 5.0,
         retention: timedelta = timedelta(hours=24),
         status: int = 201,
     ) -> None:
-        """`status` is that of the stored answers (RFC 9110, section 15.3.2)."""
+        """`status` is that of the stored answers (RFC 9110, section 15.3.2).
+
+        A repeated request waits for the first one for `timeout` seconds.
+        """
         self._store = store
         self._clock = clock
         self._timeout = timeout
@@ -109,14 +110,13 @@ class Idempotency:
 
     def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()
-        timestamp = format_instant(now)
         row = {
             "id": claim.id,
             "request_digest": claim.request_digest,
             "status": self._status,
             "response": response,
-            "created_at": timestamp,
+            "created_at": format_instant(now),
             "expires_at": format_instant(now + self._retention),
         }
-        expired = (Filter("expires_at", "lte", timestamp),)
+        expired = (Filter("expires_at", "lte", format_instant(now)),)
         return Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])

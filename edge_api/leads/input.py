@@ -1,4 +1,4 @@
-"""What a person may send, by the API or by the form, and the signs of spam in it."""
+"""The input of leads, by the API or by the form, and the signs of spam in it."""
 
 import re
 import unicodedata
@@ -98,14 +98,12 @@ def split_message(text: str) -> tuple[str, ...]:
 
 _LINK: Final = re.compile(r"(?:https?://|\bwww\.)\S", re.IGNORECASE)
 _MANY_LINKS: Final = 3
+_MIN_LETTERS: Final = 20  # letters that a text needs before its capitals mean something
 _MARKUP: Final = re.compile(
     r"</?(?:a|b|img|iframe|script|div|font)(?:\s+[\w-]+=[^<>]{0,200})?\s*/?>|\[/?url\b|\[link=",
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
-_SCRIPTS: Final = frozenset({"LATIN", "CYRILLIC", "GREEK"})
-"""Scripts whose letters look alike, so that words are forged by mixing them."""
-_MIN_LETTERS: Final = 20  # letters that a text needs before its capitals mean something
 _WARES: Final = re.compile(
     r"\b(?:back-?links?|link[ -]building|guest posts?|domain authority|seo (?:services?|packages?|"
     r"audit)|first page of google|rank(?:ing)? #?1|web ?traffic|casinos?|betting|slots?|viagra|"
@@ -117,7 +115,7 @@ _WARES: Final = re.compile(
     r"\u0431\u0438\u0442\u043a\u043e|\u535a\u5f69|\u8d37\u6b3e|\u53d1\u7968",
     re.IGNORECASE,
 )
-"""What spam sells; two of these say that a text is about such things, for or against them."""
+"""Things that spam sells; two of them show that a text is about such things, for or against."""
 _CALLS: Final = re.compile(
     r"\b(?:buy|order|click|act|sign up|register|invest|apply|reply|join) (?:now|here|today|us)\b|"
     r"\bbuy (?:back-?links|followers|traffic|cheap)|\b(?:limited|special) (?:time )?offer|"
@@ -128,7 +126,7 @@ _CALLS: Final = re.compile(
     r"\u70b9\u51fb|\u52a0\u5fae\u4fe1",
     re.IGNORECASE,
 )
-"""What urges a reader to buy at once."""
+"""Words that urge a reader to buy at once."""
 _MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
 _MAX_PATH: Final = 300  # characters, more than a page has
 REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time; it hides nothing
@@ -143,8 +141,10 @@ def score_spam(lead: LeadInput) -> tuple[int, list[str]]:
     found = {name: weight for name, weight, is_seen in _SPAM_RULES if is_seen(lead)}
     if found.keys() >= {"wares", "call_to_buy"}:
         found["sales_pitch"] = 2
-    most = HIDDEN_FROM - 1 if found.keys().isdisjoint(_INTENT) else sum(found.values())
-    is_weak = len(found) == 1 and found.keys() < _WEAK_ALONE
+    # Without one of these it is never hidden: people have links, code and capitals too.
+    has_intent = not found.keys().isdisjoint({"honeypot", "link_in_name", "sales_pitch"})
+    most = sum(found.values()) if has_intent else HIDDEN_FROM - 1
+    is_weak = list(found) in (["markup"], ["mixed_scripts"])  # where each is the only sign
     return 1 if is_weak else min(most, sum(found.values())), list(found)
 
 
@@ -180,7 +180,8 @@ def _mixes_scripts(lead: LeadInput) -> bool:
     text = f"{lead.name} {lead.message}"
     words = () if text.isascii() else _WORD.findall(text)
     starts = ([unicodedata.name(letter, "").partition(" ")[0] for letter in word] for word in words)
-    return any(len(_SCRIPTS.intersection(each)) > 1 for each in starts)
+    # Their letters look alike, so that words are forged by mixing them.
+    return any(len({"LATIN", "CYRILLIC", "GREEK"}.intersection(each)) > 1 for each in starts)
 
 
 _SPAM_RULES: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
@@ -198,7 +199,3 @@ _SPAM_RULES: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
     ("wares", 2, lambda lead: len(set(map(str.casefold, _WARES.findall(lead.message)))) > 1),
     ("call_to_buy", 2, lambda lead: bool(_CALLS.search(lead.message))),
 )
-_INTENT: Final = frozenset({"honeypot", "link_in_name", "sales_pitch"})
-"""Signs without which a lead is never hidden: people have links, code and capitals too."""
-_WEAK_ALONE: Final = frozenset({"markup", "mixed_scripts"})
-"""Each weighs 1 where it is the only sign."""

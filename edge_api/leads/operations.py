@@ -129,43 +129,6 @@ _SUMMARY_EXAMPLE = {
     "created_at": "2026-11-20T09:30:00.000000Z",
 }
 _LEAD_EXAMPLE = {**_SUMMARY_EXAMPLE, "message": _INPUT_EXAMPLE["message"]}
-_LINKS = MappingProxyType(
-    {
-        "list_leads": {
-            "operationId": "list_leads",
-            "description": "The new lead stands first, unless a newer one has come.",
-        }
-    }
-)
-
-_CREATE = Tool(
-    name="create_lead",
-    title="Create a lead",
-    description="Store an enquiry of a person who wants to be answered, with their consent. It "
-    "reaches the owner of the site and cannot be taken back.",
-    hints=ADDITIVE,
-    headers=MappingProxyType(
-        {
-            "idempotency_key": HeaderArgument(
-                IDEMPOTENCY_KEY,
-                {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 255,
-                    "pattern": "^[!-~]+$",
-                    "description": "Such as a new UUID: for 24 hours the same key with the same "
-                    "lead creates nothing again.",
-                },
-            )
-        }
-    ),
-)
-_LIST = Tool(
-    name="list_leads",
-    title="List recent leads",
-    description="List the newest enquiries, newest first, with names, addresses and messages. "
-    "What was recognised as spam is left out.",
-)
 
 
 async def submit_form(
@@ -256,11 +219,42 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                         REPLAYED: "`true` when the lead was created by an earlier request.",
                     }
                 ),
-                links=_LINKS,
+                links=MappingProxyType(
+                    {
+                        "list_leads": {
+                            "operationId": "list_leads",
+                            "description": "The new lead stands first, "
+                            "unless a newer one has come.",
+                        }
+                    }
+                ),
             ),
         ),
         problems=("in_progress", "idempotency_mismatch"),
-        tools=(_CREATE,),
+        tools=(
+            Tool(
+                name="create_lead",
+                title="Create a lead",
+                description="Store an enquiry of a person who wants to be answered, with their "
+                "consent. It reaches the owner of the site and cannot be taken back.",
+                hints=ADDITIVE,
+                headers=MappingProxyType(
+                    {
+                        "idempotency_key": HeaderArgument(
+                            IDEMPOTENCY_KEY,
+                            {
+                                "type": "string",
+                                "minLength": 1,
+                                "maxLength": 255,
+                                "pattern": "^[!-~]+$",
+                                "description": "Such as a new UUID: for 24 hours the same key "
+                                "with the same lead creates nothing again.",
+                            },
+                        )
+                    }
+                ),
+            ),
+        ),
     ),
     Operation(
         name="list_leads",
@@ -281,7 +275,14 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 {"leads": [_LEAD_EXAMPLE], "count": 1},
             ),
         ),
-        tools=(_LIST,),
+        tools=(
+            Tool(
+                name="list_leads",
+                title="List recent leads",
+                description="List the newest enquiries, newest first, with names, addresses and "
+                "messages. What was recognised as spam is left out.",
+            ),
+        ),
     ),
 )
 

@@ -45,8 +45,6 @@ from edge_api.leads.input import (
 from edge_api.outbox import run_unless_conflict
 
 PUBLIC_MEMBERS: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
-REPEAT_WINDOW: Final = timedelta(hours=24)
-"""The time within which the same message from the same address is a repeat."""
 
 _LIMIT: Final = "leads"
 
@@ -130,14 +128,8 @@ class Leads:
         return await self._lists.get(key, partial(self._read_recent, limit))
 
     async def _read_recent(self, limit: int) -> bytes:
-        query = Read(
-            LEADS,
-            columns=PUBLIC_MEMBERS,
-            where=(Filter("status", "neq", "spam"),),
-            order=NEWEST,
-            limit=limit,
-        )
-        rows = await read_all(self._store, query)
+        where = (Filter("status", "neq", "spam"),)
+        rows = await read_all(self._store, Read(LEADS, PUBLIC_MEMBERS, where, NEWEST, limit))
         return orjson.dumps({"leads": rows, "count": len(rows)})
 
     async def _save(self, lead: LeadInput, sender: Sender, store_response: StoreResponse) -> str:
@@ -221,12 +213,12 @@ class Leads:
 def _insert_query(row: Row, sender: Sender) -> Insert:
     """Return the query that stores a new lead.
 
-    Whether it repeats another is seen in the statement that stores it, so that of two at once one
-    is the repeat.
+    Whether it repeats another of the same day is seen in the statement that stores it, so that of
+    two at once one is the repeat.
     """
     if sender.actor is not None:
         return Insert(LEADS, [row])
-    since = format_instant(datetime.fromisoformat(row["created_at"]) - REPEAT_WINDOW)
+    since = format_instant(datetime.fromisoformat(row["created_at"]) - timedelta(hours=24))
     same = Filter("dedupe_hash", "eq", row["dedupe_hash"]), Filter("created_at", "gte", since)
     score, reasons = row["spam_score"], row["spam_reasons"]
     scored = {
@@ -245,7 +237,7 @@ MIN_INDEXED: Final = 3  # characters of the shortest word that the index of trig
 
 @dataclass(frozen=True, slots=True)
 class LeadQuery:
-    """Which leads to find."""
+    """A search for leads."""
 
     search: str = ""
     """Words, each of which stands in name, address or message, whatever its case and accents."""

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -60,13 +60,13 @@ class Thread:
 
     lead: Row
     at: str
-    """When the lead came, was answered by its sender, or is due again."""
+    """The instant at which the lead came, was answered by its sender, or is due again."""
     text: str = ""
     """The reply that made the lead new again; else its message."""
     number: int = 1
     """Messages, equal ones of the person counted once."""
     repeats: int = 1
-    """How often the person sent this one."""
+    """The number of times that the person sent this one."""
 
     @property
     def person(self) -> str:
@@ -152,19 +152,15 @@ def text_key(lead: Row) -> str:
 
 async def leads_of(store: Store, email: str, most: int = MOST_OF_PERSON) -> list[Row]:
     """Return the newest leads of an address, newest first, in any usual case of its letters."""
-    where = (Filter("email", "in", tuple({email, *_cases(fold_address(email))})),)
+    local, _, domain = fold_address(email).rpartition("@")
+    # Each part as people write it: small, large, or with large first letters.
+    parts = [
+        {each.lower(), each.upper(), each.capitalize(), each.title()}
+        for each in (local, *domain.split(".", 2))
+    ]
+    forms = {f"{first}@{'.'.join(labels)}" for first, *labels in product(*parts)}
+    where = (Filter("email", "in", tuple({email, *forms})),)
     return await read_all(store, Read(LEADS, (), where, NEWEST, most))
-
-
-def _cases(email: str) -> Iterator[str]:
-    """Yield an address as people write it: each part small, large, or with large first letters."""
-    local, _, domain = email.rpartition("@")
-    parts = [{form(each) for form in _FORMS} for each in (local, *domain.split(".", 2))]
-    for first, *labels in product(*parts):
-        yield f"{first}@{'.'.join(labels)}"
-
-
-_FORMS: Final = (str.lower, str.upper, str.capitalize, str.title)
 
 
 def spelled(column: str, leads: Iterable[Row]) -> Filter:
@@ -174,10 +170,6 @@ def spelled(column: str, leads: Iterable[Row]) -> Filter:
     return Filter(column, "in", tuple(forms))
 
 
-_LINK: Final = re.compile(r"https?://(?:www\.)?([^\s/?#]{1,100})\S*", re.IGNORECASE)
-_PATH: Final = re.compile(r" \(/\S{1,300}\):")
-"""The path of a page that a message is about, behind its title."""
-_QUOTED: Final = re.compile(r"^>.*$", re.MULTILINE)
 _BLANKS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters that have no ink
 _MOST_WORDS: Final = 160  # characters
 
@@ -191,6 +183,8 @@ def name_of(lead: Row) -> str:
 
 def first_words(text: str) -> str:
     """Return the beginning of a text on one line, without quotations, with links as their host."""
-    start = _PATH.sub(":", text[: 10 * _MOST_WORDS], count=1)
-    start = _QUOTED.sub("", start).strip() or start
-    return " ".join(_LINK.sub(r"\1", start).split())[:_MOST_WORDS]
+    # The path of a page that a message is about is behind its title.
+    start = re.sub(r" \(/\S{1,300}\):", ":", text[: 10 * _MOST_WORDS], count=1)
+    start = re.sub(r"(?m)^>.*$", "", start).strip() or start
+    bare = re.sub(r"(?i)https?://(?:www\.)?([^\s/?#]{1,100})\S*", r"\1", start)
+    return " ".join(bare.split())[:_MOST_WORDS]

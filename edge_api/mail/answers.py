@@ -48,10 +48,6 @@ UNDO_TIME: Final = timedelta(seconds=20)
 """The time that an answer waits in the outbox, so that it can be taken back."""
 MAX_PER_HOUR: Final = 60
 MAX_TEXT: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0  # characters
-MOST_SHOWN: Final = 200  # messages of a thread
-_REPLY: Final = re.compile(r"(?:re|aw|sv|tr|rif|antw)\s*:\s*", re.IGNORECASE)
-"""The beginning of a subject that is one of an answer already."""
-_SAME: Final = ("lead_id", "body", "subject")
 _SENT: Final = Filter("kind", "eq", "sent")
 # After an attempt nobody knows: a relay may have taken it, and its yes got lost.
 UNTRIED: Final = (*UNCLAIMED, Filter("attempts", "eq", 0))
@@ -122,7 +118,7 @@ class Answers:
     async def of_leads(self, ids: Sequence[str]) -> list[Row]:
         """Return the newest messages of leads, drafts among them, oldest first."""
         where = (Filter("lead_id", "in", tuple(ids)),)
-        newest = Read(LEAD_MESSAGES, (), where, NEWEST, MOST_SHOWN)
+        newest = Read(LEAD_MESSAGES, (), where, NEWEST, limit=200)
         return (await read_all(self.store, newest))[::-1]
 
     async def problem_of(self, email: str) -> str:
@@ -142,7 +138,9 @@ class Answers:
             for row in await self.of_leads([lead["id"]])
             if row["kind"] != "draft" and row["subject"]
         ]:
-            found = f"Re: {_REPLY.sub('', named[-1], count=1)}"
+            # The subject may be one of an answer already.
+            bare = re.sub(r"(?i)\A\s*(?:re|aw|sv|tr|rif|antw)\s*:\s*", "", named[-1], count=1)
+            found = f"Re: {bare}"
         else:
             own = sentence("Re: your message to %(site)s", site=site_title(self.settings))
             found = site_language(self.settings).say(own)
@@ -166,11 +164,11 @@ def _clean(text: str, subject: str) -> tuple[str, str]:
     """Return both as mail carries them. Raises Problem `invalid` for one that is too long."""
     for name, given, most in ("text", text, MAX_TEXT), ("subject", subject, MAX_SUBJECT_LENGTH):
         if (more := len(given) - most) > 0:
-            message = (
+            raise Problem(
+                "invalid",
                 f"The {name} has {len(given):,} characters, and the most is {most:,}: "
-                f"shorten it by {more:,}"
+                f"shorten it by {more:,}",
             )
-            raise Problem("invalid", message)
     body = "\n".join(one_line(line).rstrip() for line in text.splitlines())
     return body.strip("\n"), " ".join(one_line(subject).split())
 
@@ -202,7 +200,8 @@ def _send(
     yield Read(LEAD_MESSAGES, (), (_SENT, hour), NEWEST, MAX_PER_HOUR)
     last, since = results[-1].rows, format_instant(now - UNDO_TIME)
     for row in last:
-        if row["created_at"] > since and all(row[name] == message[name] for name in _SAME):
+        is_same = all(row[name] == message[name] for name in ("lead_id", "body", "subject"))
+        if is_same and row["created_at"] > since:
             raise Problem("conflict", "The same was sent this moment", details=row["id"])
     if len(last) == MAX_PER_HOUR:
         raise Problem(

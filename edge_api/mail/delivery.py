@@ -61,24 +61,10 @@ def classify(refused: Refused) -> RefusalKind:
 _TIME_STEP: Final = timedelta(microseconds=1)
 """The difference in time of two rows of one transaction: the log is sorted by time."""
 
-DUE_AFTER_PAUSE: Final = timedelta(seconds=30)
-"""The time after a pause at which its cause is due: after all other messages."""
-
 _log = logging.getLogger(__name__)
 
-
-RATE_LIMIT_PAUSE: Final = timedelta(seconds=60)
-LOGIN_PAUSE: Final = timedelta(minutes=5)
-MAX_RECORD_ATTEMPTS: Final = 60
-RECORD_RETRY_SECONDS: Final = 1.0
-"""The number of attempts to log a sent message, and the seconds between them."""
-
-MIN_LEASE: Final = timedelta(seconds=90)  # the remaining lease that is needed to begin a message
 BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 1500))
 """The pauses after the first four attempts."""
-PERSISTENT_PAUSE: Final = timedelta(hours=1)
-GREYLISTED_PAUSE: Final = timedelta(minutes=5)
-"""In use at greylisting relays (RFC 6647, section 2.1)."""
 MAX_CLAIMS: Final = 20  # a message with so many claims without an outcome may crash the process
 
 
@@ -113,7 +99,7 @@ class Delivery(Claims):
 
         If it raises, the entry is left to the end of its lease.
         """
-        leased = await self.ensure_lease(entry, MIN_LEASE)
+        leased = await self.ensure_lease(entry, timedelta(seconds=90))
         if leased is None:
             return True
         if expiry := find_expiry(leased, state, self._clock()):
@@ -154,12 +140,20 @@ class Delivery(Claims):
         return True
 
     async def _record_sent(self, entry: Row) -> None:
-        """Log that a message was sent, however long the store takes: else it is sent twice."""
-        for _ in range(MAX_RECORD_ATTEMPTS):
+        """Log that the relay has accepted it, even if another has claimed the entry; delete it.
+
+        The store has a minute to answer: else it is sent twice. If the entry is gone, nothing is
+        logged: another dispatcher did, or it was erased with all that names its recipient.
+        """
+        unchanged, where = {"lease": entry["lease"]}, where_id(entry["id"])
+        exists, gone = Update(EMAIL_OUTBOX, unchanged, where, at_least=1), _delete(entry)
+        for _ in range(60):
             try:
-                await self.sent(entry)
+                log_entry = log_insert(entry, "sent", self._clock())
+                if not await outbox.run_unless_conflict(self._store, exists, log_entry, gone):
+                    await self._store.run(gone)
             except Problem:
-                await asyncio.sleep(RECORD_RETRY_SECONDS)
+                await asyncio.sleep(1)
             else:
                 return
         _log.error("mail %s was sent, but that could not be recorded", entry["id"])
@@ -173,38 +167,23 @@ class Delivery(Claims):
             case "refused":
                 await self.failed(entry, reason, None)
             case "greylisted":
-                due = next_attempt(entry, now, GREYLISTED_PAUSE)
+                # The usual pause of such relays (RFC 6647, section 2.1).
+                due = next_attempt(entry, now, timedelta(minutes=5))
                 await self.failed(entry, reason, due, "soft_bounced")
             case "rate_limited":
-                return await self._stop(entry, "rate_limited", reason, now + RATE_LIMIT_PAUSE)
+                until = now + timedelta(minutes=1)
+                return await self._pause(entry, "rate_limited", reason, until)
             case "login":
-                return await self._stop(entry, "failed", reason, now + LOGIN_PAUSE)
+                return await self._pause(entry, "failed", reason, now + timedelta(minutes=5))
             case "retry":
                 await self.failed(entry, reason, next_attempt(entry, now))
                 return refused.stage != "connect" and refused.code != CLOSING
         return True
 
-    async def _stop(self, entry: Row, status: str, reason: str, until: datetime) -> bool:
-        _log.warning("mail is paused until %s: %s", until.isoformat(), reason)
-        await self.paused(entry, status, reason, until)
-        return False
-
-    async def sent(self, entry: Row) -> None:
-        """Log that the relay has accepted it, even if another has claimed the entry; delete it.
-
-        If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
-        that names its recipient.
-        """
-        unchanged, where = {"lease": entry["lease"]}, where_id(entry["id"])
-        exists = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
-        log_entry = log_insert(entry, "sent", self._clock())
-        if not await outbox.run_unless_conflict(self._store, exists, log_entry, _delete(entry)):
-            await self._store.run(_delete(entry))
-
     async def suppressed(self, entry: Row, reason: str) -> None:
         """Log why it must not be sent; delete the entry."""
-        now = self._clock()
-        await self._write_and_delete(entry, log_insert(entry, "suppressed", now, reason))
+        log_entry = log_insert(entry, "suppressed", self._clock(), reason)
+        await self._write_and_delete(entry, log_entry)
 
     async def failed(
         self, entry: Row, reason: str, retry_at: datetime | None, status: str = "failed"
@@ -236,18 +215,20 @@ class Delivery(Claims):
         else:
             await self._write_and_delete(entry, *queries)
 
-    async def paused(self, entry: Row, status: str, reason: str, until: datetime) -> None:
-        """Pause all sending; the attempt does not count.
+    async def _pause(self, entry: Row, status: str, reason: str, until: datetime) -> bool:
+        """Pause all sending, and return that the batch may not go on; the attempt does not count.
 
         After the pause the others go first: the relay may refuse only this message.
         """
+        _log.warning("mail is paused until %s: %s", until.isoformat(), reason)
         now = self._clock()
         values = {
             **outbox.released_values(EMAIL_OUTBOX),
-            "due_at": format_instant(until + DUE_AFTER_PAUSE),
+            "due_at": format_instant(until + timedelta(seconds=30)),
         }
         pausing = await pause(self._store, until, now)
         await self._write(entry, values, log_insert(entry, status, now, reason), pausing)
+        return False
 
     async def _write_and_delete(self, entry: Row, *queries: Query) -> None:
         await self._write(entry, {"lease": entry["lease"]}, *queries, _delete(entry))
@@ -269,7 +250,7 @@ def next_attempt(entry: Row, now: datetime, minimum: timedelta = timedelta()) ->
     if entry["attempts"] < len(BACKOFF):
         pause = BACKOFF[entry["attempts"]]
     elif retry_for(entry):
-        pause = PERSISTENT_PAUSE
+        pause = timedelta(hours=1)
     else:
         return None
     return now + max(outbox.with_jitter(pause, 1 - outbox.JITTER), minimum)

@@ -5,9 +5,9 @@ Leads are accepted whatever happens to mail. Anybody may read readiness, so it n
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from edge_api import outbox
@@ -21,7 +21,7 @@ from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.health import Check
 from edge_api.mail.delivery import Connection, Delivery
-from edge_api.mail.messages import MESSAGE_TYPES, QUEUES
+from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Queue
 from edge_api.mail.preparation import PLACEHOLDER_SENDER, MessageComposer, open_templates
 from edge_api.mail.queue import LEASE, READ_STATE, Outbox, paused_until, send_state, time_to_live
 from edge_api.mail.suppressions import UnsubscribeLinks, read_suppression
@@ -73,14 +73,6 @@ class Dispatcher(outbox.Dispatcher):
         return not self._stopping.is_set()
 
 
-_RETRIED_TYPES = Filter(
-    "template_name",
-    "in",
-    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.must_reach_owner),
-)
-"""Messages whose failure readiness reports; anybody could cause the failure of others."""
-
-
 @dataclass(frozen=True, slots=True)
 class Mailing:
     """The parts of mail."""
@@ -94,40 +86,45 @@ class Mailing:
 
     async def check(self) -> Check:
         """Return the state of mail, for readiness."""
+        now, owner = self.clock(), self.outbox.owner
+        # Anybody could cause the failure of other messages.
+        reported = tuple(name for name, each in MESSAGE_TYPES.items() if each.must_reach_owner)
+        given_up = outbox.GIVEN_UP, Filter("template_name", "in", reported)
         try:
-            sentences = [message async for message in self._sentences()]
+            found, dead, suppressed = await self.store.run(
+                READ_STATE,
+                Read(EMAIL_OUTBOX, ("id",), given_up, limit=1),
+                read_suppression(owner or ""),
+            )
+            state = send_state(found.rows, now)
+            late = await self.store.run(*(_find_late(state, queue, now) for queue in QUEUES))
         except Problem:
             return Check("warn", "the state of mail cannot be read")
-        return Check("warn", "; ".join(sentences)) if sentences else Check("pass")
-
-    async def _sentences(self) -> AsyncIterator[str]:
-        now, owner = self.clock(), self.outbox.owner
-        found, dead, suppressed = await self.store.run(
-            READ_STATE, _find_one(outbox.GIVEN_UP, _RETRIED_TYPES), read_suppression(owner or "")
-        )
-        state = send_state(found.rows, now)
-        since = {queue: format_instant(now - time_to_live(state, queue) / 2) for queue in QUEUES}
-        filters = (
-            (Filter("queue", "eq", queue), Filter("queued_at", "lte", since[queue]))
-            for queue in QUEUES
-        )
-        late = await self.store.run(*(_find_one(outbox.WAITING, *each) for each in filters))
-        if self.outbox.is_configured and owner is None:
-            yield "mail has a relay, but no recipient for leads: set OWNER_EMAIL"
-        if until := paused_until(state, now):
-            yield f"mail is paused until {until}: fix the relay as email_send_log says, or wait"
-        if dead.rows:
-            yield f"mail was given up: {EDGE} mail list says why, mail retry sends it again"
-        if any(result.rows for result in late):
-            yield "mail waits for longer than half of its time to live: look at the relay"
-        if suppressed.rows:
-            yield "the owner's address is suppressed: delete its row in suppressed_emails"
-        active_at = self.dispatcher.active_at
-        if active_at and self.clock() - active_at > LEASE:
-            yield "the mail dispatcher is stuck: restart the service"
+        until, active_at = paused_until(state, now), self.dispatcher.active_at
+        faults = {
+            "mail has a relay, but no recipient for leads: set OWNER_EMAIL": (
+                self.outbox.is_configured and owner is None
+            ),
+            f"mail is paused until {until}: fix the relay as email_send_log says, or wait": until,
+            f"mail was given up: {EDGE} mail list says why, mail retry sends it again": dead.rows,
+            "mail waits for longer than half of its time to live: look at the relay": (
+                any(result.rows for result in late)
+            ),
+            "the owner's address is suppressed: delete its row in suppressed_emails": (
+                suppressed.rows
+            ),
+            "the mail dispatcher is stuck: restart the service": (
+                active_at and self.clock() - active_at > LEASE
+            ),
+        }
+        found_faults = "; ".join(sentence for sentence, is_found in faults.items() if is_found)
+        return Check("warn", found_faults) if found_faults else Check("pass")
 
 
-def _find_one(*where: Filter) -> Read:
+def _find_late(state: Row, queue: Queue, now: datetime) -> Read:
+    """Return the query for an entry that has waited for longer than half of its time to live."""
+    since = format_instant(now - time_to_live(state, queue) / 2)
+    where = outbox.WAITING, Filter("queue", "eq", queue), Filter("queued_at", "lte", since)
     return Read(EMAIL_OUTBOX, ("id",), where, limit=1)
 
 
@@ -143,8 +140,9 @@ def make_mailing(
         transport = open_transport(settings.smtp_url) if settings.smtp_url else null_session
     links = UnsubscribeLinks(store, clock, settings.site_url)
     desk_links = DeskLinks(store, clock, secret, settings.site_url)
-    templates = open_templates(settings)
-    composer = MessageComposer(settings, store, clock, secret, links, desk_links, templates)
+    composer = MessageComposer(
+        settings, store, clock, secret, links, desk_links, open_templates(settings)
+    )
     sender = parse_mailbox(settings.mail_from or PLACEHOLDER_SENDER).address
     dispatcher = Dispatcher(store, clock, transport, Delivery(store, clock, composer, sender))
     outbox = Outbox(settings, clock, dispatcher.wake)

@@ -56,38 +56,24 @@ MAX_RECEIVED: Final = 20
 _MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
 _MAX_ID: Final = LEAD_MESSAGES.columns["message_id"].bounds[1] or 0
 _CUT: Final = "\n[cut here: the rest is in the mailbox]"
-MOST_NAMED: Final = 20  # attachments, each of whose names takes time to read
-_MAX_HEADER: Final = 2000  # characters; the parser may take the square of that
-_MAX_REFERENCES: Final = 50
-_REFERENCES: Final = re.compile(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)")
 _READ: Final = re.compile(
     rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
     rb"(?:(?:(?!multipart/|message/|content-type|content-disposition).)*+"
     rb"(?:multipart/|message/|content-type|content-disposition)?+){0,40}+"
 )
-"""What is parsed: so many lines, each of which is compared with so many containers of parts."""
-_SLOW_CHARSETS: Final = re.compile("(?i)idna|puny|.*escape|undef")
-"""Codecs of Python that are none of mail, some of which take the square of a text's length."""
-_BREAK: Final = re.compile(r"(?i)<(?=(?:br|div|li|tr|/?(?:p|h[1-6]|table|blockquote|pre))\b)")
+"""The part that is parsed: so many lines, which the parser compares with so many containers."""
 _TAG: Final = re.compile(
     r"(?i)</?(?!(?:head|script|style|template|title)\b)[a-z]"
     r"""(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|[^>])*+>?"""
 )
 """A tag of which nothing is left: nested ones take a parser the square of their number."""
-_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|\((?:[^()\\]|\\.)*+\)')
-_TYPES: Final = re.compile(rb"(?im)^Content-Type:([^\n]*+(?:\n[ \t][^\n]*+)*+)")
-_FAILED: Final = re.compile(rb"(?im)^Action: *failed\b")
-_STATUS: Final = re.compile(rb"(?im)^Status: *(5\.\d{1,3}\.\d{1,3})\b")
-_NAMED: Final = re.compile(r"(?im)^Message-ID:\s*(<[^<>\s]{1,998}>)")
-_GONE: Final = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
-"""What is wrong with an address itself (RFC 3463, section 3.2); the rest may be our fault."""
 _log: Final = logging.getLogger(__name__)
 
 
 class _BoundedPolicy(EmailPolicy):
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
-        """Return name and value of a header, in Unicode, cut after `_MAX_HEADER`."""
-        name, _, value = "".join(sourcelines)[:_MAX_HEADER].partition(":")
+        """Return name and value of a header, in Unicode, cut: parsers take its length squared."""
+        name, _, value = "".join(sourcelines)[:2000].partition(":")
         octets = value.strip().encode("ascii", "surrogateescape")
         return name, octets.decode("utf-8", "replace")
 
@@ -106,7 +92,11 @@ def _is_verified(message: EmailMessage, sender: str, authority: str | None) -> b
 
     Only its topmost header counts, and one that is understood to the last character.
     """
-    said = _COMMENT.sub(" ", str(message.get("Authentication-Results", "")))
+    said = re.sub(  # without strings and comments
+        r'"(?:[^"\\]|\\.)*+"|\((?:[^()\\]|\\.)*+\)',
+        " ",
+        str(message.get("Authentication-Results", "")),
+    )
     server, domain = re.escape(authority or ""), re.escape(sender.rpartition("@")[2])
     other = r'\s*+(?!dmarc\b)[^;"()\\]*+'
     passed = rf'\s*+dmarc\s*=\s*pass\s(?:[^;"()\\]*\s)?header\.from\s*=\s*{domain}\s*'
@@ -118,14 +108,20 @@ def _read_part(part: Any) -> str:
     """Return the text of a part; empty without one."""
     octets = b"" if part is None else part.get_payload(decode=True)
     charset = "utf-8" if part is None else str(part.get_content_charset("utf-8"))
+    # Codecs of Python that are none of mail, some of which take the square of a text's length.
+    is_slow = re.match("(?i)idna|puny|.*escape|undef", charset)
     try:
-        return str(octets.decode("utf-8" if _SLOW_CHARSETS.match(charset) else charset, "replace"))
+        return str(octets.decode("utf-8" if is_slow else charset, "replace"))
     except (LookupError, ValueError):
         return str(octets.decode("utf-8", "replace"))
 
 
 def _strip_markup(html: str) -> str:
-    lines = _BREAK.sub("\n<", " ".join(html[: 4 * _MAX_BODY].split()))
+    lines = re.sub(
+        r"(?i)<(?=(?:br|div|li|tr|/?(?:p|h[1-6]|table|blockquote|pre))\b)",
+        "\n<",
+        " ".join(html[: 4 * _MAX_BODY].split()),
+    )
     tree = LexborHTMLParser(_TAG.sub("", lines))
     tree.strip_tags(["head", "script", "style", "template", "title"])
     text = tree.body.text() if tree.body else ""
@@ -158,9 +154,8 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
         "message_id": named if len(named) <= _MAX_ID and is_message_id(named) else None,
         "is_verified": int(_is_verified(message, sender, authority)),
         "is_automatic": int(_is_automatic(message)),
-        "attachments": [
-            one_line(re.split(r"[/\\]", name)[-1])[:100] for name in islice(names, MOST_NAMED)
-        ]
+        # The first few: to read the name of one takes time.
+        "attachments": [one_line(re.split(r"[/\\]", each)[-1])[:100] for each in islice(names, 20)]
         or None,
     }
 
@@ -168,7 +163,8 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
 def is_report(raw: bytes) -> bool:
     """Return whether the headers say that it reports what became of other mail (RFC 3464)."""
     header = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0]
-    return any(b"delivery-status" in each.lower() for each in _TYPES.findall(header))
+    types = re.findall(rb"(?im)^Content-Type:([^\n]*+(?:\n[ \t][^\n]*+)*+)", header)
+    return any(b"delivery-status" in each.lower() for each in types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +181,13 @@ class Incoming:
         found = re.findall(
             rf"(?i)<([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})@{host}>", text
         )
-        return tuple(each.lower() for each in found[-_MAX_REFERENCES:])
+        return tuple(each.lower() for each in found[-50:])
 
     def read_references(self, raw: bytes) -> tuple[str, ...]:
         """Return the UUIDs of our Message-IDs that the headers of a message refer to."""
         text = raw.decode("latin-1").replace("\r\n", "\n").partition("\n\n")[0]
-        return self._find_ids(" ".join(_REFERENCES.findall(text)))
+        named = re.findall(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)", text)
+        return self._find_ids(" ".join(named))
 
     async def receive(self, raw: bytes) -> bool:
         """Store a reply, or what a report says; return whether it is stored, now or before.
@@ -198,12 +195,16 @@ class Incoming:
         Raises Problem, also where its lead has changed at this moment: then try again.
         """
         if is_report(raw):
-            failed, status = _FAILED.search(raw), _STATUS.search(raw)
-            ids = self._find_ids("".join(_NAMED.findall(raw.decode("latin-1"))))
+            failed = re.search(rb"(?im)^Action: *failed\b", raw)
+            status = re.search(rb"(?im)^Status: *(5\.\d{1,3}\.\d{1,3})\b", raw)
+            named = re.findall(r"(?im)^Message-ID:\s*(<[^<>\s]{1,998}>)", raw.decode("latin-1"))
+            ids = self._find_ids("".join(named))
             if not (ids and failed and status):
                 return False
             code = status[1].decode()
-            return await self.feedback.fail(ids, code, is_gone=code in _GONE)
+            # What is wrong with an address itself (RFC 3463, section 3.2); the rest may be ours.
+            gone = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
+            return await self.feedback.fail(ids, code, is_gone=code in gone)
         lead = await self._find_lead(self.read_references(raw))
         if lead is None:
             return False

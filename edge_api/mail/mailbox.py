@@ -32,8 +32,6 @@ PAUSE_AFTER_FAULT: Final = timedelta(minutes=10)
 """Longer, as servers lock out those who send a wrong password again and again."""
 TURN: Final = timedelta(minutes=5)
 """The longest turn; if the edge that reads was killed, another one reads after that."""
-SILENCE_SECONDS: Final = 10.0  # how long the server may say nothing
-BATCH: Final = 200
 _HEADERS: Final = "(UID BODY.PEEK[HEADER.FIELDS (REFERENCES IN-REPLY-TO CONTENT-TYPE)]<0.16384>)"
 _FAULTS: Final = {
     SSLCertVerificationError: "the mailbox's certificate is not to be trusted",
@@ -42,11 +40,11 @@ _FAULTS: Final = {
     TimeoutError: "the mailbox does not answer in time",
     OSError: "the mailbox cannot be reached",
 }
-"""What is said of an error, without a name; the first that fits."""
+"""The reports of errors, without a name in them; the first that fits counts."""
 
 
 def _connect(server: MailServer) -> IMAP4:
-    host, port, seconds = server.host, server.port, SILENCE_SECONDS
+    host, port, seconds = server.host, server.port, 10.0  # for which the server may say nothing
     if server.security == "tls":
         return IMAP4_SSL(host, port, ssl_context=create_default_context(), timeout=seconds)
     return IMAP4(host, port, seconds)
@@ -149,7 +147,7 @@ class Mailbox:
             await self._save(mailbox_digest=self._place, uid_validity=validity, last_uid=last)
             if last + 1 >= following:
                 return
-            first, last = last + 1, min(last + BATCH, following - 1)
+            first, last = last + 1, min(last + 200, following - 1)
             for uid, header in await _fetch(client, f"{first}:{last}", _HEADERS):
                 if is_report(header) or self._incoming.read_references(header):
                     await self._read_one(client, uid)

@@ -147,7 +147,6 @@ ANSWER: Final = MessageType(
     to_visitor=True,
 )
 """To the sender of a lead, written by the owner at the desk."""
-OWNER_NOTICES: Final = (NOTIFICATION, REQUEST, SUMMARY)
 
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
@@ -304,16 +303,12 @@ def _sanitize(char: str) -> str:
 
 MAX_SUBJECT_LENGTH: Final = 200  # characters
 
-_HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}")
-_URL: Final = re.compile(r"https?://[!#-;=?-~]{1,900}")
-"""ASCII without what ends a URL in a header, within a line's 998 octets (RFC 5322, 2.1.1)."""
 _ENCODED_WORD: Final = "=?"
-_MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]+@[!-;=?-~]+>")
 
 
 def is_message_id(text: str) -> bool:
     """Return whether a text can stand in a header as the Message-ID of another message."""
-    return _MESSAGE_ID.fullmatch(text) is not None and _ENCODED_WORD not in text
+    return bool(re.fullmatch(r"<[!-;=?-~]+@[!-;=?-~]+>", text)) and _ENCODED_WORD not in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +365,7 @@ def compose(
             message["Reply-To"] = _address(parse_mailbox(lead["email"]), lead["name"])
     message["Subject"] = subject[:MAX_SUBJECT_LENGTH].replace(_ENCODED_WORD, "= ?")
     message["Date"] = envelope.date.astimezone(UTC)
-    if _HOST.fullmatch(envelope.host) is None:
+    if re.fullmatch(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}", envelope.host) is None:
         raise ValueError("the host of a Message-ID must be a domain or an address")
     host = f"[{envelope.host}]" if ":" in envelope.host else envelope.host
     message["Message-ID"] = f"<{UUID(envelope.message_id)}@{host}>"
@@ -381,7 +376,8 @@ def compose(
         message["Auto-Submitted"] = message_type.auto_submitted
     if message_type.unsubscribable:  # with one click: by a POST, over https only (RFC 8058)
         url = envelope.unsubscribe_url or ""
-        if _URL.fullmatch(url) is None or _ENCODED_WORD in url:
+        # Without what ends a URL in a header, within a line's 998 octets (RFC 5322, 2.1.1).
+        if re.fullmatch(r"https?://[!#-;=?-~]{1,900}", url) is None or _ENCODED_WORD in url:
             raise ValueError(
                 "the address to unsubscribe at must be a URL of http or https, in ASCII"
             )

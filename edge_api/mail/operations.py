@@ -50,9 +50,12 @@ async def show_unsubscribe(
         return await _refuse(service, problem)
     if await is_suppressed(service.store, address):
         return await _render_done(service, address, sentence("Already unsubscribed"))
-    action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}"
     return await _page(
-        service, "unsubscribe", sentence("Unsubscribe"), action=action, address=mask(address)
+        service,
+        "unsubscribe",
+        sentence("Unsubscribe"),
+        action=f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}",
+        address=mask(address),
     )
 
 
@@ -78,10 +81,8 @@ def _token(request: OperationRequest[Any, Any]) -> str:
 
 
 async def _render_done(service: Service, address: str, title: str) -> HtmlResult:
-    sentences = [
-        sentence("Nothing more is mailed to %(address)s by this site.", address=mask(address))
-    ]
-    return await _page(service, "notice", title, sentences=sentences)
+    said = sentence("Nothing more is mailed to %(address)s by this site.", address=mask(address))
+    return await _page(service, "notice", title, sentences=[said])
 
 
 async def _refuse(service: Service, problem: Problem) -> HtmlResult:
@@ -175,13 +176,6 @@ _EVENT_SCHEMA: Final[Schema] = {
         },
     ]
 }
-_EXAMPLES: Final[Mapping[str, Any]] = {
-    "bounce": {
-        "type": "email.bounced",
-        "data": {"email": "ann@example.org", "bounce_type": "permanent"},
-    },
-    "complaint": {"type": "email.complained", "data": {"email": "ann@example.org"}},
-}
 _HEADER_DESCRIPTIONS: Final = (
     "The id of the message, the same in each repetition.",
     "Seconds since 1970, within five minutes of now.",
@@ -237,7 +231,18 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             Parameter(name, "header", _TEXT, description, required=True)
             for name, description in zip(SIGNATURE_HEADERS, _HEADER_DESCRIPTIONS, strict=True)
         ),
-        body=Body(TypeAdapter(Event), _EVENT_SCHEMA, _EXAMPLES, verify_signature=check_signature),
+        body=Body(
+            TypeAdapter(Event),
+            _EVENT_SCHEMA,
+            {
+                "bounce": {
+                    "type": "email.bounced",
+                    "data": {"email": "ann@example.org", "bounce_type": "permanent"},
+                },
+                "complaint": {"type": "email.complained", "data": {"email": "ann@example.org"}},
+            },
+            verify_signature=check_signature,
+        ),
         responses=(
             SuccessResponse(
                 200,

@@ -69,10 +69,6 @@ from edge_api.schema.template_language import read_language
 from edge_api.settings import Settings
 
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
-ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
-MAX_QUOTED: Final = 10_000  # characters of what an answer has below it
-MOST_REFERENCES: Final = 3
-"""Message-IDs in a header, which has to be within a line's 998 octets (RFC 5322, 2.1.1)."""
 _NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link", CREDENTIALS: "key"}
 
 
@@ -115,10 +111,7 @@ class MessageComposer:
             return await self._answer(entry, subject)
         if message_type == LINK and not self.desk_links.can_use(subject):
             return NotSent("the link was used, or has expired")
-        values = self._values(entry, subject)
-        envelope = await self._envelope(entry)
-        language = site_language(self.settings)
-        return compose(entry["template_name"], envelope, values, self.templates, language)
+        return await self._compose(entry, self._values(entry, subject))
 
     async def _acknowledgement_problem(self, entry: Row, lead: Row) -> str | None:
         """Return the reason not to acknowledge a lead; `None` reserves its turn. Raises Problem."""
@@ -146,7 +139,7 @@ class MessageComposer:
             "status": 250,  # the relay's answer (RFC 5321, section 4.2.3)
             "response": entry["subject_id"],  # by which it is erased with the lead
             "created_at": format_instant(now),
-            "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
+            "expires_at": format_instant(now + timedelta(hours=24)),
         }
         expired = (*where_id(row["id"]), Filter("expires_at", "lte", format_instant(now)))
         queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
@@ -165,8 +158,7 @@ class MessageComposer:
             return NotSent("the owner was notified in one message with others")
         held = ours, Filter("status", "eq", "pending"), Filter("created_at", "gt", since)
         number = await count_rows(self.store, EMAIL_SEND_LOG, *held) or 1
-        values = {**self._site(), "number": number, "desk_url": self._desk("leads/")}
-        return compose(SUMMARY.template, await self._envelope(entry), values, self.templates)
+        return await self._compose(entry, {"number": number, "desk_url": self._desk("leads/")})
 
     async def _list_hidden(self, entry: Row) -> EmailMessage | NotSent:
         """Return one message for all leads that were hidden since its entry was queued."""
@@ -180,13 +172,9 @@ class MessageComposer:
         (found,) = await self.store.run(Read(LEADS, (), where, NEWEST, 100, with_total=True))
         if not found.rows:
             return NotSent("none of the hidden leads is left")
-        values = {
-            **self._site(),
-            "number": found.total,
-            "leads": found.rows,
-            "desk_url": self._desk("leads/?status=spam"),
-        }
-        return compose(HIDDEN.template, await self._envelope(entry), values, self.templates)
+        desk_url = self._desk("leads/?status=spam")
+        values = {"number": found.total, "leads": found.rows, "desk_url": desk_url}
+        return await self._compose(entry, values)
 
     async def _answer(self, entry: Row, lead: Row) -> EmailMessage | NotSent:
         """Return an answer with what it answers below it, the same at each attempt."""
@@ -200,31 +188,29 @@ class MessageComposer:
             Filter("kind", "neq", "draft"),
             Filter("created_at", "lt", answer["created_at"]),
         )
-        thread = await read_all(self.store, Read(LEAD_MESSAGES, (), where, NEWEST, MOST_REFERENCES))
+        # Three Message-IDs are within a line's 998 octets (RFC 5322, 2.1.1).
+        thread = await read_all(self.store, Read(LEAD_MESSAGES, (), where, NEWEST, limit=3))
         last = next((row for row in thread if row["kind"] == "received"), None)
         thread = thread[thread.index(last) :] if last else thread
-        envelope = await self._envelope(entry)
+        host = urlsplit(self.settings.site_url).hostname or "localhost"
         ids = [
-            f"<{row['id']}@{envelope.host}>" if row["kind"] == "sent" else row["message_id"] or ""
+            f"<{row['id']}@{host}>" if row["kind"] == "sent" else row["message_id"] or ""
             for row in reversed(thread)
         ]
         values = {
-            **self._site(),
             "answer": answer,
             "quoted": {
                 "name": one_line(lead["name"]),
                 "at": (last or lead)["created_at"],
-                "text": (last["body"] if last else lead["message"])[:MAX_QUOTED],
+                "text": (last["body"] if last else lead["message"])[:10_000],
             },
         }
-        envelope = replace(
-            envelope,
+        return await self._compose(
+            entry,
+            values,
             sender=self._answers_from(),
             reply_to=self.settings.owner_email,
             references=tuple(filter(is_message_id, ids)),
-        )
-        return compose(
-            ANSWER.template, envelope, values, self.templates, site_language(self.settings)
         )
 
     def _answers_from(self) -> str:
@@ -235,8 +221,12 @@ class MessageComposer:
         name = label(owner.name or sender.name or site_title(self.settings))
         return f"{name} <{(owner if is_same else sender).address}>"
 
-    async def _envelope(self, entry: Row) -> Envelope:
-        return Envelope(
+    async def _compose(self, entry: Row, values: Row, **changes: Any) -> EmailMessage:
+        """Return the message of an entry with these values beside those of the site.
+
+        `changes` are of the usual envelope. Raises as `prepare`.
+        """
+        usual = Envelope(
             message_id=entry["id"],
             sender=self.settings.mail_from or PLACEHOLDER_SENDER,
             recipient=entry["recipient_email"],
@@ -246,38 +236,40 @@ class MessageComposer:
             if message_type_of(entry) == ACKNOWLEDGEMENT
             else None,
         )
+        site = {"site_title": site_title(self.settings), "site_url": self.settings.site_url}
+        return compose(
+            entry["template_name"],
+            replace(usual, **changes),
+            {**site, **values},
+            self.templates,
+            site_language(self.settings),
+        )
 
     def _values(self, entry: Row, subject: Row) -> dict[str, Any]:
-        site = self._site()
+        """Return the values of a message about one row, without those of the site."""
         match entry["template_name"]:
             case ACKNOWLEDGEMENT.template:
-                return site
+                return {}
             case NOTIFICATION.template:
-                return {**site, "lead": subject, "desk_url": self._desk(f"leads/{subject['id']}/")}
+                return {"lead": subject, "desk_url": self._desk(f"leads/{subject['id']}/")}
             case REQUEST.template:
-                return {**site, "request": subject, "desk_url": self._desk("access/")}
+                return {"request": subject, "desk_url": self._desk("access/")}
             case LINK.template:
                 return {
-                    **site,
                     "link_url": self.desk_links.address(subject["id"]),
                     "expires_at": subject["expires_at"],
                 }
             case KEY.template:
                 return {
-                    **site,
                     "key": subject,
                     "undo_until": undo_until(subject, self.clock()),
                     "desk_url": self._desk("access/"),
                 }
         return {
-            **site,
             "approved": subject["status"] != "denied",
             "claim_uri": f"{self.settings.site_url}{CLAIM_CREDENTIAL}",
             "expires_at": subject["expires_at"],
         }
-
-    def _site(self) -> dict[str, Any]:
-        return {"site_title": site_title(self.settings), "site_url": self.settings.site_url}
 
     def _desk(self, path: str) -> str:
         """Return the address of a screen; empty where there is no desk."""
@@ -329,9 +321,7 @@ def open_templates(settings: Settings) -> MailTemplates:
     except TemplateSyntaxError as error:
         where = f"{error.name}, line {error.lineno}"
         raise SettingsError([f"MAIL_TEMPLATES: {where}: {error.message}"]) from None
-    except TemplateError as error:
-        raise SettingsError([f"MAIL_TEMPLATES: {name}: {error.message}"]) from None
-    except (TypeError, ArithmeticError, LookupError, AttributeError) as error:
+    except (TemplateError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
         raise SettingsError([f"MAIL_TEMPLATES: {name}: {error}"]) from None
     except ValueError as error:
         raise SettingsError([f"MAIL_TEMPLATES: {error}"]) from None

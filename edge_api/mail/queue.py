@@ -40,7 +40,6 @@ from edge_api.mail.messages import (
     HIDDEN,
     MESSAGE_TYPES,
     NOTIFICATION,
-    OWNER_NOTICES,
     QUEUES,
     REQUEST,
     SUMMARY,
@@ -142,10 +141,6 @@ def log_insert(
 
 
 LEASE: Final = timedelta(seconds=120)
-ISOLATE_AFTER_CLAIMS: Final = 3
-"""Claims without an outcome after which an entry is claimed alone: it may be the one that crashes
-the process, rather than those that were claimed with it."""
-_ORDER: Final = (Order("due_at"),)
 
 
 class Claims(Leases):
@@ -158,10 +153,12 @@ class Claims(Leases):
         """Claim up to so many entries; return them, and whether no other is due. Raises Problem."""
         now = self._clock()
         wheres = ((*where_due(now), Filter("queue", "eq", queue)) for queue in QUEUES)
-        reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=limit) for where in wheres)
+        reads = (Read(EMAIL_OUTBOX, (), where, (Order("due_at"),), limit) for where in wheres)
         results = await self._store.run(*reads)
         found = [row for result in results for row in result.rows]
-        safe = [row for row in found if row["claims"] < ISOLATE_AFTER_CLAIMS]
+        # One that was claimed three times without an outcome is claimed alone: it may be the one
+        # that crashes the process, rather than those that were claimed with it.
+        safe = [row for row in found if row["claims"] < 3]  # noqa: PLR2004
         chosen = safe[:limit] or found[:1]
         is_complete = len(found) < limit and len(chosen) == len(found)
         return await self.claim(chosen, now), is_complete
@@ -171,17 +168,24 @@ NO_RELAY: Final = "mail is not configured: SMTP_URL is not set"
 BURST: Final = 20
 """Notices to the owner within `BURST_WINDOW`, after which further ones are held and become one."""
 BURST_WINDOW: Final = timedelta(minutes=10)
-HIDDEN_AFTER: Final = timedelta(hours=24)
-"""The time from the first hidden lead to the message that lists all of them."""
 MAX_ADDRESS_LENGTH: Final = 254
 """Octets of an address (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets)."""
 MAX_LOCAL_PART_LENGTH: Final = 64  # octets (RFC 5321, section 4.5.3.1.1)
 
 _RESERVED: Final = frozenset(
     {
-        *("test", "invalid", "example", "localhost"),  # RFC 6761
-        *("example.com", "example.net", "example.org"),  # RFC 2606, section 3
-        *("local", "onion", "alt", "home.arpa", "internal"),  # RFC 6762, 7686, 9476, 8375; ICANN
+        "test",  # RFC 6761
+        "invalid",
+        "example",
+        "localhost",
+        "example.com",  # RFC 2606, section 3
+        "example.net",
+        "example.org",
+        "local",  # RFC 6762
+        "onion",  # RFC 7686
+        "alt",  # RFC 9476
+        "home.arpa",  # RFC 8375
+        "internal",  # ICANN
     }
 )
 """Domains that never receive mail, with their subdomains."""
@@ -245,8 +249,9 @@ class Outbox:
         single = new_entry(message_type, owner, subject["id"], now)
         held = new_entry(SUMMARY, owner, subject["id"], now)
         held["due_at"] = format_instant(now + BURST_WINDOW)
+        notices = tuple(each.template for each in (NOTIFICATION, REQUEST, SUMMARY))
         where = (
-            Filter("template_name", "in", tuple(each.template for each in OWNER_NOTICES)),
+            Filter("template_name", "in", notices),
             Filter("status", "eq", "pending"),
             Filter("created_at", "gt", format_instant(now - BURST_WINDOW)),
         )
@@ -265,8 +270,8 @@ class Outbox:
         if not self.owner or not self.is_configured:
             return ()
         now = self._clock()
-        due = dict.fromkeys(("due_at", "queued_at"), format_instant(now + HIDDEN_AFTER))
-        # About no lead: it outlives the erasure of the first one.
+        # A day after the first hidden lead. About no lead: it outlives the erasure of that one.
+        due = dict.fromkeys(("due_at", "queued_at"), format_instant(now + timedelta(days=1)))
         entry = {**new_entry(HIDDEN, self.owner, new_id(now), now), **due}
         # One that is claimed may have read its leads already.
         waiting = Filter("template_name", "eq", HIDDEN.template), *UNCLAIMED
@@ -340,8 +345,10 @@ class OutboxAdmin:
             ids = Filter("id", "in", tuple(entry["id"] for entry in dead.rows))
             fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
             update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead.rows))
-            again = {"requeued": True}
-            moves = (log_insert(entry, "pending", now, metadata=again) for entry in dead.rows)
+            moves = (
+                log_insert(entry, "pending", now, metadata={"requeued": True})
+                for entry in dead.rows
+            )
             await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
         return _count(dead, entry_id)
 
@@ -380,6 +387,7 @@ def _given_up(entry_id: str | None, template: str | None) -> Where:
 def _count(found: QueryResult, entry_id: str | None) -> int:
     """Return the number of rows found. Raises Problem where a given id was not found."""
     if entry_id is not None and not found.rows:
-        message = f"No mail {entry_id} was given up; {EDGE} mail list shows what was"
-        raise Problem("not_found", message)
+        raise Problem(
+            "not_found", f"No mail {entry_id} was given up; {EDGE} mail list shows what was"
+        )
     return len(found.rows)

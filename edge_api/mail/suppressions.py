@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from secrets import token_hex
-from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import quote
 
@@ -88,13 +87,10 @@ async def suppress(store: Store, address: str, insert: Insert, *others: Query) -
     return False
 
 
-_MIN_MASKED_LENGTH: Final = 3  # characters of a local part; of a shorter one nothing is shown
-
-
 def mask(address: str) -> str:
     """Return an address in a form that its owner knows and others cannot complete."""
     local, _, domain = address.rpartition("@")
-    first = local[:1] if len(local) >= _MIN_MASKED_LENGTH else ""
+    first = local[:1] if len(local) > 2 else ""  # noqa: PLR2004  a short one is soon guessed
     return f"{first}\u2026@{domain}"
 
 
@@ -189,14 +185,6 @@ class EmailEvent(BaseModel, strict=True, frozen=True):
 
 REPORT_RETENTION: Final = timedelta(days=7)  # longer than any provider repeats a report
 
-_EFFECTS: Mapping[ReportType, tuple[Status, Reason | None]] = MappingProxyType(
-    {
-        "email.bounced": ("bounced", "bounce"),
-        "email.complained": ("complained", "complaint"),
-        "email.unsubscribed": ("suppressed", "unsubscribe"),
-    }
-)
-
 
 class Feedback:
     """Records the reports of mail providers; `secret` keys the hash of their ids."""
@@ -226,8 +214,11 @@ class Feedback:
         from edge_api.mail.messages import MESSAGE_TYPES  # noqa: PLC0415  it brings Jinja
 
         to_visitors = tuple(name for name, each in MESSAGE_TYPES.items() if each.to_visitor)
-        named = Filter("message_id", "in", message_ids), Filter("status", "eq", "sent")
-        where = *named, Filter("template_name", "in", to_visitors)
+        where = (
+            Filter("message_id", "in", message_ids),
+            Filter("status", "eq", "sent"),
+            Filter("template_name", "in", to_visitors),
+        )
         sent = await read_first(self._store, Read(EMAIL_SEND_LOG, where=where))
         if sent is None:
             return False
@@ -243,7 +234,12 @@ class Feedback:
     async def _record(
         self, event: EmailEvent, delivery_id: str, store_response: StoreResponse
     ) -> str:
-        status, reason = _EFFECTS[event.type]
+        effects: Mapping[str, tuple[Status, Reason | None]] = {
+            "email.bounced": ("bounced", "bounce"),
+            "email.complained": ("complained", "complaint"),
+            "email.unsubscribed": ("suppressed", "unsubscribe"),
+        }
+        status, reason = effects[event.type]
         if event.type == "email.bounced" and event.data.bounce_type == "transient":
             status, reason = "soft_bounced", None
         answer = orjson.dumps({"status": status, "suppressed": reason is not None}).decode()

@@ -56,8 +56,6 @@ Transport = Callable[[], AbstractAsyncContextManager[MailSession]]
 TRANSPORT_ERRORS: Final = (SMTPException, OSError)
 """Exceptions of opening, sending and waiting; TimeoutError is an OSError."""
 
-_ENHANCED: Final = re.compile(r"([245])\.\d{1,3}\.\d{1,3}(?![\d.])")  # RFC 2034, section 4
-_REPLY_CODES: Final = range(200, 600)
 _STAGES: Final[Mapping[Stage, str]] = {
     "connect": "the connection",
     "login": "the login",
@@ -67,26 +65,16 @@ _STAGES: Final[Mapping[Stage, str]] = {
 }
 
 
-TIMEOUTS: Final = (30.0, 600.0)
-"""Seconds for opening a connection with its login, and for each envelope; and for a message (RFC
-5321, section 4.5.3.2.6): after an earlier end the relay may have it, and it is sent twice."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Outgoing:
-    sender: Mailbox
-    recipient: Mailbox
-    message: EmailMessage
-
-
 class SmtpSession:
     """One connection, opened again if the relay closed it between two messages.
 
-    Entering it raises Refused; `ssl` has the trusted certificates.
+    Entering it raises Refused; `ssl` has the trusted certificates. `timeouts` are the seconds for
+    opening a connection with its login, and for each envelope; and for a message (RFC 5321, section
+    4.5.3.2.6): after an earlier end the relay may have it, and it is sent twice.
     """
 
     def __init__(
-        self, relay: MailServer, ssl: SSLContext, timeouts: tuple[float, float] = TIMEOUTS
+        self, relay: MailServer, ssl: SSLContext, timeouts: tuple[float, float] = (30.0, 600.0)
     ) -> None:
         self._relay = relay
         self._envelope_seconds, self._data_seconds = timeouts
@@ -118,11 +106,11 @@ class SmtpSession:
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Send the message to one recipient; return once it is accepted. Raises Refused."""
-        outgoing = _Outgoing(_mailbox("sender", sender), _mailbox("recipient", recipient), message)
+        ours, theirs = _mailbox("sender", sender), _mailbox("recipient", recipient)
         async with self._translate_errors(self._envelope_seconds):
-            octets, encoding = await self._begin(outgoing)
+            octets, encoding = await self._begin(ours, theirs, message)
             self._stage = "recipient"
-            await self._client.rcpt(outgoing.recipient.address, encoding=encoding)
+            await self._client.rcpt(theirs.address, encoding=encoding)
         async with self._translate_errors(self._data_seconds):
             self._stage = "data"
             await self._client.data(octets)
@@ -180,7 +168,9 @@ class SmtpSession:
             raise _no_answer("login", "the relay offers no login that this service knows")
         await self._client.login(self._relay.user, self._relay.password or "")
 
-    async def _begin(self, outgoing: _Outgoing) -> tuple[bytes, str]:
+    async def _begin(
+        self, sender: Mailbox, recipient: Mailbox, message: EmailMessage
+    ) -> tuple[bytes, str]:
         """Name the sender, on a new connection if need be; return the octets and the encoding.
 
         No part of the message is sent before the recipient is named, so repeating this is safe.
@@ -188,38 +178,37 @@ class SmtpSession:
         if not self._client.is_connected:
             await self._open()
         try:
-            return await self._name_sender(outgoing)
+            return await self._name_sender(sender, recipient, message)
         except (SMTPServerDisconnected, SMTPResponseException) as error:
             is_answer = isinstance(error, SMTPResponseException) and error.code != CLOSING
             if is_answer or not self._used:
                 raise
         self._client.close()
         await self._open()
-        return await self._name_sender(outgoing)
+        return await self._name_sender(sender, recipient, message)
 
-    async def _name_sender(self, outgoing: _Outgoing) -> tuple[bytes, str]:
+    async def _name_sender(
+        self, sender: Mailbox, recipient: Mailbox, message: EmailMessage
+    ) -> tuple[bytes, str]:
         self._stage = "sender"
         if self._has_open_transaction:
             await self._client.rset()
-        international = self._needs_smtputf8(outgoing)
-        octets = serialize(outgoing.message, international=international)
-        options = ["SMTPUTF8", "BODY=8BITMIME"] if international else []
-        if self._client.supports_extension("size"):
-            options.append(f"SIZE={len(octets)}")
-        encoding = "utf-8" if international else "ascii"
-        await self._client.mail(outgoing.sender.address, options=options, encoding=encoding)
-        self._used = self._has_open_transaction = True
-        return octets, encoding
-
-    def _needs_smtputf8(self, outgoing: _Outgoing) -> bool:
-        """Return whether to use SMTPUTF8; Refused by 5.6.7 (RFC 6531, section 3.5)."""
-        on_envelope = outgoing.sender.international or outgoing.recipient.international
+        # SMTPUTF8 where it is needed (RFC 6531, section 3.5).
+        on_envelope = sender.international or recipient.international
         offered = self._client.supports_extension("smtputf8")
         if on_envelope and not offered:
             raise Refused(
                 "recipient", None, "5.6.7", "the relay takes no addresses beyond ASCII: 5.6.7"
             )
-        return offered and (on_envelope or any(map(_is_non_ascii, outgoing.message.values())))
+        international = offered and (on_envelope or any(map(_is_non_ascii, message.values())))
+        octets = serialize(message, international=international)
+        options = ["SMTPUTF8", "BODY=8BITMIME"] if international else []
+        if self._client.supports_extension("size"):
+            options.append(f"SIZE={len(octets)}")
+        encoding = "utf-8" if international else "ascii"
+        await self._client.mail(sender.address, options=options, encoding=encoding)
+        self._used = self._has_open_transaction = True
+        return octets, encoding
 
 
 def _mailbox(stage: Stage, text: str) -> Mailbox:
@@ -233,8 +222,8 @@ def _mailbox(stage: Stage, text: str) -> Mailbox:
 
 def to_refused(stage: Stage, error: BaseException, seconds: float) -> Refused:
     """Return an exception as Refused, without the relay's words, which may hold addresses."""
-    if isinstance(error, SMTPResponseException) and error.code in _REPLY_CODES:
-        found = _ENHANCED.match(error.message)
+    if isinstance(error, SMTPResponseException) and error.code in range(200, 600):
+        found = re.match(r"([245])\.\d{1,3}\.\d{1,3}(?![\d.])", error.message)  # RFC 2034, 4
         enhanced = found[0] if found and found[1] == str(error.code)[0] else ""
         codes = f"{error.code} {enhanced}".rstrip()
         return Refused(stage, error.code, enhanced, f"the relay refused {_STAGES[stage]}: {codes}")

@@ -80,8 +80,6 @@ RETRY_DELAYS: Final = (
 )
 """The delays after each failure in a row; after one more the delivery is given up."""
 MAX_RETRY_DELAY: Final = timedelta(hours=24)  # the upper limit of a `Retry-After`
-UNEXPECTED_ERROR: Final = DeliveryResult(None, "the attempt failed: see the log of the service")
-"""The result of an attempt that raised an unforeseen error."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -132,7 +130,10 @@ class Dispatcher(outbox.Dispatcher):
 
     async def _post_batch(self, endpoint_id: str) -> bool:
         """Post deliveries claimed for an endpoint; return whether there may be more."""
-        claimed = await self._claim(endpoint_id)
+        now = self._clock()
+        where = (*outbox.where_due(now), Filter("endpoint_id", "eq", endpoint_id))
+        due = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), MAX_CONCURRENT)
+        claimed = await self._leases.claim(await read_all(self._store, due), now)
         rows = await self._drop_orphaned(claimed) if claimed else []
         # Read anew: it may have changed.
         endpoint = await find_row(self._store, WEBHOOK_ENDPOINTS, endpoint_id)
@@ -143,12 +144,6 @@ class Dispatcher(outbox.Dispatcher):
             return False
         await asyncio.gather(*(self._attempt(endpoint, row) for row in rows))
         return bool(claimed)
-
-    async def _claim(self, endpoint_id: str) -> list[Row]:
-        now = self._clock()
-        where = (*outbox.where_due(now), Filter("endpoint_id", "eq", endpoint_id))
-        reading = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), MAX_CONCURRENT)
-        return await self._leases.claim(await read_all(self._store, reading), now)
 
     async def _drop_orphaned(self, deliveries: Sequence[Row]) -> list[Row]:
         """Drop the deliveries of leads that an administrator has deleted; return the others."""
@@ -175,7 +170,8 @@ class Dispatcher(outbox.Dispatcher):
             queries = self._result_queries(delivery, result)
         except Exception:  # noqa: BLE001  whatever it was, it counts as a failure
             _log.exception("%s", what)
-            queries = self._result_queries(delivery, UNEXPECTED_ERROR)
+            result = DeliveryResult(None, "the attempt failed: see the log of the service")
+            queries = self._result_queries(delivery, result)
         with outbox.log_errors(_log, what, what):
             await outbox.run_unless_conflict(self._store, *queries)  # or somebody else has it
 
@@ -250,7 +246,6 @@ def _read_retry_after(text: str, now: datetime) -> timedelta:
 POST_TIMEOUT_SECONDS: Final = 15.0
 
 _NOT_PUBLIC: Final = "its address is not public"
-_HTTP_URL: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
 class WebhookSender:
@@ -283,9 +278,13 @@ class WebhookSender:
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
         """Send the body once and return the result; redirects are not followed."""
+        sent = {"Content-Type": "application/json", "User-Agent": "Fore-edge (webhooks)", **headers}
         try:
             async with asyncio.timeout(POST_TIMEOUT_SECONDS):
-                return await self._post(url, body, headers)
+                guard = self._guard(_parse_url(url))
+                async with guard.request("POST", URL(url, encoded=True), sent, body) as answer:
+                    again = answer.headers.get("Retry-After", "")
+                    return DeliveryResult(answer.status, f"answered {answer.status}", again)
         except BlockedAddress:
             return DeliveryResult(None, _NOT_PUBLIC)
         except Problem as problem:
@@ -294,13 +293,6 @@ class WebhookSender:
             return DeliveryResult(None, f"no answer within {POST_TIMEOUT_SECONDS:.0f} s")
         except (aiohttp.ClientError, OSError, ValueError):
             return DeliveryResult(None, "its server cannot be reached")
-
-    async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
-        guard = self._guard(_parse_url(url))
-        sent = {"Content-Type": "application/json", "User-Agent": "Fore-edge (webhooks)", **headers}
-        async with guard.request("POST", URL(url, encoded=True), sent, body) as answer:
-            again = answer.headers.get("Retry-After", "")
-            return DeliveryResult(answer.status, f"answered {answer.status}", again)
 
     def _guard(self, parts: SplitResult) -> SsrfGuard:
         """Return the guard for a URL. Raises BlockedAddress where its host is not allowed."""
@@ -325,7 +317,8 @@ def _parse_url(url: str) -> SplitResult:
     """Return the parts of a URL. Raises Problem `invalid`."""
     if len(url) > MAX_URL_LENGTH:
         raise _invalid(f"is longer than {MAX_URL_LENGTH} characters")
-    if _HTTP_URL.fullmatch(url) is None:  # what else looks like a digit or a slash may become one
+    # What else looks like a digit or a slash may become one.
+    if re.fullmatch(r"(?i)https?://[!-~]+", url) is None:
         raise _invalid("must begin with https:// and have visible ASCII characters only")
     try:
         parts = urlsplit(url)

@@ -70,15 +70,15 @@ KEY_PURPOSE: Final = "webhook secrets"
 """The purpose of the key that encrypts the endpoints' secrets."""
 
 ENABLED: Final = Filter("disabled_at", "is", None)
-DISABLED: Final = Filter("disabled_at", "is", None, negated=True)
-"""Of an endpoint."""
 READ_ENABLED: Final = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id"),))
 
 
 async def check_webhooks(store: Store) -> Check:
     """Return a check for disabled endpoints and dead deliveries."""
     faults = {
-        "a webhook endpoint is disabled": Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
+        "a webhook endpoint is disabled": Read(
+            WEBHOOK_ENDPOINTS, ("id",), (Filter("disabled_at", "is", None, negated=True),), limit=1
+        ),
         "events for webhooks were given up": Read(
             WEBHOOK_DELIVERIES, ("id",), (GIVEN_UP,), limit=1
         ),
