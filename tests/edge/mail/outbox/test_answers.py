@@ -110,6 +110,24 @@ async def test_an_answer_waits_and_is_sent_as_a_person_writes(
     assert len(relay.taken) == 1
 
 
+@pytest.mark.parametrize(
+    ("received", "answered"),
+    [
+        ("Re: Thursday", "Re: Thursday"),
+        ("AW:Thursday", "Re: Thursday"),
+        ("Fire: alarm", "Re: Fire: alarm"),
+    ],
+)
+async def test_the_subject_of_an_answer_has_one_mark_of_a_reply(
+    office: PostOffice, answers: Answers, received: str, answered: str
+) -> None:
+    """At its beginning, whichever mark the mail before has; a word that ends so stays whole."""
+    lead = await store_lead(office)
+    await receive(office, lead, subject=received, body="When?")
+
+    assert await answers.default_subject(lead) == answered
+
+
 async def test_the_sender_is_the_journal_where_domains_differ(
     office: PostOffice, relay: Relay
 ) -> None:
