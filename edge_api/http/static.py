@@ -152,7 +152,7 @@ def parse_range(header: str, size: int) -> range | None:
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):
         return None
-    # The sizes of files have at most 18 digits; Python refuses to read numbers of thousands of digits.
+    # No size has more than 18 digits, and Python refuses to read numbers of thousands of digits.
     first, last = (int(digits.lstrip("0")[:18] or 0) for digits in match.groups())
     if not match[1]:
         return range(max(size - last, 0), size)

@@ -84,8 +84,6 @@ def raise_error(problem: Problem, context: Context, *, is_resource: bool = False
     raise problem
 
 
-MAX_DIGEST_POSTS: Final = 50  # the newest posts of a digest
-
 SUMMARIZE: Final = Prompt(
     name="summarize_post",
     title="Summarize a post",
@@ -326,7 +324,7 @@ class Journal:
         ]
 
     async def _digest(self, actor: Actor, given: Mapping[str, str]) -> list[PromptMessage]:
-        page = await self.posts(actor, limit=MAX_DIGEST_POSTS, **given)
+        page = await self.posts(actor, limit=50, **given)
         about = f" on {given['tag']}" if "tag" in given else ""
         since = f" since {given['since']}" if "since" in given else ""
         if not page["posts"]:

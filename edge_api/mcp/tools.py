@@ -101,14 +101,6 @@ def make_request(
     return OperationRequest(actor, "", path, query, parts["pairs"], body, headers, "mcp")
 
 
-def use_argument_names(problem: Problem, inputs: Mapping[str, Input]) -> None:
-    """Replace the input's name in a problem's message by the argument's."""
-    name, _, rest = problem.message.partition(": ")
-    for argument, item in inputs.items():
-        if item.name == name and rest:
-            problem.message = f"{argument}: {rest}"
-
-
 def _text(argument: str, value: Any) -> str:
     """Return a value as text of a URL."""
     if isinstance(value, str):
@@ -179,14 +171,23 @@ class BoundTool:
         """Return the result of a call. Raises Problem, like REST."""
         if self.scope is not None:
             service.authenticator.authorise(actor, self.scope, "mcp")
-        self._reject_unknown(arguments)
+        known = [*([self.tool.discriminator] if self.tool.discriminator else []), *self._offered]
+        for name in arguments:
+            if name not in known:
+                raise Problem(
+                    "invalid", f"{name[:100]}: is no argument; known are {', '.join(known)}"
+                )
         operation = self._select_operation(arguments)
         authorise(operation, service.authenticator, actor, "mcp")
         try:
             request = make_request(operation, self.inputs, arguments, actor)
             answer = await run_operation(operation, service, request)
         except Problem as problem:
-            use_argument_names(problem, self.inputs)
+            # It names the operation's input, whose argument may have another name.
+            name, _, rest = problem.message.partition(": ")
+            for argument, item in self.inputs.items():
+                if item.name == name and rest:
+                    problem.message = f"{argument}: {rest}"
             raise
         result: Json = self.tool.to_result(answer)
         return result
@@ -201,15 +202,6 @@ class BoundTool:
                 "invalid", f"{discriminator}: must be one of {', '.join(self.operations)}"
             )
         return self.operations[choice]
-
-    def _reject_unknown(self, arguments: Mapping[str, Any]) -> None:
-        """Raise Problem `invalid` for an unknown argument."""
-        known = [*([self.tool.discriminator] if self.tool.discriminator else []), *self._offered]
-        for name in arguments:
-            if name not in known:
-                raise Problem(
-                    "invalid", f"{name[:100]}: is no argument; known are {', '.join(known)}"
-                )
 
 
 def simplify_schema(schema: Any) -> Any:
