@@ -295,8 +295,19 @@ class AccessTokenValidator:
         end = token.expires_at  # or that of the key, if that is sooner
         if key is not None and key["expires_at"] is not None:
             end = min(end, datetime.fromisoformat(key["expires_at"]))
+        scopes = frozenset(token.scopes)
+        tables = key["tables"] if key else None
+        actor = Actor(
+            credential_id=key["id"] if key else "",
+            name=client["name"],
+            type="access_token",
+            # No more than the key has.
+            scopes=scopes & frozenset(key["scopes"].split()) if key else scopes,
+            tables=None if tables is None else frozenset(tables.split()),
+            client_id=token.client_id,
+        )
         audiences = (each for each in AUDIENCES if self._issuer.accepts(token.resource, each))
-        return ValidCredential(_actor(token, client, key), end, frozenset(audiences))
+        return ValidCredential(actor, end, frozenset(audiences))
 
     async def _rows(self, *keys: tuple[Table, str]) -> list[Row | None]:
         """Return the rows with these keys, read in one transaction."""
@@ -306,17 +317,3 @@ class AccessTokenValidator:
 
 def _in_force(row: Row | None) -> TypeGuard[Row]:
     return row is not None and row["revoked_at"] is None
-
-
-def _actor(token: AccessToken, client: Row, key: Row | None) -> Actor:
-    """Return the actor, with no more scopes than the key."""
-    scopes = frozenset(token.scopes)
-    tables = key["tables"] if key else None
-    return Actor(
-        credential_id=key["id"] if key else "",
-        name=client["name"],
-        type="access_token",
-        scopes=scopes & frozenset(key["scopes"].split()) if key else scopes,
-        tables=None if tables is None else frozenset(tables.split()),
-        client_id=token.client_id,
-    )

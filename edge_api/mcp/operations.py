@@ -87,11 +87,7 @@ _CARD_MEMBERS: Final = {
     "remotes": {"type": "array", "items": object_schema(_REMOTE_MEMBERS, *_REMOTE_MEMBERS)},
 }
 _CARD_REQUIRED: Final = ("$schema", "name", "version", "description", "remotes")
-CARD_SCHEMA: Final = object_schema(_CARD_MEMBERS, *_CARD_REQUIRED, additionalProperties=False)
 _EARLIER: Final = {key: {"type": "object"} for key in ("serverInfo", "transport", "capabilities")}
-WELL_KNOWN_CARD_SCHEMA: Final = object_schema(
-    {**_CARD_MEMBERS, **_EARLIER}, *_CARD_REQUIRED, *_EARLIER, additionalProperties=False
-)
 _ENTRY: Final = object_schema(
     {
         "identifier": {"type": "string", "pattern": "^urn:air:"},
@@ -344,7 +340,11 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
         handler=partial(answer_document, server_card),
-        responses=cacheable("The card", CARD_SCHEMA, media_types=(CARD_TYPE,)),
+        responses=cacheable(
+            "The card",
+            object_schema(_CARD_MEMBERS, *_CARD_REQUIRED, additionalProperties=False),
+            media_types=(CARD_TYPE,),
+        ),
     ),
     Operation(
         name="mcp_well_known_server_card",
@@ -352,7 +352,15 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="The server card for clients that look for it in the root",
         tag="mcp",
         handler=partial(answer_document, well_known_card),
-        responses=cacheable("The card", WELL_KNOWN_CARD_SCHEMA),
+        responses=cacheable(
+            "The card",
+            object_schema(
+                {**_CARD_MEMBERS, **_EARLIER},
+                *_CARD_REQUIRED,
+                *_EARLIER,
+                additionalProperties=False,
+            ),
+        ),
     ),
     Operation(
         name="ai_catalog",

@@ -171,13 +171,21 @@ class BoundTool:
         """Return the result of a call. Raises Problem, like REST."""
         if self.scope is not None:
             service.authenticator.authorise(actor, self.scope, "mcp")
-        known = [*([self.tool.discriminator] if self.tool.discriminator else []), *self._offered]
+        discriminator = self.tool.discriminator
+        known = [*([discriminator] if discriminator else []), *self._offered]
         for name in arguments:
             if name not in known:
                 raise Problem(
                     "invalid", f"{name[:100]}: is no argument; known are {', '.join(known)}"
                 )
-        operation = self._select_operation(arguments)
+        operation = self._first
+        if discriminator:
+            choice = arguments.get(discriminator)
+            if not isinstance(choice, str) or choice not in self.operations:
+                raise Problem(
+                    "invalid", f"{discriminator}: must be one of {', '.join(self.operations)}"
+                )
+            operation = self.operations[choice]
         authorise(operation, service.authenticator, actor, "mcp")
         try:
             request = make_request(operation, self.inputs, arguments, actor)
@@ -191,17 +199,6 @@ class BoundTool:
             raise
         result: Json = self.tool.to_result(answer)
         return result
-
-    def _select_operation(self, arguments: Mapping[str, Any]) -> AnyOperation:
-        discriminator = self.tool.discriminator
-        if not discriminator:
-            return self._first
-        choice = arguments.get(discriminator)
-        if not isinstance(choice, str) or choice not in self.operations:
-            raise Problem(
-                "invalid", f"{discriminator}: must be one of {', '.join(self.operations)}"
-            )
-        return self.operations[choice]
 
 
 def simplify_schema(schema: Any) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Final
 from urllib.parse import urlencode
 
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
@@ -26,7 +25,6 @@ from edge_api.schema.paths import AUDIENCES
 from edge_api.schema.sentences import sentence
 
 Pairs = Sequence[tuple[str, str]]
-CODE_LIFETIME: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,7 @@ class Consents:
             "grant_id": grant["id"],
             "redirect_uri": request.redirect_uri,
             "challenge": request.challenge,
-            "expires_at": format_instant(now + CODE_LIFETIME),
+            "expires_at": format_instant(now + timedelta(seconds=60)),
         }
         row = AUTHORIZATION_CODES.new_row(given, timestamp, make_id)
         actor = replace(owner, client_id=request.client.client_id)

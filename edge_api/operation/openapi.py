@@ -7,7 +7,6 @@ from typing import Any
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
     AnyOperation,
-    Body,
     ErrorFormat,
     Parameter,
     Schema,
@@ -77,10 +76,6 @@ _STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
 }
 
 
-_DATA_KEYWORDS = ("const", "default", "enum", "example", "examples")
-"""Members whose value is data, and no schema."""
-
-
 def problem_codes(operation: AnyOperation) -> tuple[Code, ...]:
     """Return the codes of all problems that an operation can answer with."""
     codes: list[Code] = list(operation.problems)
@@ -136,7 +131,12 @@ def _operation(operation: AnyOperation, samples: Mapping[str, str], components: 
     if parameters:
         entry["parameters"] = parameters
     if operation.body is not None:
-        entry["requestBody"] = _request_body(operation.body)
+        content: Json = {"schema": _defaults_in_words(_ref(operation.body.schema))}
+        if operation.body.examples:
+            content["examples"] = {
+                name: {"value": value} for name, value in operation.body.examples.items()
+            }
+        entry["requestBody"] = {"required": True, "content": {operation.body.media_type: content}}
     return entry
 
 
@@ -213,13 +213,6 @@ def non_null_schema(schema: Schema) -> Schema:
         return schema
     rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
     return {**choices[0], **rest}
-
-
-def _request_body(body: Body[Any]) -> Json:
-    content: Json = {"schema": _defaults_in_words(_ref(body.schema))}
-    if body.examples:
-        content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
-    return {"required": True, "content": {body.media_type: content}}
 
 
 def _defaults_in_words(value: Any) -> Any:
@@ -321,4 +314,5 @@ def _hoist(value: Any, definitions: Json) -> Any:
 def _hoist_member(key: str, item: Any, definitions: Json) -> Any:
     if key == "$ref":
         return item.replace("#/$defs/", "#/components/schemas/")
-    return item if key in _DATA_KEYWORDS else _hoist(item, definitions)
+    is_data = key in ("const", "default", "enum", "example", "examples")  # and no schema
+    return item if is_data else _hoist(item, definitions)

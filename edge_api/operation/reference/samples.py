@@ -140,13 +140,12 @@ def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
 def write_python(call: Call) -> str:
     """Return a program for Python's standard library."""
     body = _format_body(call, 4, 'os.environ["{}"]')
-    body = _STRING_OR_CONSTANT.sub(lambda found: _PYTHON.get(found[0], found[0]), body)
+    # A string of JSON is one of Python too; the constants have other names.
+    names = {"true": "True", "false": "False", "null": "None"}
+    body = re.sub(
+        r'"(?:[^"\\]|\\.)*"|true|false|null', lambda found: names.get(found[0], found[0]), body
+    )
     return TEMPLATES.get_template("python.jinja").render(call=call, body=body)
-
-
-_STRING_OR_CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null')
-"""Of JSON; a string is one of Python too."""
-_PYTHON: Final = {"true": "True", "false": "False", "null": "None"}
 
 
 def write_javascript(call: Call) -> str:
