@@ -337,7 +337,23 @@ class ToolHandlers:
     def __init__(self, service: Service, tools: Mapping[str, BoundTool]) -> None:
         self._service = service
         self._tools = tools
-        self._listed = {name: _describe(tool) for name, tool in tools.items()}
+        self._listed = {
+            name: Tool(
+                name=name,
+                title=bound.tool.title,
+                description=bound.tool.description,
+                input_schema=bound.input_schema,
+                output_schema=bound.output_schema,
+                annotations=ToolAnnotations(
+                    title=bound.tool.title,
+                    read_only_hint=bound.tool.hints.read_only,
+                    destructive_hint=bound.tool.hints.destructive,
+                    idempotent_hint=bound.tool.hints.idempotent,
+                    open_world_hint=bound.tool.hints.open_world,
+                ),
+            )
+            for name, bound in tools.items()
+        }
 
     async def list_tools(
         self, context: Context, params: PaginatedRequestParams | None
@@ -362,21 +378,3 @@ class ToolHandlers:
             return CallToolResult(content=[TextContent(text=problem.message)], is_error=True)
         text = TextContent(text=orjson.dumps(result).decode())
         return CallToolResult(content=[text], structured_content=result)
-
-
-def _describe(bound: BoundTool) -> Tool:
-    tool, hints = bound.tool, bound.tool.hints
-    return Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=bound.input_schema,
-        output_schema=bound.output_schema,
-        annotations=ToolAnnotations(
-            title=tool.title,
-            read_only_hint=hints.read_only,
-            destructive_hint=hints.destructive,
-            idempotent_hint=hints.idempotent,
-            open_world_hint=hints.open_world,
-        ),
-    )

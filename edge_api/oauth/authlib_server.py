@@ -188,8 +188,11 @@ class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
 
     def create_token_response(self) -> _TokenResponse:
         code = self.request.authorization_code
-        answer = self.server.redeem(self.request, AUTHORIZATION_CODES, code, code.get_scope())
-        return 200, answer, []
+        return (
+            200,
+            self.server.redeem(self.request, AUTHORIZATION_CODES, code, code.get_scope()),
+            [],
+        )
 
 
 class _Challenge(CodeChallenge):  # type: ignore[misc]
@@ -243,8 +246,7 @@ class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
         """Issue tokens, for the requested subset of the scopes."""
         token, request = self.request.refresh_token, self.request
         scope = request.payload.scope or token.get_scope()
-        answer = self.server.redeem(request, REFRESH_TOKENS, token, scope)
-        return 200, answer, []
+        return 200, self.server.redeem(request, REFRESH_TOKENS, token, scope), []
 
 
 class _ClientGrant(grants.ClientCredentialsGrant):  # type: ignore[misc]

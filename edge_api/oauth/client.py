@@ -6,13 +6,11 @@ public, or signs for itself.
 """
 
 import hmac
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
@@ -33,7 +31,13 @@ from edge_api.db.query import Store, find_row
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
-from edge_api.oauth.request import MAX_URI_LENGTH, AuthRequest, matches_uri, redirect_uri_error
+from edge_api.oauth.request import (
+    MAX_URI_LENGTH,
+    AuthRequest,
+    matches_uri,
+    redirect_uri_error,
+    split_uri,
+)
 from edge_api.operation.input import TextRule
 from edge_api.schema.credentials import UNVETTED_SCOPES
 
@@ -159,17 +163,10 @@ def public_client(client_id: str, metadata: ClientMetadata) -> Row:
     }
 
 
-_URL: Final = re.compile(r"https://[!#-\[\]-~]+")
-
-
 def is_document_id(client_id: str) -> bool:
     """Return whether a client is named by the URL of a document (section 3 of the draft)."""
-    if len(client_id) > MAX_CLIENT_ID_LENGTH or _URL.fullmatch(client_id) is None:
-        return False
-    try:
-        parts = urlsplit(client_id)
-        _ = parts.port
-    except ValueError:
+    parts = split_uri(client_id) if client_id.startswith("https://") else None
+    if parts is None or len(client_id) > MAX_CLIENT_ID_LENGTH:
         return False
     is_plain = not parts.fragment and "@" not in parts.netloc and bool(parts.hostname)
     has_dots = any(step in (".", "..") for step in parts.path.split("/"))

@@ -115,10 +115,6 @@ class Clients:
         self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(MAX_CACHED_FAILURES)
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
 
-    async def row(self, client_id: str) -> Row | None:
-        """Return a client's row, also if it is revoked."""
-        return await find_row(self._store, OAUTH_CLIENTS, client_id)
-
     async def require_row(self, client_id: str) -> Row:
         """Return a client's row. Raises Problem `not_found`."""
         missing = f"There is no client {client_id}"
@@ -173,12 +169,12 @@ class Clients:
 
     async def look_up(self, client_id: str) -> Client | None:
         """Return a stored client that is not revoked, without fetching. Raises Problem."""
-        row = await self.row(client_id)
+        row = await find_row(self._store, OAUTH_CLIENTS, client_id)
         return Client(row) if row is not None and row["revoked_at"] is None else None
 
     async def find(self, client_id: str) -> Client | None:
         """Return an unrevoked client; fetch its document if stale. Raises Problem `invalid`."""
-        row = await self.row(client_id)
+        row = await find_row(self._store, OAUTH_CLIENTS, client_id)
         if row is not None and row["revoked_at"] is not None:
             return None
         if is_document_id(client_id):

@@ -74,7 +74,19 @@ class Consents:
             await self.audit_refusal(client)
             raise
         try:
-            return self._validate(client, redirect_uri, pairs)
+            request = AuthRequest(pairs, {}, method="GET")
+            context = TokenContext(self._clock(), {client.client_id: client})
+            server = AuthorizationServer(self._issuer, context)
+            server.get_consent_grant(request)
+            return ConsentRequest(
+                client=client,
+                redirect_uri=redirect_uri,
+                resource=server.check_target(request, self._issuer.resources),
+                scopes=tuple(request.scope.split()),
+                state=request.payload.state,
+                challenge=request.payload.data["code_challenge"],
+                pairs=pairs,
+            )
         except OAuth2Error as error:
             problem = oauth_problem(error)
         except Problem as found:
@@ -84,23 +96,6 @@ class Consents:
         location = self._redirect_to(redirect_uri, answer, named.get("state"))
         is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
         return ErrorRedirect(location, is_trusted)
-
-    def _validate(self, client: Client, redirect_uri: str, pairs: Pairs) -> ConsentRequest:
-        """Return a valid request. Raises OAuth2Error, Problem."""
-        request = AuthRequest(pairs, {}, method="GET")
-        context = TokenContext(self._clock(), {client.client_id: client})
-        server = AuthorizationServer(self._issuer, context)
-        server.get_consent_grant(request)
-        resource = server.check_target(request, self._issuer.resources)
-        return ConsentRequest(
-            client=client,
-            redirect_uri=redirect_uri,
-            scopes=tuple(request.scope.split()),
-            resource=resource,
-            state=request.payload.state,
-            challenge=request.payload.data["code_challenge"],
-            pairs=pairs,
-        )
 
     async def allow(self, request: ConsentRequest, owner: Actor, chosen: Iterable[str]) -> str:
         """Grant chosen scopes of the key; return the redirect.

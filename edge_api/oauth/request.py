@@ -32,7 +32,7 @@ def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
     """Return the error of a redirect URI, or `None`; `schemes` are allowed private-use ones."""
     if len(uri) <= MAX_URI_LENGTH and re.fullmatch(WEB_URI, uri):
         return None
-    parts = _split(uri)
+    parts = split_uri(uri)
     if parts is None or "#" in uri:
         return "must be a URI without a fragment"
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
@@ -53,7 +53,7 @@ def matches_uri(registered: str, named: str) -> bool:
     """
     if registered == named:
         return True
-    ours, theirs = _split(registered), _split(named)
+    ours, theirs = split_uri(registered), split_uri(named)
     if ours is None or theirs is None or "#" in named or _authority_error(theirs):
         return False
     if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB_URI, named):
@@ -90,7 +90,8 @@ def _is_web(parts: SplitResult) -> bool:
     return parts.scheme in ("http", "https")
 
 
-def _split(uri: str) -> SplitResult | None:
+def split_uri(uri: str) -> SplitResult | None:
+    """Return the parts of a URI; `None` for anything else, and for one that is too long."""
     # No blank, quotation mark, backslash or control character (RFC 3986, section 2).
     if len(uri) > MAX_URI_LENGTH or not re.fullmatch(r"[!#-\[\]-~]+", uri):
         return None

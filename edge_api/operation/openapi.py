@@ -39,10 +39,6 @@ def _object_schema(**members: Json) -> Json:
 
 
 _MESSAGE: Json = {"type": "string", "description": "What is wrong, and what to do."}
-_JSONRPC_ERROR = _object_schema(
-    code={"type": "integer", "description": "JSON-RPC's or MCP's code."}, message=_MESSAGE
-)
-_JSONRPC_ERROR["properties"]["data"] = {"description": "What MCP says beside it."}
 _ERRORS: Json = {
     "Error": _object_schema(error=_MESSAGE),
     "AdminError": _object_schema(
@@ -59,7 +55,16 @@ _ERRORS: Json = {
     "JsonRpcError": _object_schema(
         jsonrpc={"const": "2.0"},
         id={"type": ["string", "integer", "null"], "description": "`null` where none is known."},
-        error=_JSONRPC_ERROR,
+        error=object_schema(
+            {
+                "code": {"type": "integer", "description": "JSON-RPC's or MCP's code."},
+                "message": _MESSAGE,
+                "data": {"description": "What MCP says beside it."},
+            },
+            "code",
+            "message",
+            additionalProperties=False,
+        ),
     ),
 }
 _ERROR_NAMES: Mapping[ErrorFormat, str] = {
