@@ -294,7 +294,7 @@ def _check(new: NewKey, now: str) -> None:
 
 
 def read_end(end: str | None, now: datetime) -> str | None:
-    """Return an end as it is; an empty one stands for `CREDENTIAL_LIFETIME` from now."""
+    """Return an end as it is; an empty one means `CREDENTIAL_LIFETIME` from now."""
     return format_instant(now + CREDENTIAL_LIFETIME) if end == "" else end
 
 

@@ -45,7 +45,7 @@ class MemoryLimits:
     """
 
     def __init__(self, now: Callable[[], float], *, shares: bool = False) -> None:
-        """With `shares`, hits are recorded for `exchange`."""
+        """Record hits for `exchange` if `shares` is set."""
         self._now = now
         self._hits: dict[CounterKey, Hits] = {}
         """The hits of each caller within the longest window of the limit: at least one."""
@@ -218,7 +218,7 @@ class Quota:
 
     limit: RateLimit
     windows: tuple[tuple[int, int], ...]
-    """For each item the hits left, and the whole seconds until one more."""
+    """The hits left for each item, and the whole seconds until one more."""
 
     @property
     def headers(self) -> Mapping[str, str]:

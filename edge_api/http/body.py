@@ -23,7 +23,7 @@ from edge_api.schema.sentences import sentence
 CODINGS: Final = ("gzip", "deflate", "br")
 """Content codings that are undone when a body is read."""
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
-"""Of a body that was not read to its end, nobody knows where the next request begins."""
+"""Sent where a body was not read to its end: the next request would begin at an unknown place."""
 MAX_FORM_FIELDS: Final = 100  # members of a form; none of ours has a third of that
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
 

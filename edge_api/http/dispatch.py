@@ -53,7 +53,7 @@ class Route:
     """The handler of one method of a path, and what it needs."""
 
     name: str
-    """Of the operation; in metrics and in the access log."""
+    """The operation's name, for metrics and the access log."""
     handler: RouteHandler
     error_format: ErrorFormat = "plain"
     operation: AnyOperation | None = None
@@ -237,7 +237,7 @@ async def _answer_server_options(*_: Any) -> PreparedResponse:
 
 
 _SERVER_OPTIONS: Final = Route("options", _answer_server_options)
-"""For `OPTIONS *` (RFC 9110, section 9.3.7)."""
+"""The answer to `OPTIONS *` (RFC 9110, section 9.3.7)."""
 
 
 class Routes(Generic[Target]):

@@ -54,7 +54,7 @@ ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "br": lambda body: brotli.compress(body, quality=5),
     "gzip": lambda body: gzip.compress(body, 6, mtime=0),
 }
-"""For what is made here; a build has the time to compress harder."""
+"""Encoders of what is made for a request; a build has the time to compress harder."""
 
 
 class DocumentResponses:

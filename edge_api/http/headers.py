@@ -22,7 +22,7 @@ API_LINKS: Final = (
 
 _LINK: Final[Header] = ("Link", ", ".join(API_LINKS))
 PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, SAME_ORIGIN_RESOURCE, _LINK)
-"""For a page that is rendered here."""
+"""The headers of a page that is rendered here."""
 
 ANY_ORIGIN: Final[Header] = ("Access-Control-Allow-Origin", "*")
 API_HEADERS: Final[Headers] = (
@@ -39,7 +39,7 @@ API_HEADERS: Final[Headers] = (
         ),
     ),
 )
-"""For every answer of an operation, errors included."""
+"""The headers of every answer of an operation, errors included."""
 
 STRICT_TRANSPORT: Final[Header] = ("Strict-Transport-Security", "max-age=63072000")
 """Two years, for this host alone (RFC 6797); only for an https origin, where a browser heeds it."""
@@ -51,13 +51,13 @@ PRIVATE_HEADERS: Final[Headers] = (
     ("X-Robots-Tag", "noindex, nofollow"),
     SAME_ORIGIN_RESOURCE,
 )
-"""For the owner's pages."""
+"""The headers of the owner's pages."""
 _UNLISTED: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
 SHARED_HEADERS: Final[Headers] = (
     ("Cache-Control", "no-store"),
     *((name, _UNLISTED.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
-"""For shared drafts: no link on one gives its address away."""
+"""The headers of shared drafts: no link on one gives its address away."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:

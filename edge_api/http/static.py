@@ -175,7 +175,7 @@ class Representation:
     etag: str
     status: int
     headers: Headers
-    """Those of the full response, without the length."""
+    """The headers of the full response, without the length."""
     body: bytes | None
     """`None` if it is too large for memory."""
     full_response: PreparedResponse | None

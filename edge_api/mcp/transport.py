@@ -28,7 +28,7 @@ from edge_api.operation.service import JSON
 from edge_api.schema.site_policy import Headers
 
 CHECK_SECONDS: Final = 1.0
-"""How often the connection and the credential are checked while a stream is open."""
+"""The time between two checks of the connection and the credential while a stream is open."""
 PING_INTERVAL_SECONDS: Final = 15.0
 """A silent stream sends a comment after this time, since proxies close idle connections."""
 WRITE_TIMEOUT_SECONDS: Final = 20.0  # how long a client may take to read an event

@@ -24,8 +24,8 @@ WEB_URI: Final = (
     rf"(?:https://{_LABEL}(?:\.{_LABEL})*|http://(?:127\.0\.0\.1|localhost|\[::1\]))"
     rf"(?::{_PORT})?(?:[/?][A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?"
 )
-"""What may be registered but for private-use schemes, as Python and JSON Schema (ECMA-262) read
-regular expressions alike: https, or http on this machine; no user, no fragment (RFC 3986)."""
+"""A redirect URI that may be registered, private-use schemes apart: https, or http on this machine;
+no user, no fragment (RFC 3986). Python and JSON Schema (ECMA-262) read this pattern alike."""
 
 
 def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
@@ -206,7 +206,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
             lists["scope"] = [" ".join(names)]
         self.payload: Any = BasicOAuth2Payload({name: each[0] for name, each in lists.items()})
         self.resources = lists.get("resource", [])
-        """What the token is to be for (RFC 8707, section 2)."""
+        """The resources that the token is requested for (RFC 8707, section 2)."""
 
     @property
     def form(self) -> Mapping[str, str]:

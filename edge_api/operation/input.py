@@ -27,7 +27,7 @@ _CONTROL: Final = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc
 _CONTROL_EXCEPT_LINES: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 """The same without the tab and line ends."""
 _NONCHARACTERS: Final = "\ufdd0-\ufdef\ufffe\uffff"
-"""Those up to U+FFFF; published patterns have no range beyond, as validators differ there."""
+"""The noncharacters up to U+FFFF: published patterns end there, as validators differ beyond."""
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"

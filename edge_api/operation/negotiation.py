@@ -13,7 +13,7 @@ _QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
 _PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
 _UTF8: Final = {"charset": "utf-8"}  # the parameters of all texts that are sent
 _MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
-"""Those of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
+"""The parameters of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
 
 
 Preference = tuple[str, Mapping[str, str], float]

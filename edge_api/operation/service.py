@@ -48,7 +48,7 @@ REVALIDATE: Final = "public, no-cache"
 NEGOTIATED: Final = "private, no-store"
 """Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
 NO_STORE = "no-store"
-"""For leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
+"""Used for leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
 NOINDEX: Final = {"X-Robots-Tag": "noindex, nofollow"}
 
 

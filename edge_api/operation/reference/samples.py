@@ -109,7 +109,12 @@ def write_curl(call: Call) -> str:
     parts = [f"curl {_quote_shell(call.url)}"]
     if call.method != ("GET" if call.body is None else "POST"):
         parts[0] = f"curl -X {call.method} {_quote_shell(call.url)}"
-    parts += _CURL_CREDENTIALS[call.credential]
+    parts += {
+        "none": [],
+        "key": ['-H "X-API-Key: $KEY"'],
+        "token": ['-H "Authorization: Bearer $ACCESS_TOKEN"'],
+        "client": ['-u "$CLIENT_ID:$CLIENT_SECRET"'],
+    }[call.credential]
     parts += [f"-H {_quote_shell(f'{name}: {value}')}" for name, value in call.headers.items()]
     if call.is_form:
         for name, value in call.body.items():
@@ -120,14 +125,6 @@ def write_curl(call: Call) -> str:
         text = json.dumps(call.body, ensure_ascii=False, indent=2)
         parts += [f"-H 'Content-Type: {JSON}'", f"-d {_quote_shell(text, call.variables)}"]
     return " \\\n  ".join(parts)
-
-
-_CURL_CREDENTIALS: Final[Mapping[Credential, list[str]]] = {
-    "none": [],
-    "key": ['-H "X-API-Key: $KEY"'],
-    "token": ['-H "Authorization: Bearer $ACCESS_TOKEN"'],
-    "client": ['-u "$CLIENT_ID:$CLIENT_SECRET"'],
-}
 
 
 def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
@@ -155,7 +152,7 @@ def write_javascript(call: Call) -> str:
 
 
 def _format_body(call: Call, indent: int, variable: str) -> str:
-    """Return the body as JSON; `variable` formats the name that stands for a placeholder."""
+    """Return the body as JSON; `variable` formats the name that replaces a placeholder."""
     text = json.dumps(call.body, ensure_ascii=False, indent=indent)
     text = text.replace("\n", "\n" + " " * indent)
     for placeholder, name in call.variables.items():
