@@ -62,7 +62,13 @@ def operation_inputs(operation: AnyOperation) -> Iterator[Input]:
 
 def tool_inputs(tool: Tool, operation: AnyOperation) -> Mapping[str, Input]:
     """Return the inputs of a tool by the names of its arguments."""
-    known = {item.name: _adapt(tool, item) for item in operation_inputs(operation)}
+    known: dict[str, Input] = {}
+    for item in operation_inputs(operation):
+        schema, default = tool.schemas.get(item.name, item.schema), tool.defaults.get(item.name)
+        if default is not None:
+            schema = {**schema, "default": default}
+        required = item.required or item.name in tool.required
+        known[item.name] = replace(item, schema=schema, required=required, default=default)
     names = {name: name for name in known} if tool.arguments is None else tool.arguments
     inputs = {argument: known[name] for argument, name in names.items()}
     for name in tool.defaults:
@@ -71,14 +77,6 @@ def tool_inputs(tool: Tool, operation: AnyOperation) -> Mapping[str, Input]:
     for argument, header in tool.headers.items():
         inputs[argument] = Input(header.header, "header", header.schema)
     return inputs
-
-
-def _adapt(tool: Tool, given: Input) -> Input:
-    schema, default = tool.schemas.get(given.name, given.schema), tool.defaults.get(given.name)
-    if default is not None:
-        schema = {**schema, "default": default}
-    required = given.required or given.name in tool.required
-    return replace(given, schema=schema, required=required, default=default)
 
 
 def make_request(

@@ -8,6 +8,7 @@ from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
     AnyOperation,
     ErrorFormat,
+    Json,
     Parameter,
     Schema,
     SuccessResponse,
@@ -17,8 +18,6 @@ from edge_api.operation.model import (
 from edge_api.operation.service import JSON
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUTHORIZE, DOCS, METADATA, TOKEN
-
-Json = dict[str, Any]
 
 API_KEY_SCHEME = "ApiKeyHeader"
 BEARER_SCHEME = "ApiKeyBearer"
