@@ -148,7 +148,7 @@ class PreparedResponse(web.StreamResponse):
         self._sent_headers = headers
         self.sent_body = body
         self._stays_open = _CLOSE not in headers
-        bodiless = status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+        bodiless = status in (204, 304)
         announced = [] if bodiless else [("Content-Length", str(len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._head = start_line + header_lines((*headers, *announced))

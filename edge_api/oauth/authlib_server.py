@@ -188,11 +188,8 @@ class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
 
     def create_token_response(self) -> _TokenResponse:
         code = self.request.authorization_code
-        return (
-            200,
-            self.server.redeem(self.request, AUTHORIZATION_CODES, code, code.get_scope()),
-            [],
-        )
+        answer = self.server.redeem(self.request, AUTHORIZATION_CODES, code, code.get_scope())
+        return 200, answer, []
 
 
 class _Challenge(CodeChallenge):  # type: ignore[misc]
@@ -298,12 +295,9 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
             raise InvalidClientError("The client assertion cannot be read")
         if context.used_assertion or not isinstance(jti, str):
             return False
-        row = {
-            "id": self._digest,
-            "expires_at": format_instant(  # the library allows a minute of clock skew
-                context.now + _MAX_ASSERTION_LIFETIME + timedelta(minutes=10)
-            ),
-        }
+        # It is kept for longer than it may live: the library allows a minute of clock skew.
+        until = context.now + _MAX_ASSERTION_LIFETIME + timedelta(minutes=10)
+        row = {"id": self._digest, "expires_at": format_instant(until)}
         self._server.queries.append(Insert(USED_ASSERTIONS, [row]))
         return True
 
