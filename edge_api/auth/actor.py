@@ -85,10 +85,6 @@ async def recent_entries(store: Store, limit: int) -> list[Row]:
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_POOL_SIZE: Final = 512
-"""Numbers per system call, which releases the interpreter lock: to reacquire it costs more than the
-rest of an identifier."""
-
 _random_pool: list[int] = []  # random numbers of 64 bits, each used once
 
 
@@ -100,16 +96,15 @@ def new_id(now: datetime) -> str:
     """
     milliseconds, microseconds = divmod((now - _EPOCH) // _MICROSECOND, 1000)
     fraction = (microseconds << 12) // 1000
-    bits = milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | _next_random() >> 2
-    return str(UUID(int=bits))
-
-
-def _next_random() -> int:
     try:
-        return _random_pool.pop()
+        number = _random_pool.pop()
     except IndexError:
-        _random_pool.extend(unpack(f"{_POOL_SIZE}Q", os.urandom(8 * _POOL_SIZE)))
-        return _random_pool.pop()
+        # Many numbers per system call: it releases the interpreter lock, and to reacquire that
+        # costs more than the rest of an identifier.
+        _random_pool.extend(unpack("512Q", os.urandom(8 * 512)))
+        number = _random_pool.pop()
+    bits = milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | number >> 2
+    return str(UUID(int=bits))
 
 
 if hasattr(os, "register_at_fork"):  # no two processes may use the same numbers

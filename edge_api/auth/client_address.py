@@ -26,7 +26,6 @@ _PAIR = re.compile(
 )
 """One parameter, which may be missing, and the separator (RFC 7239, section 4). Possessive, so that
 a header of blanks takes linear time."""
-_ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ def _nodes(line: str) -> list[str]:
 
 
 def _value(pair: re.Match[str]) -> str:
-    return pair["bare"] if pair["quoted"] is None else _ESCAPED.sub(r"\1", pair["quoted"])
+    return pair["bare"] if pair["quoted"] is None else re.sub(r"\\(.)", r"\1", pair["quoted"])
 
 
 @lru_cache(_CACHE_SIZE)

@@ -13,7 +13,7 @@ from edge_api.auth.actor import Actor, Clock
 from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.auth.tokens import AccessTokenValidator, ValidCredential, is_jwt
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Read, Store, Update
+from edge_api.db.query import Filter, Read, Store, Update, read_first
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
@@ -159,10 +159,9 @@ class Authenticator:
 
     async def _find_row(self, digest: str) -> ValidCredential | None:
         query = Read(CREDENTIALS, where=(Filter("digest", "eq", digest),), limit=1)
-        (result,) = await self._store.run(query)
-        if not result.rows or result.rows[0]["revoked_at"] is not None:
+        row = await read_first(self._store, query)
+        if row is None or row["revoked_at"] is not None:
             return None
-        row = result.rows[0]
         expiry = row["expires_at"]
         audiences = frozenset(audience for audience, kind in KINDS.items() if kind == row["type"])
         return ValidCredential(actor_of(row), expiry and datetime.fromisoformat(expiry), audiences)

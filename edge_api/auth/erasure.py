@@ -34,8 +34,6 @@ from edge_api.db.table import PersonalData, Row, Table
 from edge_api.db.tables import TABLES
 from edge_api.db.types import MAX_EMAIL_LENGTH, PATTERNS, ColumnType, format_instant
 
-ERASED_FOR: Final = timedelta(days=400)
-"""How long the keys of erased rows are remembered: no backup that is restored should be older."""
 PERSONAL: Final = {table: table.personal for table in TABLES.values() if table.personal}
 PersonalRows = dict[Table, list[Row]]
 """The rows about a person, by table; tables without any are included."""
@@ -43,9 +41,6 @@ PAGE_SIZE: Final = 500
 MAX_PATTERNS: Final = 16  # each costs as much as the one of the address
 _DELIMITER: Final = re.compile(r'[\s<>"(),:;\[\]{}]')
 _KEY: Final = re.compile(PATTERNS[ColumnType.UUID])
-_PUNCTUATION: Final = "'`.!?\\"  # stripped from both ends of an address in a text
-_RUN: Final = re.compile(r"(?:[a-z0-9!#$&'*+/=?^_{|}~.@-](?!\u0307))+")
-"""What a text has too if it has an address with it; U+0130 becomes an i before a dot above."""
 
 
 def is_within(address: str, text: str) -> bool:
@@ -53,7 +48,8 @@ def is_within(address: str, text: str) -> bool:
 
     Linear in the text, which a stranger may have written; `address` is in its canonical form.
     """
-    parts = (part.strip(_PUNCTUATION) for part in _DELIMITER.split(text) if "@" in part[1:-1])
+    # Punctuation around an address in a text does not belong to it.
+    parts = (part.strip("'`.!?\\") for part in _DELIMITER.split(text) if "@" in part[1:-1])
     longest = 4 * (len(address) + MAX_EMAIL_LENGTH)  # of a spelling; NFC is quadratic in accents
     return any(
         len(each) <= longest and fold_address(each) == address
@@ -110,9 +106,11 @@ def find_rows(
 def _read(table: Table, data: PersonalData, address: str, keys: Collection[str]) -> Read | None:
     """Return the read of rows that may be about the person, or `None`; the first page of them."""
     local, at, _ = address.partition("@")
-    # What no spelling changes: the longest run of ASCII up to the at sign. A domain has two forms,
-    # and many more that become them; a k may be the sign for kelvin.
-    run = max(_RUN.findall(local + at), key=len, default="")[-MAX_EMAIL_LENGTH:].replace("k", "_")
+    # No spelling changes the longest run of ASCII up to the at sign, so a text with the address has
+    # it too. A domain has two forms, and many more that become them; a k may be the sign for
+    # kelvin, and U+0130 becomes an i before a dot above.
+    runs = re.findall(r"(?:[a-z0-9!#$&'*+/=?^_{|}~.@-](?!\u0307))+", local + at)
+    run = max(runs, key=len, default="")[-MAX_EMAIL_LENGTH:].replace("k", "_")
     # Of many keys the beginnings, which are times; the more there are the shorter ones.
     sizes = ({key[:size] for key in keys} for size in (36, 8, 7, 6, 5, 4, 0))
     starts = next(each for each in sizes if len(each) <= MAX_PATTERNS)
@@ -164,7 +162,7 @@ def erase_rows(
             keys.update(doomed)
     # Not the keys of answers: each is a digest of an address too.
     new = tuple(filter(_KEY.fullmatch, keys - former))
-    until = format_instant(clock() + ERASED_FOR)
+    until = format_instant(clock() + timedelta(days=400))  # longer than a backup should be kept
     yield Delete(ERASED_ROWS, (Filter("id", "in", new),))  # erased before, and stored again
     yield Insert(ERASED_ROWS, [{"id": each, "expires_at": until} for each in new])
 
@@ -200,7 +198,6 @@ class Privacy:
         meanwhile. Without an address it deletes what was erased before and is stored again.
         """
         found: PersonalRows = {}
-        subject = fold_address(address or "")
-        erase = partial(erase_rows, subject, actor, self._clock, found)
+        erase = partial(erase_rows, fold_address(address or ""), actor, self._clock, found)
         await self._store.run(Procedure(erase))
         return found

@@ -42,8 +42,6 @@ CREDENTIAL_LIFETIME: Final = timedelta(days=90)
 """The default lifetime of an access token, and of every credential given to a request."""
 
 _MAX_NAMES: Final = 5  # in one sentence
-_READS_LEADS: Final = {"leads:read", "admin:read", "admin:write"}
-"""Any of them shows enquiries: those who change rows are shown them."""
 
 DEFAULT_KEY_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
     "api_key": DEFAULT_SCOPES,
@@ -218,7 +216,9 @@ class Keys:
             Read(CREDENTIALS, where=where, order=(Order("created_at"), Order("id"))),
             count_of(LEADS),
         )
-        keys = [row for row in found.rows if _READS_LEADS.intersection(row["scopes"].split())]
+        # Any of these scopes shows enquiries: those who change rows are shown them.
+        shows = {"leads:read", "admin:read", "admin:write"}
+        keys = [row for row in found.rows if shows.intersection(row["scopes"].split())]
         leads = f"all {count.total:,} enquiries" if (count.total or 0) > 1 else "all enquiries"
         subject = f"{len(keys)} keys given to requests" if keys[1:] else "1 key given to a request"
         names = ", ".join(row["name"] for row in keys[:_MAX_NAMES])
@@ -294,7 +294,7 @@ def _check(new: NewKey, now: str) -> None:
 
 
 def read_end(end: str | None, now: datetime) -> str | None:
-    """Return an end as it is; an empty one stands for `CREDENTIAL_LIFETIME` from now."""
+    """Return an end as it is; an empty one means `CREDENTIAL_LIFETIME` from now."""
     return format_instant(now + CREDENTIAL_LIFETIME) if end == "" else end
 
 

@@ -45,7 +45,7 @@ class MemoryLimits:
     """
 
     def __init__(self, now: Callable[[], float], *, shares: bool = False) -> None:
-        """With `shares`, hits are recorded for `exchange`."""
+        """Record hits for `exchange` if `shares` is set."""
         self._now = now
         self._hits: dict[CounterKey, Hits] = {}
         """The hits of each caller within the longest window of the limit: at least one."""
@@ -202,10 +202,9 @@ COUNTED_BY: Final[Mapping[str, str]] = {
 """Every limit, and what it counts by. Its setting is `RATE_` and its name; `0`: no limit."""
 
 AUTHENTICATED: Final = "authenticated"
+"""The limit that each edge counts in memory: every request with a credential is counted, which must
+not cost a round trip. Edges `exchange` its hits."""
 NO_LIMIT: Final = "0"  # a rate in the settings
-LOCAL_LIMITS: Final = frozenset({AUTHENTICATED})
-"""Limits that each edge counts in memory: every request with a credential is counted, which must
-not cost a round trip. Edges `exchange` them."""
 
 
 def list_rates(settings: Settings) -> Mapping[str, str]:
@@ -219,7 +218,7 @@ class Quota:
 
     limit: RateLimit
     windows: tuple[tuple[int, int], ...]
-    """For each item the hits left, and the whole seconds until one more."""
+    """The hits left for each item, and the whole seconds until one more."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -239,8 +238,8 @@ class Quota:
 class Limiter:
     """Counts hits; `now` gives seconds on a monotonic clock.
 
-    With `shared`, all limits but `LOCAL_LIMITS` are counted there, exactly for all edges; of those
-    each edge knows the others' hits as of its last `exchange`.
+    With `shared`, all limits but `AUTHENTICATED` are counted there, exactly for all edges; of that
+    one each edge knows the others' hits as of its last `exchange`.
     """
 
     def __init__(
@@ -258,7 +257,7 @@ class Limiter:
         self._limits = {name: read_limit(name, rate) for name, rate in list_rates(settings).items()}
 
     async def exchange(self) -> None:
-        """Exchange the hits of `LOCAL_LIMITS` with other edges. Raises Problem `unavailable`."""
+        """Exchange the hits of `AUTHENTICATED` with other edges. Raises Problem `unavailable`."""
         if self._shared is not None:
             await self._local.exchange(self._shared.exchange)
 
@@ -270,7 +269,7 @@ class Limiter:
         return _admit(limit, await self._call(name, lambda backend: backend.hit(limit, key)))
 
     def count(self, name: str, key: str) -> Quota | None:
-        """Count as `hit` does for a limit of `LOCAL_LIMITS`, without waiting."""
+        """Count as `hit` does, in this process and without waiting: for `AUTHENTICATED`."""
         limit = self._limits[name]
         return None if limit is None else _admit(limit, self._local.count(limit, key))
 
@@ -289,7 +288,7 @@ class Limiter:
 
     async def _call(self, name: str, call: Callable[[LimitBackend], Awaitable[T]]) -> T:
         """Call what counts a limit: the shared store, or memory while that is unavailable."""
-        if self._shared is None or name in LOCAL_LIMITS:
+        if self._shared is None or name == AUTHENTICATED:
             return await call(self._local)
         if self._is_unavailable and self._now() < self._retry_at:
             return await call(self._fallback)

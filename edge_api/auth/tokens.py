@@ -52,7 +52,6 @@ class Issuer:
 
 ALGORITHM: Final = "ES256"
 JWT_LIFETIME: Final = timedelta(hours=1)
-MAX_TOKEN_LENGTH: Final = 8192  # characters; ours have some 700
 _TYPE: Final = "at+jwt"
 
 
@@ -93,7 +92,7 @@ def sign(token: AccessToken, issuer: str, key: ECKey) -> str:
 
 def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
     """Return the claims of a token of ours, expired or not, or `None` (RFC 9068, section 4)."""
-    if len(text) > MAX_TOKEN_LENGTH:
+    if len(text) > 8 * 1024:  # ours have some 700 characters
         return None
     try:
         token = jwt.decode(text, keys, algorithms=[ALGORITHM])
@@ -116,8 +115,6 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
 KEY_LIFETIME: Final = timedelta(days=90)  # until the next one is active
 KEY_PUBLICATION_LEAD: Final = timedelta(hours=1)
 """The time that a key is published before it is active: longer than caches keep the key set."""
-KEY_RETENTION: Final = JWT_LIFETIME + timedelta(hours=1)
-"""The time that a key is kept after the next one is active, until its tokens have expired."""
 
 _log = logging.getLogger(__name__)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -214,9 +211,9 @@ class SigningKeys:
         keys, now = await self._all(), self._clock()
         if keys and keys[-1].active_from + KEY_LIFETIME <= now:
             await self.rotate(SERVICE)
-        expired = tuple(
-            old.id for old, new in pairwise(keys) if new.active_from + KEY_RETENTION <= now
-        )
+        # The last tokens of a key are issued when the next one becomes active; an hour to spare.
+        over = now - JWT_LIFETIME - timedelta(hours=1)
+        expired = (old.id for old, new in pairwise(keys) if new.active_from <= over)
         await self._forget((*expired, *(() if self._is_foreign else self._foreign)), SERVICE)
 
     async def _all(self) -> Sequence[SigningKey]:
@@ -289,21 +286,28 @@ class AccessTokenValidator:
         )
         if revoked is not None or not _in_force(client):
             return None
-        key = await self._key(grant)
-        if token.grant_id is not None and key is None:
-            return None
+        key: Row | None = None
+        if token.grant_id is not None:  # it counts with the API key that granted it
+            if _in_force(grant):
+                (key,) = await self._rows((CREDENTIALS, grant["credential_id"]))
+            if not _in_force(key):
+                return None
         end = token.expires_at  # or that of the key, if that is sooner
         if key is not None and key["expires_at"] is not None:
             end = min(end, datetime.fromisoformat(key["expires_at"]))
+        scopes = frozenset(token.scopes)
+        tables = key["tables"] if key else None
+        actor = Actor(
+            credential_id=key["id"] if key else "",
+            name=client["name"],
+            type="access_token",
+            # No more than the key has.
+            scopes=scopes & frozenset(key["scopes"].split()) if key else scopes,
+            tables=None if tables is None else frozenset(tables.split()),
+            client_id=token.client_id,
+        )
         audiences = (each for each in AUDIENCES if self._issuer.accepts(token.resource, each))
-        return ValidCredential(_actor(token, client, key), end, frozenset(audiences))
-
-    async def _key(self, grant: Row | None) -> Row | None:
-        """Return the API key of a grant, if both are in force."""
-        if not _in_force(grant):
-            return None
-        (key,) = await self._rows((CREDENTIALS, grant["credential_id"]))
-        return key if _in_force(key) else None
+        return ValidCredential(actor, end, frozenset(audiences))
 
     async def _rows(self, *keys: tuple[Table, str]) -> list[Row | None]:
         """Return the rows with these keys, read in one transaction."""
@@ -313,17 +317,3 @@ class AccessTokenValidator:
 
 def _in_force(row: Row | None) -> TypeGuard[Row]:
     return row is not None and row["revoked_at"] is None
-
-
-def _actor(token: AccessToken, client: Row, key: Row | None) -> Actor:
-    """Return the actor, with no more scopes than the key."""
-    scopes = frozenset(token.scopes)
-    tables = key["tables"] if key else None
-    return Actor(
-        credential_id=key["id"] if key else "",
-        name=client["name"],
-        type="access_token",
-        scopes=scopes & frozenset(key["scopes"].split()) if key else scopes,
-        tables=None if tables is None else frozenset(tables.split()),
-        client_id=token.client_id,
-    )

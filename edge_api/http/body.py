@@ -22,10 +22,8 @@ from edge_api.schema.sentences import sentence
 
 CODINGS: Final = ("gzip", "deflate", "br")
 """Content codings that are undone when a body is read."""
-_BROKEN: Final = (EOFError, gzip.BadGzipFile, zlib.error, brotli.error)
-_CHARSETS: Final = (None, "utf-8", "utf8")
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
-"""Of a body that was not read to its end, nobody knows where the next request begins."""
+"""Sent where a body was not read to its end: the next request would begin at an unknown place."""
 MAX_FORM_FIELDS: Final = 100  # members of a form; none of ours has a third of that
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
 
@@ -40,14 +38,25 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes, too_large)
     _meet_expectation(request)
+    raw = bytearray()
     try:
         # What has arrived already is not waited for.
         async with asyncio.timeout(None if request.content.is_eof() else BODY_TIMEOUT_SECONDS):
-            raw = await _collect(request, max_bytes, too_large)
-        body = _decompress(raw, coding, max_bytes + 1)
+            async for chunk in request.content.iter_any():
+                raw += chunk
+                if len(raw) > max_bytes:
+                    raise _too_large(max_bytes, too_large)
+        body = _decompress(bytes(raw), coding, max_bytes + 1)
     except TimeoutError:
         raise Problem("body_timeout", headers=_CLOSE) from None
-    except (HttpProcessingError, web.RequestPayloadError, *_BROKEN):
+    except (
+        HttpProcessingError,
+        web.RequestPayloadError,
+        EOFError,
+        gzip.BadGzipFile,
+        zlib.error,
+        brotli.error,
+    ):
         raise Problem(
             "invalid", sentence("The body's transfer or content coding is broken"), headers=_CLOSE
         ) from None
@@ -59,7 +68,10 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
 
 
 def _decompress(raw: bytes, coding: str, most: int) -> bytes:
-    """Return a body without its coding, or `most` or more bytes of it. Raises one of `_BROKEN`."""
+    """Return a body without its coding, or `most` or more bytes of it.
+
+    Raises EOFError, gzip.BadGzipFile, zlib.error or brotli.error.
+    """
     if not raw or coding == "identity":
         return raw
     if coding == "gzip":
@@ -109,15 +121,6 @@ def _meet_expectation(request: Request) -> None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-async def _collect(request: Request, max_bytes: int, too_large: str) -> bytes:
-    chunks = bytearray()
-    async for chunk in request.content.iter_any():
-        chunks += chunk
-        if len(chunks) > max_bytes:
-            raise _too_large(max_bytes, too_large)
-    return bytes(chunks)
-
-
 def _too_large(max_bytes: int, message: str) -> Problem:
     usual = sentence("The body is larger than %(size)s KiB", size=str(max_bytes // 1024))
     return Problem("too_large", message or usual, headers=_CLOSE)
@@ -128,7 +131,8 @@ def check_media_type(request: Request, body: Body[Any]) -> None:
     if "Content-Type" not in request.headers and not body.requires_media_type:
         return
     charset = request.charset
-    if request.content_type != body.media_type or (charset and charset.lower()) not in _CHARSETS:
+    is_utf8 = charset is None or charset.lower() in ("utf-8", "utf8")
+    if request.content_type != body.media_type or not is_utf8:
         raise Problem(
             "unsupported_media_type",
             sentence("Send the body as %(type)s in UTF-8", type=body.media_type),
@@ -142,7 +146,12 @@ def decode(raw: bytes, body: Body[Any]) -> Any:
         if body.keeps_numbers:
             refuse_inexact(raw)
     except orjson.JSONDecodeError as error:
-        raise Problem("invalid", _json_sentence(raw, error), sqlstate="PGRST102") from None
+        message = f"The body is not valid JSON (line {error.lineno}, column {error.colno})"
+        if not raw:
+            message = "The body is empty: send a JSON value"
+        elif not error.doc:  # orjson has no text to show where the bytes are none
+            message = "The body is not in UTF-8"
+        raise Problem("invalid", message, sqlstate="PGRST102") from None
     except ValueError as error:
         raise Problem("invalid", f"body: {error}", sqlstate="22P02") from None
     return check_body(body.check, value)
@@ -166,11 +175,3 @@ def read_form(raw: bytes) -> dict[str, str | list[str]]:
             ),
         ) from None
     return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
-
-
-def _json_sentence(raw: bytes, error: orjson.JSONDecodeError) -> str:
-    if not raw:
-        return "The body is empty: send a JSON value"
-    if not error.doc:  # orjson has no text to show where the bytes are none
-        return "The body is not in UTF-8"
-    return f"The body is not valid JSON (line {error.lineno}, column {error.colno})"

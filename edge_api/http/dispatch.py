@@ -39,18 +39,13 @@ from edge_api.operation.negotiation import prefers_json
 from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
-API_PREFIX = "/api/"
-
 FOREIGN_HOSTS: Final = 20
 """Requests for another host than that of SITE_URL, and none for it, after which that is logged."""
-_ASKED_BY_ADDRESS: Final = ("readiness", "metrics")
 _log = logging.getLogger(__name__)
 
 RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
 """Takes the request, the variable parts of its path, and its sender. Raises Problem."""
 Target = TypeVar("Target")
-
-_VARIABLE: Final = re.compile(r"\\{(\w+)\\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ class Route:
     """The handler of one method of a path, and what it needs."""
 
     name: str
-    """Of the operation; in metrics and in the access log."""
+    """The operation's name, for metrics and the access log."""
     handler: RouteHandler
     error_format: ErrorFormat = "plain"
     operation: AnyOperation | None = None
@@ -143,7 +138,7 @@ class App:
         request.closes_connection = self._health.draining
         route, variables = self._find(request)
         # Load balancers ask for readiness, and Prometheus for metrics, by address.
-        if self._foreign_hosts < FOREIGN_HOSTS and route.name not in _ASKED_BY_ADDRESS:
+        if self._foreign_hosts < FOREIGN_HOSTS and route.name not in ("readiness", "metrics"):
             self._count_host(request.headers.get(hdrs.HOST, ""))
         try:
             admitted = UNAUTHENTICATED
@@ -197,7 +192,7 @@ class App:
             resource, variables = found
             return resource.find(request.method), variables
         path = f"{request.path}/"
-        if path.startswith((API_PREFIX, DESK)):
+        if path.startswith(("/api/", DESK)):
             return (self._desk if path.startswith(DESK) else _NO_ENDPOINT), _NO_VARIABLES
         if request.method == hdrs.METH_CONNECT:
             return _CONNECT, _NO_VARIABLES
@@ -242,7 +237,7 @@ async def _answer_server_options(*_: Any) -> PreparedResponse:
 
 
 _SERVER_OPTIONS: Final = Route("options", _answer_server_options)
-"""For `OPTIONS *` (RFC 9110, section 9.3.7)."""
+"""The answer to `OPTIONS *` (RFC 9110, section 9.3.7)."""
 
 
 class Routes(Generic[Target]):
@@ -251,7 +246,7 @@ class Routes(Generic[Target]):
     def __init__(self, targets: Mapping[str, Target]) -> None:
         self._fixed = {path: target for path, target in targets.items() if "{" not in path}
         self._patterns = [
-            (re.compile(_VARIABLE.sub(r"(?P<\1>[^/]+)", re.escape(path))), target)
+            (re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path))), target)
             for path, target in targets.items()
             if path not in self._fixed
         ]

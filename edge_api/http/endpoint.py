@@ -54,7 +54,7 @@ ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "br": lambda body: brotli.compress(body, quality=5),
     "gzip": lambda body: gzip.compress(body, 6, mtime=0),
 }
-"""For what is made here; a build has the time to compress harder."""
+"""Encoders of what is made for a request; a build has the time to compress harder."""
 
 
 class DocumentResponses:
@@ -119,21 +119,20 @@ def _validators(document: Document, coding: str, common: Headers) -> list[Header
     ]
 
 
-_ALLOWED_HEADERS: Final = (
-    "Authorization, X-API-Key, Content-Type, Idempotency-Key, Prefer, Accept, X-Request-ID, "
-    "If-None-Match, Range, If-Range, Cache-Control, "
-    "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
-)
-_PREFLIGHT_MAX_AGE: Final = 86400  # seconds that browsers may cache the permission
-
-
 def preflight_response(allow: str) -> PreparedResponse:
     """Return the answer to `OPTIONS`: any origin may ask, without cookies (Fetch, 3.2)."""
     headers = [
         ("Allow", allow),
         ("Access-Control-Allow-Methods", allow),
-        ("Access-Control-Allow-Headers", _ALLOWED_HEADERS),
-        ("Access-Control-Max-Age", str(_PREFLIGHT_MAX_AGE)),
+        (
+            "Access-Control-Allow-Headers",
+            (
+                "Authorization, X-API-Key, Content-Type, Idempotency-Key, Prefer, Accept, "
+                "X-Request-ID, If-None-Match, Range, If-Range, Cache-Control, "
+                "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
+            ),
+        ),
+        ("Access-Control-Max-Age", "86400"),  # seconds that browsers may cache the permission
         *API_HEADERS,
     ]
     return PreparedResponse(204, headers)
@@ -142,12 +141,6 @@ def preflight_response(allow: str) -> PreparedResponse:
 def options_response(allow: str) -> PreparedResponse:
     """Return the answer to `OPTIONS` of a path that no other origin's script may call."""
     return PreparedResponse(204, [("Allow", allow), *PAGE_HEADERS])
-
-
-_FAR_TOO_LONG: Final = (
-    "Nothing was sent, as this is far too long: go back to what you typed, shorten it, and send it "
-    "again"
-)
 
 
 class Endpoint:
@@ -194,7 +187,12 @@ class Endpoint:
 
     async def _body(self, request: Request, body: Body[Any]) -> Any:
         check_media_type(request, body)
-        too_large = _FAR_TOO_LONG if self.operation.is_page else ""
+        too_large = (
+            "Nothing was sent, as this is far too long: go back to what you typed, shorten it, and "
+            "send it again"
+            if self.operation.is_page
+            else ""
+        )
         raw = await read_bytes(request, body.max_bytes, too_large)
         if body.verify_signature is not None:
             body.verify_signature(self._service, HeaderFields(request.headers), raw)

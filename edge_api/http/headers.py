@@ -12,9 +12,6 @@ from edge_api.schema.site_policy import (
     Headers,
 )
 
-DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
-"""For answers that no browser should render."""
-
 API_LINKS: Final = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"',
     f'<{paths.OPENAPI}>; rel="service-desc"; type="application/json"',
@@ -25,37 +22,27 @@ API_LINKS: Final = (
 
 _LINK: Final[Header] = ("Link", ", ".join(API_LINKS))
 PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, SAME_ORIGIN_RESOURCE, _LINK)
-"""For a page that is rendered here."""
-
-EXPOSED: Final = (
-    "Content-Location",
-    "Content-Range",
-    "ETag",
-    "Idempotency-Replayed",
-    "Link",
-    "Location",
-    "RateLimit",
-    "RateLimit-Policy",
-    "Retry-After",
-    "WWW-Authenticate",
-    "X-Request-ID",
-)
-"""Response headers that scripts of other origins may read (Fetch, section 3.3.3)."""
+"""The headers of a page that is rendered here."""
 
 ANY_ORIGIN: Final[Header] = ("Access-Control-Allow-Origin", "*")
-CORS_HEADERS: Final[Headers] = (ANY_ORIGIN, ("Access-Control-Expose-Headers", ", ".join(EXPOSED)))
-
 API_HEADERS: Final[Headers] = (
-    ("Content-Security-Policy", DATA_POLICY),
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),  # data, no page
     *COMMON_HEADERS,
     SAME_ORIGIN_RESOURCE,
-    *CORS_HEADERS,
+    ANY_ORIGIN,
+    # Scripts of other origins may read these (Fetch, section 3.3.3).
+    (
+        "Access-Control-Expose-Headers",
+        (
+            "Content-Location, Content-Range, ETag, Idempotency-Replayed, Link, Location, "
+            "RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-ID"
+        ),
+    ),
 )
-"""For every answer of an operation, errors included."""
+"""The headers of every answer of an operation, errors included."""
 
 STRICT_TRANSPORT: Final[Header] = ("Strict-Transport-Security", "max-age=63072000")
 """Two years, for this host alone (RFC 6797); only for an https origin, where a browser heeds it."""
-
 
 PRIVATE_HEADERS: Final[Headers] = (
     ("Content-Security-Policy", SITE_CSP),
@@ -64,13 +51,13 @@ PRIVATE_HEADERS: Final[Headers] = (
     ("X-Robots-Tag", "noindex, nofollow"),
     SAME_ORIGIN_RESOURCE,
 )
-"""For the owner's pages."""
+"""The headers of the owner's pages."""
 _UNLISTED: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
 SHARED_HEADERS: Final[Headers] = (
     ("Cache-Control", "no-store"),
     *((name, _UNLISTED.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
-"""For shared drafts: no link on one gives its address away."""
+"""The headers of shared drafts: no link on one gives its address away."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:

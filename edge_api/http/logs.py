@@ -109,13 +109,11 @@ def redact_path(raw_path: str) -> str:
 def _combined(entry: Mapping[str, Any]) -> str:
     at = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(entry["time"]))
     line = f"{entry['method']} {entry['path']} HTTP/{entry['version']}"
-    quoted = "".join(_escape(each) for each in entry["agent"])
+    quoted = "".join(
+        each if each.isprintable() and each not in '"\\' else f"\\x{ord(each):02x}"
+        for each in entry["agent"]
+    )
     return f'- - - [{at}] "{line}" {entry["status"]} {entry["bytes"] or "-"} "-" "{quoted}"'
-
-
-def _escape(character: str) -> str:
-    is_plain = character.isprintable() and character not in '"\\'
-    return character if is_plain else f"\\x{ord(character):02x}"
 
 
 def _json(entry: Mapping[str, Any]) -> str:

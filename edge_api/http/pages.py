@@ -134,17 +134,14 @@ def _get_template(folder: Path, name: str) -> jinja2.Template:
     return environment.get_template(name)
 
 
-_ASSETS_FOLDER: Final = "/theme/try/"  # below the site's static files, whose names carry a digest
-
-
 def _read_assets(names: Iterable[str]) -> dict[str, bytes]:
     """Return files of `try_out/` (Swagger UI, and files of ours) by URL path, in this order."""
     found = {}
     for name in names:
         data = files(__package__).joinpath("try_out", name).read_bytes()
         stem, _, ending = name.rpartition("/")[2].rpartition(".")
-        digest = sha256(data).hexdigest()[:12]
-        found[f"{_ASSETS_FOLDER}{stem}.{digest}.{ending}"] = data
+        digest = sha256(data).hexdigest()[:12]  # as the names of the site's static files have one
+        found[f"/theme/try/{stem}.{digest}.{ending}"] = data
     return found
 
 

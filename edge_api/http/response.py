@@ -106,11 +106,6 @@ AnyResponse = web.StreamResponse
 """Any response of the service."""
 _CLOSE: Final = ("Connection", "close")
 """Ends the connection after the answer (RFC 9112, section 9.6)."""
-_WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
-_MAX_JOINED_BYTES: Final = 16 * 1024
-"""Up to this size, copying the body behind its head is faster than a second buffer."""
-_DRAIN_THRESHOLD: Final = 64 * 1024
-"""Unsent bytes above which the handler waits for the client to read."""
 _LIMIT_FIELDS: Final = ("RateLimit-Policy", "RateLimit")
 
 
@@ -153,7 +148,7 @@ class PreparedResponse(web.StreamResponse):
         self._sent_headers = headers
         self.sent_body = body
         self._stays_open = _CLOSE not in headers
-        bodiless = status in _WITHOUT_BODY
+        bodiless = status in (204, 304)
         announced = [] if bodiless else [("Content-Length", str(len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._head = start_line + header_lines((*headers, *announced))
@@ -182,12 +177,12 @@ class PreparedResponse(web.StreamResponse):
         lines, request_id = asked.extra_header_lines, asked.request_id.encode()
         date = _date_line(int(time.time()))
         head = self._head, lines, date, b"X-Request-ID: ", request_id, b"\r\n\r\n"
-        if len(body) <= _MAX_JOINED_BYTES:
+        if len(body) <= 16 * 1024:  # to copy it behind the head is faster than a second buffer
             transport.write(b"".join((*head, body)))
         else:
             transport.writelines((b"".join(head), body))
-        if transport.get_write_buffer_size() > _DRAIN_THRESHOLD:
-            await request.writer.drain()
+        if transport.get_write_buffer_size() > 64 * 1024:
+            await request.writer.drain()  # wait for the client to read
         return None
 
     async def write_eof(self, data: bytes = b"") -> None:

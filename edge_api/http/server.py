@@ -26,27 +26,17 @@ from aiohttp.web_request import BaseRequest
 from edge_api.db.problems import Problem
 from edge_api.http.response import Request, report_internal_error
 
-KEEPALIVE_SECONDS: Final = 75.0
-"""Longer than the 60 s after which common proxies let an idle connection go."""
 DRAIN_SECONDS: Final = 2.0
 """Time after the signal in which requests are still accepted, while readiness fails."""
-NEWEST_SECONDS: Final = 0.1  # time after that for requests on the connections accepted last
 GRACE_SECONDS: Final = 10.0
 """Time limit for running requests after that; then connections are aborted."""
 LINGER_SECONDS: Final = 2.0
 """Time in which the rest of a rejected body is read, so that its answer arrives."""
 BACKLOG: Final = 1024
-ACCEPT_BATCH: Final = 32  # connections that are accepted in one turn of the event loop
 HEAD_TIMEOUT_SECONDS: Final = 15.0
 """Time limit for the head of a request, from its first byte or from a new connection."""
 SEND_TIMEOUT_SECONDS: Final = 30.0  # time limit for a client that reads nothing of its answer
 MAX_DESCRIPTORS: Final = 65_536  # the limit of open files is raised to this if the system allows it
-RESERVED_DESCRIPTORS: Final = 128
-"""Descriptors that are left for files, the store and its replicator, at least."""
-REPORT_INTERVAL_SECONDS: Final = 60.0
-"""Between two log lines about connections that were closed to free descriptors."""
-MAX_LINE_BYTES: Final = 64 * 1024
-"""Bytes of a request line: a filter may list hundreds of identifiers."""
 
 _KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 """Leaves the file of a Unix socket when its server closes, as all did before Python 3.13."""
@@ -238,7 +228,7 @@ class Connections:
                 "or check which clients open them",
                 *(self._closed, self._limit),
             )
-            self._closed, self._report_at = 0, now + REPORT_INTERVAL_SECONDS
+            self._closed, self._report_at = 0, now + 60.0  # one line a minute at the most
         self._sweeping = self._loop.call_later(min(1.0, self._head_seconds / 4), self._sweep)
 
 
@@ -252,10 +242,13 @@ def raise_descriptor_limit() -> None:
 
 
 def max_connections() -> int:
-    """Return the number of connections that this process may have, to leave descriptors."""
+    """Return the number of connections that this process may have.
+
+    At least 128 descriptors are left for files, the store and its replicator, if there are enough.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
-    return max(limit - max(RESERVED_DESCRIPTORS, limit // 8), limit // 2)
+    return max(limit - max(128, limit // 8), limit // 2)
 
 
 @dataclass(slots=True)
@@ -361,10 +354,10 @@ async def start_server(
         server,
         loop=loop,
         access_log=None,  # that is how aiohttp switches it off
-        keepalive_timeout=KEEPALIVE_SECONDS,
+        keepalive_timeout=75.0,  # common proxies let an idle connection go after 60 s
         lingering_time=LINGER_SECONDS,
         auto_decompress=False,  # it would take bodies without their ends
-        max_line_size=MAX_LINE_BYTES,
+        max_line_size=64 * 1024,  # a filter may list hundreds of identifiers
     )
     port = sockets[0].getsockname()[1]
     listeners = []
@@ -373,7 +366,7 @@ async def start_server(
         if each.family == socket.AF_UNIX:  # other workers may go on with its file
             create = partial(loop.create_unix_server, **_KEPT_FILE)
         # To an event loop the backlog is also how many it accepts in one turn.
-        listeners.append(await create(factory, sock=each, backlog=ACCEPT_BATCH))
+        listeners.append(await create(factory, sock=each, backlog=32))
         each.listen(BACKLOG)
     return Server(runner, listeners, connections, port)
 
@@ -396,5 +389,5 @@ async def serve_until(
     await asyncio.sleep(DRAIN_SECONDS)
     for each in servers:
         each.stop_accepting()
-    await asyncio.sleep(NEWEST_SECONDS)
+    await asyncio.sleep(0.1)  # for requests on the connections accepted last
     await asyncio.gather(*(each.stop() for each in servers))

@@ -47,15 +47,6 @@ _READ_METHODS: Final = ("GET", "HEAD")
 _ALLOW: Final = "GET, HEAD, OPTIONS"
 _ALIASES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Paths of operations with the slash that built pages have."""
-_UNCACHED_SIZE: Final = 1024  # bytes that the cache counts for a file that is not kept in it
-_TOKEN: Final = re.compile(r"[\w-]{22}", re.ASCII)  # the form of a share's token
-_MAX_SUGGESTIONS: Final = 5  # addresses
-_NOT_FOUND_HEADERS: Final = (
-    ("Content-Type", media_type("404.md")),
-    ("Cache-Control", NEGOTIATED),
-    ("Vary", "Accept, Accept-Encoding"),
-    *PAGE_HEADERS,
-)
 
 
 class _Choice(NamedTuple):
@@ -101,8 +92,7 @@ class SitePages:
             choice, partial(self._prepare, choice)
         )
         if status == HTTPStatus.NOT_FOUND and choice.negotiated and representation.body is not None:
-            body = representation.body + await self._closest_addresses(path)
-            return PreparedResponse(404, _NOT_FOUND_HEADERS, body)
+            return await self._suggest_addresses(path, representation.body)
         return await answer_file(representation, request)
 
     def redirect_target(self, path: str) -> str | None:
@@ -122,12 +112,18 @@ class SitePages:
         coding = "" if codings is None else best_coding(codings, chosen.codings)
         return _Choice(chosen, coding, status, alternate is not None)
 
-    async def _closest_addresses(self, path: str) -> bytes:
-        """Return Markdown with links to the addresses that are closest to a missing one."""
-        closest = await asyncio.to_thread(lambda: self._suggester.find(path, _MAX_SUGGESTIONS))
+    async def _suggest_addresses(self, path: str, text: bytes) -> PreparedResponse:
+        """Return the Markdown of a missing page with links to the closest addresses there are."""
+        closest = await asyncio.to_thread(lambda: self._suggester.find(path, 5))
         lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
-        return near.encode()
+        headers = (
+            ("Content-Type", media_type("404.md")),
+            ("Cache-Control", NEGOTIATED),
+            ("Vary", "Accept, Accept-Encoding"),
+            *PAGE_HEADERS,
+        )
+        return PreparedResponse(404, headers, text + near.encode())
 
     @cached_property
     def _suggester(self) -> PathSuggester:
@@ -144,7 +140,8 @@ class SitePages:
         representation = await asyncio.to_thread(
             represent, path, body, coding, choice.status, headers
         )
-        size = _UNCACHED_SIZE if representation.body is None else representation.size
+        # What is read from the disk each time is kept without its body.
+        size = 1024 if representation.body is None else representation.size
         self._cache.put(choice, representation, size)
         return representation
 
@@ -178,7 +175,7 @@ class Site:
             if slash:
                 file = await asyncio.to_thread(find_shared, *asked, self._service.clock())
                 found = await asyncio.to_thread(represent, file, None, "", 200, headers)
-            elif not _TOKEN.fullmatch(token):
+            elif not re.fullmatch(r"[\w-]{22}", token, re.ASCII):
                 raise FileNotFoundError
             if request.method not in _READ_METHODS:
                 return _answer_other(request)

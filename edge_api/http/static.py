@@ -27,24 +27,16 @@ from edge_api.schema.site_policy import (
     media_type,
 )
 
-_HASHED: Final = re.compile(
-    r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+|pictures/[0-9a-f]{8,64}/[^/]+"
-)
-"""Names with a hash of the content: the file never changes."""
-
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 SHORT_LIVED: Final = "public, max-age=300"
-
-_FOR_MACHINES: Final[Mapping[str, str]] = {
-    "/llms.txt": 'rel="describedby"; type="text/plain"',
-    "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
-}
-"""Files that every page links to, if the build has them."""
 
 
 def cache_control(name: str) -> str:
     """Return the `Cache-Control` of a file."""
-    if _HASHED.fullmatch(name):
+    # A file whose name has a hash of its content never changes.
+    if re.fullmatch(
+        r"theme/(?:.+/)?[^/]+\.[0-9a-f]{8,64}\.\w+|pictures/[0-9a-f]{8,64}/[^/]+", name
+    ):
         return IMMUTABLE
     return REVALIDATE if name.endswith((".html", ".md")) else SHORT_LIVED
 
@@ -95,19 +87,22 @@ def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
         if alternate
         else []
     )
-    feeds = [
-        f'<{quote(path)}>; rel="alternate"; type="{media_type(path)}"'
-        for path in _list_feeds(file)
-        if path in files
-    ]
-    machines = [f"<{path}>; {rest}" for path, rest in _FOR_MACHINES.items() if path in files]
-    return (("Link", ", ".join([*own, *feeds, *machines, *API_LINKS])),)
-
-
-def _list_feeds(file: SiteFile) -> list[str]:
     folder = f"/{file.name.removesuffix(INDEX_HTML)}"
     folders = ["/"] if folder == "/" or not folder.endswith("/") else [folder, "/"]
-    return [f"{each}{feed}" for each in folders for feed in ("feed.xml", "feed.json")]
+    feeds = [
+        f'<{quote(path)}>; rel="alternate"; type="{media_type(path)}"'
+        for path in (f"{each}{feed}" for each in folders for feed in ("feed.xml", "feed.json"))
+        if path in files
+    ]
+    machines = [
+        f"<{path}>; {rest}"
+        for path, rest in (
+            ("/llms.txt", 'rel="describedby"; type="text/plain"'),
+            ("/sitemap.xml", 'rel="sitemap"; type="application/xml"'),
+        )
+        if path in files
+    ]
+    return (("Link", ", ".join([*own, *feeds, *machines, *API_LINKS])),)
 
 
 def list_redirects(
@@ -142,7 +137,6 @@ def canonical_address(files: Mapping[str, SiteFile], path: str) -> str | None:
 
 
 _RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)", re.IGNORECASE)
-_MAX_DIGITS: Final = 18  # no file is longer; Python refuses to read numbers of thousands of digits
 
 
 def range_applies(condition: str | None, etag: str) -> bool:
@@ -158,7 +152,8 @@ def parse_range(header: str, size: int) -> range | None:
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):
         return None
-    first, last = (int(digits.lstrip("0")[:_MAX_DIGITS] or 0) for digits in match.groups())
+    # No size has more than 18 digits, and Python refuses to read numbers of thousands of digits.
+    first, last = (int(digits.lstrip("0")[:18] or 0) for digits in match.groups())
     if not match[1]:
         return range(max(size - last, 0), size)
     if match[2] and last < first:
@@ -168,7 +163,6 @@ def parse_range(header: str, size: int) -> range | None:
 
 MAX_IN_MEMORY_BYTES: Final = 1024 * 1024
 """Bytes up to which a file is kept in memory and answered with one write."""
-_CHUNK_BYTES: Final = 256 * 1024  # bytes that are read and sent at a time of a larger file
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +175,7 @@ class Representation:
     etag: str
     status: int
     headers: Headers
-    """Those of the full response, without the length."""
+    """The headers of the full response, without the length."""
     body: bytes | None
     """`None` if it is too large for memory."""
     full_response: PreparedResponse | None
@@ -239,7 +233,11 @@ async def answer_file(representation: Representation, request: Request) -> web.S
             return representation.not_modified
         span = _span(representation, request)
         if span is not None:
-            return await _part(representation, span, request)
+            content_range = f"bytes {span.start}-{span.stop - 1}/{representation.size}"
+            headers = (*representation.headers, ("Content-Range", content_range))
+            if representation.body is None:
+                return await _stream(representation, 206, headers, span, request)
+            return PreparedResponse(206, headers, representation.body[span.start : span.stop])
     if representation.full_response is not None:
         return representation.full_response
     status, whole = representation.status, range(representation.size)
@@ -258,16 +256,6 @@ def _span(representation: Representation, request: Request) -> range | None:
             "range_not_satisfiable", headers={"Content-Range": f"bytes */{representation.size}"}
         )
     return span
-
-
-async def _part(
-    representation: Representation, span: range, request: Request
-) -> web.StreamResponse:
-    content_range = f"bytes {span.start}-{span.stop - 1}/{representation.size}"
-    headers = (*representation.headers, ("Content-Range", content_range))
-    if representation.body is None:
-        return await _stream(representation, 206, headers, span, request)
-    return PreparedResponse(206, headers, representation.body[span.start : span.stop])
 
 
 async def _stream(
@@ -290,7 +278,7 @@ async def _copy(file: BinaryIO, span: range, response: web.StreamResponse) -> No
     await asyncio.to_thread(file.seek, span.start)
     left = len(span)
     while left > 0:
-        piece = await asyncio.to_thread(file.read, min(_CHUNK_BYTES, left))
+        piece = await asyncio.to_thread(file.read, min(256 * 1024, left))
         if not piece:
             raise EOFError
         left -= len(piece)

@@ -65,11 +65,6 @@ DEFAULT_VERSION: Final = "2025-03-26"
 BATCHING: Final = "2025-03-26"  # the revision with batches
 
 _FORMAT: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
-_BATCH: Final = (
-    f"Send one message: a batch is of revision {BATCHING} alone, of 1 to {MAX_BATCH} messages, "
-    "without initialize"
-)
-_ID: Final = f"id: must be an integer of 64 bits, or a string of {MAX_ID_LEN} characters or fewer"
 
 Headers = CIMultiDictProxy[str]
 
@@ -129,7 +124,13 @@ def decode(raw: bytes, headers: Headers) -> Any:
         methods = [each.get("method") for each in decoded if isinstance(each, dict)]
         is_valid = 0 < len(decoded) <= MAX_BATCH and "initialize" not in methods
         if headers.get(MCP_PROTOCOL_VERSION_HEADER, DEFAULT_VERSION) != BATCHING or not is_valid:
-            raise Rejection(ErrorData(code=INVALID_REQUEST, message=_BATCH))
+            raise Rejection(
+                ErrorData(
+                    code=INVALID_REQUEST,
+                    message=f"Send one message: a batch is of revision {BATCHING} alone, of 1 to "
+                    f"{MAX_BATCH} messages, without initialize",
+                )
+            )
     return decoded
 
 
@@ -162,7 +163,13 @@ def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
     is_text = isinstance(given, str) and len(given) <= MAX_ID_LEN
     is_number = isinstance(given, int) and not isinstance(given, bool) and given in ID_RANGE
     if not (is_text or is_number):
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))
+        raise Rejection(
+            ErrorData(
+                code=INVALID_REQUEST,
+                message="id: must be an integer of 64 bits, or a string of "
+                f"{MAX_ID_LEN} characters or fewer",
+            )
+        )
     try:
         return JSONRPCRequest.model_validate(message)
     except ValidationError:
@@ -201,13 +208,10 @@ def _error(rejection: InboundLadderRejection) -> ErrorData:
     return ErrorData(code=rejection.code, message=rejection.message, data=data)
 
 
-LISTEN: Final = "subscriptions/listen"
 EVENTS: Final = "text/event-stream"
 
 _ACCEPTED_RESPONSE: Final = PreparedResponse(202, [("Cache-Control", NO_STORE), *API_HEADERS])
 """The answer to notifications."""
-_HTTP_STATUSES: Final = (401, 403, 429, 503)
-"""Statuses of problems that are HTTP statuses in every revision."""
 
 
 @dataclass
@@ -314,7 +318,7 @@ class RequestExecution:
 
     async def answer(self, stream: ResponseStream) -> web.StreamResponse:
         """Return JSON, or a stream if events come before the answer. Raises Problem."""
-        is_endless = self._call.method == LISTEN and self._call.route is not None
+        is_endless = self._call.method == "subscriptions/listen" and self._call.route is not None
         wants_events = media_weight(joined_header(self._request.headers, "Accept") or "*/*", EVENTS)
         if is_endless and not wants_events:
             raise Problem("not_acceptable", f"Accept {EVENTS}: the answer is a stream of events")
@@ -358,7 +362,8 @@ class RequestExecution:
     def _as_json(self, message: Message) -> PreparedResponse:
         """Return a message as JSON, with the HTTP status of its problem in its revision."""
         problem = self.problem
-        if problem is not None and problem.status in _HTTP_STATUSES:
+        # These are HTTP statuses in every revision.
+        if problem is not None and problem.status in (401, 403, 429, 503):
             return _json_response(
                 problem.status, message, move_limit_headers(self._request, problem.headers)
             )

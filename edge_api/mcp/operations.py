@@ -51,7 +51,8 @@ _MESSAGE: Final = object_schema(
         "method": {"type": "string", "description": "Such as `tools/list` or `tools/call`."},
         "params": {"type": ["object", "null"], "description": "As the method wants them."},
     },
-    *("jsonrpc", "method"),
+    "jsonrpc",
+    "method",
     description="A JSON-RPC 2.0 request, or without `id` a notification.",
 )
 _ANSWER: Final = object_schema(
@@ -63,16 +64,12 @@ _ANSWER: Final = object_schema(
             {"code": {"type": "integer"}, "message": _STRING, "data": {}}, "code", "message"
         ),
     },
-    *("jsonrpc", "id"),
+    "jsonrpc",
+    "id",
     description="A JSON-RPC 2.0 response: a result, or an error of the method.",
     oneOf=[{"required": ["result"]}, {"required": ["error"]}],
     additionalProperties=False,
 )
-MESSAGE_SCHEMA: Final[dict[str, Any]] = {
-    "anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": MAX_BATCH, "items": {}}]
-}
-"""One message, or a batch; an invalid item of a batch gets an error."""
-ANSWER_SCHEMA: Final[dict[str, Any]] = {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]}
 _STRINGS: Final = {"type": "array", "items": _STRING}
 _REMOTE_MEMBERS: Final = {
     "type": {"const": "streamable-http"},
@@ -90,11 +87,7 @@ _CARD_MEMBERS: Final = {
     "remotes": {"type": "array", "items": object_schema(_REMOTE_MEMBERS, *_REMOTE_MEMBERS)},
 }
 _CARD_REQUIRED: Final = ("$schema", "name", "version", "description", "remotes")
-CARD_SCHEMA: Final = object_schema(_CARD_MEMBERS, *_CARD_REQUIRED, additionalProperties=False)
 _EARLIER: Final = {key: {"type": "object"} for key in ("serverInfo", "transport", "capabilities")}
-WELL_KNOWN_CARD_SCHEMA: Final = object_schema(
-    {**_CARD_MEMBERS, **_EARLIER}, *_CARD_REQUIRED, *_EARLIER, additionalProperties=False
-)
 _ENTRY: Final = object_schema(
     {
         "identifier": {"type": "string", "pattern": "^urn:air:"},
@@ -104,18 +97,25 @@ _ENTRY: Final = object_schema(
         "tags": _STRINGS,
         "representativeQueries": {**_STRINGS, "minItems": 2, "maxItems": 5},
     },
-    *("identifier", "displayName", "type", "url"),
-)
-_HOST: Final = object_schema(
-    {
-        **dict.fromkeys(("displayName", "identifier"), _STRING),
-        **dict.fromkeys(("documentationUrl", "logoUrl"), _URI),
-    },
+    "identifier",
     "displayName",
+    "type",
+    "url",
 )
 CATALOG_SCHEMA: Final = object_schema(
-    {"specVersion": _STRING, "host": _HOST, "entries": {"type": "array", "items": _ENTRY}},
-    *("specVersion", "entries"),
+    {
+        "specVersion": _STRING,
+        "host": object_schema(
+            {
+                **dict.fromkeys(("displayName", "identifier"), _STRING),
+                **dict.fromkeys(("documentationUrl", "logoUrl"), _URI),
+            },
+            "displayName",
+        ),
+        "entries": {"type": "array", "items": _ENTRY},
+    },
+    "specVersion",
+    "entries",
 )
 
 
@@ -124,7 +124,6 @@ CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """Supported revisions of the protocol, the oldest first."""
-_ICON: Final = re.compile(r"/theme/icon(\.[0-9a-f]+)?\.svg")
 NAME: Final = "fore-edge"
 SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
 TITLE: Final = "Journal"  # the title while there is no build that names the site
@@ -153,7 +152,7 @@ def server_name(site_url: str) -> str:
 
 
 class Identity(NamedTuple):
-    """How the site presents itself; `icon` is the URL of the theme's, where the build has one."""
+    """The site as it presents itself; `icon` is the URL of the theme's, if the build has one."""
 
     site_url: str
     title: str = TITLE
@@ -171,12 +170,16 @@ _identities: WeakKeyDictionary[Build, Identity] = WeakKeyDictionary()
 
 
 def identify(service: Service) -> Identity:
-    """Return how the site presents itself in the current build."""
+    """Return the identity of the site in the current build."""
     build, site_url = service[BuildManager].current, service.settings.site_url
     if build is None:
         return Identity(site_url)
     if build not in _identities:
-        icons = [f"{site_url}{path}" for path in build.files if _ICON.fullmatch(path)]
+        icons = [
+            f"{site_url}{path}"
+            for path in build.files
+            if re.fullmatch(r"/theme/icon(\.[0-9a-f]+)?\.svg", path)
+        ]
         _identities[build] = Identity(site_url, build.head.site_title, *icons[:1])
     return _identities[build]
 
@@ -290,7 +293,8 @@ MAX_MESSAGE_BYTES: Final = analyze.MAX_BODY + 16 * 1024
 """The largest argument of a tool, and the message around it."""
 BODY: Final = Body(
     TypeAdapter(dict[str, Any]),
-    MESSAGE_SCHEMA,
+    # One message, or a batch; an invalid item of a batch gets an error.
+    {"anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": MAX_BATCH, "items": {}}]},
     {
         "list": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
         "call": {
@@ -321,7 +325,7 @@ MCP: Final = Operation(
         SuccessResponse(
             200,
             "The response, or a stream of events with the response last",
-            ANSWER_SCHEMA,
+            {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]},
             media_types=(JSON, "text/event-stream"),
         ),
         SuccessResponse(202, "The notification is taken"),
@@ -336,7 +340,11 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
         handler=partial(answer_document, server_card),
-        responses=cacheable("The card", CARD_SCHEMA, media_types=(CARD_TYPE,)),
+        responses=cacheable(
+            "The card",
+            object_schema(_CARD_MEMBERS, *_CARD_REQUIRED, additionalProperties=False),
+            media_types=(CARD_TYPE,),
+        ),
     ),
     Operation(
         name="mcp_well_known_server_card",
@@ -344,7 +352,15 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="The server card for clients that look for it in the root",
         tag="mcp",
         handler=partial(answer_document, well_known_card),
-        responses=cacheable("The card", WELL_KNOWN_CARD_SCHEMA),
+        responses=cacheable(
+            "The card",
+            object_schema(
+                {**_CARD_MEMBERS, **_EARLIER},
+                *_CARD_REQUIRED,
+                *_EARLIER,
+                additionalProperties=False,
+            ),
+        ),
     ),
     Operation(
         name="ai_catalog",

@@ -84,8 +84,6 @@ def raise_error(problem: Problem, context: Context, *, is_resource: bool = False
     raise problem
 
 
-MAX_DIGEST_POSTS: Final = 50  # the newest posts of a digest
-
 SUMMARIZE: Final = Prompt(
     name="summarize_post",
     title="Summarize a post",
@@ -137,14 +135,6 @@ class Journal:
         """Raise Problem `insufficient_scope` unless the actor may read posts."""
         self._service.authenticator.authorise(actor, SCOPE, "mcp")
 
-    async def posts(self, actor: Actor, **query: Any) -> Json:
-        """Return a page of the list, as REST does. Raises Problem."""
-        return await self._call(self._list, actor, query)
-
-    async def post(self, actor: Actor, slug: str) -> Json:
-        """Return a post, as REST does. Raises Problem."""
-        return await self._call(self._get, actor, {"slug": slug})
-
     async def markdown(self, path: str) -> str:
         """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
         build = self.build
@@ -173,6 +163,7 @@ class Journal:
         return sorted(filter(None, (find_slug(template, path) for path in self.build.files)))
 
     async def _call(self, operation: AnyOperation, actor: Actor, given: Mapping[str, Any]) -> Json:
+        """Return the answer of an operation of REST. Raises Problem."""
         authorise(operation, self._service.authenticator, actor, "mcp")
         inputs = {item.name: item for item in operation_inputs(operation)}
         request = make_request(operation, inputs, given, actor)
@@ -199,7 +190,7 @@ class Journal:
             return ListResourcesResult(resources=[])
         cursor = params.cursor if params else None
         try:
-            page = await self.posts(actor, limit=PAGE_SIZE, cursor=cursor)
+            page = await self._call(self._list, actor, {"limit": PAGE_SIZE, "cursor": cursor})
         except Problem as problem:
             raise_error(problem, context)
         resources = [
@@ -269,7 +260,7 @@ class Journal:
 
     async def _post(self, actor: Actor, slug: str, path: str) -> str:
         """Return the Markdown of a post's page, or else of the post itself."""
-        post = await self.post(actor, slug)
+        post = await self._call(self._get, actor, {"slug": slug})
         try:
             return await self.markdown(path)
         except Problem as problem:
@@ -314,7 +305,7 @@ class Journal:
         return GetPromptResult(description=prompt.description, messages=messages)
 
     async def _summarize(self, actor: Actor, slug: str) -> list[PromptMessage]:
-        post = await self.post(actor, slug)
+        post = await self._call(self._get, actor, {"slug": slug})
         text = await self.text(actor, post["url"])
         contents = TextResourceContents(uri=post["url"], mime_type=MARKDOWN, text=text)
         return [
@@ -326,7 +317,7 @@ class Journal:
         ]
 
     async def _digest(self, actor: Actor, given: Mapping[str, str]) -> list[PromptMessage]:
-        page = await self.posts(actor, limit=MAX_DIGEST_POSTS, **given)
+        page = await self._call(self._list, actor, {"limit": 50, **given})
         about = f" on {given['tag']}" if "tag" in given else ""
         since = f" since {given['since']}" if "since" in given else ""
         if not page["posts"]:

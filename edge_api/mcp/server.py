@@ -1,16 +1,21 @@
-"""The MCP server of the official SDK: tools, resources, prompts, change notifications.
+"""The MCP server of the official SDK: tools, resources, prompts, change notifications, and skills.
+
+The skills of the current build come with their files and digests (SEP-2640).
 
 The SDK takes long to load: nothing that starts the service may import this module.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from hashlib import sha256
 from typing import Any, Final
 
+import frontmatter
 import orjson
+import yaml
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
@@ -18,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 from mcp_types import (
     INVALID_PARAMS,
+    BlobResourceContents,
     CallToolRequestParams,
     CallToolResult,
     CompleteRequestParams,
@@ -28,15 +34,18 @@ from mcp_types import (
     ListToolsResult,
     PaginatedRequestParams,
     PromptReference,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     RequestParams,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
     TextContent,
+    TextResourceContents,
     Tool,
     ToolAnnotations,
 )
 
-from edge_api.db.problems import Code, Problem
+from edge_api.db.problems import Problem
 from edge_api.health import Health
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.posts import Entry, compare
@@ -56,14 +65,14 @@ from edge_api.mcp.resources import (
     actor_of,
     reject_cursor,
 )
-from edge_api.mcp.skills import GetSkillParams, Skills
 from edge_api.mcp.tools import BoundTool, bind_tools
-from edge_api.operation.model import AnyOperation
+from edge_api.operation.model import AnyOperation, Json
 from edge_api.operation.service import Service
 from edge_api.outbox import log_errors
 from edge_api.schema.environment import VERSION
-
-POLL_INTERVAL_SECONDS: Final = 0.5  # between two checks for a new build
+from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.paths import SKILLS
+from edge_api.schema.site_policy import media_type
 
 _log = logging.getLogger(__name__)
 
@@ -87,17 +96,12 @@ class ChangeNotifier:
             nothing = {"resources_list_changed": None, "resource_subscriptions": None}
             wanted = params.notifications.model_copy(update=nothing)
             params = params.model_copy(update={"notifications": wanted})
-        async with self._polling():
-            return await self._handler(context, params)
-
-    @asynccontextmanager
-    async def _polling(self) -> AsyncIterator[None]:
-        """Poll for new builds while there is a subscription."""
+        # While there is a subscription, new builds are looked for.
         self._listeners += 1
         if self._poll_task is None:
             self._poll_task = asyncio.create_task(self._poll())
         try:
-            yield
+            return await self._handler(context, params)
         finally:
             self._listeners -= 1
             if not self._listeners and self._poll_task is not None:
@@ -108,7 +112,7 @@ class ChangeNotifier:
         """Publish the changes of each new build; close the subscriptions when the service stops."""
         before = self._service[BuildManager].current
         while not self._service[Health].draining:
-            await asyncio.sleep(POLL_INTERVAL_SECONDS)
+            await asyncio.sleep(0.5)
             now = self._service[BuildManager].current
             if now is not before:
                 with log_errors(_log, "build", "a build could not be announced"):
@@ -133,7 +137,104 @@ def _entries(build: Build | None) -> Mapping[str, Entry]:
 
 
 CACHE_TTL_MS: Final = 60_000
-"""How long clients may cache answers. They depend on the scopes, so they are private."""
+"""The time that clients may cache answers. Those that depend on the scopes are private."""
+SKILL_SCHEME: Final = "skill://"
+MAX_SKILL_FILES: Final = 512
+MAX_SKILL_BYTES: Final = 16 * 2**20
+"""Every host takes as much of one skill; a larger one is left out (SEP-2640, limits)."""
+_SKILL_FILE: Final = "/SKILL.md"
+FoundSkills = tuple[Mapping[str, Json], Mapping[str, bytes]]
+"""The entries of skills, and their files, each by URI."""
+
+
+class GetSkillParams(RequestParams):
+    """The URI of the SKILL.md of a skill."""
+
+    uri: Any = None
+
+
+class Skills:
+    """Answers requests for skills (SEP-2640). They are public files, for which `mcp` suffices."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._hint = {"ttlMs": CACHE_TTL_MS, "cacheScope": "public"}
+
+    async def list(self, _: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+        """List every skill. Raises Problem `unavailable`."""
+        reject_cursor(params)
+        return {"skills": list((await self._read_build())[0].values()), **self._hint}
+
+    async def get(self, _: Context, params: GetSkillParams) -> dict[str, Any]:
+        """Return one skill. Raises MCPError for no or an unknown URI, Problem `unavailable`."""
+        entries, _files = await self._read_build()
+        if not isinstance(params.uri, str):
+            example = next(iter(entries), f"{SKILL_SCHEME}NAME{_SKILL_FILE}")
+            raise MCPError(INVALID_PARAMS, f"`uri` is missing; give a text such as {example}")
+        if params.uri not in entries:
+            raise _unknown_skill(params.uri, entries)
+        return {"skill": entries[params.uri], **self._hint}
+
+    async def read(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        """Return a file of a skill, or else a page. Raises MCPError and Problem."""
+        uri = str(params.uri)
+        if not uri.startswith(SKILL_SCHEME):
+            return await self._journal.read(context, params)
+        entries, files = await self._read_build()
+        if uri not in files:
+            raise _unknown_skill(uri, entries)
+        kind = media_type(uri).partition(";")[0]
+        contents: TextResourceContents | BlobResourceContents
+        try:
+            contents = TextResourceContents(uri=uri, mime_type=kind, text=files[uri].decode())
+        except UnicodeDecodeError:
+            blob = b64encode(files[uri]).decode()
+            contents = BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
+        return ReadResourceResult(contents=[contents], cache_scope="public")
+
+    async def _read_build(self) -> FoundSkills:
+        try:
+            return await asyncio.to_thread(read_skills, self._journal.build)
+        except OSError:
+            raise Problem("unavailable", "The skills cannot be read now: ask again") from None
+
+
+def _unknown_skill(uri: str, entries: Mapping[str, Json]) -> MCPError:
+    known = ", ".join(entries) or "none"
+    return MCPError(INVALID_PARAMS, f"No skill has the URI {uri[:200]}; there are {known}")
+
+
+def read_skills(build: Build) -> FoundSkills:
+    """Return the skills of a build. Raises OSError."""
+    site, names = build.folder / SITE_FOLDER, {file.name for file in build.files.values()}
+    found = {
+        f"{SKILL_SCHEME}{name.removeprefix(SKILLS)}": (site / name).read_bytes()
+        for name in sorted(names)
+        if name.startswith(SKILLS)
+    }
+    described = {uri: _describe_skill(uri, found) for uri in found if uri.endswith(_SKILL_FILE)}
+    entries = {uri: entry for uri, entry in described.items() if entry is not None}
+    listed = {file["uri"] for entry in entries.values() for file in entry["resources"]}
+    return entries, {uri: found[uri] for uri in listed}
+
+
+def _describe_skill(uri: str, found: Mapping[str, bytes]) -> Json | None:
+    """Return the entry of the skill with this SKILL.md, or `None` for one that hosts refuse."""
+    folder = uri.removesuffix(_SKILL_FILE)
+    contents = {each: found[each] for each in found if each.startswith(f"{folder}/")}
+    files = [
+        {"uri": each, "digest": f"sha256:{sha256(content).hexdigest()}", "size": len(content)}
+        for each, content in contents.items()
+    ]
+    try:
+        head = frontmatter.loads(found[uri].decode()).metadata
+        head = orjson.loads(orjson.dumps(head, option=orjson.OPT_NON_STR_KEYS))
+    except (yaml.YAMLError, TypeError, ValueError):
+        return None
+    is_named = head.get("name") == folder.rpartition("/")[2] and head.get("description")
+    is_small = len(files) <= MAX_SKILL_FILES and sum(map(len, contents.values())) <= MAX_SKILL_BYTES
+    return {"uri": uri, "frontmatter": head, "resources": files} if is_named and is_small else None
+
 
 _INSTRUCTIONS: Final = """\
 A journal's posts, and the enquiries (leads) that reach its owner. Start with search, then fetch \
@@ -141,10 +242,6 @@ the text of a result by its id; list_posts pages through all posts, newest first
 by tag and date. Each post is a resource too, in Markdown, at the address of its page: cite that \
 address. create_lead stores a real enquiry that a person will answer: ask before you call it. \
 Tools are listed only as far as your token's scopes reach. All times are UTC."""
-MAX_VALUES: Final = 100  # the protocol's bound
-
-_CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
-"""Problems that other arguments would not fix: reported to the client, not to the model."""
 
 
 async def discover(server: Server[Any], context: Context, _: RequestParams) -> DiscoverResult:
@@ -165,7 +262,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Callabl
     tools = ToolHandlers(service, bind_tools(operations))
     hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
-    skills = Skills(journal, CACHE_TTL_MS)
+    skills = Skills(journal)
     notifier = ChangeNotifier(service, journal)
 
     @lru_cache(maxsize=1)
@@ -221,7 +318,7 @@ async def complete(
     if source is None:
         raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
     values = matching(source(), params.argument.value)
-    some = values[:MAX_VALUES]
+    some = values[:100]  # the protocol's bound
     return CompleteResult(
         completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
     )
@@ -240,7 +337,23 @@ class ToolHandlers:
     def __init__(self, service: Service, tools: Mapping[str, BoundTool]) -> None:
         self._service = service
         self._tools = tools
-        self._listed = {name: _describe(tool) for name, tool in tools.items()}
+        self._listed = {
+            name: Tool(
+                name=name,
+                title=bound.tool.title,
+                description=bound.tool.description,
+                input_schema=bound.input_schema,
+                output_schema=bound.output_schema,
+                annotations=ToolAnnotations(
+                    title=bound.tool.title,
+                    read_only_hint=bound.tool.hints.read_only,
+                    destructive_hint=bound.tool.hints.destructive,
+                    idempotent_hint=bound.tool.hints.idempotent,
+                    open_world_hint=bound.tool.hints.open_world,
+                ),
+            )
+            for name, bound in tools.items()
+        }
 
     async def list_tools(
         self, context: Context, params: PaginatedRequestParams | None
@@ -259,26 +372,9 @@ class ToolHandlers:
         try:
             result = await tool.call(self._service, actor_of(context), params.arguments or {})
         except Problem as problem:
-            if problem.code in _CALLER_PROBLEMS:
+            # Other arguments would not fix these: they are for the client, not for the model.
+            if problem.code in ("unauthenticated", "insufficient_scope"):
                 raise
             return CallToolResult(content=[TextContent(text=problem.message)], is_error=True)
         text = TextContent(text=orjson.dumps(result).decode())
         return CallToolResult(content=[text], structured_content=result)
-
-
-def _describe(bound: BoundTool) -> Tool:
-    tool, hints = bound.tool, bound.tool.hints
-    return Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=bound.input_schema,
-        output_schema=bound.output_schema,
-        annotations=ToolAnnotations(
-            title=tool.title,
-            read_only_hint=hints.read_only,
-            destructive_hint=hints.destructive,
-            idempotent_hint=hints.idempotent,
-            open_world_hint=hints.open_world,
-        ),
-    )

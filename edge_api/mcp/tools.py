@@ -62,7 +62,13 @@ def operation_inputs(operation: AnyOperation) -> Iterator[Input]:
 
 def tool_inputs(tool: Tool, operation: AnyOperation) -> Mapping[str, Input]:
     """Return the inputs of a tool by the names of its arguments."""
-    known = {item.name: _adapt(tool, item) for item in operation_inputs(operation)}
+    known: dict[str, Input] = {}
+    for item in operation_inputs(operation):
+        schema, default = tool.schemas.get(item.name, item.schema), tool.defaults.get(item.name)
+        if default is not None:
+            schema = {**schema, "default": default}
+        required = item.required or item.name in tool.required
+        known[item.name] = replace(item, schema=schema, required=required, default=default)
     names = {name: name for name in known} if tool.arguments is None else tool.arguments
     inputs = {argument: known[name] for argument, name in names.items()}
     for name in tool.defaults:
@@ -71,14 +77,6 @@ def tool_inputs(tool: Tool, operation: AnyOperation) -> Mapping[str, Input]:
     for argument, header in tool.headers.items():
         inputs[argument] = Input(header.header, "header", header.schema)
     return inputs
-
-
-def _adapt(tool: Tool, given: Input) -> Input:
-    schema, default = tool.schemas.get(given.name, given.schema), tool.defaults.get(given.name)
-    if default is not None:
-        schema = {**schema, "default": default}
-    required = given.required or given.name in tool.required
-    return replace(given, schema=schema, required=required, default=default)
 
 
 def make_request(
@@ -99,14 +97,6 @@ def make_request(
     query = operation.query and check_query(operation.query, dict(parts["query"]))
     body = operation.body and check_body(operation.body.check, dict(parts["body"]))
     return OperationRequest(actor, "", path, query, parts["pairs"], body, headers, "mcp")
-
-
-def use_argument_names(problem: Problem, inputs: Mapping[str, Input]) -> None:
-    """Replace the input's name in a problem's message by the argument's."""
-    name, _, rest = problem.message.partition(": ")
-    for argument, item in inputs.items():
-        if item.name == name and rest:
-            problem.message = f"{argument}: {rest}"
 
 
 def _text(argument: str, value: Any) -> str:
@@ -179,37 +169,34 @@ class BoundTool:
         """Return the result of a call. Raises Problem, like REST."""
         if self.scope is not None:
             service.authenticator.authorise(actor, self.scope, "mcp")
-        self._reject_unknown(arguments)
-        operation = self._select_operation(arguments)
-        authorise(operation, service.authenticator, actor, "mcp")
-        try:
-            request = make_request(operation, self.inputs, arguments, actor)
-            answer = await run_operation(operation, service, request)
-        except Problem as problem:
-            use_argument_names(problem, self.inputs)
-            raise
-        result: Json = self.tool.to_result(answer)
-        return result
-
-    def _select_operation(self, arguments: Mapping[str, Any]) -> AnyOperation:
         discriminator = self.tool.discriminator
-        if not discriminator:
-            return self._first
-        choice = arguments.get(discriminator)
-        if not isinstance(choice, str) or choice not in self.operations:
-            raise Problem(
-                "invalid", f"{discriminator}: must be one of {', '.join(self.operations)}"
-            )
-        return self.operations[choice]
-
-    def _reject_unknown(self, arguments: Mapping[str, Any]) -> None:
-        """Raise Problem `invalid` for an unknown argument."""
-        known = [*([self.tool.discriminator] if self.tool.discriminator else []), *self._offered]
+        known = [*([discriminator] if discriminator else []), *self._offered]
         for name in arguments:
             if name not in known:
                 raise Problem(
                     "invalid", f"{name[:100]}: is no argument; known are {', '.join(known)}"
                 )
+        operation = self._first
+        if discriminator:
+            choice = arguments.get(discriminator)
+            if not isinstance(choice, str) or choice not in self.operations:
+                raise Problem(
+                    "invalid", f"{discriminator}: must be one of {', '.join(self.operations)}"
+                )
+            operation = self.operations[choice]
+        authorise(operation, service.authenticator, actor, "mcp")
+        try:
+            request = make_request(operation, self.inputs, arguments, actor)
+            answer = await run_operation(operation, service, request)
+        except Problem as problem:
+            # It names the operation's input, whose argument may have another name.
+            name, _, rest = problem.message.partition(": ")
+            for argument, item in self.inputs.items():
+                if item.name == name and rest:
+                    problem.message = f"{argument}: {rest}"
+            raise
+        result: Json = self.tool.to_result(answer)
+        return result
 
 
 def simplify_schema(schema: Any) -> Any:

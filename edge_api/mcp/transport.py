@@ -28,12 +28,10 @@ from edge_api.operation.service import JSON
 from edge_api.schema.site_policy import Headers
 
 CHECK_SECONDS: Final = 1.0
-"""How often the connection and the credential are checked while a stream is open."""
+"""The time between two checks of the connection and the credential while a stream is open."""
 PING_INTERVAL_SECONDS: Final = 15.0
 """A silent stream sends a comment after this time, since proxies close idle connections."""
 WRITE_TIMEOUT_SECONDS: Final = 20.0  # how long a client may take to read an event
-MAX_QUEUED_EVENTS: Final = 64
-"""Events that are queued for a slow client before their producer has to wait."""
 
 _HEADERS: Final[Headers] = (
     ("Content-Type", "text/event-stream"),
@@ -44,7 +42,6 @@ _HEADERS: Final[Headers] = (
 
 MAX_STREAMS: Final = 200  # open streams of all clients together
 MAX_STREAMS_PER_KEY: Final = 8  # open streams of one credential
-RETRY_SECONDS: Final = 30  # the `Retry-After` of a client that gets no stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ class StreamLimit:
         Raises Problem `too_many_requests` if the key has too many, `unavailable` if all
         streams are taken.
         """
-        headers = {"Retry-After": str(RETRY_SECONDS)}
+        headers = {"Retry-After": "30"}
         if self._open[key] >= self._per_key:
             raise Problem(
                 "too_many_requests",
@@ -126,7 +123,8 @@ class ResponseStream:
         self._caller = caller
         self._stream_limit = limit
         self._is_draining = is_draining
-        self._events = EventQueue(MAX_QUEUED_EVENTS)
+        # For a slow client events are queued, until their producer has to wait.
+        self._events = EventQueue(64)
         own = (*request.origin_headers, *request.limit_headers.items())
         self._response = StreamedResponse(request, 200, (*_HEADERS, *own))
         self._is_open = False
@@ -271,21 +269,18 @@ class McpEndpoint:
             raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
         raw = await read_bytes(request, BODY.max_bytes)
         handler = self.handler or await self.prepare()
-        caller = self._caller(request, admitted)
+        actor = admitted.actor
+        assert actor is not None  # noqa: S101  the operation requires a credential
+        caller = Caller(
+            actor,
+            partial(self._admission.is_still_valid, MCP, admitted.secret),
+            partial(self._admission.count, request, actor),
+        )
         stream = ResponseStream(request, caller, self.streams, self._is_draining)
         answer = await handler(request, raw, caller, stream)
         if isinstance(answer, PreparedResponse):
             return await compress(answer, request)
         return answer
-
-    def _caller(self, request: Request, admitted: Admitted) -> Caller:
-        actor = admitted.actor
-        assert actor is not None  # noqa: S101  the operation requires a credential
-        return Caller(
-            actor,
-            partial(self._admission.is_still_valid, MCP, admitted.secret),
-            partial(self._admission.count, request, actor),
-        )
 
     async def prepare(self) -> MessageHandler:
         """Return the handler, which the first call loads."""

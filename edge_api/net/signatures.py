@@ -10,7 +10,6 @@ from typing import Final
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-SECRET_BYTES: Final = 32
 SIGNATURE_HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
 """The headers of a signature; the first two are signed with the body."""
 
@@ -19,7 +18,7 @@ _ID: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 def new_secret() -> str:
     """Return a new random secret."""
-    return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def sign(keys: Sequence[str], message_id: str, at: datetime, body: bytes) -> dict[str, str]:

@@ -25,16 +25,21 @@ Allowed = Callable[[Address], bool]
 _NON_PUBLIC_NETWORKS: Final = tuple(
     ip_network(network)
     for network in (
-        *("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "192.88.99.0/24"),
-        *("fec0::/10", "3fff::/20", "192.0.0.0/24", "5f00::/16", "::/96"),
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "2002::/16",
+        "2001::/32",
+        "192.88.99.0/24",
+        "fec0::/10",
+        "3fff::/20",
+        "192.0.0.0/24",
+        "5f00::/16",
+        "::/96",
     )
 )
 """Networks that stand for others: NAT64 (RFC 6052, 8215), 6to4 (RFC 3056, 3068), Teredo (RFC 4380),
 IPv4 in IPv6 (RFC 4291, 2.5.5.1); and reserved ones that Python takes for global (RFC 3879, 9637,
 6890, 9602)."""
-
-_ENDS_IN_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
-"""A host that ends in a number: only IPv4 may (WHATWG URL, section 3.5)."""
 
 
 def is_public(address: Address) -> bool:
@@ -54,7 +59,8 @@ def parse_ip_literal(host: str) -> Address | None:
     try:
         return ip_address(host)
     except ValueError:
-        if ":" in host or _ENDS_IN_NUMBER.fullmatch(host):
+        # Only IPv4 may end in a number (WHATWG URL, section 3.5).
+        if ":" in host or re.fullmatch(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?", host):
             raise
     return None
 
@@ -62,7 +68,6 @@ def parse_ip_literal(host: str) -> Address | None:
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a host. Raises OSError where it has none."""
 
-CHUNK_BYTES: Final = 64 * 1024  # bytes that are read at a time
 MAX_LOOKUPS: Final = 32  # at the same time
 
 _lookup_slots = BoundedSemaphore(MAX_LOOKUPS)
@@ -194,6 +199,6 @@ class _Resolver(AbstractResolver):
 async def read_chunks(answer: aiohttp.ClientResponse, max_bytes: int) -> AsyncIterator[bytes]:
     """Yield the body of an answer, up to the chunk that exceeds `max_bytes`."""
     size = 0
-    while size <= max_bytes and (chunk := await answer.content.read(CHUNK_BYTES)):
+    while size <= max_bytes and (chunk := await answer.content.read(64 * 1024)):
         size += len(chunk)
         yield chunk

@@ -54,8 +54,6 @@ UNKNOWN_CLIENT: Final = Actor("", "unknown", "access_token", frozenset(), client
 
 _CHALLENGE_LENGTH: Final = 43  # characters of a SHA-256 digest in base64url
 _MAX_ASSERTION_LIFETIME: Final = timedelta(hours=1)
-_ASSERTION_REPLAY_WINDOW: Final = _MAX_ASSERTION_LIFETIME + timedelta(minutes=10)
-"""The time that a used assertion is stored: the library allows a minute of clock skew."""
 
 _TokenResponse = tuple[int, Row, list[tuple[str, str]]]
 
@@ -131,7 +129,15 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         self.queries.append(Update(table, {"used_at": self.context.timestamp}, unused, at_least=1))
         answer = self.issue_token(client, scope, grant, resource)
         if client.check_grant_type("refresh_token"):
-            answer["refresh_token"] = self._new_refresh_token(grant)
+            answer["refresh_token"] = mint("refresh_token")
+            now = self.context.now
+            given = {
+                "id": hash_secret(answer["refresh_token"]),
+                "grant_id": grant["id"],
+                "expires_at": format_instant(now + REFRESH_TOKEN_LIFETIME),
+            }
+            row = REFRESH_TOKENS.new_row(given, self.context.timestamp, partial(new_id, now))
+            self.queries.append(Insert(REFRESH_TOKENS, [row]))
         return answer
 
     def find_redeemable(
@@ -162,17 +168,6 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         same = (Filter("id", "eq", token.id),)
         self.queries += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
         self._audit("revoke", REVOKED_TOKENS, client)
-
-    def _new_refresh_token(self, grant: Row) -> str:
-        secret, now = mint("refresh_token"), self.context.now
-        given = {
-            "id": hash_secret(secret),
-            "grant_id": grant["id"],
-            "expires_at": format_instant(now + REFRESH_TOKEN_LIFETIME),
-        }
-        row = REFRESH_TOKENS.new_row(given, self.context.timestamp, partial(new_id, now))
-        self.queries.append(Insert(REFRESH_TOKENS, [row]))
-        return secret
 
     def _audit(self, verb: str, table: Table, client: Client, rows: int | RowCount = 1) -> None:
         actor = client_actor(client, self.context.grant)
@@ -248,8 +243,7 @@ class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
         """Issue tokens, for the requested subset of the scopes."""
         token, request = self.request.refresh_token, self.request
         scope = request.payload.scope or token.get_scope()
-        answer = self.server.redeem(request, REFRESH_TOKENS, token, scope)
-        return 200, answer, []
+        return 200, self.server.redeem(request, REFRESH_TOKENS, token, scope), []
 
 
 class _ClientGrant(grants.ClientCredentialsGrant):  # type: ignore[misc]
@@ -301,10 +295,9 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
             raise InvalidClientError("The client assertion cannot be read")
         if context.used_assertion or not isinstance(jti, str):
             return False
-        row = {
-            "id": self._digest,
-            "expires_at": format_instant(context.now + _ASSERTION_REPLAY_WINDOW),
-        }
+        # It is kept for longer than it may live: the library allows a minute of clock skew.
+        until = context.now + _MAX_ASSERTION_LIFETIME + timedelta(minutes=10)
+        row = {"id": self._digest, "expires_at": format_instant(until)}
         self._server.queries.append(Insert(USED_ASSERTIONS, [row]))
         return True
 

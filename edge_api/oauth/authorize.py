@@ -30,8 +30,6 @@ from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 from edge_api.schema.sentences import sentence
 
-_ANSWER_FIELDS: Final = ("api_key", "granted", "decision", "seal")
-"""Members of the form that are no parameters of the authorization request."""
 _COOKIE: Final = "consent"
 _RESOURCES: Final[Mapping[str, str]] = {
     AUDIENCES["rest"]: sentence("the REST API"),
@@ -63,7 +61,11 @@ async def show_consent(service: Service, request: OperationRequest[None, None]) 
 async def save_decision(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Store the person's decision, and redirect the browser to the client."""
     members = form_pairs(request.body)
-    pairs = [(name, value) for name, value in members if name not in _ANSWER_FIELDS]
+    pairs = [  # the parameters of the authorization request
+        (name, value)
+        for name, value in members
+        if name not in ("api_key", "granted", "decision", "seal")
+    ]
     answer, consents = dict(members), service[OAuthServer].consents
     try:
         consent = await consents.read(pairs)
@@ -197,16 +199,10 @@ _ANSWER_FORM: Final = object_schema(
         "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
         "seal": {"type": "string", "minLength": 1, "description": "Proof that the form was shown."},
     },
-    *("decision", "seal", "client_id"),
+    "decision",
+    "seal",
+    "client_id",
 )
-_ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
-    "answer": {
-        "decision": "deny",
-        "seal": "as the page has it",
-        "client_id": "unchanged from the authorization request",
-        "redirect_uri": "unchanged from the authorization request",
-    }
-}
 _PAGES: Final = (
     page(200, "The question"),
     SuccessResponse(
@@ -238,7 +234,19 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="page",
         limit="token",
         handler=save_decision,
-        body=Body(TypeAdapter(Form), _ANSWER_FORM, _ANSWER_EXAMPLES, media_type=FORM),
+        body=Body(
+            TypeAdapter(Form),
+            _ANSWER_FORM,
+            {
+                "answer": {
+                    "decision": "deny",
+                    "seal": "as the page has it",
+                    "client_id": "unchanged from the authorization request",
+                    "redirect_uri": "unchanged from the authorization request",
+                }
+            },
+            media_type=FORM,
+        ),
         responses=_PAGES[1:],
         problems=("unavailable",),
     ),

@@ -6,13 +6,11 @@ public, or signs for itself.
 """
 
 import hmac
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
@@ -33,7 +31,13 @@ from edge_api.db.query import Store, find_row
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
-from edge_api.oauth.request import MAX_URI_LENGTH, AuthRequest, matches_uri, redirect_uri_error
+from edge_api.oauth.request import (
+    MAX_URI_LENGTH,
+    AuthRequest,
+    matches_uri,
+    redirect_uri_error,
+    split_uri,
+)
 from edge_api.operation.input import TextRule
 from edge_api.schema.credentials import UNVETTED_SCOPES
 
@@ -104,11 +108,8 @@ def client_actor(client: Client, grant: Row | None = None) -> Actor:
     return Actor(key, client.row["name"], "access_token", frozenset(), client_id=client.client_id)
 
 
-MAX_REDIRECT_URIS: Final = 20
 MAX_KEYS: Final = 10
-MAX_JWK_STRING: Final = 4096  # characters; a modulus of 8,192 bits has 1,366
 MAX_EXPONENT_LENGTH: Final = 8  # nearly all are `AQAB`
-_PRIVATE_MEMBERS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 MAX_NAME_LENGTH: Final = 200
 CLIENT_NAME: Final = TextRule(MAX_NAME_LENGTH)
 _INVALID: Final = "invalid_client_metadata"
@@ -119,7 +120,7 @@ Uri = Annotated[str, Field(min_length=1, max_length=MAX_URI_LENGTH)]
 class ClientMetadata(BaseModel, extra="ignore", strict=True):
     """The members that are read; others are ignored (RFC 7591, section 2)."""
 
-    redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=MAX_REDIRECT_URIS)]
+    redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=20)]
     client_name: Annotated[str, AfterValidator(CLIENT_NAME.clean)] | None = None
     token_endpoint_auth_method: str = "none"  # noqa: S105  the name of a way, no secret
     grant_types: list[str] | None = None
@@ -162,17 +163,10 @@ def public_client(client_id: str, metadata: ClientMetadata) -> Row:
     }
 
 
-_URL: Final = re.compile(r"https://[!#-\[\]-~]+")
-
-
 def is_document_id(client_id: str) -> bool:
     """Return whether a client is named by the URL of a document (section 3 of the draft)."""
-    if len(client_id) > MAX_CLIENT_ID_LENGTH or _URL.fullmatch(client_id) is None:
-        return False
-    try:
-        parts = urlsplit(client_id)
-        _ = parts.port
-    except ValueError:
+    parts = split_uri(client_id) if client_id.startswith("https://") else None
+    if parts is None or len(client_id) > MAX_CLIENT_ID_LENGTH:
         return False
     is_plain = not parts.fragment and "@" not in parts.netloc and bool(parts.hostname)
     has_dots = any(step in (".", "..") for step in parts.path.split("/"))
@@ -234,9 +228,10 @@ def _is_public(key: Any) -> bool:
     """
     if not isinstance(key, dict) or key.get("kty") not in ("RSA", "EC", "OKP"):
         return False
-    is_small = all(len(value) <= MAX_JWK_STRING for value in key.values() if isinstance(value, str))
-    exponent = str(key.get("e", ""))
-    return is_small and len(exponent) <= MAX_EXPONENT_LENGTH and not _PRIVATE_MEMBERS & key.keys()
+    # A modulus of 8,192 bits has 1,366 characters.
+    is_small = all(len(value) <= 4 * 1024 for value in key.values() if isinstance(value, str))
+    is_private = not key.keys().isdisjoint(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
+    return is_small and not is_private and len(str(key.get("e", ""))) <= MAX_EXPONENT_LENGTH
 
 
 BASIC: Final = {"WWW-Authenticate": 'Basic realm="oauth"'}
@@ -251,26 +246,23 @@ class InvalidTargetError(OAuth2Error):  # type: ignore[misc]
 
 def oauth_problem(error: OAuth2Error) -> Problem:
     """Return an error as a problem: 401 for a failed authentication (RFC 6749, section 5.2)."""
-    description = _MESSAGES.get(error.error) or error.get_error_description()
-    message = (description or _DEFAULT_MESSAGES.get(error.error, ""))[:_MAX_MESSAGE_LENGTH]
+    message = error.get_error_description() or _DEFAULT_MESSAGES.get(error.error, "")
+    if error.error == "unsupported_response_type":
+        message = "response_type: only code is known"  # the library's sentence repeats itself
     if error.error == "invalid_client":
-        message = _NO_CLIENT if message.startswith(_AUTHLIB_WORDS) else message
-        return Problem("unauthenticated", message, oauth=error.error, headers=BASIC)
-    return Problem("invalid", message, oauth=error.error)
+        if message.startswith("The client cannot authenticate with methods"):
+            message = "No client is known by these credentials, or it is registered for another way"
+        return Problem("unauthenticated", message[:200], oauth=error.error, headers=BASIC)
+    # Some of the library's sentences repeat what was sent.
+    return Problem("invalid", message[:200], oauth=error.error)
 
 
-_MAX_MESSAGE_LENGTH: Final = 200  # some of the library's sentences repeat what was sent
-_AUTHLIB_WORDS: Final = "The client cannot authenticate with methods"
-_NO_CLIENT: Final = "No client is known by these credentials, or it is registered for another way"
-_MESSAGES: Final = {"unsupported_response_type": "response_type: only code is known"}
-"""Replaces the library's message, which repeats itself."""
 _DEFAULT_MESSAGES: Final = {
     "invalid_grant": "The code or token is unknown, expired, used, revoked, or of another client",
     "invalid_scope": "A scope is unknown, or not within what was granted",
     "unauthorized_client": "The client is not registered for this",
 }
 
-MAX_ASSERTION_LENGTH: Final = 16 * 1024  # characters
 FindClient = Callable[[str], Awaitable[Client | None]]
 """Returns a client that may be used. Raises Problem."""
 
@@ -353,7 +345,7 @@ def assertion_digest(request: AuthRequest) -> str | None:
 def _claims(request: AuthRequest) -> Mapping[str, object]:
     """Return the unverified claims of an assertion."""
     text = request.form.get("client_assertion", "")
-    if not text or len(text) > MAX_ASSERTION_LENGTH:
+    if not text or len(text) > 16 * 1024:
         return {}
     try:
         claims = orjson.loads(jws.extract_compact(text.encode()).payload)

@@ -60,12 +60,9 @@ UNVETTED: Final = Filter("kind", "in", ("dynamic", "document"))
 NOT_REVOKED: Final = Filter("revoked_at", "is", None)
 UNUSED: Final = (UNVETTED, NOT_REVOKED, Filter("last_used_at", "is", None))
 
-DOCUMENT_TTL: Final = timedelta(hours=1)
-"""The time that a document is fresh, so that it is not fetched again."""
 STALE_TTL: Final = timedelta(hours=24)
-"""The time after that in which an unreachable document may still be used."""
+"""The time after a document's fresh hour in which it may still be used if it is unreachable."""
 MAX_CONCURRENT_FETCHES: Final = 8  # at the same time
-FAILURE_TTL: Final = timedelta(seconds=30)  # the time that a failed fetch is cached
 MAX_CACHED_FAILURES: Final = 1000
 
 
@@ -117,10 +114,6 @@ class Clients:
         self._fetches: SingleFlight[Row] = SingleFlight()
         self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(MAX_CACHED_FAILURES)
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
-
-    async def row(self, client_id: str) -> Row | None:
-        """Return a client's row, also if it is revoked."""
-        return await find_row(self._store, OAUTH_CLIENTS, client_id)
 
     async def require_row(self, client_id: str) -> Row:
         """Return a client's row. Raises Problem `not_found`."""
@@ -176,12 +169,12 @@ class Clients:
 
     async def look_up(self, client_id: str) -> Client | None:
         """Return a stored client that is not revoked, without fetching. Raises Problem."""
-        row = await self.row(client_id)
+        row = await find_row(self._store, OAUTH_CLIENTS, client_id)
         return Client(row) if row is not None and row["revoked_at"] is None else None
 
     async def find(self, client_id: str) -> Client | None:
         """Return an unrevoked client; fetch its document if stale. Raises Problem `invalid`."""
-        row = await self.row(client_id)
+        row = await find_row(self._store, OAUTH_CLIENTS, client_id)
         if row is not None and row["revoked_at"] is not None:
             return None
         if is_document_id(client_id):
@@ -260,7 +253,7 @@ class Clients:
             return stored
         failed = self._failures.get(url)
         try:
-            if failed is not None and now < failed[0] + FAILURE_TTL:
+            if failed is not None and now < failed[0] + timedelta(seconds=30):
                 raise failed[1].with_traceback(None)
             return await self._fetches.run(url, partial(self._update, url, stored))
         except UnreachableError:
@@ -273,7 +266,7 @@ class Clients:
         try:
             async with self._slots:
                 given = await fetch_metadata(self._fetch, url, self._schemes)
-            given["fresh_until"] = format_instant(self._clock() + DOCUMENT_TTL)
+            given["fresh_until"] = format_instant(self._clock() + timedelta(hours=1))
             if stored is None:
                 return await self.add_unvetted(given)
             values = {name: given[name] for name in given if name != "id"}

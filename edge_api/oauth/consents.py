@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Final
 from urllib.parse import urlencode
 
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
@@ -26,7 +25,6 @@ from edge_api.schema.paths import AUDIENCES
 from edge_api.schema.sentences import sentence
 
 Pairs = Sequence[tuple[str, str]]
-CODE_LIFETIME: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,19 @@ class Consents:
             await self.audit_refusal(client)
             raise
         try:
-            return self._validate(client, redirect_uri, pairs)
+            request = AuthRequest(pairs, {}, method="GET")
+            context = TokenContext(self._clock(), {client.client_id: client})
+            server = AuthorizationServer(self._issuer, context)
+            server.get_consent_grant(request)
+            return ConsentRequest(
+                client=client,
+                redirect_uri=redirect_uri,
+                resource=server.check_target(request, self._issuer.resources),
+                scopes=tuple(request.scope.split()),
+                state=request.payload.state,
+                challenge=request.payload.data["code_challenge"],
+                pairs=pairs,
+            )
         except OAuth2Error as error:
             problem = oauth_problem(error)
         except Problem as found:
@@ -86,23 +96,6 @@ class Consents:
         location = self._redirect_to(redirect_uri, answer, named.get("state"))
         is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
         return ErrorRedirect(location, is_trusted)
-
-    def _validate(self, client: Client, redirect_uri: str, pairs: Pairs) -> ConsentRequest:
-        """Return a valid request. Raises OAuth2Error, Problem."""
-        request = AuthRequest(pairs, {}, method="GET")
-        context = TokenContext(self._clock(), {client.client_id: client})
-        server = AuthorizationServer(self._issuer, context)
-        server.get_consent_grant(request)
-        resource = server.check_target(request, self._issuer.resources)
-        return ConsentRequest(
-            client=client,
-            redirect_uri=redirect_uri,
-            scopes=tuple(request.scope.split()),
-            resource=resource,
-            state=request.payload.state,
-            challenge=request.payload.data["code_challenge"],
-            pairs=pairs,
-        )
 
     async def allow(self, request: ConsentRequest, owner: Actor, chosen: Iterable[str]) -> str:
         """Grant chosen scopes of the key; return the redirect.
@@ -165,7 +158,7 @@ class Consents:
             "grant_id": grant["id"],
             "redirect_uri": request.redirect_uri,
             "challenge": request.challenge,
-            "expires_at": format_instant(now + CODE_LIFETIME),
+            "expires_at": format_instant(now + timedelta(seconds=60)),
         }
         row = AUTHORIZATION_CODES.new_row(given, timestamp, make_id)
         actor = replace(owner, client_id=request.client.client_id)

@@ -202,11 +202,6 @@ _CLIENT_SCHEMA: Final = object_schema(
     },
     "redirect_uris",
 )
-_CLIENT_EXAMPLE: Final = {
-    "client_name": "An agent",
-    "redirect_uris": ["http://127.0.0.1/callback"],
-    "token_endpoint_auth_method": "none",
-}
 
 
 def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOperation:
@@ -285,7 +280,17 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="oauth",
         limit="token",
         handler=register_client,
-        body=Body(TypeAdapter(dict[str, Any]), _CLIENT_SCHEMA, {"agent": _CLIENT_EXAMPLE}),
+        body=Body(
+            TypeAdapter(dict[str, Any]),
+            _CLIENT_SCHEMA,
+            {
+                "agent": {
+                    "client_name": "An agent",
+                    "redirect_uris": ["http://127.0.0.1/callback"],
+                    "token_endpoint_auth_method": "none",
+                }
+            },
+        ),
         responses=(SuccessResponse(201, "The client", output_schema(ClientAnswer)),),
         problems=("unavailable",),
     ),

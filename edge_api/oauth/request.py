@@ -24,26 +24,24 @@ WEB_URI: Final = (
     rf"(?:https://{_LABEL}(?:\.{_LABEL})*|http://(?:127\.0\.0\.1|localhost|\[::1\]))"
     rf"(?::{_PORT})?(?:[/?][A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?"
 )
-"""What may be registered but for private-use schemes, as Python and JSON Schema (ECMA-262) read
-regular expressions alike: https, or http on this machine; no user, no fragment (RFC 3986)."""
-_PRINTABLE_URI: Final = re.compile(r"[!#-\[\]-~]+")
-"""No blank, quotation mark, backslash or control character (RFC 3986, section 2)."""
-_DANGEROUS_SCHEMES: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
-"""Schemes that run or show content in the browser itself: never allowed."""
+"""A redirect URI that may be registered, private-use schemes apart: https, or http on this machine;
+no user, no fragment (RFC 3986). Python and JSON Schema (ECMA-262) read this pattern alike."""
 
 
 def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
     """Return the error of a redirect URI, or `None`; `schemes` are allowed private-use ones."""
     if len(uri) <= MAX_URI_LENGTH and re.fullmatch(WEB_URI, uri):
         return None
-    parts = _split(uri)
+    parts = split_uri(uri)
     if parts is None or "#" in uri:
         return "must be a URI without a fragment"
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         return "must be https, or http on a loopback address"
     if _is_web(parts):
         return _authority_error(parts) or "is not an address that browsers agree on"
-    if parts.scheme in schemes and parts.scheme not in _DANGEROUS_SCHEMES:
+    # These run or show content in the browser itself: they are never allowed.
+    dangerous = ("javascript", "data", "file", "vbscript", "about", "blob")
+    if parts.scheme in schemes and parts.scheme not in dangerous:
         return None
     return f"must be https, http on a loopback address, or one of {', '.join(schemes) or 'none'}"
 
@@ -55,7 +53,7 @@ def matches_uri(registered: str, named: str) -> bool:
     """
     if registered == named:
         return True
-    ours, theirs = _split(registered), _split(named)
+    ours, theirs = split_uri(registered), split_uri(named)
     if ours is None or theirs is None or "#" in named or _authority_error(theirs):
         return False
     if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB_URI, named):
@@ -92,8 +90,10 @@ def _is_web(parts: SplitResult) -> bool:
     return parts.scheme in ("http", "https")
 
 
-def _split(uri: str) -> SplitResult | None:
-    if len(uri) > MAX_URI_LENGTH or _PRINTABLE_URI.fullmatch(uri) is None:
+def split_uri(uri: str) -> SplitResult | None:
+    """Return the parts of a URI; `None` for anything else, and for one that is too long."""
+    # No blank, quotation mark, backslash or control character (RFC 3986, section 2).
+    if len(uri) > MAX_URI_LENGTH or not re.fullmatch(r"[!#-\[\]-~]+", uri):
         return None
     try:
         parts = urlsplit(uri)
@@ -109,9 +109,6 @@ def _authority_error(parts: SplitResult) -> str | None:
     if parts.username is not None or parts.password is not None:
         return "must not have a user name or password"
     return None
-
-
-FORM_LIFETIME: Final = timedelta(minutes=30)
 
 
 def is_nonce(text: str) -> bool:
@@ -131,7 +128,7 @@ class ConsentCsrf:
 
     def make_token(self, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> str:
         """Return the CSRF token of a form, bound to the cookie, the request and the time."""
-        expiry = str(int((now + FORM_LIFETIME).timestamp()))
+        expiry = str(int((now + timedelta(minutes=30)).timestamp()))
         return f"{expiry}.{self._mac(nonce, pairs, expiry)}"
 
     def is_valid(
@@ -153,15 +150,26 @@ class ConsentCsrf:
 
 KNOWN_PARAMETERS: Final = frozenset(
     {
-        *("client_id", "client_secret", "client_assertion_type", "client_assertion"),
-        *("response_type", "redirect_uri", "scope", "state", "resource"),
-        *("code_challenge", "code_challenge_method"),
-        *("grant_type", "code", "code_verifier", "refresh_token", "token", "token_type_hint"),
+        "client_id",
+        "client_secret",
+        "client_assertion_type",
+        "client_assertion",
+        "response_type",
+        "redirect_uri",
+        "scope",
+        "state",
+        "resource",
+        "code_challenge",
+        "code_challenge_method",
+        "grant_type",
+        "code",
+        "code_verifier",
+        "refresh_token",
+        "token",
+        "token_type_hint",
     }
 )
 """Known parameters; others are ignored (RFC 6749, sections 3.1 and 3.2)."""
-_PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
-_QUOTABLE: Final = re.compile(r'[^"\\]*')
 MAX_VALUE_LENGTH: Final = 4096  # characters
 _LONGER_PARAMETERS: Final[Mapping[str, int]] = {
     "client_assertion": 16384,
@@ -198,7 +206,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
             lists["scope"] = [" ".join(names)]
         self.payload: Any = BasicOAuth2Payload({name: each[0] for name, each in lists.items()})
         self.resources = lists.get("resource", [])
-        """What the token is to be for (RFC 8707, section 2)."""
+        """The resources that the token is requested for (RFC 8707, section 2)."""
 
     @property
     def form(self) -> Mapping[str, str]:
@@ -210,8 +218,8 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
 
 
 def _check(name: str, value: str) -> str:
-    is_printable = _PRINTABLE.fullmatch(value) is not None
-    if not is_printable or (name != "state" and _QUOTABLE.fullmatch(value) is None):
+    pattern = r"[\x20-\x7e]*" if name == "state" else r"[ !#-\[\]-~]*"
+    if not re.fullmatch(pattern, value):
         raise Problem(
             "invalid",
             sentence("%(name)s: must be printable ASCII, without quotation marks", name=name),

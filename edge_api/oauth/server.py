@@ -245,9 +245,6 @@ class OAuthServer:
                 await self._store.run(Delete(OAUTH_GRANTS, (Filter("id", "in", unused),)))
 
 
-_NAMES: dict[Audience, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
-
-
 def server_metadata(issuer: Issuer) -> dict[str, Any]:
     """Return the metadata of the server (RFC 8414, section 2)."""
     url = issuer.url
@@ -286,9 +283,10 @@ def server_metadata(issuer: Issuer) -> dict[str, Any]:
 
 def resource_metadata(issuer: Issuer, audience: Audience | None = None) -> dict[str, Any]:
     """Return the metadata of one audience, or of the whole origin (RFC 9728, section 2)."""
+    names = {"rest": "Public API", "mcp": "Model Context Protocol endpoint", None: "Fore-edge"}
     return {
         "resource": f"{issuer.url}{AUDIENCES[audience]}" if audience else issuer.url,
-        "resource_name": _NAMES[audience] if audience else "Fore-edge",
+        "resource_name": names[audience],
         "authorization_servers": [issuer.url],
         "scopes_supported": list(CREDENTIAL_SCOPES[KINDS[audience]] if audience else SCOPES),
         "bearer_methods_supported": ["header"],

@@ -27,19 +27,20 @@ _CONTROL: Final = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc
 _CONTROL_EXCEPT_LINES: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 """The same without the tab and line ends."""
 _NONCHARACTERS: Final = "\ufdd0-\ufdef\ufffe\uffff"
-"""Those up to U+FFFF; published patterns have no range beyond, as validators differ there."""
+"""The noncharacters up to U+FFFF: published patterns end there, as validators differ beyond."""
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
 )
 """Unicode's Default_Ignorable_Code_Point, annotation marks and the blank of Braille, likewise."""
-_INVISIBLE_BEYOND: Final = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-_VISIBLE: Final = re.compile(f"[^\t\n{_WHITE_SPACE}{_INVISIBLE}{_INVISIBLE_BEYOND}]")
+_VISIBLE: Final = re.compile(  # with what is invisible beyond U+FFFF
+    f"[^\t\n{_WHITE_SPACE}{_INVISIBLE}"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _ENDS_OF_PLANES: Final = "".join(
     chr(end - 1) + chr(end) for end in range(0x1FFFF, 0x110000, 1 << 16)
 )
 _NONCHARACTER: Final = re.compile(f"[{_NONCHARACTERS}{_ENDS_OF_PLANES}]")
-_LINE_END: Final = re.compile("\r\n?")
 
 
 class TextRule:
@@ -61,7 +62,7 @@ class TextRule:
 
     def clean(self, text: str) -> str:
         """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
-        text = _LINE_END.sub("\n", text)  # of a single line, both are refused
+        text = re.sub("\r\n?", "\n", text)  # of a single line, both are refused
         if self._control.search(refuse_nul(text)):
             raise ValueError(sentence("must not contain control characters"))
         if _NONCHARACTER.search(text):
@@ -101,17 +102,13 @@ class TextRule:
             "type": "string",
             "minLength": 1,
             "maxLength": self._max_length,
-            "pattern": _escape(pattern),
+            "pattern": "".join(
+                character if " " <= character <= "~" else f"\\u{ord(character):04x}"
+                for character in pattern
+            ),
             "description": f"{description} Outer white space does not count; "
             "one character has to be visible.".lstrip(),
         }
-
-
-def _escape(pattern: str) -> str:
-    return "".join(
-        character if " " <= character <= "~" else f"\\u{ord(character):04x}"
-        for character in pattern
-    )
 
 
 class SentColumns(RowModel, extra="ignore"):

@@ -167,8 +167,8 @@ class SuccessResponse:
     status: int
     description: str
     schema: Schema | Callable[[], Schema] | None = None
-    """Of the JSON body, or a function that returns it when documents are made; `None` where there
-    is none."""
+    """The schema of the JSON body, or a function that returns it when documents are made; `None`
+    where there is no body."""
     example: Any = None
     """A value, or a function that returns it when documents are made."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Operation(Generic[Query, Content]):
     name: str
     """The `operationId`: lower case with underscores."""
     path: str
-    """From the root of the origin; a variable part in braces."""
+    """The path from the root of the origin, with variable parts in braces."""
     summary: str
     handler: Callable[[Service, OperationRequest[Query, Content]], Awaitable[OperationResult]]
     responses: tuple[SuccessResponse, ...]

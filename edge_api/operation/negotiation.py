@@ -10,13 +10,10 @@ from edge_api.operation.service import JSON
 _WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
 """An unclosed one extends to the end, so that matching takes linear time."""
-_ITEM: Final = re.compile(rf'(?:[^",]|{_QUOTED})+')
 _PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
-_NAME: Final = re.compile(rf"\s*({_WORD}(?:/{_WORD})?)")
-_WEIGHT: Final = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 _UTF8: Final = {"charset": "utf-8"}  # the parameters of all texts that are sent
 _MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
-"""Those of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
+"""The parameters of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
 
 
 Preference = tuple[str, Mapping[str, str], float]
@@ -26,12 +23,12 @@ Preference = tuple[str, Mapping[str, str], float]
 @lru_cache(512)
 def preferences(header: str) -> tuple[Preference, ...]:
     """Return the well-formed members of an `Accept` or `Accept-Encoding`, in their order."""
-    found = (_preference(item[0]) for item in _ITEM.finditer(header))
+    found = (_preference(item[0]) for item in re.finditer(rf'(?:[^",]|{_QUOTED})+', header))
     return tuple(preference for preference in found if preference is not None)
 
 
 def _preference(item: str) -> Preference | None:
-    name = _NAME.match(item)
+    name = re.match(rf"\s*({_WORD}(?:/{_WORD})?)", item)
     if name is None:
         return None
     parameters: dict[str, str] = {}
@@ -41,7 +38,7 @@ def _preference(item: str) -> Preference | None:
         if parameter[1]:
             parameters[parameter[1].lower()] = parameter[2].strip('"').lower()
     weight = parameters.pop("q", "1")
-    if item[position:].strip() or _WEIGHT.fullmatch(weight) is None:
+    if item[position:].strip() or not re.fullmatch(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?", weight):
         return None
     return name[1].lower(), parameters, float(weight)
 

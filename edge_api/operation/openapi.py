@@ -7,8 +7,8 @@ from typing import Any
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
     AnyOperation,
-    Body,
     ErrorFormat,
+    Json,
     Parameter,
     Schema,
     SuccessResponse,
@@ -18,8 +18,6 @@ from edge_api.operation.model import (
 from edge_api.operation.service import JSON
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUTHORIZE, DOCS, METADATA, TOKEN
-
-Json = dict[str, Any]
 
 API_KEY_SCHEME = "ApiKeyHeader"
 BEARER_SCHEME = "ApiKeyBearer"
@@ -40,10 +38,6 @@ def _object_schema(**members: Json) -> Json:
 
 
 _MESSAGE: Json = {"type": "string", "description": "What is wrong, and what to do."}
-_JSONRPC_ERROR = _object_schema(
-    code={"type": "integer", "description": "JSON-RPC's or MCP's code."}, message=_MESSAGE
-)
-_JSONRPC_ERROR["properties"]["data"] = {"description": "What MCP says beside it."}
 _ERRORS: Json = {
     "Error": _object_schema(error=_MESSAGE),
     "AdminError": _object_schema(
@@ -60,7 +54,16 @@ _ERRORS: Json = {
     "JsonRpcError": _object_schema(
         jsonrpc={"const": "2.0"},
         id={"type": ["string", "integer", "null"], "description": "`null` where none is known."},
-        error=_JSONRPC_ERROR,
+        error=object_schema(
+            {
+                "code": {"type": "integer", "description": "JSON-RPC's or MCP's code."},
+                "message": _MESSAGE,
+                "data": {"description": "What MCP says beside it."},
+            },
+            "code",
+            "message",
+            additionalProperties=False,
+        ),
     ),
 }
 _ERROR_NAMES: Mapping[ErrorFormat, str] = {
@@ -75,10 +78,6 @@ _STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
     429: {"Retry-After": "Seconds until the next request will be taken."},
     503: {"Retry-After": "Seconds until another try makes sense."},
 }
-
-
-_DATA_KEYWORDS = ("const", "default", "enum", "example", "examples")
-"""Members whose value is data, and no schema."""
 
 
 def problem_codes(operation: AnyOperation) -> tuple[Code, ...]:
@@ -136,7 +135,12 @@ def _operation(operation: AnyOperation, samples: Mapping[str, str], components: 
     if parameters:
         entry["parameters"] = parameters
     if operation.body is not None:
-        entry["requestBody"] = _request_body(operation.body)
+        content: Json = {"schema": _defaults_in_words(_ref(operation.body.schema))}
+        if operation.body.examples:
+            content["examples"] = {
+                name: {"value": value} for name, value in operation.body.examples.items()
+            }
+        entry["requestBody"] = {"required": True, "content": {operation.body.media_type: content}}
     return entry
 
 
@@ -213,13 +217,6 @@ def non_null_schema(schema: Schema) -> Schema:
         return schema
     rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
     return {**choices[0], **rest}
-
-
-def _request_body(body: Body[Any]) -> Json:
-    content: Json = {"schema": _defaults_in_words(_ref(body.schema))}
-    if body.examples:
-        content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
-    return {"required": True, "content": {body.media_type: content}}
 
 
 def _defaults_in_words(value: Any) -> Any:
@@ -321,4 +318,5 @@ def _hoist(value: Any, definitions: Json) -> Any:
 def _hoist_member(key: str, item: Any, definitions: Json) -> Any:
     if key == "$ref":
         return item.replace("#/$defs/", "#/components/schemas/")
-    return item if key in _DATA_KEYWORDS else _hoist(item, definitions)
+    is_data = key in ("const", "default", "enum", "example", "examples")  # and no schema
+    return item if is_data else _hoist(item, definitions)

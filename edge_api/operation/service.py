@@ -1,4 +1,4 @@
-"""What operations are given and return: the shared parts of the service, documents, results."""
+"""The input and output of operations: the shared parts of the service, documents, results."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ REVALIDATE: Final = "public, no-cache"
 NEGOTIATED: Final = "private, no-store"
 """Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
 NO_STORE = "no-store"
-"""For leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
+"""Used for leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
 NOINDEX: Final = {"X-Robots-Tag": "noindex, nofollow"}
 
 
@@ -74,12 +74,9 @@ class HtmlResult(OperationResult):
     """Allowed targets of the page's form besides its own origin; browsers apply it to redirects."""
 
 
-_SPECIAL: Final = re.compile(r"([\\\[\]`*_<>#&|~])")
-
-
 def escape(text: str) -> str:
     """Return plain text escaped for Markdown."""
-    return _SPECIAL.sub(r"\\\1", text)
+    return re.sub(r"([\\\[\]`*_<>#&|~])", r"\\\1", text)
 
 
 @dataclass(frozen=True, slots=True)

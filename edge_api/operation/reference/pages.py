@@ -34,23 +34,9 @@ Row = tuple[str, str, str, str]
 MAX_DEPTH: Final = 3
 _COMPONENTS: Final = "#/components/"
 _MAX_CHOICES: Final = 12
-_NO_BOUND: Final = 10**18  # a bound that only says that the number fits into the store
-_BOUNDS: Final = (
-    ("minimum", "maximum", ""),
-    ("minLength", "maxLength", " characters"),
-    ("minItems", "maxItems", " items"),
-)
-_CREDENTIALS: Final = {
-    ("none", "rest"): "No credential is needed.",
-    ("optional", "rest"): "No credential is needed; one that is sent must be valid.",
-    ("required", "rest"): "Needs an API key, or an access token for the REST API.",
-    ("required", "mcp"): "Needs an access token for the MCP endpoint.",
-}
 
 _find_lexer = cache(get_lexer_by_name)
 _FORMATTER: Final = CodeFormatter(nowrap=True)
-_NOT_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]+")
-_EMPTY_LINES: Final = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +64,7 @@ class ReferencePage:
 
     @property
     def html(self) -> Markup:
-        """What stands below title and description."""
+        """The text below title and description."""
         return Markup(_MARKDOWN.render(self.write(is_page=True)))  # noqa: S704  ours alone
 
 
@@ -93,7 +79,7 @@ def _set_attributes(state: Any) -> None:
     for index, token in enumerate(state.tokens):
         if token.type == "heading_open" and token.tag == "h2":
             title = state.tokens[index + 1].content.lower()
-            token.attrSet("id", _NOT_ALPHANUMERIC.sub("-", title).strip("-"))
+            token.attrSet("id", re.sub("[^a-z0-9]+", "-", title).strip("-"))
         elif token.type == "th_open":
             token.attrSet("scope", "col")
         elif token.type == "td_open" and state.tokens[index - 1].type == "tr_open":
@@ -142,7 +128,7 @@ def make_pages(
 
 def _write(template: str, values: Mapping[str, Any], *, is_page: bool) -> str:
     text = TEMPLATES.get_template(template).render(values, is_page=is_page)
-    return _EMPTY_LINES.sub("\n\n", text).strip()
+    return re.sub("\n{3,}", "\n\n", text).strip()
 
 
 def format_rate(rate: str) -> str:
@@ -237,9 +223,14 @@ class _Schemas:
             yield f"One of {shown}{' …' if len(choices) > _MAX_CHOICES else ''}."
         if "format" in schema:
             yield f"Format: {schema['format']}."
-        for low, high, unit in _BOUNDS:
+        for low, high, unit in (
+            ("minimum", "maximum", ""),
+            ("minLength", "maxLength", " characters"),
+            ("minItems", "maxItems", " items"),
+        ):
             minimum, maximum = schema.get(low), schema.get(high)
-            if maximum is not None and maximum < _NO_BOUND:
+            # A greater bound only says that the number fits into the store.
+            if maximum is not None and maximum < 10**18:
                 yield f"{'At most' if minimum is None else f'{minimum} to'} {maximum}{unit}."
             elif maximum is None and minimum is not None and not (unit and minimum <= 1):
                 yield f"At least {minimum}{unit}."
@@ -248,7 +239,12 @@ class _Schemas:
 
 
 TEMPLATES.globals |= {
-    "credentials": _CREDENTIALS,
+    "credentials": {
+        ("none", "rest"): "No credential is needed.",
+        ("optional", "rest"): "No credential is needed; one that is sent must be valid.",
+        ("required", "rest"): "Needs an API key, or an access token for the REST API.",
+        ("required", "mcp"): "Needs an access token for the MCP endpoint.",
+    },
     "docs": DOCS,
     "groups": GROUPS,
     "scopes": SCOPES,

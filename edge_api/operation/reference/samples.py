@@ -109,7 +109,12 @@ def write_curl(call: Call) -> str:
     parts = [f"curl {_quote_shell(call.url)}"]
     if call.method != ("GET" if call.body is None else "POST"):
         parts[0] = f"curl -X {call.method} {_quote_shell(call.url)}"
-    parts += _CURL_CREDENTIALS[call.credential]
+    parts += {
+        "none": [],
+        "key": ['-H "X-API-Key: $KEY"'],
+        "token": ['-H "Authorization: Bearer $ACCESS_TOKEN"'],
+        "client": ['-u "$CLIENT_ID:$CLIENT_SECRET"'],
+    }[call.credential]
     parts += [f"-H {_quote_shell(f'{name}: {value}')}" for name, value in call.headers.items()]
     if call.is_form:
         for name, value in call.body.items():
@@ -122,14 +127,6 @@ def write_curl(call: Call) -> str:
     return " \\\n  ".join(parts)
 
 
-_CURL_CREDENTIALS: Final[Mapping[Credential, list[str]]] = {
-    "none": [],
-    "key": ['-H "X-API-Key: $KEY"'],
-    "token": ['-H "Authorization: Bearer $ACCESS_TOKEN"'],
-    "client": ['-u "$CLIENT_ID:$CLIENT_SECRET"'],
-}
-
-
 def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
     quoted = "'" + text.replace("'", "'\\''") + "'"
     for placeholder, variable in (variables or {}).items():
@@ -140,13 +137,12 @@ def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
 def write_python(call: Call) -> str:
     """Return a program for Python's standard library."""
     body = _format_body(call, 4, 'os.environ["{}"]')
-    body = _STRING_OR_CONSTANT.sub(lambda found: _PYTHON.get(found[0], found[0]), body)
+    # A string of JSON is one of Python too; the constants have other names.
+    names = {"true": "True", "false": "False", "null": "None"}
+    body = re.sub(
+        r'"(?:[^"\\]|\\.)*"|true|false|null', lambda found: names.get(found[0], found[0]), body
+    )
     return TEMPLATES.get_template("python.jinja").render(call=call, body=body)
-
-
-_STRING_OR_CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null')
-"""Of JSON; a string is one of Python too."""
-_PYTHON: Final = {"true": "True", "false": "False", "null": "None"}
 
 
 def write_javascript(call: Call) -> str:
@@ -156,7 +152,7 @@ def write_javascript(call: Call) -> str:
 
 
 def _format_body(call: Call, indent: int, variable: str) -> str:
-    """Return the body as JSON; `variable` formats the name that stands for a placeholder."""
+    """Return the body as JSON; `variable` formats the name that replaces a placeholder."""
     text = json.dumps(call.body, ensure_ascii=False, indent=indent)
     text = text.replace("\n", "\n" + " " * indent)
     for placeholder, name in call.variables.items():

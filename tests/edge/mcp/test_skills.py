@@ -10,7 +10,7 @@ import frontmatter
 import pytest
 
 from edge_api.journal.builds import BuildManager
-from edge_api.mcp import skills
+from edge_api.mcp import server
 from edge_api.mcp.operations import SKILLS_EXTENSION
 from edge_api.schema.paths import SKILLS
 from tests.edge.mcp.agents import MODERN, Agent
@@ -152,7 +152,7 @@ async def test_the_files_of_a_site_of_its_own_are_served(
     write_skill(first, "silent", "name: silent")
     write_skill(first, "broken", "name: [broken")
     write_skill(first, "large", head.format("large"), file=b"x" * 2000)
-    monkeypatch.setattr(skills, "MAX_BYTES", 1500)
+    monkeypatch.setattr(server, "MAX_SKILL_BYTES", 1500)
     point_at(tmp_path / "b", first)
     async with make_edge(BUILD_DIR=str(tmp_path / "b")) as edge:
         agent = Agent(edge, await edge.token(), MODERN)
