@@ -65,7 +65,7 @@ Words = Annotated[AnyWords, Field(min_length=1)]
 
 
 class ListQuery(BaseModel):
-    """Which part of the list is wanted; without any, the whole list comes."""
+    """The parameters of a list, which choose a part of it; without any, the whole list comes."""
 
     limit: LimitParameter | None = Field(
         default=None, description="How many posts at the most.", examples=[20]
@@ -177,23 +177,6 @@ def _as_document(value: Json) -> Json:
 
 
 _LIST: Final = output_schema(PostList)
-_LIST_MEMBERS: Final = {
-    **{name: item for name, item in _LIST["properties"].items() if name != "next"},
-    "next_cursor": {
-        "type": "string",
-        "description": "Give it back as `cursor` to go on; absent at last.",
-    },
-}
-LIST: Final = Tool(
-    name="list_posts",
-    title="List posts",
-    description="List the journal's posts, newest first, without their text. Narrow the list "
-    "by tag, words or date; page through it with the cursor of the answer before.",
-    defaults={"limit": DEFAULT_LIST_LIMIT},
-    schemas={"cursor": {"type": "string", "description": "`next_cursor` of the answer before."}},
-    to_result=_list_as_pages,
-    output={**_LIST, "properties": _LIST_MEMBERS},
-)
 
 SEARCH: Final = Tool(
     name="search",
@@ -230,33 +213,6 @@ SEARCH: Final = Tool(
     ),
 )
 
-GET: Final = Tool(
-    name="get_post",
-    title="Read a post",
-    description="Read one post by its slug: everything that is known of it, with its text both as "
-    "Markdown (content) and as HTML (content_html).",
-)
-
-FETCH: Final = Tool(
-    name="fetch",
-    title="Fetch a post's text",
-    description="Read the whole text of one post as Markdown, by the id that search has given.",
-    arguments={"id": "slug"},
-    to_result=_as_document,
-    output=object_schema(
-        {
-            **_RESULT_PROPERTIES,
-            "text": _POST["content"],
-            "metadata": {
-                "type": "object",
-                "additionalProperties": {"type": "string"},
-                "description": "Its description, dates and tags.",
-            },
-        },
-        *("id", "title", "text", "url"),
-    ),
-)
-
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="list_posts",
@@ -270,7 +226,37 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=list_posts,
         query=ListQuery,
         responses=cacheable("Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
-        tools=(LIST,),
+        tools=(
+            Tool(
+                name="list_posts",
+                title="List posts",
+                description="List the journal's posts, newest first, without their text. Narrow "
+                "the list by tag, words or date; page through it with the cursor of the answer "
+                "before.",
+                defaults={"limit": DEFAULT_LIST_LIMIT},
+                schemas={
+                    "cursor": {
+                        "type": "string",
+                        "description": "`next_cursor` of the answer before.",
+                    }
+                },
+                to_result=_list_as_pages,
+                output={
+                    **_LIST,
+                    "properties": {
+                        **{
+                            name: item
+                            for name, item in _LIST["properties"].items()
+                            if name != "next"
+                        },
+                        "next_cursor": {
+                            "type": "string",
+                            "description": "Give it back as `cursor` to go on; absent at last.",
+                        },
+                    },
+                },
+            ),
+        ),
     ),
     Operation(
         name="get_post",
@@ -291,6 +277,36 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         ),
         responses=cacheable("The post", output_schema(PostRecord), headers=ETAG),
         problems=("not_found",),
-        tools=(FETCH, GET),
+        tools=(
+            Tool(
+                name="fetch",
+                title="Fetch a post's text",
+                description="Read the whole text of one post as Markdown, by the id that search "
+                "has given.",
+                arguments={"id": "slug"},
+                to_result=_as_document,
+                output=object_schema(
+                    {
+                        **_RESULT_PROPERTIES,
+                        "text": _POST["content"],
+                        "metadata": {
+                            "type": "object",
+                            "additionalProperties": {"type": "string"},
+                            "description": "Its description, dates and tags.",
+                        },
+                    },
+                    "id",
+                    "title",
+                    "text",
+                    "url",
+                ),
+            ),
+            Tool(
+                name="get_post",
+                title="Read a post",
+                description="Read one post by its slug: everything that is known of it, with its "
+                "text both as Markdown (content) and as HTML (content_html).",
+            ),
+        ),
     ),
 )
