@@ -95,7 +95,9 @@ class DailyVerification:
             "LITESTREAM_REPLICA": settings.litestream_replica or "",
         }
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", verification.__name__),
+            sys.executable,
+            "-m",
+            verification.__name__,
             stdin=DEVNULL,
             stdout=DEVNULL,
             env={**os.environ, **given},
@@ -209,10 +211,16 @@ async def background_jobs(
 
 
 EXPIRING: Final[Mapping[Table, timedelta]] = {
-    **dict.fromkeys((IDEMPOTENCY_KEYS, ACCESS_REQUESTS, DESK_SESSIONS), timedelta(0)),
-    **dict.fromkeys((REVOKED_TOKENS, USED_ASSERTIONS, DESK_LINKS, ERASED_ROWS), timedelta(0)),
+    IDEMPOTENCY_KEYS: timedelta(0),
+    ACCESS_REQUESTS: timedelta(0),
+    DESK_SESSIONS: timedelta(0),
+    REVOKED_TOKENS: timedelta(0),
+    USED_ASSERTIONS: timedelta(0),
+    DESK_LINKS: timedelta(0),
+    ERASED_ROWS: timedelta(0),
     # As long as something that a replay would revoke may live.
-    **dict.fromkeys((AUTHORIZATION_CODES, REFRESH_TOKENS), REFRESH_TOKEN_LIFETIME),
+    AUTHORIZATION_CODES: REFRESH_TOKEN_LIFETIME,
+    REFRESH_TOKENS: REFRESH_TOKEN_LIFETIME,
 }
 """The time that a row is stored after it expired."""
 

@@ -134,7 +134,6 @@ async def _run_check(check: HealthCheck) -> Check | None:
         return Check("warn", "the check timed out")
 
 
-HEARTBEAT_TIMEOUT_SECONDS: Final = 3 * BEAT_SECONDS
 MAX_BUILD_SECONDS: Final = 600
 
 
@@ -201,7 +200,7 @@ class PublishingMonitor:
 
     def _check_heartbeat(self, beat: Heartbeat) -> Iterator[str]:
         # Absolute: a clock that was set back makes a dead watcher's heartbeat come from the future.
-        if abs((self.clock() - beat.at).total_seconds()) > HEARTBEAT_TIMEOUT_SECONDS:
+        if abs((self.clock() - beat.at).total_seconds()) > 3 * BEAT_SECONDS:
             yield "the watcher has not reported for more than a minute: start it again"
         elif (beat.at - beat.active_at).total_seconds() > MAX_BUILD_SECONDS:
             yield "the watcher's build has run for more than ten minutes: restart the watcher"

@@ -179,10 +179,6 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 )
 
 
-_OAUTH = (
-    *("issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"),
-    *("revocation_endpoint", "jwks_uri", "grant_types_supported"),
-)
 LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 """The media type of the catalog, with its profile of linksets."""
 CATALOG_LINK = (
@@ -206,7 +202,22 @@ def self_description(operations: Sequence[AnyOperation], settings: Settings, ver
             "readiness": f"{origin}/api/public/v1/readiness",
         },
         "endpoints": [_endpoint(operation, settings) for operation in operations],
-        "authentication": _authentication(origin),
+        "authentication": {
+            "api_key": {
+                "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
+                "for": f"{origin}{paths.AUDIENCES['rest']}/",
+                "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["api_key"]},
+                "obtain": f"{origin}/contact/",
+            },
+            "access_token": {
+                "headers": ["Authorization: Bearer <ACCESS_TOKEN>"],
+                "for": f"{origin}{mcp.PATH}",
+                "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["access_token"]},
+                "obtain": f"{origin}/contact/",
+            },
+            "auth_md": f"{origin}/auth.md",
+            "access_requests": f"{origin}{paths.REQUEST_ACCESS}",
+        },
         "mcp": {
             "url": f"{origin}{mcp.PATH}",
             "transport": "streamable-http",
@@ -214,8 +225,14 @@ def self_description(operations: Sequence[AnyOperation], settings: Settings, ver
             "server_card": f"{origin}{paths.SERVER_CARD}",
             "catalog": f"{origin}{paths.AI_CATALOG}",
         },
-        "oauth": {name: oauth[name] for name in _OAUTH}
-        | {
+        "oauth": {
+            "issuer": oauth["issuer"],
+            "authorization_endpoint": oauth["authorization_endpoint"],
+            "token_endpoint": oauth["token_endpoint"],
+            "registration_endpoint": oauth["registration_endpoint"],
+            "revocation_endpoint": oauth["revocation_endpoint"],
+            "jwks_uri": oauth["jwks_uri"],
+            "grant_types_supported": oauth["grant_types_supported"],
             "metadata": f"{origin}{paths.METADATA}",
             "protected_resources": [
                 f"{origin}{paths.RESOURCE_METADATA}{path}" for path in paths.AUDIENCES.values()
@@ -276,23 +293,4 @@ def _endpoint(operation: AnyOperation, settings: Settings) -> Json:
         "credential": operation.credential,
         "scope": operation.scope,
         "rate_limit": ";".join(rates[name] for name in names if rates[name] != NO_LIMIT) or None,
-    }
-
-
-def _authentication(origin: str) -> Json:
-    return {
-        "api_key": {
-            "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
-            "for": f"{origin}{paths.AUDIENCES['rest']}/",
-            "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["api_key"]},
-            "obtain": f"{origin}/contact/",
-        },
-        "access_token": {
-            "headers": ["Authorization: Bearer <ACCESS_TOKEN>"],
-            "for": f"{origin}{mcp.PATH}",
-            "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["access_token"]},
-            "obtain": f"{origin}/contact/",
-        },
-        "auth_md": f"{origin}/auth.md",
-        "access_requests": f"{origin}{paths.REQUEST_ACCESS}",
     }

@@ -77,9 +77,7 @@ def parse_instant(text: str) -> datetime:
     return instant.astimezone(UTC)
 
 
-REPLICA_POLL_SECONDS: Final = 5.0  # between two checks of the replica
 CATCH_UP_SECONDS: Final = 15.0  # the time for a last process to replicate what is missing
-CATCH_UP_POLL_SECONDS: Final = 0.5  # seconds between two checks of that
 CATCH_UP_STOP_SECONDS: Final = 5.0  # for its end
 SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
 MAX_LAG_SECONDS: Final = 60.0  # that the replica may be behind
@@ -221,7 +219,7 @@ class Replication:
             while True:
                 if log_task.done() or await self._sync():
                     break
-                await asyncio.sleep(CATCH_UP_POLL_SECONDS)
+                await asyncio.sleep(0.5)
         finally:
             await _terminate(process, CATCH_UP_STOP_SECONDS)
             await log_task
@@ -287,7 +285,10 @@ class Replication:
             os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
             os.close(writing)
             return await asyncio.create_subprocess_exec(
-                *(*shell, self._program, "replicate", *OPTIONS),
+                *shell,
+                self._program,
+                "replicate",
+                *OPTIONS,
                 stdin=reading,
                 stdout=DEVNULL,
                 stderr=PIPE,
@@ -299,7 +300,7 @@ class Replication:
     async def _poll(self) -> None:
         reported = ""
         while True:
-            await asyncio.sleep(REPLICA_POLL_SECONDS)
+            await asyncio.sleep(5)
             began = time.monotonic()
             try:
                 await asyncio.to_thread(sync_replica, self._store, SYNC_TIMEOUT_SECONDS)

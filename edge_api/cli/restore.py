@@ -135,7 +135,6 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
 
     SQLite has no checksum of a text, so its integrity check misses changes. Raises StoreRefusal.
     """
-    checksum_file = checksum_path(backup)
     try:
         checksum = read_checksum(backup)
         if checksum is None:
@@ -145,7 +144,7 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
         raise StoreRefusal(f"{error.filename} cannot be read: {error.strerror}") from None
     if not is_same:
         raise StoreRefusal(
-            f"{backup} was changed since it was made, or {checksum_file} was: name another "
+            f"{backup} was changed since it was made, or {checksum_path(backup)} was: name another "
             "backup, or remove the checksum to restore this one as it is"
         )
     return ()
