@@ -357,6 +357,9 @@ def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(Identity(settings.site_url)).body.decode(),
     }
-    agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
-    elsewhere = WebDocumentSource(agent) if settings.analyze_fetch == "on" else None
+    elsewhere = (
+        WebDocumentSource(f"fore-edge/{VERSION} (+{settings.site_url}/)")
+        if settings.analyze_fetch == "on"
+        else None
+    )
     return Analyst(WorkerPool(), builds, DocumentFetcher(builds, documents, elsewhere))

@@ -89,18 +89,17 @@ class DailyVerification:
                 _log.warning("%s (%s)", result.public_error, result.detail)
 
     async def _run(self) -> int:
-        settings = self._settings
-        given = {
-            "DATABASE_URL": settings.database_url,
-            "LITESTREAM_REPLICA": settings.litestream_replica or "",
-        }
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             verification.__name__,
             stdin=DEVNULL,
             stdout=DEVNULL,
-            env={**os.environ, **given},
+            env={
+                **os.environ,
+                "DATABASE_URL": self._settings.database_url,
+                "LITESTREAM_REPLICA": self._settings.litestream_replica or "",
+            },
             start_new_session=True,  # it is ended together with what it has started
         )
         try:
@@ -169,7 +168,6 @@ WATCHER_POLL_SECONDS: Final = 10.0
 """How often the edge checks the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
 """How often edges on one store exchange the hits that each has counted."""
-FLUSH_SECONDS: Final = 5.0  # how often uses of credentials are written down
 EXPIRY_SECONDS: Final = 60.0  # how often what has expired is deleted
 SWEEPING_SECONDS: Final = 3600.0  # how often old rows that nobody uses are deleted
 FREEZING_SECONDS: Final = 86400.0
@@ -194,7 +192,7 @@ async def background_jobs(
             "looking for a new build",
             partial(_refresh_build, service[BuildManager], freeze),
         ),
-        (FLUSH_SECONDS, "noting when keys were used", service.authenticator.flush),
+        (5, "noting when keys were used", service.authenticator.flush),
         (EXPIRY_SECONDS, "deleting expired rows", partial(delete_expired, store, service.clock)),
         (EXPIRY_SECONDS, "rotating signing keys", oauth.maintain),
         (SWEEPING_SECONDS, "deleting unused grants", oauth.sweep),

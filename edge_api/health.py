@@ -134,9 +134,6 @@ async def _run_check(check: HealthCheck) -> Check | None:
         return Check("warn", "the check timed out")
 
 
-MAX_BUILD_SECONDS: Final = 600
-
-
 @dataclass(slots=True)
 class PublishingMonitor:
     """Checks the files of watcher and code now and then; readiness reports the last results."""
@@ -202,7 +199,7 @@ class PublishingMonitor:
         # Absolute: a clock that was set back makes a dead watcher's heartbeat come from the future.
         if abs((self.clock() - beat.at).total_seconds()) > 3 * BEAT_SECONDS:
             yield "the watcher has not reported for more than a minute: start it again"
-        elif (beat.at - beat.active_at).total_seconds() > MAX_BUILD_SECONDS:
+        elif (beat.at - beat.active_at).total_seconds() > 10 * 60:
             yield "the watcher's build has run for more than ten minutes: restart the watcher"
         if beat.failure:
             yield "the watcher's builds fail: its log and doctor say why"

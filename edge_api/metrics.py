@@ -52,8 +52,11 @@ def make_restart_counter() -> Callable[[], None]:
         return lambda: None
     import prometheus_client as prometheus  # noqa: PLC0415
 
-    name, about = "edge_worker_restarts", "Workers that ended, and were replaced."
-    return prometheus.Counter(name, about, registry=prometheus.CollectorRegistry()).inc
+    return prometheus.Counter(
+        "edge_worker_restarts",
+        "Workers that ended, and were replaced.",
+        registry=prometheus.CollectorRegistry(),
+    ).inc
 
 
 class Metrics:

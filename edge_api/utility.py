@@ -25,9 +25,6 @@ from edge_api.schema import paths
 from edge_api.schema.credentials import CREDENTIAL_SCOPES, SCOPES
 from edge_api.settings import Settings
 
-RETRY_SECONDS = 5
-"""The pause after which a client that got 503 may try again."""
-
 
 class Alive(BaseModel):
     """The process runs."""
@@ -102,7 +99,7 @@ async def readiness(service: Service, _request: OperationRequest[None, None]) ->
     report = await service[Health].report()
     if report["ready"]:
         return OperationResult(report)
-    return OperationResult(report, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
+    return OperationResult(report, status=503, headers={"Retry-After": "5"})
 
 
 async def describe(service: Service, _request: OperationRequest[None, None]) -> OperationResult:

@@ -141,7 +141,6 @@ def _end(process: Process) -> None:
 
 
 WAIT_SECONDS: Final = 2.0
-MAX_WORK_SECONDS: Final = 1.0  # a worker that took longer is not used again: it may have grown
 
 
 class WorkerPool:
@@ -234,7 +233,8 @@ class WorkerPool:
                 except (EOFError, OSError):
                     raise JobNotReceivedError from None
                 answer = await _receive(each)
-            is_reusable = now() - start < MAX_WORK_SECONDS and not self._is_closed
+            # A worker that took longer than a second may have grown.
+            is_reusable = now() - start < 1 and not self._is_closed
         finally:
             if is_reusable:
                 self._idle.append(each)

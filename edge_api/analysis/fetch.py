@@ -74,9 +74,10 @@ class WebDocumentSource:
         """
         if self._slots.locked():
             raise unavailable("Too many addresses are being read")
-        slow = f"its server took longer than {FETCH_TIMEOUT_SECONDS:.0f} s"
         async with self._slots:
-            with _as_problems(_failed, _forbidden, slow):
+            with _as_problems(
+                _failed, _forbidden, f"its server took longer than {FETCH_TIMEOUT_SECONDS:.0f} s"
+            ):
                 return await _SiteVisit(self).fetch(url)
 
     def check(self, url: URL) -> None:
@@ -234,8 +235,7 @@ class Fetcher:
 
     async def __call__(self, url: str) -> bytes:
         """Return the body at `url`: 200, no redirects, 64 KiB, 5 s. Raises Problem `invalid`."""
-        slow = f"it took longer than {METADATA_TIMEOUT:.0f} s"
-        with _as_problems(_failure, _failure, slow):
+        with _as_problems(_failure, _failure, f"it took longer than {METADATA_TIMEOUT:.0f} s"):
             if not url.isascii():  # a digit of another script would become one of ours later on
                 raise BlockedAddress
             async with (

@@ -45,13 +45,6 @@ def tokenize(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def has_spaces(words: list[str]) -> bool:
-    """Return whether the words are mostly of scripts with spaces between words."""
-    letters = sum(map(len, words))
-    unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
-    return unspaced <= 0.2 * letters  # an English text about Japanese has fewer
-
-
 def sentence_lengths(text: str, language: Language) -> Iterator[int]:
     """Yield the number of words of each sentence that has any."""
     return filter(None, (len(tokenize(part)) for part in _sentences(text, language)))
@@ -130,7 +123,9 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
     lengths = [length for text in texts for length in sentence_lengths(text, known)]
     sentences = max(1, len(lengths))
     paragraphs = [len(tokenize(each.text)) for each in document.blocks if each.kind == "paragraph"]
-    is_spaced = primary(tag) not in _UNSPACED and has_spaces(words)
+    unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
+    # An English text about Japanese has fewer of these letters.
+    is_spaced = primary(tag) not in _UNSPACED and unspaced <= 0.2 * sum(map(len, words))
     return Metrics(
         words=len(words),
         sentences=len(lengths),

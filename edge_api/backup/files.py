@@ -93,10 +93,6 @@ def check_dotenv_permissions(path: Path = Path(".env")) -> str:
     return found and f"{path} holds {found} and can be read by others; run chmod 600 {path}"
 
 
-_NAME: Final = re.compile(r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db")
-"""The names of backups, which rotation may remove."""
-
-
 def backup_key_path(backup: Path) -> Path:
     """Return the path of a backup's secret key, also for a store that a restore has replaced."""
     store, aside, instant = backup.name.partition(REPLACED_INFIX)
@@ -158,7 +154,8 @@ class BackupFolder:
 
     def backups(self) -> Sequence[Path]:
         """Return the backups, the latest name first, without other files."""
-        found = (path for path in self.path.iterdir() if _NAME.fullmatch(path.name))
+        name = r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db"
+        found = (path for path in self.path.iterdir() if re.fullmatch(name, path.name))
         return sorted(found, key=lambda path: path.name, reverse=True)
 
     def rotate(self, keep: int, made: Path) -> Sequence[Path]:

@@ -54,14 +54,21 @@ def fetch_latest(settings: Settings, draft: Path) -> int:
 
     Raises StoreRefusal, also where SQLite's `integrity_check` finds damage.
     """
-    words = ("-json", "-integrity-check", "full")
-    return int(json.loads(_restore(settings, draft, words))["txid"], 16)
+    printed = _restore(settings, draft, ("-json", "-integrity-check", "full"))
+    return int(json.loads(printed)["txid"], 16)
 
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
     store = require_sqlite_path(settings, "restore").resolve()
-    words = ("restore", *options, "-o", str(draft))
-    printed = run_program(store, str(settings.litestream_replica), "restored", *words)
+    printed = run_program(
+        store,
+        str(settings.litestream_replica),
+        "restored",
+        "restore",
+        *options,
+        "-o",
+        str(draft),
+    )
     draft.chmod(0o600)
     return printed
 
@@ -275,8 +282,6 @@ class Replication:
         The shell stores who holds the lock: an edge that is killed now would leave a holder that
         the next edge does not know, and could not end. Raises StoreRefusal and OSError.
         """
-        # The signal comes when the thread that forks ends: this one, which runs the event loop.
-        shell = ("/bin/sh", "-c", _START, str(lock_path(self._store)), str(os.getpid()))
         with ExitStack() as descriptors:
             lock = await lock_replicator(self._store)
             descriptors.callback(os.close, lock)  # the process has it then
@@ -285,7 +290,12 @@ class Replication:
             os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
             os.close(writing)
             return await asyncio.create_subprocess_exec(
-                *shell,
+                "/bin/sh",
+                "-c",
+                _START,
+                str(lock_path(self._store)),
+                # The signal comes when the thread that forks ends: that of the event loop.
+                str(os.getpid()),
                 self._program,
                 "replicate",
                 *OPTIONS,

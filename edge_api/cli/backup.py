@@ -108,10 +108,9 @@ def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int |
 
 
 def _summary(backup: Backup, settings: Settings) -> Sequence[str]:
-    rows, tables = backup.contents.total, len(backup.contents.rows)
     made = (
         f"{backup.path}: {backup.path.stat().st_size:,} bytes, "
-        f"{rows:,} rows of {tables} tables, verified"
+        f"{backup.contents.total:,} rows of {len(backup.contents.rows)} tables, verified"
     )
     if backup.key:
         words = f"the secret key is beside it: {backup.key}"

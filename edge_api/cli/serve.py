@@ -126,9 +126,12 @@ def _with_maildir(settings: Settings, relay: str | None) -> Settings:
     assert isinstance(place, MailFolder)  # noqa: S101  the option takes nothing else
     make_maildir(place.path)
     owner = settings.owner_email or "owner@localhost"
-    sender = settings.mail_from or owner
     return replace(
-        settings, smtp_url=relay, owner_email=owner, mail_from=sender, mail_dispatcher="on"
+        settings,
+        smtp_url=relay,
+        owner_email=owner,
+        mail_from=settings.mail_from or owner,
+        mail_dispatcher="on",
     )
 
 

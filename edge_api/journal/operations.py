@@ -34,7 +34,6 @@ from edge_api.schema.index import MAX_QUERY_LENGTH, SLUG_FORM, PostRecord, PostS
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/posts"
-MAX_LIMIT: Final = 1000
 
 _CURSOR: Final = (
     rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{6}}Z_{SLUG_FORM}"
@@ -48,35 +47,35 @@ def _check_cursor(text: str) -> str:
     return text
 
 
-LimitParameter = Annotated[int, Field(ge=1, le=MAX_LIMIT), BeforeValidator(parse_integer)]
-Cursor = Annotated[
-    str,
-    Field(max_length=300),
-    AfterValidator(_check_cursor),
-    WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR}$"}),
-]
-Tag = Annotated[
-    str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
-]
 AnyWords = Annotated[
     str, Field(max_length=MAX_QUERY_LENGTH, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
-Words = Annotated[AnyWords, Field(min_length=1)]
 
 
 class ListQuery(BaseModel):
     """The parameters of a list, which choose a part of it; without any, the whole list comes."""
 
-    limit: LimitParameter | None = Field(
+    limit: Annotated[int, Field(ge=1, le=1000), BeforeValidator(parse_integer)] | None = Field(
         default=None, description="How many posts at the most.", examples=[20]
     )
-    cursor: Cursor | None = Field(
-        default=None, description="Where to go on: as an earlier answer's `next` has it."
-    )
-    tag: Tag | None = Field(
-        default=None, description="Only posts with this tag, whatever its case."
-    )
-    q: Words | None = Field(
+    cursor: (
+        Annotated[
+            str,
+            Field(max_length=300),
+            AfterValidator(_check_cursor),
+            WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR}$"}),
+        ]
+        | None
+    ) = Field(default=None, description="Where to go on: as an earlier answer's `next` has it.")
+    tag: (
+        Annotated[
+            str,
+            Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL),
+            AfterValidator(refuse_nul),
+        ]
+        | None
+    ) = Field(default=None, description="Only posts with this tag, whatever its case.")
+    q: Annotated[AnyWords, Field(min_length=1)] | None = Field(
         default=None,
         description="Only posts with all these words in any form; the last may be a beginning, and "
         "words in double quotes stand side by side as typed.",
@@ -138,8 +137,6 @@ def link_to_post(member: str) -> dict[str, Any]:
     return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
 
 
-DEFAULT_LIST_LIMIT: Final = 20
-"""Posts of one answer without `limit`: an agent reads all that it gets."""
 MAX_SEARCH_RESULTS: Final = 50  # results of one search
 
 _POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
@@ -233,7 +230,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 description="List the journal's posts, newest first, without their text. Narrow "
                 "the list by tag, words or date; page through it with the cursor of the answer "
                 "before.",
-                defaults={"limit": DEFAULT_LIST_LIMIT},
+                defaults={"limit": 20},  # an agent reads all that it gets
                 schemas={
                     "cursor": {
                         "type": "string",

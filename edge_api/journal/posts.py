@@ -19,8 +19,10 @@ from edge_api.schema.index import PostRecord, SearchText
 CACHE_CONTROL: Final = "private, no-cache"
 """Only the client may store it, and must revalidate it: a new build is current at once."""
 
-_BLOCKS: Final = "p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\\w*|caption|summary"
-_BREAK: Final = re.compile(rf"<(?=/?(?:{_BLOCKS}|[bh]r|details|aside|section)\b)")
+_BREAK: Final = re.compile(
+    r"<(?=/?(?:p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\w*|caption|summary"
+    r"|[bh]r|details|aside|section)\b)"
+)
 """The tags that separate two words without a space."""
 
 

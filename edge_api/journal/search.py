@@ -220,8 +220,9 @@ async def _make_page(
         return _document(
             write_results(results, service.settings.site_url).encode(), MARKDOWN, NEGOTIATED
         )
-    values = {"words": words, "results": results, "page_size": PAGE_SIZE}
-    body = await service.pages.render("search", page_title(words), **values)
+    body = await service.pages.render(
+        "search", page_title(words), words=words, results=results, page_size=PAGE_SIZE
+    )
     return _document(body, HTML, REVALIDATE, _links(build, results))
 
 

@@ -66,9 +66,8 @@ class IndexFiles:
                 next(lines)
                 digests = [_post_digest(post) for post in list_posts(lines)]
             name = file_name(read_head(posts_file).build_id, digest.hexdigest())
-            others = {*self.list_by_prefix()}
             path = self.find(name) or self._write(posts_file, name, digests)
-            for other in others - {path}:
+            for other in {*self.list_by_prefix()} - {path}:
                 other.unlink(missing_ok=True)
         finally:
             os.close(lock)
