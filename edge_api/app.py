@@ -299,7 +299,7 @@ async def _warm(seen: asyncio.Event, mcp: McpEndpoint, workers: WorkerPool) -> N
     try:
         await mcp.prepare()
         await workers.warm()
-    except Exception:  # noqa: BLE001  nobody waits for this task, so it says it itself
+    except Exception:  # noqa: BLE001  nobody awaits this task, so it logs the error
         _log.exception("what agents need cannot be loaded; their first calls try it again")
 
 

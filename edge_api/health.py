@@ -35,7 +35,7 @@ class Check:
 
     state: State
     message: str = ""
-    """What is wrong; empty where nothing is."""
+    """The error; empty if there is none."""
     facts: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Health:
     untrusted_forwarding: bool = False
     """Whether a peer that is no trusted proxy sent forwarding headers."""
     warnings: dict[str, str] = field(default_factory=dict)
-    """What the log has said of other parts, by check; empty where it is right again."""
+    """The last warnings of other parts in the log, by check; empty once the part works again."""
     _logged: dict[str, str] = field(default_factory=dict)
 
     def start_draining(self) -> None:
@@ -145,7 +145,7 @@ class PublishingMonitor:
     failure: str = ""
     """Why the watcher's last build failed, for the operator alone: it may name paths."""
     held: list[str] = field(default_factory=list)
-    """What is wrong with files that the build does not show as they are, for the owner alone."""
+    """The errors of files that the build does not show as they are, for the owner alone."""
     _watcher: Check = field(default_factory=lambda: Check("pass"))
     _code: Check = field(default_factory=lambda: Check("pass"))
 

@@ -47,7 +47,7 @@ def mark_worker_dead(pid: int) -> None:
 
 
 def make_restart_counter() -> Callable[[], None]:
-    """Return what counts an end of a worker, beside the counters of the workers."""
+    """Return a function that counts ended workers, beside the counters of the workers."""
     if not os.environ.get(MULTIPROC_DIR_VARIABLE):
         return lambda: None
     import prometheus_client as prometheus  # noqa: PLC0415

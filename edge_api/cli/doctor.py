@@ -70,7 +70,7 @@ _IN_STORE: Final = (
     "requests for access",
     "clock",
 )
-"""What of that is not looked at where the store cannot be opened."""
+"""The entries of `CHECKED` that are not looked at where the store cannot be opened."""
 _CLOCK: Final = "the clock "
 _CLOCK_FIX: Final = "run timedatectl set-ntp true"
 _MAX_CLOCK_ERROR: Final = timedelta(hours=1)

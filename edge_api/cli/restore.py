@@ -46,9 +46,10 @@ from edge_api.settings import Settings
 def _staged_key(
     path: Path, kept: Path | None, source: str, now: datetime
 ) -> Iterator[Callable[[], str]]:
-    """Have the key in the file `kept`, if there is one, beside that at `path`, for its owner only.
+    """Write a draft of the key in the file `kept`, if there is one, beside the key at `path`.
 
-    Yields what moves it into place, the former one aside, and returns a report. Both raise OSError.
+    Yields a function that moves the draft into place, puts the former key aside, and returns a
+    report. Both raise OSError.
     """
     content = kept.read_bytes() if kept and kept.is_file() else None
     draft = path.with_name(f".{path.name}.restoring")
