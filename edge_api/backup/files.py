@@ -144,13 +144,9 @@ class BackupFolder:
             stack.callback(self._remove_drafts)
             yield
 
-    def draft_path(self, now: datetime) -> Path:
-        """Return the path of a backup's draft."""
-        return self.path / f".{_stem(now)}.partial"
-
     def backup_path(self, now: datetime) -> Path:
         """Return the path of a backup."""
-        return self.path / f"{_stem(now)}.db"
+        return self.path / f"edge-{now:%Y%m%dT%H%M%S.%f}Z.db"
 
     def backups(self) -> Sequence[Path]:
         """Return the backups, the latest name first, without other files."""
@@ -176,7 +172,3 @@ class BackupFolder:
     def _remove_drafts(self) -> None:
         for path in self.path.glob(".edge-*.partial*"):
             path.unlink(missing_ok=True)
-
-
-def _stem(now: datetime) -> str:
-    return f"edge-{now:%Y%m%dT%H%M%S.%f}Z"

@@ -76,11 +76,7 @@ _MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest")  # o
 
 
 class _VerificationError(Exception):
-    """A verification has found an error, with the texts of a `Verification`."""
-
-    def __init__(self, public_error: str, detail: str) -> None:
-        self.public_error, self.detail = public_error, detail
-        super().__init__(public_error)
+    """A verification has found an error; it has the `public_error` and `detail` of a result."""
 
 
 def store_result(store: Path, part: str, result: Verification) -> None:
@@ -233,11 +229,11 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
             else:
                 _verify_replica(settings, folder)
         except _VerificationError as found:
-            error = found
+            public_error, detail = found.args
             _empty(folder)
         else:
             return result
-    return replace(result, public_error=error.public_error, detail=error.detail)
+    return replace(result, public_error=public_error, detail=detail)
 
 
 def _verify_replica(settings: Settings, folder: Path) -> None:

@@ -83,7 +83,8 @@ def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int |
     require_file(store)
     now = system_clock()
     with folder.locked():
-        partial, target = folder.draft_path(now), folder.backup_path(now)
+        target = folder.backup_path(now)
+        partial = target.with_name(f".{target.stem}.partial")
         copy_store(store, partial)
         contents = verify_copy(partial, store)
         try:

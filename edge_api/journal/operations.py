@@ -156,8 +156,10 @@ def _list_as_pages(value: Json) -> Json:
 
 
 def _as_results(value: Json) -> Json:
-    found: list[dict[str, Any]] = value["results"]
-    results = [{"id": post["slug"], "title": post["title"], "url": post["url"]} for post in found]
+    results = [
+        {"id": post["slug"], "title": post["title"], "url": post["url"]}
+        for post in value["results"]
+    ]
     suggestion = value["suggestion"]
     return {"results": results, **({"suggestion": suggestion} if suggestion else {})}
 
