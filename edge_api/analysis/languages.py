@@ -106,7 +106,8 @@ def guess_language(words: Iterable[str]) -> str:
     )
     (best, tag), (second, _) = hits[:2]
     # Of the words of running text 0.3 and more are common, of those of a list of names hardly any.
-    is_clear = best >= max(1, 0.15 * total, 1.2 * second)
+    if best < max(1, 0.15 * total, 1.2 * second):
+        return UNKNOWN
     known = LANGUAGES[tag]
     distinct = sum(word in known.common for word in counts)
     letters = sum(len(word) * count for word, count in counts.items())
@@ -116,4 +117,4 @@ def guess_language(words: Iterable[str]) -> str:
         if any(each.isalpha() and not each.isascii() and each not in known.letters for each in word)
     )
     # One common word alone is a coincidence; few words have letters of other languages.
-    return tag if is_clear and distinct > 1 and foreign <= 0.2 * letters else UNKNOWN
+    return tag if distinct > 1 and foreign <= 0.2 * letters else UNKNOWN

@@ -269,7 +269,7 @@ class Supervisor:
                 any_serves = any(each.is_serving for each in self._workers.values())
                 if early_exits >= MAX_EARLY_EXITS and not any_serves:
                     return self._give_up(worker, status)
-                # A quarter of a second before the second start in a row, doubled before each more.
+                # 0.25 s before the second start in a row, doubled before each further one.
                 pause = 0.25 * 2 ** (early_exits - 1) if early_exits else 0.0
                 await asyncio.sleep(min(MAX_PAUSE_SECONDS, pause))
                 try:

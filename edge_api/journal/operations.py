@@ -47,6 +47,15 @@ def _check_cursor(text: str) -> str:
     return text
 
 
+Cursor = Annotated[
+    str,
+    Field(max_length=300),
+    AfterValidator(_check_cursor),
+    WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR}$"}),
+]
+Tag = Annotated[
+    str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+]
 AnyWords = Annotated[
     str, Field(max_length=MAX_QUERY_LENGTH, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
@@ -58,23 +67,12 @@ class ListQuery(BaseModel):
     limit: Annotated[int, Field(ge=1, le=1000), BeforeValidator(parse_integer)] | None = Field(
         default=None, description="How many posts at the most.", examples=[20]
     )
-    cursor: (
-        Annotated[
-            str,
-            Field(max_length=300),
-            AfterValidator(_check_cursor),
-            WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR}$"}),
-        ]
-        | None
-    ) = Field(default=None, description="Where to go on: as an earlier answer's `next` has it.")
-    tag: (
-        Annotated[
-            str,
-            Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL),
-            AfterValidator(refuse_nul),
-        ]
-        | None
-    ) = Field(default=None, description="Only posts with this tag, whatever its case.")
+    cursor: Cursor | None = Field(
+        default=None, description="Where to go on: as an earlier answer's `next` has it."
+    )
+    tag: Tag | None = Field(
+        default=None, description="Only posts with this tag, whatever its case."
+    )
     q: Annotated[AnyWords, Field(min_length=1)] | None = Field(
         default=None,
         description="Only posts with all these words in any form; the last may be a beginning, and "
