@@ -104,10 +104,14 @@ async def assemble(
     missing store is refused, and one of an older schema. Raises StoreRefusal.
     """
     async with AsyncExitStack() as stack:
-        opened = _open_store(settings, clock, exclusive=exclusive, create=create)
-        store, replication = await stack.enter_async_context(opened)
-        opener = SearchOpener(search_prefix(settings) if exclusive else None)
-        builds = BuildManager(settings.build_dir, settings.site_url, opener)
+        store, replication = await stack.enter_async_context(
+            _open_store(settings, clock, exclusive=exclusive, create=create)
+        )
+        builds = BuildManager(
+            settings.build_dir,
+            settings.site_url,
+            SearchOpener(search_prefix(settings) if exclusive else None),
+        )
         stack.push_async_callback(builds.close)
         await builds.refresh()
         publishing = PublishingMonitor(
@@ -123,8 +127,9 @@ async def assemble(
         webhooks = Dispatcher(store, clock, box, make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         feedback = Feedback(store, clock, secret)
-        server = settings.mailbox_url
-        mailbox = server and Mailbox(server, Incoming(settings, store, clock, feedback), secret)
+        mailbox = settings.mailbox_url and Mailbox(
+            settings.mailbox_url, Incoming(settings, store, clock, feedback), secret
+        )
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
         is_file = exclusive and settings.database_path is not None
@@ -142,8 +147,15 @@ async def assemble(
         metrics = [Metrics()] if settings.metrics == "on" else []
         health = Health(store, builds, clock, VERSION, health_checks)
         parts = (
-            *(health, publishing, builds, oauth, analyst, *metrics),
-            *(mailing.links, mailing.outbox, mailing.desk_links),
+            health,
+            publishing,
+            builds,
+            oauth,
+            analyst,
+            *metrics,
+            mailing.links,
+            mailing.outbox,
+            mailing.desk_links,
             Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
             AccessRequests(store, clock, limiter, secret, mailing.outbox),
             Rows(store, clock),
@@ -202,10 +214,10 @@ async def assemble(
             *(each.run for each in metrics),
         ]
         if limits:
-            loops.append(partial(every, EXPIRY_SECONDS, "deleting counted requests", limits.sweep))
-            loops.append(
-                partial(every, EXCHANGE_SECONDS, "counting with other edges", limiter.exchange)
-            )
+            loops += [
+                partial(every, EXPIRY_SECONDS, "deleting counted requests", limits.sweep),
+                partial(every, EXCHANGE_SECONDS, "counting with other edges", limiter.exchange),
+            ]
         if exclusive and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
         if exclusive and mailbox:
@@ -287,7 +299,7 @@ async def _warm(seen: asyncio.Event, mcp: McpEndpoint, workers: WorkerPool) -> N
     try:
         await mcp.prepare()
         await workers.warm()
-    except Exception:  # noqa: BLE001  nobody waits for this task, so it says it itself
+    except Exception:  # noqa: BLE001  nobody awaits this task, so it logs the error
         _log.exception("what agents need cannot be loaded; their first calls try it again")
 
 
@@ -345,6 +357,9 @@ def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(Identity(settings.site_url)).body.decode(),
     }
-    agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
-    elsewhere = WebDocumentSource(agent) if settings.analyze_fetch == "on" else None
+    elsewhere = (
+        WebDocumentSource(f"fore-edge/{VERSION} (+{settings.site_url}/)")
+        if settings.analyze_fetch == "on"
+        else None
+    )
     return Analyst(WorkerPool(), builds, DocumentFetcher(builds, documents, elsewhere))

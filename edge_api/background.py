@@ -53,7 +53,7 @@ from edge_api.settings import Settings
 VERIFY_SECONDS: Final = 60.0
 """The interval of checks whether a verification is due; the first comes one after the start."""
 UNVERIFIED_WARN_SECONDS: Final = 3600.0
-"""How long an edge may serve without any result before readiness warns."""
+"""The time that an edge may serve without any result before readiness warns."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class DailyVerification:
 
     async def apply(self) -> None:
         """Verify what is due, in a process that ends with this one."""
-        # What one that was killed has left may be large.
+        # A killed verification may have left large files.
         await asyncio.to_thread(clear_scratch, self._settings)
         due = parts_due(self._settings)
         if not due or time.monotonic() < self._not_before:
@@ -89,16 +89,17 @@ class DailyVerification:
                 _log.warning("%s (%s)", result.public_error, result.detail)
 
     async def _run(self) -> int:
-        settings = self._settings
-        given = {
-            "DATABASE_URL": settings.database_url,
-            "LITESTREAM_REPLICA": settings.litestream_replica or "",
-        }
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", verification.__name__),
+            sys.executable,
+            "-m",
+            verification.__name__,
             stdin=DEVNULL,
             stdout=DEVNULL,
-            env={**os.environ, **given},
+            env={
+                **os.environ,
+                "DATABASE_URL": self._settings.database_url,
+                "LITESTREAM_REPLICA": self._settings.litestream_replica or "",
+            },
             start_new_session=True,  # it is ended together with what it has started
         )
         try:
@@ -162,16 +163,15 @@ async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check
 
 
 REFRESH_SECONDS: Final = 0.5
-"""How often the edge checks for a new build; it serves one within a second."""
+"""The interval of checks for a new build, which is served within a second."""
 WATCHER_POLL_SECONDS: Final = 10.0
-"""How often the edge checks the watcher's heartbeat and the installed code."""
+"""The interval of checks of the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
-"""How often edges on one store exchange the hits that each has counted."""
-FLUSH_SECONDS: Final = 5.0  # how often uses of credentials are written down
+"""The interval at which edges on one store exchange the hits that each has counted."""
 EXPIRY_SECONDS: Final = 60.0  # how often what has expired is deleted
 SWEEPING_SECONDS: Final = 3600.0  # how often old rows that nobody uses are deleted
 FREEZING_SECONDS: Final = 86400.0
-"""How often all objects are scanned for cycles that replaced builds have left."""
+"""The interval of scans of all objects for cycles that replaced builds have left."""
 
 Loop = Callable[[], Coroutine[None, None, None]]
 """Runs until it is cancelled."""
@@ -192,7 +192,7 @@ async def background_jobs(
             "looking for a new build",
             partial(_refresh_build, service[BuildManager], freeze),
         ),
-        (FLUSH_SECONDS, "noting when keys were used", service.authenticator.flush),
+        (5, "noting when keys were used", service.authenticator.flush),
         (EXPIRY_SECONDS, "deleting expired rows", partial(delete_expired, store, service.clock)),
         (EXPIRY_SECONDS, "rotating signing keys", oauth.maintain),
         (SWEEPING_SECONDS, "deleting unused grants", oauth.sweep),
@@ -209,16 +209,22 @@ async def background_jobs(
 
 
 EXPIRING: Final[Mapping[Table, timedelta]] = {
-    **dict.fromkeys((IDEMPOTENCY_KEYS, ACCESS_REQUESTS, DESK_SESSIONS), timedelta(0)),
-    **dict.fromkeys((REVOKED_TOKENS, USED_ASSERTIONS, DESK_LINKS, ERASED_ROWS), timedelta(0)),
+    IDEMPOTENCY_KEYS: timedelta(0),
+    ACCESS_REQUESTS: timedelta(0),
+    DESK_SESSIONS: timedelta(0),
+    REVOKED_TOKENS: timedelta(0),
+    USED_ASSERTIONS: timedelta(0),
+    DESK_LINKS: timedelta(0),
+    ERASED_ROWS: timedelta(0),
     # As long as something that a replay would revoke may live.
-    **dict.fromkeys((AUTHORIZATION_CODES, REFRESH_TOKENS), REFRESH_TOKEN_LIFETIME),
+    AUTHORIZATION_CODES: REFRESH_TOKEN_LIFETIME,
+    REFRESH_TOKENS: REFRESH_TOKEN_LIFETIME,
 }
 """The time that a row is stored after it expired."""
 
 
 async def delete_expired(store: Store, clock: Clock) -> None:
-    """Delete what has expired; nothing is written for nothing. Raises Problem."""
+    """Delete expired rows; a table without any is not written. Raises Problem."""
     for table, retention in EXPIRING.items():
         expired = (Filter("expires_at", "lte", format_instant(clock() - retention)),)
         if await read_all(store, Read(table, ("id",), expired, limit=1)):
@@ -226,7 +232,7 @@ async def delete_expired(store: Store, clock: Clock) -> None:
 
 
 async def every(seconds: float, name: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Run `work` again and again; log its failures by its name, but outages, as the store does."""
+    """Run `work` at intervals; log its failures by its name, but outages, which the store logs."""
     while True:
         await asyncio.sleep(seconds)
         try:

@@ -35,7 +35,7 @@ class Check:
 
     state: State
     message: str = ""
-    """What is wrong; empty where nothing is."""
+    """The error; empty if there is none."""
     facts: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Health:
     untrusted_forwarding: bool = False
     """Whether a peer that is no trusted proxy sent forwarding headers."""
     warnings: dict[str, str] = field(default_factory=dict)
-    """What the log has said of other parts, by check; empty where it is right again."""
+    """The last warnings of other parts in the log, by check; empty once the part works again."""
     _logged: dict[str, str] = field(default_factory=dict)
 
     def start_draining(self) -> None:
@@ -134,10 +134,6 @@ async def _run_check(check: HealthCheck) -> Check | None:
         return Check("warn", "the check timed out")
 
 
-HEARTBEAT_TIMEOUT_SECONDS: Final = 3 * BEAT_SECONDS
-MAX_BUILD_SECONDS: Final = 600
-
-
 @dataclass(slots=True)
 class PublishingMonitor:
     """Checks the files of watcher and code now and then; readiness reports the last results."""
@@ -149,7 +145,7 @@ class PublishingMonitor:
     failure: str = ""
     """Why the watcher's last build failed, for the operator alone: it may name paths."""
     held: list[str] = field(default_factory=list)
-    """What is wrong with files that the build does not show as they are, for the owner alone."""
+    """The errors of files that the build does not show as they are, for the owner alone."""
     _watcher: Check = field(default_factory=lambda: Check("pass"))
     _code: Check = field(default_factory=lambda: Check("pass"))
 
@@ -201,9 +197,9 @@ class PublishingMonitor:
 
     def _check_heartbeat(self, beat: Heartbeat) -> Iterator[str]:
         # Absolute: a clock that was set back makes a dead watcher's heartbeat come from the future.
-        if abs((self.clock() - beat.at).total_seconds()) > HEARTBEAT_TIMEOUT_SECONDS:
+        if abs((self.clock() - beat.at).total_seconds()) > 3 * BEAT_SECONDS:
             yield "the watcher has not reported for more than a minute: start it again"
-        elif (beat.at - beat.active_at).total_seconds() > MAX_BUILD_SECONDS:
+        elif (beat.at - beat.active_at).total_seconds() > 10 * 60:
             yield "the watcher's build has run for more than ten minutes: restart the watcher"
         if beat.failure:
             yield "the watcher's builds fail: its log and doctor say why"

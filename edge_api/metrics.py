@@ -47,13 +47,16 @@ def mark_worker_dead(pid: int) -> None:
 
 
 def make_restart_counter() -> Callable[[], None]:
-    """Return what counts an end of a worker, beside the counters of the workers."""
+    """Return a function that counts ended workers, beside the counters of the workers."""
     if not os.environ.get(MULTIPROC_DIR_VARIABLE):
         return lambda: None
     import prometheus_client as prometheus  # noqa: PLC0415
 
-    name, about = "edge_worker_restarts", "Workers that ended, and were replaced."
-    return prometheus.Counter(name, about, registry=prometheus.CollectorRegistry()).inc
+    return prometheus.Counter(
+        "edge_worker_restarts",
+        "Workers that ended, and were replaced.",
+        registry=prometheus.CollectorRegistry(),
+    ).inc
 
 
 class Metrics:

@@ -42,11 +42,6 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *mcp.OPERATIONS,
 )
 
-_SITE_FILES: Final = (
-    ("home_page", "/", "The home page, as HTML or Markdown", ("text/html", "text/markdown")),
-    ("llms_txt", "/llms.txt", "What the site has, for language models", ("text/plain",)),
-    ("sitemap", "/sitemap.xml", "The addresses of all pages", ("application/xml",)),
-)
 DOCUMENTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
     *(
@@ -59,7 +54,16 @@ DOCUMENTED: tuple[AnyOperation, ...] = (
             problems=("not_found", "unavailable"),
             error_format="page",
         )
-        for name, path, summary, types in _SITE_FILES
+        for name, path, summary, types in (
+            (
+                "home_page",
+                "/",
+                "The home page, as HTML or Markdown",
+                ("text/html", "text/markdown"),
+            ),
+            ("llms_txt", "/llms.txt", "What the site has, for language models", ("text/plain",)),
+            ("sitemap", "/sitemap.xml", "The addresses of all pages", ("application/xml",)),
+        )
     ),
 )
 """The operations in OpenAPI: all of them, and public files of the site, served as files."""

@@ -25,9 +25,6 @@ from edge_api.schema import paths
 from edge_api.schema.credentials import CREDENTIAL_SCOPES, SCOPES
 from edge_api.settings import Settings
 
-RETRY_SECONDS = 5
-"""The pause after which a client that got 503 may try again."""
-
 
 class Alive(BaseModel):
     """The process runs."""
@@ -102,7 +99,7 @@ async def readiness(service: Service, _request: OperationRequest[None, None]) ->
     report = await service[Health].report()
     if report["ready"]:
         return OperationResult(report)
-    return OperationResult(report, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
+    return OperationResult(report, status=503, headers={"Retry-After": "5"})
 
 
 async def describe(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
@@ -179,10 +176,6 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 )
 
 
-_OAUTH = (
-    *("issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"),
-    *("revocation_endpoint", "jwks_uri", "grant_types_supported"),
-)
 LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 """The media type of the catalog, with its profile of linksets."""
 CATALOG_LINK = (
@@ -206,7 +199,22 @@ def self_description(operations: Sequence[AnyOperation], settings: Settings, ver
             "readiness": f"{origin}/api/public/v1/readiness",
         },
         "endpoints": [_endpoint(operation, settings) for operation in operations],
-        "authentication": _authentication(origin),
+        "authentication": {
+            "api_key": {
+                "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
+                "for": f"{origin}{paths.AUDIENCES['rest']}/",
+                "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["api_key"]},
+                "obtain": f"{origin}/contact/",
+            },
+            "access_token": {
+                "headers": ["Authorization: Bearer <ACCESS_TOKEN>"],
+                "for": f"{origin}{mcp.PATH}",
+                "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["access_token"]},
+                "obtain": f"{origin}/contact/",
+            },
+            "auth_md": f"{origin}/auth.md",
+            "access_requests": f"{origin}{paths.REQUEST_ACCESS}",
+        },
         "mcp": {
             "url": f"{origin}{mcp.PATH}",
             "transport": "streamable-http",
@@ -214,8 +222,14 @@ def self_description(operations: Sequence[AnyOperation], settings: Settings, ver
             "server_card": f"{origin}{paths.SERVER_CARD}",
             "catalog": f"{origin}{paths.AI_CATALOG}",
         },
-        "oauth": {name: oauth[name] for name in _OAUTH}
-        | {
+        "oauth": {
+            "issuer": oauth["issuer"],
+            "authorization_endpoint": oauth["authorization_endpoint"],
+            "token_endpoint": oauth["token_endpoint"],
+            "registration_endpoint": oauth["registration_endpoint"],
+            "revocation_endpoint": oauth["revocation_endpoint"],
+            "jwks_uri": oauth["jwks_uri"],
+            "grant_types_supported": oauth["grant_types_supported"],
             "metadata": f"{origin}{paths.METADATA}",
             "protected_resources": [
                 f"{origin}{paths.RESOURCE_METADATA}{path}" for path in paths.AUDIENCES.values()
@@ -276,23 +290,4 @@ def _endpoint(operation: AnyOperation, settings: Settings) -> Json:
         "credential": operation.credential,
         "scope": operation.scope,
         "rate_limit": ";".join(rates[name] for name in names if rates[name] != NO_LIMIT) or None,
-    }
-
-
-def _authentication(origin: str) -> Json:
-    return {
-        "api_key": {
-            "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
-            "for": f"{origin}{paths.AUDIENCES['rest']}/",
-            "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["api_key"]},
-            "obtain": f"{origin}/contact/",
-        },
-        "access_token": {
-            "headers": ["Authorization: Bearer <ACCESS_TOKEN>"],
-            "for": f"{origin}{mcp.PATH}",
-            "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["access_token"]},
-            "obtain": f"{origin}/contact/",
-        },
-        "auth_md": f"{origin}/auth.md",
-        "access_requests": f"{origin}{paths.REQUEST_ACCESS}",
     }

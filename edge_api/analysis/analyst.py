@@ -14,26 +14,25 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
-from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 from pydantic import Field
 
 from edge_api.analysis import report as worker
-from edge_api.analysis.document import WELL_KNOWN_PATHS, Discovery, DocumentFormat
+from edge_api.analysis.document import WELL_KNOWN_PATHS, DocumentFormat
 from edge_api.analysis.metrics import Keyword
-from edge_api.analysis.report import WORK_SECONDS, Job
+from edge_api.analysis.report import WORK_SECONDS, Job, Json
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import HOME, INDEX_HTML, MARKDOWN_INDEX, SiteFile
 from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.installed_code import PACKAGE
 
 MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024  # bytes at an address, decoded
 
 _FORMATS: Final[Mapping[str, DocumentFormat]] = {"html": "html", "md": "markdown", "txt": "text"}
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 Fetch = Callable[[str], Awaitable[Job]]
@@ -53,15 +52,12 @@ class DocumentFetcher:
 
     async def __call__(self, url: str) -> Job:
         """Return the document at an address. Raises Problem `forbidden` and `fetch_failed`."""
-        if _origin(url) == _origin(self._builds.site_url):
-            return await self._fetch_own(url)
-        if self._web is None:
-            raise Problem(
-                "forbidden", "url: only pages of this site are read; send the document itself"
-            )
-        return await self._web(url)
-
-    async def _fetch_own(self, url: str) -> Job:
+        if _origin(url) != _origin(self._builds.site_url):
+            if self._web is None:
+                raise Problem(
+                    "forbidden", "url: only pages of this site are read; send the document itself"
+                )
+            return await self._web(url)
         build = self._builds.build()
         path = _find(build, unquote(urlsplit(url).path) or HOME)
         file = build.files.get(path)
@@ -69,16 +65,13 @@ class DocumentFetcher:
         if file is None or kind is None:
             raise Problem("fetch_failed", "url: this site has no page at this address")
         text = await asyncio.to_thread(_read, build, file, MAX_DOCUMENT_BYTES)
-        address = f"{self._builds.site_url}{quote(path)}"
-        found = await asyncio.to_thread(self._discover, build)
-        return Job(kind, text, address, discovery=found)
-
-    def _discover(self, build: Build) -> Discovery:
-        files = build.files
-        return {
-            path: _read(build, files[path]) if path in files else self._documents.get(path)
-            for path in WELL_KNOWN_PATHS
+        found = {
+            each: await asyncio.to_thread(_read, build, build.files[each])
+            if each in build.files
+            else self._documents.get(each)
+            for each in WELL_KNOWN_PATHS
         }
+        return Job(kind, text, f"{self._builds.site_url}{quote(path)}", discovery=found)
 
 
 def too_large() -> Problem:
@@ -96,7 +89,7 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
     """Return the origin (RFC 6454, section 4); `None` if there is none, or a user is named."""
     try:
         parts = urlsplit(url)
-        port = parts.port or _PORTS.get(parts.scheme)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     except ValueError:
         return None
     return None if "@" in parts.netloc else (parts.scheme, parts.hostname or "", port)
@@ -124,26 +117,12 @@ def _read(build: Build, file: SiteFile, limit: float = inf) -> str:
 
 
 STARTUP_TIMEOUT_SECONDS: Final = 15.0  # until a process is ready
-MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # bytes
 
 COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
-_ROOT: Final = str(Path(__file__).parents[2])
 
 
 class JobNotReceivedError(Exception):
     """A process ended before it received its job, so the job is not the cause."""
-
-
-async def _request(process: Process, job: bytes) -> bytes:
-    """Return a worker's answer to a job. Raises JobNotReceivedError or EOFError."""
-    assert process.stdin is not None  # noqa: S101  it is a pipe
-    try:
-        process.stdin.write(job + b"\n")
-        await process.stdin.drain()
-        await _receive(process)  # the acknowledgement
-    except (EOFError, OSError):
-        raise JobNotReceivedError from None
-    return await _receive(process)
 
 
 async def _receive(process: Process) -> bytes:
@@ -161,10 +140,7 @@ def _end(process: Process) -> None:
         process.kill()
 
 
-WORKERS: Final = 2
-QUEUE_LIMIT: Final = 8  # jobs that may wait
 WAIT_SECONDS: Final = 2.0
-MAX_WORK_SECONDS: Final = 1.0  # a worker that took longer is not used again: it may have grown
 
 
 class WorkerPool:
@@ -172,12 +148,12 @@ class WorkerPool:
 
     def __init__(
         self,
-        size: int = WORKERS,
-        queue: int = QUEUE_LIMIT,
+        size: int = 2,
+        queue: int = 8,
         seconds: float = WORK_SECONDS,
         command: tuple[str, ...] = COMMAND,
     ) -> None:
-        """`seconds` is the time limit of a job, without a worker's start."""
+        """Let `queue` jobs wait; `seconds` is the time limit of one, without a worker's start."""
         self._slots = asyncio.Semaphore(size)
         self._queue = queue
         self._seconds = seconds
@@ -199,10 +175,18 @@ class WorkerPool:
         """
         if self._is_closed or (self._slots.locked() and self._waiting >= self._queue):
             raise unavailable("Too many documents are being analysed: try again in a moment")
-        deadline = asyncio.get_running_loop().time() + self._seconds
-        await self._wait(deadline)
+        now = asyncio.get_running_loop().time
+        deadline = now() + self._seconds
+        self._waiting += 1
         try:
-            return await self._work(job, deadline - asyncio.get_running_loop().time())
+            async with asyncio.timeout(min(self._seconds, WAIT_SECONDS)):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise unavailable("Other documents take their time: try again in a moment") from None
+        finally:
+            self._waiting -= 1
+        try:
+            return await self._work(job, deadline - now())
         finally:
             self._slots.release()
 
@@ -221,17 +205,6 @@ class WorkerPool:
             _end(each)
         await asyncio.gather(*(each.wait() for each in ending))
 
-    async def _wait(self, deadline: float) -> None:
-        last = min(deadline, asyncio.get_running_loop().time() + WAIT_SECONDS)
-        self._waiting += 1
-        try:
-            async with asyncio.timeout_at(last):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise unavailable("Other documents take their time: try again in a moment") from None
-        finally:
-            self._waiting -= 1
-
     async def _work(self, job: bytes, seconds: float) -> bytes:
         """Run a job in an idle worker, or in a new one if those ended before they got the job."""
         try:
@@ -248,12 +221,20 @@ class WorkerPool:
 
     async def _request(self, each: Process, job: bytes, seconds: float) -> bytes:
         """Return a worker's answer. Raises TimeoutError, JobNotReceivedError or EOFError."""
+        assert each.stdin is not None  # noqa: S101  it is a pipe
         now = asyncio.get_running_loop().time
         start, is_reusable = now(), False
         try:
             async with asyncio.timeout(seconds):
-                answer = await _request(each, job)
-            is_reusable = now() - start < MAX_WORK_SECONDS and not self._is_closed
+                try:
+                    each.stdin.write(job + b"\n")
+                    await each.stdin.drain()
+                    await _receive(each)  # the acknowledgement
+                except (EOFError, OSError):
+                    raise JobNotReceivedError from None
+                answer = await _receive(each)
+            # A worker that took longer than a second may have grown.
+            is_reusable = now() - start < 1 and not self._is_closed
         finally:
             if is_reusable:
                 self._idle.append(each)
@@ -265,14 +246,14 @@ class WorkerPool:
         """Start a worker with its module path alone. Raises JobNotReceivedError."""
         if self._is_closed:
             raise JobNotReceivedError
-        modules = os.pathsep.join(filter(None, [_ROOT, *sys.path]))
+        modules = os.pathsep.join(filter(None, [str(PACKAGE.parent), *sys.path]))
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=DEVNULL,
-                limit=MAX_ANSWER_BYTES,
+                limit=4 * 1024 * 1024,  # bytes of an answer
                 env={"PYTHONPATH": modules},
                 cwd="/",
                 start_new_session=True,  # Control-C is for the edge, which ends it in its own time
@@ -301,8 +282,6 @@ class WorkerPool:
         self._workers.discard(each)
 
 
-Json = dict[str, Any]
-
 _log = logging.getLogger(__name__)
 SEARCH_TERMS: Final = 8  # keywords whose posts are searched for
 SEARCH_DEPTH: Final = 20  # posts of each search that count, from 1 down to a twentieth
@@ -330,9 +309,12 @@ class Analyst:
                     "forbidden", "url: no addresses are read here; send the document itself"
                 )
             job = await self._fetch(job)
-        report = await self._report(
-            replace(job, language=language, terms=max(keywords, SEARCH_TERMS))
-        )
+        job = replace(job, language=language, terms=max(keywords, SEARCH_TERMS))
+        answer: Json = orjson.loads(await self.pool.run(orjson.dumps(job)))
+        if "fault" in answer:
+            _log.error("a document could not be analysed: %s", answer["fault"])
+            raise unavailable("The document cannot be analysed")
+        report = answer["report"]
         found = [Keyword(**each) for each in report["keywords"]]
         build, related = self._builds.current, list[RelatedEntry]()
         if build is not None:
@@ -342,14 +324,6 @@ class Analyst:
             "keywords": report["keywords"][:keywords],
             "related": [asdict(post) for post in related],
         }
-
-    async def _report(self, job: Job) -> Json:
-        answer: Json = orjson.loads(await self.pool.run(orjson.dumps(job)))
-        if "fault" in answer:
-            _log.error("a document could not be analysed: %s", answer["fault"])
-            raise unavailable("The document cannot be analysed")
-        report: Json = answer["report"]
-        return report
 
 
 @dataclass(frozen=True, slots=True)

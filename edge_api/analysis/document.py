@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal
 
 from annotated_types import Interval
 
 DocumentFormat = Literal["text", "markdown", "html"]
-FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
 BlockKind = Literal["paragraph", "heading", "item", "cell"]
 
 

@@ -26,10 +26,8 @@ from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_publi
 
 FETCH_TIMEOUT_SECONDS: Final = 10.0
 MAX_REDIRECTS: Final = 3
-MAX_REQUESTS: Final = 6
 MAX_CONCURRENT_FETCHES: Final = 8  # at the same time
 MAX_WELL_KNOWN_BYTES: Final = 64 * 1024  # of a well-known file
-PORTS: Final = frozenset({80, 443})
 UNREACHABLE: Final = (aiohttp.ClientError, OSError, ValueError)
 
 _KINDS: Final[Mapping[str, DocumentFormat]] = {
@@ -39,8 +37,6 @@ _KINDS: Final[Mapping[str, DocumentFormat]] = {
     "text/x-markdown": "markdown",
     "text/plain": "text",
 }
-_LATIN: Final = frozenset({"iso-8859-1", "latin-1", "latin1", "windows-1252", "us-ascii"})
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,10 @@ class WebDocumentSource:
     """Fetches from public addresses, with one request at a time for each host."""
 
     def __init__(
-        self, agent: str, guard: SsrfGuard | None = None, ports: frozenset[int] = PORTS
+        self,
+        agent: str,
+        guard: SsrfGuard | None = None,
+        ports: frozenset[int] = frozenset({80, 443}),
     ) -> None:
         """`agent` is the user agent; robots.txt names the part before its slash."""
         self.agent = agent
@@ -75,9 +74,10 @@ class WebDocumentSource:
         """
         if self._slots.locked():
             raise unavailable("Too many addresses are being read")
-        slow = f"its server took longer than {FETCH_TIMEOUT_SECONDS:.0f} s"
         async with self._slots:
-            with _as_problems(_failed, _forbidden, slow):
+            with _as_problems(
+                _failed, _forbidden, f"its server took longer than {FETCH_TIMEOUT_SECONDS:.0f} s"
+            ):
                 return await _SiteVisit(self).fetch(url)
 
     def check(self, url: URL) -> None:
@@ -105,7 +105,7 @@ class _SiteVisit:
 
     def __init__(self, source: WebDocumentSource) -> None:
         self._source = source
-        self._requests_left = MAX_REQUESTS
+        self._requests_left = 6
         self._robots: dict[str, _Response] = {}
 
     async def fetch(self, url: str) -> Job:
@@ -115,8 +115,16 @@ class _SiteVisit:
         deadline = asyncio.get_running_loop().time() + FETCH_TIMEOUT_SECONDS
         async with asyncio.timeout_at(deadline):
             final, answer = await self._page(URL(url).with_fragment(None))
-        kind, found = _kind(answer), await self._discover(final, deadline)
-        return Job(kind, answer.text, str(final), discovery=found)
+        if answer.status != HTTPStatus.OK:
+            raise _failed(f"its server answers {answer.status}")
+        if not answer.is_complete:
+            raise too_large()
+        if answer.is_encoded:
+            raise _failed("it came in a coding that was not asked for")
+        if answer.kind not in _KINDS:
+            raise _failed("it is neither HTML nor Markdown nor plain text")
+        found = await self._discover(final, deadline)
+        return Job(_KINDS[answer.kind], answer.text, str(final), discovery=found)
 
     async def _page(self, url: URL) -> tuple[URL, _Response]:
         """Return the page and its address; each redirect is checked like the given address."""
@@ -124,7 +132,7 @@ class _SiteVisit:
             self._source.check(url)
             await self._check_robots(url)
             answer = await self._request(url, MAX_DOCUMENT_BYTES)
-            if answer.status not in _REDIRECTS or answer.location is None:
+            if answer.status not in (301, 302, 303, 307, 308) or answer.location is None:
                 return url, answer
             url = url.join(URL(answer.location)).with_fragment(None)
         raise _failed(f"it redirects more than {MAX_REDIRECTS} times")
@@ -146,13 +154,10 @@ class _SiteVisit:
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # section 2.3.1.4: keep away
             raise _failed("its robots.txt cannot be read")
         if answer.status == HTTPStatus.OK and not answer.is_encoded:
-            await asyncio.to_thread(self._check_rules, answer.text, url)
-
-    def _check_rules(self, robots: str, url: URL) -> None:
-        rules = RobotFileParser()
-        rules.parse(robots.splitlines())
-        if not rules.can_fetch(self._source.agent, str(url)):
-            raise _failed("its robots.txt asks to keep away")
+            rules = RobotFileParser()
+            await asyncio.to_thread(rules.parse, answer.text.splitlines())
+            if not await asyncio.to_thread(rules.can_fetch, self._source.agent, str(url)):
+                raise _failed("its robots.txt asks to keep away")
 
     async def _discover(self, url: URL, deadline: float) -> Discovery:
         """Return the well-known files, as far as requests and time allow."""
@@ -171,8 +176,9 @@ class _SiteVisit:
 
 async def _read(answer: aiohttp.ClientResponse, max_bytes: int) -> _Response:
     """Read an answer in UTF-8 or Latin-1, since other codecs may take more than linear time."""
-    charset = (answer.charset or "").lower()
-    decoder = getincrementaldecoder("latin-1" if charset in _LATIN else "utf-8")("replace")
+    latin = ("iso-8859-1", "latin-1", "latin1", "windows-1252", "us-ascii")
+    codec = "latin-1" if (answer.charset or "").lower() in latin else "utf-8"
+    decoder = getincrementaldecoder(codec)("replace")
     parts, size = [], 0
     async for chunk in read_chunks(answer, max_bytes):
         parts.append(decoder.decode(chunk))
@@ -185,19 +191,6 @@ async def _read(answer: aiohttp.ClientResponse, max_bytes: int) -> _Response:
         is_complete=size <= max_bytes,
         is_encoded=answer.headers.get("Content-Encoding", "identity").lower() != "identity",
     )
-
-
-def _kind(answer: _Response) -> DocumentFormat:
-    """Return the format of the document. Raises Problem `fetch_failed` if it is unknown."""
-    if answer.status != HTTPStatus.OK:
-        raise _failed(f"its server answers {answer.status}")
-    if not answer.is_complete:
-        raise too_large()
-    if answer.is_encoded:
-        raise _failed("it came in a coding that was not asked for")
-    if answer.kind not in _KINDS:
-        raise _failed("it is neither HTML nor Markdown nor plain text")
-    return _KINDS[answer.kind]
 
 
 def _well_known_text(answer: _Response) -> str | None:
@@ -242,8 +235,7 @@ class Fetcher:
 
     async def __call__(self, url: str) -> bytes:
         """Return the body at `url`: 200, no redirects, 64 KiB, 5 s. Raises Problem `invalid`."""
-        slow = f"it took longer than {METADATA_TIMEOUT:.0f} s"
-        with _as_problems(_failure, _failure, slow):
+        with _as_problems(_failure, _failure, f"it took longer than {METADATA_TIMEOUT:.0f} s"):
             if not url.isascii():  # a digit of another script would become one of ours later on
                 raise BlockedAddress
             async with (

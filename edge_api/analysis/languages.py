@@ -9,6 +9,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 from unicodedata import normalize
@@ -24,9 +25,6 @@ _TAG: Final = re.compile(
     r"(?:-[0-9a-wyz](?:-[a-z0-9]{2,8})+)*"
     r"(?:-x(?:-[a-z0-9]{1,8})+)?"
 )
-
-_SCRIPT: Final = re.compile(r"[a-z]{4}")
-_REGION: Final = re.compile(r"[a-z]{2}")
 
 
 def primary(tag: str) -> str:
@@ -46,9 +44,9 @@ def _apply_case(tag: str) -> str:
     parts = tag.split("-")
     plain = next((at for at, part in enumerate(parts) if len(part) == 1), len(parts))
     for at, part in enumerate(parts[1:plain], start=1):
-        if _SCRIPT.fullmatch(part):
+        if re.fullmatch("[a-z]{4}", part):  # a script
             parts[at] = part.title()
-        elif _REGION.fullmatch(part):
+        elif re.fullmatch("[a-z]{2}", part):  # a region
             parts[at] = part.upper()
     return "-".join(parts)
 
@@ -74,41 +72,30 @@ class Language:
     flesch: Flesch | None = None
 
 
-def _read(text: str) -> dict[str, Language]:
-    return {
-        tag: Language(
-            frozenset(entry["common"].split()),
-            entry.get("letters", ""),
-            frozenset(entry.get("abbreviations", "").split()),
-            Flesch(*entry["flesch"]) if "flesch" in entry else None,
-        )
-        for tag, entry in tomllib.loads(text).items()
-    }
-
-
-_UNLISTED: Final = Language(frozenset())
-LANGUAGES: Final[Mapping[str, Language]] = _read(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+LANGUAGES: Final[Mapping[str, Language]] = {
+    tag: Language(
+        frozenset(entry["common"].split()),
+        entry.get("letters", ""),
+        frozenset(entry.get("abbreviations", "").split()),
+        Flesch(*entry["flesch"]) if "flesch" in entry else None,
+    )
+    for tag, entry in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    ).items()
+}
 
 
 def language_of(tag: str) -> Language:
     """Return the language of a tag (BCP 47)."""
-    return LANGUAGES.get(primary(tag), _UNLISTED)
-
-
-_SAMPLE: Final = 3000  # words
-_MIN_COMMON_SHARE: Final = 0.15
-"""The share of common words; running text has 0.3 and more, a list of names hardly any."""
-_MIN_DISTINCT: Final = 2  # common words; one alone is a coincidence
-_MIN_LEAD: Final = 1.2  # over the common words of the second language
-_MAX_FOREIGN_SHARE: Final = 0.2
-"""The share of letters in words with letters that the language does not use."""
+    return LANGUAGES.get(primary(tag), Language(frozenset()))
 
 
 def guess_language(words: Iterable[str]) -> str:
     """Return the tag of the language that words are in, or `und`."""
-    counts = _count(words)
+    folded = (
+        normalize("NFC", word).casefold().replace("\u2019", "'") for word in islice(words, 3000)
+    )
+    counts = Counter(word for word in folded if not word[:1].isdigit())
     total = sum(counts.values())
     hits = sorted(
         (
@@ -118,18 +105,10 @@ def guess_language(words: Iterable[str]) -> str:
         reverse=True,
     )
     (best, tag), (second, _) = hits[:2]
-    is_clear = best >= max(1, _MIN_COMMON_SHARE * total, _MIN_LEAD * second)
-    return tag if is_clear and _could_be(counts, LANGUAGES[tag]) else UNKNOWN
-
-
-def _count(words: Iterable[str]) -> Counter[str]:
-    """Return the counts of the first words, folded and without numbers."""
-    sample = (word for word, _ in zip(words, range(_SAMPLE), strict=False))
-    folded = (normalize("NFC", word).casefold().replace("\u2019", "'") for word in sample)
-    return Counter(word for word in folded if not word[:1].isdigit())
-
-
-def _could_be(counts: Counter[str], known: Language) -> bool:
+    # Of the words of running text 0.3 and more are common, of those of a list of names hardly any.
+    if best < max(1, 0.15 * total, 1.2 * second):
+        return UNKNOWN
+    known = LANGUAGES[tag]
     distinct = sum(word in known.common for word in counts)
     letters = sum(len(word) * count for word, count in counts.items())
     foreign = sum(
@@ -137,4 +116,5 @@ def _could_be(counts: Counter[str], known: Language) -> bool:
         for word, count in counts.items()
         if any(each.isalpha() and not each.isascii() and each not in known.letters for each in word)
     )
-    return distinct >= _MIN_DISTINCT and foreign <= _MAX_FOREIGN_SHARE * letters
+    # One common word alone is a coincidence; few words have letters of other languages.
+    return tag if distinct > 1 and foreign <= 0.2 * letters else UNKNOWN

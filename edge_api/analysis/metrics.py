@@ -15,10 +15,9 @@ from edge_api.analysis.document import ParsedDocument
 from edge_api.analysis.languages import Flesch, Language, guess_language, language_of, primary
 from edge_api.schema.reading import reading_minutes
 
-_COMBINING_MARKS: Final = "".join(
+LETTER: Final = r"\w" + "".join(
     letter for letter in map(chr, range(0x300, 0x1F000)) if category(letter).startswith("M")
 )
-LETTER: Final = rf"\w{_COMBINING_MARKS}"
 """A character class of words: letters, digits, and the combining marks on letters, without which
 words of India would fall into pieces."""
 _WORD: Final = re.compile(
@@ -39,19 +38,11 @@ _UNSPACED_SCRIPTS: Final = re.compile(
 )
 """Letters of scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, kana and
 Han, but not Korean."""
-_UNSPACED_SHARE: Final = 0.2  # of all letters; an English text about Japanese has fewer
 
 
 def tokenize(text: str) -> list[str]:
     """Return the words of plain text; a number is one."""
     return _WORD.findall(text)
-
-
-def has_spaces(words: list[str]) -> bool:
-    """Return whether the words are mostly of scripts with spaces between words."""
-    letters = sum(map(len, words))
-    unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
-    return unspaced <= _UNSPACED_SHARE * letters
 
 
 def sentence_lengths(text: str, language: Language) -> Iterator[int]:
@@ -62,19 +53,16 @@ def sentence_lengths(text: str, language: Language) -> Iterator[int]:
 def _sentences(text: str, language: Language) -> Iterator[str]:
     start = 0
     for end in _SENTENCE_END.finditer(text):
-        if _is_sentence_end(text, end, language):
-            yield text[start : end.end()]
-            start = end.end()
+        # A stop may also end an abbreviation or an initial, and signs may stand within a sentence.
+        if end[0][0] in ".!?\u2026":
+            is_small = text[end.end() : end.end() + 2].strip()[:1].islower()
+            if is_small and end[0][-1] not in "!?":
+                continue
+            if end[0] == "." and _is_abbreviation(text, end, language):
+                continue
+        yield text[start : end.end()]
+        start = end.end()
     yield text[start:]
-
-
-def _is_sentence_end(text: str, end: re.Match[str], language: Language) -> bool:
-    """Return whether a sentence ends here; a stop may end an abbreviation or an initial."""
-    if end[0][0] not in ".!?\u2026":
-        return True
-    if end[0][-1] not in "!?" and text[end.end() : end.end() + 2].strip()[:1].islower():
-        return False
-    return end[0] != "." or not _is_abbreviation(text, end, language)
 
 
 def _is_abbreviation(text: str, stop: re.Match[str], language: Language) -> bool:
@@ -134,24 +122,22 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
     known = language_of(tag)
     lengths = [length for text in texts for length in sentence_lengths(text, known)]
     sentences = max(1, len(lengths))
-    is_spaced = primary(tag) not in _UNSPACED and has_spaces(words)
+    paragraphs = [len(tokenize(each.text)) for each in document.blocks if each.kind == "paragraph"]
+    unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
+    # An English text about Japanese has fewer of these letters.
+    is_spaced = primary(tag) not in _UNSPACED and unspaced <= 0.2 * sum(map(len, words))
     return Metrics(
         words=len(words),
         sentences=len(lengths),
-        paragraphs=sum(1 for _ in _paragraph_lengths(document)),
+        paragraphs=sum(length > 0 for length in paragraphs),
         reading_minutes=reading_minutes(document.reading),
         avg_sentence_words=round(len(words) / sentences, 1),
         lix=_lix(words, sentences) if is_spaced else None,
         flesch_reading_ease=_ease(words, sentences, known.flesch),
         language=tag,
         long_sentences=sum(length > LONG_SENTENCE for length in lengths),
-        long_paragraphs=sum(length > LONG_PARAGRAPH for length in _paragraph_lengths(document)),
+        long_paragraphs=sum(length > LONG_PARAGRAPH for length in paragraphs),
     )
-
-
-def _paragraph_lengths(document: ParsedDocument) -> Iterator[int]:
-    lengths = (len(tokenize(each.text)) for each in document.blocks if each.kind == "paragraph")
-    return filter(None, lengths)
 
 
 def _lix(words: list[str], sentences: int) -> float:
@@ -185,15 +171,6 @@ def load_hyphenation(name: str) -> pyphen.Pyphen:
     return pyphen.Pyphen(lang=name)
 
 
-MAX_PHRASE_WORDS: Final = 3  # words
-_CANDIDATES: Final = 200
-_MIN_WORD_LENGTH: Final = 3
-_MAX_WORD_LENGTH: Final = 40  # letters; what is longer is an address or noise
-_EXTRA_WORD_WEIGHT: Final = 0.6
-"""The extra weight of each further word, since longer phrases are rarer."""
-_TITLE_WEIGHT, _HEADING_WEIGHT = 2.0, 1.5
-_COVERED_RATIO: Final = 1.25  # a word that seldom occurs outside a phrase is covered by it
-
 _ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
 """Web addresses, whose parts are no words of the text."""
 _PHRASE_BREAK: Final = re.compile(rf"[^{LETTER} '\-]+")
@@ -216,28 +193,22 @@ def find_keywords(document: ParsedDocument, language: str, limit: int) -> list[K
     counts: Counter[Phrase] = Counter()
     for block in document.blocks:
         counts.update(_phrases(block.text, common))
-    weights = _weigh(document, counts, common)
-    ranked = sorted(weights, key=lambda phrase: (-weights[phrase], phrase))[:_CANDIDATES]
+    title = set(_phrases(document.title or "", common))
+    headings = {part for each in document.headings for part in _phrases(each.text, common)}
+    weights = {
+        phrase: count
+        * (1 + 0.6 * (len(phrase) - 1))  # longer phrases are rarer
+        * (2.0 if phrase in title else 1.5 if phrase in headings else 1.0)
+        for phrase, count in counts.items()
+        if len(phrase) == 1 or count > 1
+    }
+    ranked = sorted(weights, key=lambda phrase: (-weights[phrase], phrase))[:200]
     chosen = _choose(ranked, counts, limit)
     top = weights[chosen[0]] if chosen else 1.0
     return [
         Keyword(" ".join(phrase), counts[phrase], round(weights[phrase] / top, 2))
         for phrase in chosen
     ]
-
-
-def _weigh(
-    document: ParsedDocument, counts: Counter[Phrase], common: frozenset[str]
-) -> dict[Phrase, float]:
-    title = set(_phrases(document.title or "", common))
-    headings = {part for each in document.headings for part in _phrases(each.text, common)}
-    return {
-        phrase: count
-        * (1 + _EXTRA_WORD_WEIGHT * (len(phrase) - 1))
-        * (_TITLE_WEIGHT if phrase in title else _HEADING_WEIGHT if phrase in headings else 1.0)
-        for phrase, count in counts.items()
-        if len(phrase) == 1 or count > 1
-    }
 
 
 def _choose(ranked: list[Phrase], counts: Counter[Phrase], limit: int) -> list[Phrase]:
@@ -252,11 +223,11 @@ def _choose(ranked: list[Phrase], counts: Counter[Phrase], limit: int) -> list[P
 
 
 def _is_redundant(phrase: Phrase, other: Phrase, counts: Counter[Phrase]) -> bool:
-    """Return whether one phrase is a part of the other, and about as frequent."""
+    """Return whether one phrase is a part of the other, and seldom occurs outside it."""
     short, long = sorted((phrase, other), key=len)
     starts = range(len(long) - len(short) + 1)
     is_part = any(long[start : start + len(short)] == short for start in starts)
-    return is_part and (phrase is long or counts[short] <= _COVERED_RATIO * counts[long])
+    return is_part and (phrase is long or counts[short] <= 1.25 * counts[long])
 
 
 def _phrases(text: str, common: frozenset[str]) -> Iterator[Phrase]:
@@ -264,7 +235,7 @@ def _phrases(text: str, common: frozenset[str]) -> Iterator[Phrase]:
     for part in _PHRASE_BREAK.split(_ADDRESS.sub("\n", text).replace("\u2019", "'")):
         for run in _runs(part, common):
             for start in range(len(run)):
-                for end in range(start + 1, min(start + MAX_PHRASE_WORDS, len(run)) + 1):
+                for end in range(start + 1, min(start + 3, len(run)) + 1):
                     yield tuple(run[start:end])
 
 
@@ -273,7 +244,7 @@ def _runs(part: str, common: frozenset[str]) -> Iterator[list[str]]:
     for word in tokenize(part):
         folded = word.casefold().removesuffix("'s")
         is_number = folded.replace("-", "").isdigit()
-        is_sized = _MIN_WORD_LENGTH <= len(folded) <= _MAX_WORD_LENGTH
+        is_sized = len(folded) in range(3, 41)  # what is longer is an address or noise
         if is_sized and not is_number and folded not in common:
             run.append(folded)
         else:

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import orjson
 from pydantic import (
@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from edge_api.analysis.analyst import Analyst, RelatedEntry
-from edge_api.analysis.document import FORMATS
+from edge_api.analysis.document import DocumentFormat
 from edge_api.analysis.metrics import Keyword, Measures
 from edge_api.analysis.report import (
     Examined,
@@ -43,7 +43,6 @@ from edge_api.schema.paths import PREFIX
 PATH: Final = f"{PREFIX}/analyze"
 MAX_BODY: Final = 128 * 1024  # bytes: 100,000 characters, most of them ASCII
 MAX_CONTENT: Final = 100_000  # characters
-MAX_URL_LENGTH: Final = 2048
 LIMIT: Final = "analyze"
 
 _URL: Final = r"[Hh][Tt][Tt][Pp][Ss]?://[!-~]+"  # a scheme has no case (RFC 3986, section 3.1)
@@ -77,7 +76,7 @@ class AnalyzeInput(BaseModel):
     url: Annotated[
         Content,
         Field(
-            max_length=MAX_URL_LENGTH,
+            max_length=2048,
             description="An address to read the document at; which ones are allowed is the "
             "operator's choice.",
             json_schema_extra={"pattern": f"^{_URL}$"},
@@ -153,7 +152,7 @@ async def analyze(
     if request.actor is not None:
         await service.limiter.hit(LIMIT, request.actor.limit_key)
     given = request.body
-    kind = next((kind for kind in FORMATS if kind in given.model_fields_set), None)
+    kind = next((kind for kind in get_args(DocumentFormat) if kind in given.model_fields_set), None)
     job = Job(kind, getattr(given, kind)) if kind else given.url
     return OperationResult(
         await service[Analyst].analyze(job, given.language or None, given.keywords, given.related)
@@ -181,11 +180,6 @@ def _example() -> dict[str, Any]:
     return {**orjson.loads(orjson.dumps(answer)), "related": []}
 
 
-def _schema() -> dict[str, Any]:
-    """Return the JSON Schema of the report, whose docstrings take 0.1 s to read from the source."""
-    return TypeAdapter(Analysis).json_schema(mode="serialization")
-
-
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="analyze",
@@ -206,7 +200,15 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             },
             max_bytes=MAX_BODY,
         ),
-        responses=(SuccessResponse(200, "The report", _schema, _example),),
+        responses=(
+            SuccessResponse(
+                200,
+                "The report",
+                # Made when it is requested: its docstrings take 0.1 s to read from the source.
+                lambda: TypeAdapter(Analysis).json_schema(mode="serialization"),
+                _example,
+            ),
+        ),
         problems=("forbidden", "fetch_failed", "unavailable"),
         tools=(
             Tool(

@@ -33,9 +33,27 @@ _BLOCKS: Final[Mapping[str, BlockKind]] = {
     **dict.fromkeys(("td", "th"), "cell"),
     **dict.fromkeys(
         (
-            *("p", "div", "body", "main", "article", "section", "header", "blockquote"),
-            *("address", "figure", "fieldset", "details", "hgroup", "hr", "table", "ul", "ol"),
-            *("dl", "tr", "center", "form"),
+            "p",
+            "div",
+            "body",
+            "main",
+            "article",
+            "section",
+            "header",
+            "blockquote",
+            "address",
+            "figure",
+            "fieldset",
+            "details",
+            "hgroup",
+            "hr",
+            "table",
+            "ul",
+            "ol",
+            "dl",
+            "tr",
+            "center",
+            "form",
         ),
         "paragraph",
     ),
@@ -43,29 +61,63 @@ _BLOCKS: Final[Mapping[str, BlockKind]] = {
 """Elements that begin a new block of prose, with its kind."""
 _SKIPPED: Final = frozenset(
     (
-        *("script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"),
-        *("canvas", "audio", "video", "select", "textarea", "datalist"),
+        "script",
+        "style",
+        "template",
+        "noscript",
+        "svg",
+        "math",
+        "head",
+        "iframe",
+        "object",
+        "canvas",
+        "audio",
+        "video",
+        "select",
+        "textarea",
+        "datalist",
     )
 )
 """Elements whose content is ignored."""
 _NOT_PROSE: Final = frozenset(("nav", "footer", "aside", "pre", "button"))
 """Elements whose text is not prose of the document."""
-_LISTS: Final = frozenset(("ul", "ol", "dl"))
-_ANCHORS: Final = frozenset(("#", "\xb6", "\xa7"))
-"""Texts of the links that generators append to headings."""
-_PAGE: Final = re.compile(r"<(?:!doctype|html|head|body|title)\b", re.IGNORECASE)
-"""Tags of a whole page; a fragment needs no title and no description."""
-MAX_TYPES: Final = 20  # reported of one page
-_MAX_TYPE_LENGTH: Final = 100
 MAX_DEPTH: Final = 256  # nested elements; real pages have fewer than 60
 
-_TAG: Final = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
 _NOT_NESTED: Final = frozenset(
     (
-        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param"),
-        *("source", "track", "wbr", "html", "head", "body", "p", "li", "dt", "dd", "option"),
-        *("optgroup", "tr", "td", "th", "tbody", "thead", "tfoot", "colgroup", "caption"),
-        *("rt", "rp"),
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+        "html",
+        "head",
+        "body",
+        "p",
+        "li",
+        "dt",
+        "dd",
+        "option",
+        "optgroup",
+        "tr",
+        "td",
+        "th",
+        "tbody",
+        "thead",
+        "tfoot",
+        "colgroup",
+        "caption",
+        "rt",
+        "rp",
     )
 )
 """Elements that are empty, or closed by the next of their kind (HTML, 13.1.2.4)."""
@@ -117,10 +169,6 @@ class _TreeWalk:
         if tag in _BLOCKS:
             self._end_block()
             self._kinds.append(_BLOCKS[tag])
-        self._open(tag, node)
-        return True
-
-    def _open(self, tag: str, node: LexborNode) -> None:
         if tag == "a" and "href" in node.attributes and self._link is None:
             label = node.attributes.get("aria-label") or node.attributes.get("title")
             self._link = [label or ""]
@@ -131,19 +179,20 @@ class _TreeWalk:
                 self._link.append(node.attributes.get("alt") or "")
         elif tag == "br":
             self._read(" ")
-        elif tag in _LISTS:
+        elif tag in ("ul", "ol", "dl"):
             self.counts["lists"] += 1
         elif tag == "table":
             self.counts["tables"] += 1
             self.counts["tables_without_header"] += node.css_first("th") is None
-        elif _is_heading(tag) and self._heading is None:
+        elif _BLOCKS.get(tag) == "heading" and self._heading is None:
             self._heading = []
+        return True
 
     def _leave(self, node: LexborNode) -> None:
         tag = node.tag or ""
         if tag == "a" and "href" in node.attributes:
             self._end_link(node)
-        if _is_heading(tag) and self._heading is not None:
+        if _BLOCKS.get(tag) == "heading" and self._heading is not None:
             self.headings.append(Heading(int(tag[1]), _collapse(self._heading)))
             self._heading = None
         if tag in _BLOCKS:
@@ -170,7 +219,7 @@ class _TreeWalk:
         self.counts["external_links"] += self._is_external(node.attributes["href"] or "")
         text = self._link or []
         self.counts["links_without_text"] += not _collapse(text)
-        if text[-1:] and text[-1] in _ANCHORS:  # it links to its own heading
+        if text and text[-1] in ("#", "\xb6", "\xa7"):  # it links to its own heading
             for collected in (self._heading, self._prose):
                 if collected and collected[-1] == text[-1]:
                     collected.pop()
@@ -192,7 +241,8 @@ def parse_html(html: str, url: str | None = None) -> ParsedDocument:
     walk = _TreeWalk(host, needs_main=tree.css_first("main") is not None)
     if tree.body is not None:
         walk.walk(tree.body)
-    is_page = _PAGE.search(html) is not None
+    # A fragment has no tags of a whole page, and needs no title and no description.
+    is_page = re.search(r"(?i)<(?:!doctype|html|head|body|title)\b", html) is not None
     titles = [_collapse([node.text()]) for node in tree.css("title")[:1]]
     title = next(filter(None, [*titles, *(each.text for each in walk.headings[:1])]), None)
     return ParsedDocument(
@@ -226,18 +276,13 @@ def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str | None:
     return _collapse([node.attributes.get(name) or ""]) or None if node is not None else None
 
 
-def _is_heading(tag: str) -> bool:
-    return _BLOCKS.get(tag) == "heading"
-
-
 def _collapse(parts: list[str]) -> str:
     return " ".join("".join(parts).split())
 
 
 def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
     """Return the types in blocks of JSON-LD (1.1, 3.5), and the number of invalid blocks."""
-    types: dict[str, None] = {}
-    errors = 0
+    types, errors = dict[str, None](), 0
     for block in blocks:
         try:
             value = orjson.loads(block)
@@ -245,7 +290,7 @@ def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
             errors += 1
             continue
         types.update(dict.fromkeys(_types(value)))
-    return tuple(types)[:MAX_TYPES], errors
+    return tuple(types)[:20], errors
 
 
 def _types(value: Any) -> Iterator[str]:
@@ -256,7 +301,7 @@ def _types(value: Any) -> Iterator[str]:
             named = item.get("@type")
             for name in named if isinstance(named, list) else [named]:
                 if isinstance(name, str):
-                    yield name[:_MAX_TYPE_LENGTH]
+                    yield name[:100]
             pending.extend(reversed(item.values()))
         elif isinstance(item, list):
             pending.extend(reversed(item))
@@ -289,67 +334,48 @@ def limit_nesting(html: str) -> str:
             depth -= 1
         return tag[0] if is_kept else ""
 
-    return _TAG.sub(filter_tag, html)
+    return re.sub(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?", filter_tag, html)
 
 
-_PARAGRAPH_BREAK: Final = re.compile(r"\n[^\S\n]*(?=\n)")
-"""The end of a line before an empty one. One line at a time, so that a text of line feeds takes no
-longer than another."""
-_FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\r?\n(?:(?!---).*\r?\n)*?---[ \t]*(?:\r?\n|\Z)")
-_TITLE: Final = re.compile(r"^title[ \t]*:[ \t]*(\S.*?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
 MAX_UNCLOSED_BRACKETS: Final = 200  # brackets that are not closed; real texts have a few
 MAX_BRACKET_DEPTH: Final = 32  # nested
-_BRACKET: Final = re.compile(r"\\[^\n]|[\[\]\n]")
-"""A bracket, the end of a line, or a backslash with what it escapes."""
 
 
 def parse_text(text: str, _url: str | None = None) -> ParsedDocument:
     """Return the document of plain text."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    paragraphs = (" ".join(part.split()) for part in _PARAGRAPH_BREAK.split(lines))
+    # At an empty line, but one line at a time, so that a text of line feeds takes no longer.
+    paragraphs = (" ".join(part.split()) for part in re.split(r"\n[^\S\n]*(?=\n)", lines))
     blocks = tuple(Block("paragraph", part) for part in paragraphs if part)
     return ParsedDocument("text", None, blocks, reading=text)
 
 
 def parse_markdown(text: str, url: str | None = None) -> ParsedDocument:
     """Return the document of Markdown; `url` is its address."""
-    head = _FRONT_MATTER.match(text)
+    head = re.match(r"---[ \t]*\r?\n(?:(?!---).*\r?\n)*?---[ \t]*(?:\r?\n|\Z)", text)
     body = text[head.end() :] if head else text
     document = parse_html(_MARKDOWN.render(limit_brackets(body)), url)
-    title = _title(head[0]) if head else None
+    title = ""
+    # The title of front matter counts if it is in one line; quotes around it do not.
+    found = re.search(r"(?mi)^title[ \t]*:[ \t]*(\S.*?)[ \t]*\r?$", head[0]) if head else None
+    if found and found[1] not in ("|", ">", "|-", ">-"):
+        quoted = re.fullmatch(r"([\"'])(.*)\1", found[1])
+        title = (quoted[2] if quoted else found[1]).strip()
     return replace(
         document, kind="markdown", title=title or document.title, page=None, reading=text
     )
 
 
-def _title(head: str) -> str | None:
-    """Return the title in one line of front matter, without its quotes."""
-    found = _TITLE.search(head)
-    if found is None or found[1] in ("|", ">", "|-", ">-"):
-        return None
-    quoted = re.fullmatch(r"([\"'])(.*)\1", found[1])
-    return (quoted[2] if quoted else found[1]).strip() or None
-
-
 def limit_brackets(markdown: str) -> str:
-    """Return Markdown with few unmatched brackets.
+    """Return Markdown with few brackets that are unclosed on their line, or nested too deep.
 
     For each opening bracket a parser looks for the closing one up to the end of the paragraph. One
     that is not closed is text anyway; a backslash before it says so at once.
     """
-    unmatched = _unmatched_brackets(markdown)
-    if len(unmatched) <= MAX_UNCLOSED_BRACKETS:
-        return markdown
-    starts, ends = [0, *unmatched], [*unmatched, len(markdown)]
-    return "\\".join(markdown[start:end] for start, end in zip(starts, ends, strict=True))
-
-
-def _unmatched_brackets(markdown: str) -> list[int]:
-    """Return the positions of brackets that are unclosed on their line, or nested too deep."""
-    unmatched: list[int] = []
-    pending: list[int] = []
-    for found in _BRACKET.finditer(markdown):
+    unmatched, pending = list[int](), list[int]()
+    # A bracket, the end of a line, or a backslash with what it escapes.
+    for found in re.finditer(r"\\[^\n]|[\[\]\n]", markdown):
         if found[0] == "[":
             (unmatched if len(pending) == MAX_BRACKET_DEPTH else pending).append(found.start())
         elif found[0] == "]" and pending:
@@ -357,7 +383,11 @@ def _unmatched_brackets(markdown: str) -> list[int]:
         elif found[0] == "\n":
             unmatched += pending
             pending = []
-    return sorted(unmatched + pending)
+    unmatched = sorted(unmatched + pending)
+    if len(unmatched) <= MAX_UNCLOSED_BRACKETS:
+        return markdown
+    starts, ends = [0, *unmatched], [*unmatched, len(markdown)]
+    return "\\".join(markdown[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 PARSERS: Final[Mapping[DocumentFormat, Callable[[str, str | None], ParsedDocument]]] = {

@@ -52,8 +52,6 @@ _GRADES: Final[tuple[tuple[int, Grade], ...]] = ((90, "A"), (80, "B"), (70, "C")
 
 _FIGURE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _MIN_PARAGRAPH_WORDS: Final = 12  # words; a shorter paragraph is a date, a byline or a caption
-_LINK: Final = re.compile(r"\]\([^)\s]")
-_SITEMAP_LINE: Final = re.compile(r"^[ \t]*sitemap[ \t]*:", re.IGNORECASE | re.MULTILINE)
 
 
 def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discovery | None) -> Facts:
@@ -78,9 +76,11 @@ def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discover
         description_length=len(page.description or ""),
         has_llms=_exists(found, LLMS),
         llms_has_title=None if llms is None else llms.lstrip("\ufeff").startswith("# "),
-        llms_links=None if llms is None else sum(1 for _ in _LINK.finditer(llms)),
+        llms_links=None if llms is None else len(re.findall(r"\]\([^)\s]", llms)),
         has_robots=_exists(found, ROBOTS),
-        robots_names_sitemap=None if robots is None else bool(_SITEMAP_LINE.search(robots)),
+        robots_names_sitemap=None
+        if robots is None
+        else bool(re.search(r"(?im)^[ \t]*sitemap[ \t]*:", robots)),
         has_sitemap=_exists(found, SITEMAP),
         has_api_catalog=_exists(found, API_CATALOG),
         has_ai_catalog=_exists(found, AI_CATALOG),
@@ -214,7 +214,6 @@ def suggest(results: Sequence[RuleResult]) -> list[SuggestionEntry]:
     ]
 
 
-MAX_HEADINGS: Final = 100
 MAX_TEXT_LENGTH: Final = 300
 """Characters of a title, a description or a heading that the report repeats."""
 
@@ -242,7 +241,6 @@ def report(job: Job) -> Json:
     results = apply_rules(gather_facts(document, metrics, job.discovery))
     signals = {name: _signal([each for each in results if each.signal == name]) for name in SIGNALS}
     score = overall_score(signals)
-    keywords = find_keywords(document, metrics.language, job.terms)
     return {
         "input": Examined(job.kind, len(job.text), sha256(job.text.encode()).hexdigest(), job.url),
         "score": score,
@@ -250,7 +248,7 @@ def report(job: Job) -> Json:
         "summary": _summary(score, metrics, signals),
         "metrics": {each.name: getattr(metrics, each.name) for each in fields(Measures)},
         "structure": _structure(document),
-        "keywords": keywords,
+        "keywords": find_keywords(document, metrics.language, job.terms),
         "signals": signals,
         "suggestions": suggest(results),
     }
@@ -258,11 +256,10 @@ def report(job: Job) -> Json:
 
 def _structure(document: ParsedDocument) -> Structure:
     counts, page = document.counts, document.page
-    headings = document.headings[:MAX_HEADINGS]
     return Structure(
         _cut(document.title),
         _cut(page.description if page else None),
-        [Heading(each.level, each.text[:MAX_TEXT_LENGTH]) for each in headings],
+        [Heading(each.level, each.text[:MAX_TEXT_LENGTH]) for each in document.headings[:100]],
         LinkCounts(counts.links, counts.external_links, counts.links_without_text),
         ImageCounts(counts.images, counts.images_without_alt),
         list(page.json_ld_types) if page else [],
@@ -291,9 +288,6 @@ def _count(number: int, noun: str) -> str:
 
 WORK_SECONDS: Final = 5
 """The edge kills a worker after this time; its own alarm ends it a second later."""
-MAX_MEMORY_BYTES: Final = 512 * 1024 * 1024
-"""Limit of the address space; the most expensive documents need a tenth."""
-_NICENESS: Final = 10  # other requests go first
 
 
 def main() -> None:
@@ -320,8 +314,9 @@ def send(message: bytes) -> None:
 
 def limit_resources() -> None:
     """Limit this process: memory, written files, core dumps, priority."""
-    os.nice(_NICENESS)
-    limits = {"RLIMIT_AS": MAX_MEMORY_BYTES, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
+    os.nice(10)  # other requests go first
+    # 512 MiB of addresses: the most expensive documents need a tenth.
+    limits = {"RLIMIT_AS": 512 * 1024 * 1024, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
     for name, most in limits.items():
         with suppress(AttributeError, ValueError, OSError):  # a system may have no such limit
             resource.setrlimit(getattr(resource, name), (most, most))

@@ -93,11 +93,6 @@ def _top_headings(facts: Facts) -> Value:
     return when(facts.headings, facts.top_headings <= 1)
 
 
-def _opening(facts: Facts) -> Value:
-    value = ramp(facts.opening_words, 100, 250) if facts.opening_words else 0
-    return when(facts.words > SHORT, value)
-
-
 def _formula(facts: Facts, value: float | None, good: float, bad: float) -> Value:
     return when(value is not None and facts.words >= MIN_SAMPLE, ramp(value or 0.0, good, bad))
 
@@ -209,7 +204,10 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
             weight=2,
         ),
         "opening": Rule(
-            _opening,
+            lambda facts: when(
+                facts.words > SHORT,
+                ramp(facts.opening_words, 100, 250) if facts.opening_words else 0,
+            ),
             "the first paragraph that is more than a line has {opening_words} words",
             "Begin with a paragraph of one to four sentences that says what the text is about.",
         ),

@@ -93,10 +93,6 @@ def check_dotenv_permissions(path: Path = Path(".env")) -> str:
     return found and f"{path} holds {found} and can be read by others; run chmod 600 {path}"
 
 
-_NAME: Final = re.compile(r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db")
-"""The names of backups, which rotation may remove."""
-
-
 def backup_key_path(backup: Path) -> Path:
     """Return the path of a backup's secret key, also for a store that a restore has replaced."""
     store, aside, instant = backup.name.partition(REPLACED_INFIX)
@@ -148,17 +144,14 @@ class BackupFolder:
             stack.callback(self._remove_drafts)
             yield
 
-    def draft_path(self, now: datetime) -> Path:
-        """Return the path of a backup's draft."""
-        return self.path / f".{_stem(now)}.partial"
-
     def backup_path(self, now: datetime) -> Path:
         """Return the path of a backup."""
-        return self.path / f"{_stem(now)}.db"
+        return self.path / f"edge-{now:%Y%m%dT%H%M%S.%f}Z.db"
 
     def backups(self) -> Sequence[Path]:
         """Return the backups, the latest name first, without other files."""
-        found = (path for path in self.path.iterdir() if _NAME.fullmatch(path.name))
+        name = r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db"
+        found = (path for path in self.path.iterdir() if re.fullmatch(name, path.name))
         return sorted(found, key=lambda path: path.name, reverse=True)
 
     def rotate(self, keep: int, made: Path) -> Sequence[Path]:
@@ -179,7 +172,3 @@ class BackupFolder:
     def _remove_drafts(self) -> None:
         for path in self.path.glob(".edge-*.partial*"):
             path.unlink(missing_ok=True)
-
-
-def _stem(now: datetime) -> str:
-    return f"edge-{now:%Y%m%dT%H%M%S.%f}Z"

@@ -54,14 +54,21 @@ def fetch_latest(settings: Settings, draft: Path) -> int:
 
     Raises StoreRefusal, also where SQLite's `integrity_check` finds damage.
     """
-    words = ("-json", "-integrity-check", "full")
-    return int(json.loads(_restore(settings, draft, words))["txid"], 16)
+    printed = _restore(settings, draft, ("-json", "-integrity-check", "full"))
+    return int(json.loads(printed)["txid"], 16)
 
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
     store = require_sqlite_path(settings, "restore").resolve()
-    words = ("restore", *options, "-o", str(draft))
-    printed = run_program(store, str(settings.litestream_replica), "restored", *words)
+    printed = run_program(
+        store,
+        str(settings.litestream_replica),
+        "restored",
+        "restore",
+        *options,
+        "-o",
+        str(draft),
+    )
     draft.chmod(0o600)
     return printed
 
@@ -77,9 +84,7 @@ def parse_instant(text: str) -> datetime:
     return instant.astimezone(UTC)
 
 
-REPLICA_POLL_SECONDS: Final = 5.0  # between two checks of the replica
 CATCH_UP_SECONDS: Final = 15.0  # the time for a last process to replicate what is missing
-CATCH_UP_POLL_SECONDS: Final = 0.5  # seconds between two checks of that
 CATCH_UP_STOP_SECONDS: Final = 5.0  # for its end
 SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
 MAX_LAG_SECONDS: Final = 60.0  # that the replica may be behind
@@ -221,7 +226,7 @@ class Replication:
             while True:
                 if log_task.done() or await self._sync():
                     break
-                await asyncio.sleep(CATCH_UP_POLL_SECONDS)
+                await asyncio.sleep(0.5)
         finally:
             await _terminate(process, CATCH_UP_STOP_SECONDS)
             await log_task
@@ -277,8 +282,6 @@ class Replication:
         The shell stores who holds the lock: an edge that is killed now would leave a holder that
         the next edge does not know, and could not end. Raises StoreRefusal and OSError.
         """
-        # The signal comes when the thread that forks ends: this one, which runs the event loop.
-        shell = ("/bin/sh", "-c", _START, str(lock_path(self._store)), str(os.getpid()))
         with ExitStack() as descriptors:
             lock = await lock_replicator(self._store)
             descriptors.callback(os.close, lock)  # the process has it then
@@ -287,7 +290,15 @@ class Replication:
             os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
             os.close(writing)
             return await asyncio.create_subprocess_exec(
-                *(*shell, self._program, "replicate", *OPTIONS),
+                "/bin/sh",
+                "-c",
+                _START,
+                str(lock_path(self._store)),
+                # The signal comes when the thread that forks ends: that of the event loop.
+                str(os.getpid()),
+                self._program,
+                "replicate",
+                *OPTIONS,
                 stdin=reading,
                 stdout=DEVNULL,
                 stderr=PIPE,
@@ -299,7 +310,7 @@ class Replication:
     async def _poll(self) -> None:
         reported = ""
         while True:
-            await asyncio.sleep(REPLICA_POLL_SECONDS)
+            await asyncio.sleep(5)
             began = time.monotonic()
             try:
                 await asyncio.to_thread(sync_replica, self._store, SYNC_TIMEOUT_SECONDS)

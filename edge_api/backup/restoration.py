@@ -63,12 +63,17 @@ class _CarryOver:
 
     async def redo(self, table: Table, change: IrreversibleChange) -> int:
         """Apply an irreversible change to the rows that had it."""
-        number = 0
-        async for rows in read_pages(self._former, Read(table, where=(_has_happened(change),))):
+        number, column = 0, change.columns[0]
+        has_happened = (
+            Filter(column, "is", None, negated=True)
+            if change.value is None
+            else Filter(column, "eq", change.value)
+        )
+        async for rows in read_pages(self._former, Read(table, where=(has_happened,))):
             queries = [
                 Update(
                     table,
-                    {column: row[column] for column in change.columns},
+                    {each: row[each] for each in change.columns},
                     (Filter(table.key, "eq", row[table.key]), _not_happened(change, row)),
                 )
                 for row in rows
@@ -105,13 +110,6 @@ class _CarryOver:
             entry = audit_entry(OPERATOR, "restore", table, number, self._clock(), *columns)
             await self._restored.run(entry)
         return number
-
-
-def _has_happened(change: IrreversibleChange) -> Filter:
-    """Return the filter of former rows that have the change."""
-    if change.value is not None:
-        return Filter(change.columns[0], "eq", change.value)
-    return Filter(change.columns[0], "is", None, negated=True)
 
 
 def _not_happened(change: IrreversibleChange, row: Row) -> Filter:

@@ -35,10 +35,8 @@ DUE_SECONDS: Final = 24 * 3600.0  # age of a good result before the next verific
 RETRY_SECONDS: Final = 3600.0  # age of a bad result
 STALE_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
 MAX_RUN_SECONDS: Final = 6 * 3600
-ATTEMPTS: Final = 2  # an error must be found twice: Litestream may end, or compact files, meanwhile
 PAUSE_SECONDS: Final = 2.0
 MIN_FREE_BYTES: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
-NICENESS: Final = 19  # the lowest priority
 _NEW_REPLICA: Final = "start a new replica: docs/operators.md#verification"
 _NEW_BACKUP: Final = f"make a new one: {EDGE} backup"
 DEEP: Final = f"run {EDGE} doctor --deep"
@@ -78,11 +76,7 @@ _MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest")  # o
 
 
 class _VerificationError(Exception):
-    """A verification has found an error, with the texts of a `Verification`."""
-
-    def __init__(self, public_error: str, detail: str) -> None:
-        self.public_error, self.detail = public_error, detail
-        super().__init__(public_error)
+    """A verification has found an error; it has the `public_error` and `detail` of a result."""
 
 
 def store_result(store: Path, part: str, result: Verification) -> None:
@@ -219,12 +213,15 @@ def _parts_of(settings: Settings) -> Sequence[str]:
 
 
 def _verify(settings: Settings, part: str, folder: Path) -> Verification:
-    """Verify a part and return the result; an error must be found in every attempt."""
+    """Verify a part and return the result.
+
+    An error must be found twice, since Litestream may end, or compact files, meanwhile.
+    """
     now = format_instant(system_clock())
     result = Verification(_subject_of(settings), now)
     if part == "backup":
         result = replace(read_result(settings, part) or result, at=now, public_error="", detail="")
-    for attempt in range(ATTEMPTS):
+    for attempt in range(2):
         time.sleep(PAUSE_SECONDS if attempt else 0)
         try:
             if part == "backup":
@@ -232,11 +229,11 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
             else:
                 _verify_replica(settings, folder)
         except _VerificationError as found:
-            error = found
+            public_error, detail = found.args
             _empty(folder)
         else:
             return result
-    return replace(result, public_error=error.public_error, detail=error.detail)
+    return replace(result, public_error=public_error, detail=detail)
 
 
 def _verify_replica(settings: Settings, folder: Path) -> None:
@@ -313,7 +310,7 @@ def _empty(folder: Path) -> None:
 
 def main() -> None:
     """Verify the parts that are due, as the process that an edge starts."""
-    os.nice(NICENESS)
+    os.nice(19)  # the lowest priority
     signal.alarm(MAX_RUN_SECONDS)
     settings = read_settings(os.environ)
     with suppress(StoreRefusal):  # another process verifies

@@ -132,6 +132,6 @@ END: Final = (
 
 
 def choose_end(arguments: Arguments) -> str | None:
-    """Return what the options of a key's end say: `None` for none, empty for the default."""
+    """Return the end that the options give: an instant, `None` for none, empty for the default."""
     require_one(arguments, "--expires", "--no-expiry", least=0)
     return None if arguments.no_expiry else arguments.expires or ""

@@ -29,8 +29,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
             print("undone")
             return 0
         entries = await recent_entries(store, arguments.limit)
-        shown = [entry["id"] for entry in entries] if arguments.ids else []
-        ids = await kept_changes(store, shown)
+        ids = await kept_changes(store, [each["id"] for each in entries] if arguments.ids else [])
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0

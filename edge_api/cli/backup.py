@@ -83,7 +83,8 @@ def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int |
     require_file(store)
     now = system_clock()
     with folder.locked():
-        partial, target = folder.draft_path(now), folder.backup_path(now)
+        target = folder.backup_path(now)
+        partial = target.with_name(f".{target.stem}.partial")
         copy_store(store, partial)
         contents = verify_copy(partial, store)
         try:
@@ -108,10 +109,9 @@ def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int |
 
 
 def _summary(backup: Backup, settings: Settings) -> Sequence[str]:
-    rows, tables = backup.contents.total, len(backup.contents.rows)
     made = (
         f"{backup.path}: {backup.path.stat().st_size:,} bytes, "
-        f"{rows:,} rows of {tables} tables, verified"
+        f"{backup.contents.total:,} rows of {len(backup.contents.rows)} tables, verified"
     )
     if backup.key:
         words = f"the secret key is beside it: {backup.key}"

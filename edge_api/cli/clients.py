@@ -26,8 +26,15 @@ from edge_api.settings import Settings
 
 _LIST_MEMBERS = ("redirect_uris", "grant_types", "scopes")
 _MEMBERS = (
-    *("id", "kind", "name", "auth_method", *_LIST_MEMBERS, "created_at", "last_used_at"),
-    *("revoked_at", "secret_last_four"),
+    "id",
+    "kind",
+    "name",
+    "auth_method",
+    *_LIST_MEMBERS,
+    "created_at",
+    "last_used_at",
+    "revoked_at",
+    "secret_last_four",
 )
 """The members of a listed client: all columns but digest, keys and freshness."""
 _COLUMNS: Columns = {

@@ -70,17 +70,13 @@ _IN_STORE: Final = (
     "requests for access",
     "clock",
 )
-"""What of that is not looked at where the store cannot be opened."""
+"""The entries of `CHECKED` that are not looked at where the store cannot be opened."""
 _CLOCK: Final = "the clock "
 _CLOCK_FIX: Final = "run timedatectl set-ntp true"
 _MAX_CLOCK_ERROR: Final = timedelta(hours=1)
-_NO_CHECK_TIME: Final = 0x200000
-"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: what an expired certificate is wrong with is said here."""
 _TIMEOUT_SECONDS: Final = 10.0
 _MIN_DAYS: Final = 14
 """A certificate is renewed a month before it expires; with fewer days left, that has failed."""
-_MIN_FREE_BYTES: Final = 512 << 20
-_GRACE_SECONDS: Final = 2 * 3600  # the age of a store without a backup that is no error
 
 
 PARAMS: Final = (
@@ -179,25 +175,27 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
             failure, held = assembly.publishing.failure, assembly.publishing.held
             keys = [] if settings.is_loopback else await _development_keys(assembly)
             opened = await _open_keys(assembly)
-            notes = await _pending_requests(assembly)
+            count = await count_pending(assembly.service.store, assembly.service.clock())
+            wait = (
+                "1 request for access waits" if count == 1 else f"{count} requests for access wait"
+            )
+            notes = [f"{wait} for a decision; run {EDGE} requests list"] if count else []
             relay = await _check_relay(settings)
             clock = await _check_clock(assembly)
     except StoreRefusal as refusal:
         return [str(refusal)], None
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
-    for words, fix in _FIXES.items():
+    # Fixes follow some words of readiness, which anybody may read.
+    for words, fix in (
+        ("another SITE_URL", f": run {BUILD} build"),
+        (
+            "more than a minute: start it again",
+            f" (systemctl restart fore-edge-publish; without systemd {BUILD} publish)",
+        ),
+    ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
     return [*readiness_errors, *builds, *held, *keys, *opened, *relay, *clock], notes
-
-
-_FIXES: Final = {
-    "another SITE_URL": f": run {BUILD} build",
-    "more than a minute: start it again": (
-        f" (systemctl restart fore-edge-publish; without systemd {BUILD} publish)"
-    ),
-}
-"""What follows some words of readiness, which anybody may read."""
 
 
 async def _check_clock(assembly: Assembly) -> list[str]:
@@ -220,8 +218,11 @@ async def _check_relay(settings: Settings) -> list[str]:
             relay, message = parse_relay(settings.smtp_url), refused.message
             if isinstance(relay, MailFolder):
                 return [f"SMTP_URL: {message}"]
-            fix = "check its name and port, and whether this network lets that port out"
-            fix = "check user and password" if refused.stage == "login" else fix
+            fix = (
+                "check user and password"
+                if refused.stage == "login"
+                else "check its name and port, and whether this network lets that port out"
+            )
             return [f"SMTP_URL: {relay.host}, port {relay.port}: {message}: {fix}"]
     return []
 
@@ -232,7 +233,8 @@ def _check_site(settings: Settings) -> Iterator[str]:
     connection = HTTPConnection(origin.netloc, timeout=_TIMEOUT_SECONDS)
     if origin.scheme == "https":
         context = create_default_context()
-        context.verify_flags |= _NO_CHECK_TIME
+        # X509_V_FLAG_NO_CHECK_TIME of OpenSSL: an expired certificate is reported below.
+        context.verify_flags |= 0x200000
         connection = HTTPSConnection(origin.netloc, timeout=_TIMEOUT_SECONDS, context=context)
     with closing(connection):
         try:
@@ -290,10 +292,11 @@ def _unanswered(settings: Settings, error: Exception) -> Iterator[str]:
 def _check_machine(settings: Settings) -> Iterator[str]:
     store = settings.database_path.resolve().parent if settings.database_path else None
     for folder in filter(None, (store, settings.build_dir)):
-        if folder.is_dir() and (free := shutil.disk_usage(folder).free) < _MIN_FREE_BYTES:
+        if folder.is_dir() and (free := shutil.disk_usage(folder).free) < 512 << 20:
             yield f"{free >> 20} MB are free on the disk of {folder}: make room"
     key = secret_key_path(settings.database_path) if settings.database_path else None
-    is_new = key and key.exists() and time.time() - key.stat().st_mtime < _GRACE_SECONDS
+    # A store of less than two hours may be without a backup.
+    is_new = key and key.exists() and time.time() - key.stat().st_mtime < 2 * 3600
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
     if needs_backup and not is_new and not read_result(settings, "backup"):
         yield f"there is no backup: let a timer run {EDGE} backup"
@@ -309,14 +312,6 @@ def check_units(shown: str) -> Iterator[str]:
         if unit.get("LoadState") == "loaded" and unit["ActiveState"] != "active":
             name = unit["Id"]
             yield f"{name} is {unit['ActiveState']}: journalctl -u {name} says why; then restart it"
-
-
-async def _pending_requests(assembly: Assembly) -> list[str]:
-    count = await count_pending(assembly.service.store, assembly.service.clock())
-    if not count:
-        return []
-    what = "1 request for access waits" if count == 1 else f"{count} requests for access wait"
-    return [f"{what} for a decision; run {EDGE} requests list"]
 
 
 async def _open_keys(assembly: Assembly) -> list[str]:

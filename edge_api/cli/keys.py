@@ -25,8 +25,18 @@ from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
 _MEMBERS = (
-    *("id", "name", "type", "last_four", "scopes", "tables", "created_at", "expires_at"),
-    *("revoked_at", "rotated_at", "last_used_at", "needs_review"),
+    "id",
+    "name",
+    "type",
+    "last_four",
+    "scopes",
+    "tables",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+    "rotated_at",
+    "last_used_at",
+    "needs_review",
 )
 """The members of a listed key: all columns but the digest."""
 _COLUMNS: Columns = {
@@ -92,15 +102,14 @@ async def run(arguments: Arguments, settings: Settings) -> int:
         keys = Keys(store, system_clock)
         match arguments.action:
             case "issue":
-                given = (
+                new = NewKey(
+                    arguments.name,
                     arguments.type,
                     arguments.scopes or (),
                     arguments.tables,
                     arguments.expires,
                 )
-                _show_issued(
-                    await keys.issue(NewKey(arguments.name, *given)), as_json=arguments.json
-                )
+                _show_issued(await keys.issue(new), as_json=arguments.json)
             case "list":
                 now = format_instant(system_clock())
                 rows = [
@@ -127,8 +136,10 @@ async def run(arguments: Arguments, settings: Settings) -> int:
 def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
     row = issued.row
     members = {name: row[name] for name in ("id", "name", "type", "expires_at")}
-    about = f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}"
-    note = f"{about}\nIt is shown this once: keep it where secrets are kept."
+    note = (
+        f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}\n"
+        "It is shown this once: keep it where secrets are kept."
+    )
     shown = {"key": issued.secret, **members, **_word_lists(row)}
     print_secret((issued.secret,), shown, note, as_json=as_json)
 

@@ -44,7 +44,8 @@ ACTIONS: Actions = {
 async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0, or 1 for what was not done; raises Problem."""
     async with command_store(settings) as store:
-        return await _ACTIONS[arguments.action](store, arguments, settings)
+        actions = {"export": _export, "erase": _erase, "retain": _retain}
+        return await actions[arguments.action](store, arguments, settings)
 
 
 async def _export(store: Store, arguments: Arguments, _settings: Settings) -> int:
@@ -93,10 +94,9 @@ async def _scrub(store: Store, settings: Settings) -> int:
     A file is rewritten once, and its log waited for; a server's tables, which keep what somebody
     still reads, are rewritten again.
     """
-    again = settings.database_path is None
     ends_at = time.monotonic() + SCRUB_TIMEOUT_SECONDS
-    is_clean = await store.scrub(full=True)
-    while not is_clean:
+    is_full = True
+    while not await store.scrub(full=is_full):
         if time.monotonic() > ends_at:
             sys.stderr.write(
                 "an older state of the store is being read, so that it still holds what was "
@@ -104,11 +104,8 @@ async def _scrub(store: Store, settings: Settings) -> int:
             )
             return 1
         await asyncio.sleep(0.1)
-        is_clean = await store.scrub(full=again)
+        is_full = settings.database_path is None
     return 0
-
-
-_ACTIONS = {"export": _export, "erase": _erase, "retain": _retain}
 
 
 def _print_row(table: Table, row: Row) -> None:

@@ -19,8 +19,18 @@ from edge_api.schema.commands import JSON, Actions, Arguments
 from edge_api.settings import Settings
 
 _MEMBERS = (
-    *("id", "type", "name", "email", "purpose", "scopes", "status"),
-    *("created_at", "expires_at", "decided_at", "credential_id", "second_credential_id"),
+    "id",
+    "type",
+    "name",
+    "email",
+    "purpose",
+    "scopes",
+    "status",
+    "created_at",
+    "expires_at",
+    "decided_at",
+    "credential_id",
+    "second_credential_id",
     "credential_expires_at",
 )
 """The members of a listed request: all columns but the digest and the second type."""

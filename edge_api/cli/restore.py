@@ -46,9 +46,10 @@ from edge_api.settings import Settings
 def _staged_key(
     path: Path, kept: Path | None, source: str, now: datetime
 ) -> Iterator[Callable[[], str]]:
-    """Have the key in the file `kept`, if there is one, beside that at `path`, for its owner only.
+    """Write a draft of the key in the file `kept`, if there is one, beside the key at `path`.
 
-    Yields what moves it into place, the former one aside, and returns a report. Both raise OSError.
+    Yields a function that moves the draft into place, puts the former key aside, and returns a
+    report. Both raise OSError.
     """
     content = kept.read_bytes() if kept and kept.is_file() else None
     draft = path.with_name(f".{path.name}.restoring")
@@ -135,7 +136,6 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
 
     SQLite has no checksum of a text, so its integrity check misses changes. Raises StoreRefusal.
     """
-    checksum_file = checksum_path(backup)
     try:
         checksum = read_checksum(backup)
         if checksum is None:
@@ -145,7 +145,7 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
         raise StoreRefusal(f"{error.filename} cannot be read: {error.strerror}") from None
     if not is_same:
         raise StoreRefusal(
-            f"{backup} was changed since it was made, or {checksum_file} was: name another "
+            f"{backup} was changed since it was made, or {checksum_path(backup)} was: name another "
             "backup, or remove the checksum to restore this one as it is"
         )
     return ()

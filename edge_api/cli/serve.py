@@ -52,14 +52,7 @@ try:
 except ImportError:  # it does not install everywhere; the stock loop does the same work
     from asyncio import new_event_loop  # type: ignore[assignment]
 
-MAX_WORKERS: Final = 64  # each worker has ten connections to the database
-LOCAL_OWNER: Final = "owner@localhost"
-"""The owner's address if mail goes into a folder, and none is set."""
-
 DEVELOPMENT_KEY_NAME: Final = "development"  # the name of the development key in the store
-DEFAULT_DEVELOPMENT_KEY_PATH: Final = Path("var/edge.dev-key")
-"""The path of the development key if the store is on a server."""
-
 SYSTEMD: Final = Path("/run/systemd/system")  # is there where systemd runs (sd_booted(3))
 CLOCK_SECONDS: Final = 60.0  # a machine that has just been started sets its clock meanwhile
 _log = logging.getLogger(__name__)
@@ -91,7 +84,7 @@ PARAMS: Final = (
     ),
     Option(
         ["--workers"],
-        type=IntRange(1, MAX_WORKERS),
+        type=IntRange(1, 64),  # each has ten connections to the database
         default=1,
         help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
     ),
@@ -119,12 +112,10 @@ def run(arguments: Arguments, settings: Settings) -> int:
     except Refused as refused:
         sys.stderr.write(f"--keep-mail: {refused.message}\n")
         return 2
-    if inherited:
-        serving = _serve_worker(inherited, arguments, settings)
-    else:
-        serving = _serve(arguments, settings)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(serving)
+        if inherited:
+            return runner.run(_serve_worker(inherited, arguments, settings))
+        return runner.run(_serve(arguments, settings))
 
 
 def _with_maildir(settings: Settings, relay: str | None) -> Settings:
@@ -134,10 +125,13 @@ def _with_maildir(settings: Settings, relay: str | None) -> Settings:
     place = parse_relay(relay)
     assert isinstance(place, MailFolder)  # noqa: S101  the option takes nothing else
     make_maildir(place.path)
-    owner = settings.owner_email or LOCAL_OWNER
-    sender = settings.mail_from or owner
+    owner = settings.owner_email or "owner@localhost"
     return replace(
-        settings, smtp_url=relay, owner_email=owner, mail_from=sender, mail_dispatcher="on"
+        settings,
+        smtp_url=relay,
+        owner_email=owner,
+        mail_from=settings.mail_from or owner,
+        mail_dispatcher="on",
     )
 
 
@@ -156,8 +150,7 @@ async def _listening(
 ) -> AsyncIterator[list[socket.socket]]:
     """Open the listening sockets, that of METRICS_SOCKET last. Raises StoreRefusal."""
     host, port, place = arguments.host, arguments.port or settings.port, settings.metrics_socket
-    about, setting = f"cannot listen on {host}:{port}", "PORT"
-    fix = "set --host"
+    about, setting, fix = f"cannot listen on {host}:{port}", "PORT", "set --host"
     with ExitStack() as stack:
         try:
             sockets = await listen(host, port)
@@ -307,7 +300,7 @@ async def print_startup(assembly: Assembly, arguments: Arguments, port: int) -> 
 def development_key_path(settings: Settings) -> Path:
     """Return the path of the development key."""
     path = settings.database_path
-    return path.with_suffix(".dev-key") if path else DEFAULT_DEVELOPMENT_KEY_PATH
+    return path.with_suffix(".dev-key") if path else Path("var/edge.dev-key")
 
 
 async def development_key(store: Store, path: Path, clock: Clock) -> str:
@@ -316,7 +309,10 @@ async def development_key(store: Store, path: Path, clock: Clock) -> str:
     if stored and await keys.allows(stored, frozenset(SCOPES)):
         return stored
     issued = await keys.issue(NewKey(DEVELOPMENT_KEY_NAME, scopes=tuple(SCOPES)))
-    _write(path, issued.secret)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    write_private(draft, f"{issued.secret}\n".encode("ascii"))
+    draft.replace(path)  # the file is never half written, and never has other rights
     return issued.secret
 
 
@@ -325,10 +321,3 @@ def _read(path: Path) -> str:
         return ""
     path.chmod(0o600)
     return path.read_text(encoding="ascii", errors="replace").strip()
-
-
-def _write(path: Path, secret: str) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    write_private(draft, f"{secret}\n".encode("ascii"))
-    draft.replace(path)  # the file is never half written, and never has other rights

@@ -69,9 +69,13 @@ class WorkerProcess:
         with theirs:
             descriptors = tuple(each.fileno() for each in sockets)
             inherited = (number, int(announce), theirs.fileno(), *descriptors)
-            option = (INHERITED, ",".join(map(str, inherited)))
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "edge_api", *argv, *option),
+                sys.executable,
+                "-m",
+                "edge_api",
+                *argv,
+                INHERITED,
+                ",".join(map(str, inherited)),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *descriptors),
                 process_group=0,
@@ -163,10 +167,7 @@ def describe_status(status: int) -> str:
 
 EARLY_EXIT_SECONDS: Final = 10.0  # a worker that ends sooner has failed to start: the next may too
 MAX_EARLY_EXITS: Final = 5  # this many in a row, while no other worker serves, end the service
-FIRST_PAUSE_SECONDS: Final = 0.25
-"""Before the second start in a row; doubled before each further one."""
 MAX_PAUSE_SECONDS: Final = 30.0
-STANDARD_INPUT: Final = 0  # may be a terminal
 
 
 class Supervisor:
@@ -216,7 +217,13 @@ class Supervisor:
 
     def _handle_hangup(self) -> None:
         """Replace the workers, or end if the terminal was closed."""
-        (self._stop if _terminal_is_gone() else self._restart).set()
+        try:
+            os.tcgetpgrp(0)  # the standard input, which may be a terminal
+        except OSError as error:
+            is_gone = error.errno not in (errno.ENOTTY, errno.EBADF)  # where there never was one
+        else:
+            is_gone = False
+        (self._stop if is_gone else self._restart).set()
 
     async def _run_workers(self, count: int) -> None:
         """Start the first worker alone: if it cannot serve, the others cannot either."""
@@ -262,7 +269,8 @@ class Supervisor:
                 any_serves = any(each.is_serving for each in self._workers.values())
                 if early_exits >= MAX_EARLY_EXITS and not any_serves:
                     return self._give_up(worker, status)
-                pause = FIRST_PAUSE_SECONDS * 2 ** (early_exits - 1) if early_exits else 0.0
+                # 0.25 s before the second start in a row, doubled before each further one.
+                pause = 0.25 * 2 ** (early_exits - 1) if early_exits else 0.0
                 await asyncio.sleep(min(MAX_PAUSE_SECONDS, pause))
                 try:
                     self._workers[number] = await self._start(number)
@@ -305,11 +313,3 @@ class Supervisor:
         old.retire()
         await old.wait_or_kill()
         return True
-
-
-def _terminal_is_gone() -> bool:
-    try:
-        os.tcgetpgrp(STANDARD_INPUT)
-    except OSError as error:
-        return error.errno not in (errno.ENOTTY, errno.EBADF)  # where there never was one
-    return False

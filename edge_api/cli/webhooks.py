@@ -25,10 +25,16 @@ from edge_api.webhooks.endpoints import (
 if TYPE_CHECKING:
     from edge_api.webhooks.dispatcher import WebhookSender
 
-_MAX_OVERLAP: Final = 30 * 24  # hours
 _MEMBERS: Final = (
-    *("id", "url", "events", "created_at", "former_until", "disabled_at", "disabled_for"),
-    *("waiting", "given_up"),
+    "id",
+    "url",
+    "events",
+    "created_at",
+    "former_until",
+    "disabled_at",
+    "disabled_for",
+    "waiting",
+    "given_up",
 )
 """The members of a listed endpoint: all but its secrets."""
 _COLUMNS: Columns = {
@@ -79,7 +85,7 @@ ACTIONS: Actions = {
             _ID,
             Option(
                 ["--overlap"],
-                type=IntRange(0, _MAX_OVERLAP),
+                type=IntRange(0, 30 * 24),
                 default=SECRET_ROTATION_OVERLAP // timedelta(hours=1),
                 metavar="HOURS",
                 help="how long the old secret signs as well (default: 24)",
@@ -102,46 +108,42 @@ async def run(arguments: Arguments, settings: Settings) -> int:
     async with command_store(settings, create=arguments.action == "add") as store:
         box = SecretBox(secret_key(settings), KEY_PURPOSE)
         endpoints = Endpoints(store, system_clock, box, partial(_open_sender, settings))
-        return await _act(endpoints, arguments)
-
-
-async def _act(endpoints: Endpoints, arguments: Arguments) -> int:
-    match arguments.action:
-        case "add":
-            events = (*arguments.events, *arguments.more) or (LEAD_CREATED,)
-            _show(await endpoints.add(arguments.url, events), as_json=arguments.json)
-        case "list":
-            found = [{name: row[name] for name in _MEMBERS} for row in await endpoints.all()]
-            none = "there are no webhook endpoints yet; nobody is notified of events"
-            print_list(found, _COLUMNS, none, as_json=arguments.json)
-        case "remove":
-            await endpoints.remove(arguments.id)
-            print(f"{arguments.id} is removed, with the events that wait for it")
-        case "enable":
-            await endpoints.enable(arguments.id)
-            print(
-                f"{arguments.id} gets new events from now on; "
-                "`retry` queues its undeliverable events again"
-            )
-        case "choose":
-            if not (events := (*arguments.events, *arguments.more)):
-                raise UsageError("Missing option '--events'.")
-            await endpoints.choose(arguments.id, events)
-            print(f"{arguments.id} gets from now on: {', '.join(events)}")
-        case "rotate":
-            _show(
-                await endpoints.rotate(arguments.id, timedelta(hours=arguments.overlap)),
-                as_json=arguments.json,
-            )
-        case "retry":
-            number = await endpoints.retry(arguments.id)
-            print(f"{_events(number)} queued again; a running edge sends them within seconds")
-        case "discard":
-            print(f"{_events(await endpoints.discard(arguments.id))} deleted")
-        case "test":
-            answer = await endpoints.test(arguments.id)
-            print(f"{arguments.id}: {answer.message}")
-            return 0 if answer.is_delivered else 1
+        match arguments.action:
+            case "add":
+                events = (*arguments.events, *arguments.more) or (LEAD_CREATED,)
+                _show(await endpoints.add(arguments.url, events), as_json=arguments.json)
+            case "list":
+                found = [{name: row[name] for name in _MEMBERS} for row in await endpoints.all()]
+                none = "there are no webhook endpoints yet; nobody is notified of events"
+                print_list(found, _COLUMNS, none, as_json=arguments.json)
+            case "remove":
+                await endpoints.remove(arguments.id)
+                print(f"{arguments.id} is removed, with the events that wait for it")
+            case "enable":
+                await endpoints.enable(arguments.id)
+                print(
+                    f"{arguments.id} gets new events from now on; "
+                    "`retry` queues its undeliverable events again"
+                )
+            case "choose":
+                if not (events := (*arguments.events, *arguments.more)):
+                    raise UsageError("Missing option '--events'.")
+                await endpoints.choose(arguments.id, events)
+                print(f"{arguments.id} gets from now on: {', '.join(events)}")
+            case "rotate":
+                _show(
+                    await endpoints.rotate(arguments.id, timedelta(hours=arguments.overlap)),
+                    as_json=arguments.json,
+                )
+            case "retry":
+                number = await endpoints.retry(arguments.id)
+                print(f"{_events(number)} queued again; a running edge sends them within seconds")
+            case "discard":
+                print(f"{_events(await endpoints.discard(arguments.id))} deleted")
+            case "test":
+                answer = await endpoints.test(arguments.id)
+                print(f"{arguments.id}: {answer.message}")
+                return 0 if answer.is_delivered else 1
     return 0
 
 

@@ -100,19 +100,16 @@ def list_posts(lines: Iterable[bytes]) -> Iterator[bytes]:
 def _read_head(line: bytes) -> IndexHead:
     try:
         text = line.removeprefix(INDEX_START).removesuffix(INDEX_SEPARATOR)
-        _check_format(orjson.loads(text))
+        head = orjson.loads(text)
+        number = head.get("format") if isinstance(head, dict) else None
+        if isinstance(number, int) and number != INDEX_FORMAT:
+            raise BuildRefusal(
+                f"the posts index has format {number} and this version reads format "
+                f"{INDEX_FORMAT}: use site build and edge of one version"
+            )
         return IndexHead.model_validate_json(text)
     except (orjson.JSONDecodeError, ValidationError):
         raise _damaged(1) from None
-
-
-def _check_format(head: object) -> None:
-    number = head.get("format") if isinstance(head, dict) else None
-    if isinstance(number, int) and number != INDEX_FORMAT:
-        raise BuildRefusal(
-            f"the posts index has format {number} and this version reads format {INDEX_FORMAT}: "
-            "use site build and edge of one version"
-        )
 
 
 def _read_record(number: int, post: bytes) -> PostRecord:
@@ -140,7 +137,6 @@ RETRY_SECONDS: Final = 30.0
 
 NO_BUILD: Final = f"there is no build: run {BUILD} build"
 LOST: Final = f"the current build is gone, and the one before it is served: run {BUILD} build"
-UNINDEXED: Final = "its pages are served meanwhile, but nothing that needs the index"
 
 _log = logging.getLogger(__name__)
 
@@ -239,7 +235,11 @@ class BuildManager:
     async def refresh(self) -> None:
         """Check for a new current build, and serve it once it is loaded completely."""
         async with self._refresh_lock:
-            await self._close_retired()
+            # Close the search of each build that nobody uses any more.
+            unused = [search for build, search in self._retired if build() is None]
+            self._retired = [entry for entry in self._retired if entry[1] not in unused]
+            for search in unused:
+                await search.close()
             seen, is_lost = await asyncio.to_thread(self._look)
             is_waiting = asyncio.get_running_loop().time() < self._retry_at
             if seen == self._seen and is_waiting and not is_lost:
@@ -279,7 +279,7 @@ class BuildManager:
             folder = self._seen[0]
             with suppress(BuildRefusal):
                 site = BuiltSite(folder, await asyncio.to_thread(_list_files, folder, is_bare=True))
-                error = f"{error}; {UNINDEXED}"
+                error += "; its pages are served meanwhile, but nothing that needs the index"
         self._unindexed = site
         return LOST if self.current and not self._seen else error
 
@@ -311,12 +311,6 @@ class BuildManager:
         replaced, self.current = self.current, successor
         if replaced is not None:
             self._retired.append((weakref.ref(replaced), replaced.search))
-
-    async def _close_retired(self) -> None:
-        unused = [search for build, search in self._retired if build() is None]
-        self._retired = [entry for entry in self._retired if entry[1] not in unused]
-        for search in unused:
-            await search.close()
 
 
 def _read_contents(folder: Path, previous: Iterable[Entry]) -> BuildContents:

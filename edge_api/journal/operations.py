@@ -34,7 +34,6 @@ from edge_api.schema.index import MAX_QUERY_LENGTH, SLUG_FORM, PostRecord, PostS
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/posts"
-MAX_LIMIT: Final = 1000
 
 _CURSOR: Final = (
     rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{6}}Z_{SLUG_FORM}"
@@ -48,7 +47,6 @@ def _check_cursor(text: str) -> str:
     return text
 
 
-LimitParameter = Annotated[int, Field(ge=1, le=MAX_LIMIT), BeforeValidator(parse_integer)]
 Cursor = Annotated[
     str,
     Field(max_length=300),
@@ -61,13 +59,12 @@ Tag = Annotated[
 AnyWords = Annotated[
     str, Field(max_length=MAX_QUERY_LENGTH, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
-Words = Annotated[AnyWords, Field(min_length=1)]
 
 
 class ListQuery(BaseModel):
-    """Which part of the list is wanted; without any, the whole list comes."""
+    """The parameters of a list, which choose a part of it; without any, the whole list comes."""
 
-    limit: LimitParameter | None = Field(
+    limit: Annotated[int, Field(ge=1, le=1000), BeforeValidator(parse_integer)] | None = Field(
         default=None, description="How many posts at the most.", examples=[20]
     )
     cursor: Cursor | None = Field(
@@ -76,7 +73,7 @@ class ListQuery(BaseModel):
     tag: Tag | None = Field(
         default=None, description="Only posts with this tag, whatever its case."
     )
-    q: Words | None = Field(
+    q: Annotated[AnyWords, Field(min_length=1)] | None = Field(
         default=None,
         description="Only posts with all these words in any form; the last may be a beginning, and "
         "words in double quotes stand side by side as typed.",
@@ -138,8 +135,6 @@ def link_to_post(member: str) -> dict[str, Any]:
     return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
 
 
-DEFAULT_LIST_LIMIT: Final = 20
-"""Posts of one answer without `limit`: an agent reads all that it gets."""
 MAX_SEARCH_RESULTS: Final = 50  # results of one search
 
 _POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
@@ -159,8 +154,10 @@ def _list_as_pages(value: Json) -> Json:
 
 
 def _as_results(value: Json) -> Json:
-    found: list[dict[str, Any]] = value["results"]
-    results = [{"id": post["slug"], "title": post["title"], "url": post["url"]} for post in found]
+    results = [
+        {"id": post["slug"], "title": post["title"], "url": post["url"]}
+        for post in value["results"]
+    ]
     suggestion = value["suggestion"]
     return {"results": results, **({"suggestion": suggestion} if suggestion else {})}
 
@@ -177,23 +174,6 @@ def _as_document(value: Json) -> Json:
 
 
 _LIST: Final = output_schema(PostList)
-_LIST_MEMBERS: Final = {
-    **{name: item for name, item in _LIST["properties"].items() if name != "next"},
-    "next_cursor": {
-        "type": "string",
-        "description": "Give it back as `cursor` to go on; absent at last.",
-    },
-}
-LIST: Final = Tool(
-    name="list_posts",
-    title="List posts",
-    description="List the journal's posts, newest first, without their text. Narrow the list "
-    "by tag, words or date; page through it with the cursor of the answer before.",
-    defaults={"limit": DEFAULT_LIST_LIMIT},
-    schemas={"cursor": {"type": "string", "description": "`next_cursor` of the answer before."}},
-    to_result=_list_as_pages,
-    output={**_LIST, "properties": _LIST_MEMBERS},
-)
 
 SEARCH: Final = Tool(
     name="search",
@@ -230,33 +210,6 @@ SEARCH: Final = Tool(
     ),
 )
 
-GET: Final = Tool(
-    name="get_post",
-    title="Read a post",
-    description="Read one post by its slug: everything that is known of it, with its text both as "
-    "Markdown (content) and as HTML (content_html).",
-)
-
-FETCH: Final = Tool(
-    name="fetch",
-    title="Fetch a post's text",
-    description="Read the whole text of one post as Markdown, by the id that search has given.",
-    arguments={"id": "slug"},
-    to_result=_as_document,
-    output=object_schema(
-        {
-            **_RESULT_PROPERTIES,
-            "text": _POST["content"],
-            "metadata": {
-                "type": "object",
-                "additionalProperties": {"type": "string"},
-                "description": "Its description, dates and tags.",
-            },
-        },
-        *("id", "title", "text", "url"),
-    ),
-)
-
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="list_posts",
@@ -270,7 +223,37 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=list_posts,
         query=ListQuery,
         responses=cacheable("Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
-        tools=(LIST,),
+        tools=(
+            Tool(
+                name="list_posts",
+                title="List posts",
+                description="List the journal's posts, newest first, without their text. Narrow "
+                "the list by tag, words or date; page through it with the cursor of the answer "
+                "before.",
+                defaults={"limit": 20},  # an agent reads all that it gets
+                schemas={
+                    "cursor": {
+                        "type": "string",
+                        "description": "`next_cursor` of the answer before.",
+                    }
+                },
+                to_result=_list_as_pages,
+                output={
+                    **_LIST,
+                    "properties": {
+                        **{
+                            name: item
+                            for name, item in _LIST["properties"].items()
+                            if name != "next"
+                        },
+                        "next_cursor": {
+                            "type": "string",
+                            "description": "Give it back as `cursor` to go on; absent at last.",
+                        },
+                    },
+                },
+            ),
+        ),
     ),
     Operation(
         name="get_post",
@@ -291,6 +274,36 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         ),
         responses=cacheable("The post", output_schema(PostRecord), headers=ETAG),
         problems=("not_found",),
-        tools=(FETCH, GET),
+        tools=(
+            Tool(
+                name="fetch",
+                title="Fetch a post's text",
+                description="Read the whole text of one post as Markdown, by the id that search "
+                "has given.",
+                arguments={"id": "slug"},
+                to_result=_as_document,
+                output=object_schema(
+                    {
+                        **_RESULT_PROPERTIES,
+                        "text": _POST["content"],
+                        "metadata": {
+                            "type": "object",
+                            "additionalProperties": {"type": "string"},
+                            "description": "Its description, dates and tags.",
+                        },
+                    },
+                    "id",
+                    "title",
+                    "text",
+                    "url",
+                ),
+            ),
+            Tool(
+                name="get_post",
+                title="Read a post",
+                description="Read one post by its slug: everything that is known of it, with its "
+                "text both as Markdown (content) and as HTML (content_html).",
+            ),
+        ),
     ),
 )

@@ -9,7 +9,6 @@ from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 import orjson
-from pydantic import TypeAdapter
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import Problem
@@ -20,9 +19,10 @@ from edge_api.schema.index import PostRecord, SearchText
 CACHE_CONTROL: Final = "private, no-cache"
 """Only the client may store it, and must revalidate it: a new build is current at once."""
 
-_RECORD: Final = TypeAdapter(PostRecord)
-_BLOCKS: Final = "p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\\w*|caption|summary"
-_BREAK: Final = re.compile(rf"<(?=/?(?:{_BLOCKS}|[bh]r|details|aside|section)\b)")
+_BREAK: Final = re.compile(
+    r"<(?=/?(?:p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\w*|caption|summary"
+    r"|[bh]r|details|aside|section)\b)"
+)
 """The tags that separate two words without a space."""
 
 
@@ -68,7 +68,7 @@ def make_entry(record: PostRecord, body: bytes) -> Entry:
     return Entry(
         cursor=PostCursor(format_instant(record.published_at), record.slug),
         tags=frozenset(map(normalize_tag, record.tags)),
-        summary=_RECORD.dump_json(record, exclude={"content", "content_html"}),
+        summary=record.model_dump_json(exclude={"content", "content_html"}).encode(),
         document=Document(body, cache_control=CACHE_CONTROL),
     )
 
@@ -124,9 +124,8 @@ class Posts:
         return summary
 
     def texts(self) -> Iterator[SearchText]:
-        """Yield the search text of every post, made from its bytes, newest first."""
-        for entry in self.entries:
-            yield read_text(entry.document.body)
+        """Return the search text of every post, made from its bytes, newest first."""
+        return (read_text(entry.document.body) for entry in self.entries)
 
     def paths(self) -> frozenset[str]:
         """Return the path of each post's page."""

@@ -133,11 +133,6 @@ def _describe(hit: SearchHit, post: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def clean_words(text: str) -> str:
-    """Return the searchable part of any text."""
-    return _UNPRINTABLE.sub(" ", text[:MAX_QUERY_LENGTH]).strip()
-
-
 def read_page(text: str) -> int:
     """Return the number of a page; 1 for an invalid one, and at most `MAX_PAGE`."""
     if re.fullmatch("[1-9][0-9]*", text) is None:
@@ -152,7 +147,7 @@ _LLMS_TXT: Final = "/llms.txt"
 
 
 class SearchQuery(BaseModel):
-    """What is looked for; without words nothing is found."""
+    """The parameters of a search; without words nothing is found."""
 
     q: AnyWords = Field(
         default="",
@@ -209,7 +204,8 @@ class SearchAnswer(BaseModel, extra="forbid"):
 async def show_search(service: Service, request: OperationRequest[None, None]) -> OperationResult:
     """Show a page of results, or only the form without a query."""
     given = dict(request.pairs)
-    words, page = clean_words(given.get("q", "")), read_page(given.get("page", ""))
+    words = _UNPRINTABLE.sub(" ", given.get("q", "")[:MAX_QUERY_LENGTH]).strip()
+    page = read_page(given.get("page", ""))
     is_markdown = prefers_markdown(request.headers.get("Accept", ""))
     build = service[BuildManager].build()
     make = partial(_make_page, service, build, words, page, is_markdown=is_markdown)
@@ -224,8 +220,9 @@ async def _make_page(
         return _document(
             write_results(results, service.settings.site_url).encode(), MARKDOWN, NEGOTIATED
         )
-    values = {"words": words, "results": results, "page_size": PAGE_SIZE}
-    body = await service.pages.render("search", page_title(words), **values)
+    body = await service.pages.render(
+        "search", page_title(words), words=words, results=results, page_size=PAGE_SIZE
+    )
     return _document(body, HTML, REVALIDATE, _links(build, results))
 
 
@@ -268,22 +265,21 @@ async def _make_answer(build: Build, query: SearchQuery) -> Document:
         "query": results.words,
         "count": results.total,
         "suggestion": results.suggestion,
-        "results": [_result(result) for result in results.results],
+        "results": [
+            {
+                "slug": result["slug"],
+                "title": "".join(segment.text for segment in result["title"]),
+                "title_parts": _pieces(result["title"]),
+                "snippet": _pieces(result["snippet"]),
+                "url": result["url"],
+                "published_at": result["published_at"],
+                "reading_minutes": result["minutes"],
+                "tags": result["tags"],
+            }
+            for result in results.results
+        ],
     }
     return Document(orjson.dumps(answer), cache_control=REVALIDATE, is_cached=False)
-
-
-def _result(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "slug": result["slug"],
-        "title": "".join(segment.text for segment in result["title"]),
-        "title_parts": _pieces(result["title"]),
-        "snippet": _pieces(result["snippet"]),
-        "url": result["url"],
-        "published_at": result["published_at"],
-        "reading_minutes": result["minutes"],
-        "tags": result["tags"],
-    }
 
 
 def _pieces(segments: Segments) -> list[dict[str, Any]]:

@@ -32,12 +32,8 @@ from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 MIN_POSTS_FOR_INDEX_FILE: Final = 500
 """Posts: the index of fewer is built faster than a process starts."""
-BUILD_SECONDS: Final = 300.0
-"""The time limit of the process, with its wait for those of other edges."""
 _DIGEST_LENGTH: Final = 32  # of a digest in a name: 128 bits
 _READ_AHEAD: Final = 50  # texts that are read at a time
-_SWITCH_SECONDS: Final = 0.0002
-"""The interval after which one thread of the process lets the other run."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,21 +60,17 @@ class IndexFiles:
         lock = os.open(self.prefix.parent, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self._make(posts_file)
+            digest = sha256()
+            with posts_file.open("rb") as file:
+                lines = hash_lines(file, digest)
+                next(lines)
+                digests = [_post_digest(post) for post in list_posts(lines)]
+            name = file_name(read_head(posts_file).build_id, digest.hexdigest())
+            path = self.find(name) or self._write(posts_file, name, digests)
+            for other in {*self.list_by_prefix()} - {path}:
+                other.unlink(missing_ok=True)
         finally:
             os.close(lock)
-
-    def _make(self, posts_file: Path) -> None:
-        digest = sha256()
-        with posts_file.open("rb") as file:
-            lines = hash_lines(file, digest)
-            next(lines)
-            digests = [_post_digest(post) for post in list_posts(lines)]
-        name = file_name(read_head(posts_file).build_id, digest.hexdigest())
-        others = {*self.list_by_prefix()}
-        path = self.find(name) or self._write(posts_file, name, digests)
-        for other in others - {path}:
-            other.unlink(missing_ok=True)
 
     def _write(self, posts_file: Path, name: str, digests: Sequence[bytes]) -> Path:
         draft = self.prefix.with_name(f"{self.prefix.name}-draft")
@@ -228,7 +220,7 @@ async def _make(files: IndexFiles, posts_file: Path) -> None:
             start_new_session=True,
         )
         assert process.stderr is not None  # noqa: S101  it was asked for
-        async with asyncio.timeout(BUILD_SECONDS):
+        async with asyncio.timeout(300):  # with the wait for the processes of other edges
             output = (await process.stderr.read()).decode(errors="replace").strip()
             if status := await process.wait():
                 _log.warning(
@@ -249,5 +241,5 @@ def _end_with_parent() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    sys.setswitchinterval(0.0002)  # seconds after which one thread lets the other run
     IndexFiles(Path(sys.argv[2])).make(Path(sys.argv[1]))

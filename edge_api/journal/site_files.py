@@ -9,8 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-_MAX_LENGTH: Final = 200  # characters of an asked path that are looked at
-_MAX_CANDIDATES: Final = 40  # paths that are compared letter by letter
 _MIN_SIMILARITY: Final = 0.6  # of 1, as difflib counts it, for a path to be worth naming
 
 
@@ -23,14 +21,11 @@ class PathSuggester:
 
     def find(self, asked: str, limit: int) -> list[str]:
         """Return at most `limit` paths that are similar to `asked`, the most similar first."""
-        wanted = asked.lower()[:_MAX_LENGTH]
+        wanted = asked.lower()[:200]
         trigrams = _trigrams(wanted)
         shared = {path: len(trigrams & known) for path, known in self._trigrams.items()}
-        near = [
-            path
-            for path in nlargest(_MAX_CANDIDATES, shared, key=shared.__getitem__)
-            if shared[path]
-        ]
+        # Only these are compared letter by letter.
+        near = [path for path in nlargest(40, shared, key=shared.__getitem__) if shared[path]]
         similarity = {
             path: max(_ratio(wanted, path.lower()), _ratio(_name(wanted), _name(path.lower())))
             for path in near
@@ -53,7 +48,6 @@ def _ratio(one: str, other: str) -> float:
 
 
 HOME: Final = "/"
-NOT_FOUND_FILE: Final = "404.html"
 INDEX_HTML: Final = "index.html"
 """The file that is served for its folder."""
 MARKDOWN_INDEX: Final = "index.md"
@@ -84,7 +78,7 @@ def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
         if not name.endswith(_SUFFIXES):
             codings = tuple(coding for coding, end in CODINGS.items() if f"{name}{end}" in names)
             file = files[_address(name)] = SiteFile(name, codings)
-            if is_bare and name.endswith(".html") and name != NOT_FOUND_FILE:
+            if is_bare and name.endswith(".html") and name != "404.html":
                 files.setdefault(_address(name).removesuffix(".html"), file)
     return MappingProxyType(files)
 
