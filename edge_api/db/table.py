@@ -87,11 +87,6 @@ class PersonalData:
     """The column whose address gets mail, so that its unsubscribe token is kept too."""
 
 
-RetentionSetting = Literal[
-    "retain_leads_days", "retain_mail_log_days", "retain_audit_days", "retain_undo_days"
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Retention:
     """The time at which rows are deleted without a request; without members, by code of their own.
@@ -101,7 +96,12 @@ class Retention:
 
     since: str = ""
     """The column with the instant from which the days of `setting` count."""
-    setting: RetentionSetting | None = None
+    setting: (
+        Literal[
+            "retain_leads_days", "retain_mail_log_days", "retain_audit_days", "retain_undo_days"
+        ]
+        | None
+    ) = None
     cascade_from: tuple[str, str] | None = None
     """A column and a table: a row is deleted with the row of that table whose key it has."""
 
@@ -175,8 +175,8 @@ class Table:
         if unknown:
             raise ValueError(f"{self.name}: no such column: {', '.join(sorted(unknown))}")
         subject = self.personal.subject if self.personal else ()
-        for name in filter(_ADDRESS.search, self.row.model_fields):
-            if name not in subject:
+        for name in self.row.model_fields:
+            if re.search(r"(?:^|_)e?_?mail(?:_address)?$", name) and name not in subject:
                 raise ValueError(
                     f"{self.name}: {name} is an e-mail address, so its rows are personal data: "
                     f'declare personal=PersonalData(("{name}",)), retention=... and on_restore=...'
@@ -335,23 +335,11 @@ def _as_problem(error: ValidationError, table: Table, column: str = "") -> Probl
     name = column or str(first["loc"][0])
     if first["type"] == "extra_forbidden":
         return unknown_column(table, name)
-    sqlstate = _sqlstate(first["type"], first["input"], table.columns[name].kind)
+    sqlstates = {
+        "missing": "23502",
+        "string_type": "22P02",
+        "int_type": "22P02",
+        "value_error": VALUE_SQLSTATES.get(table.columns[name].kind, "22P02"),
+    }
+    sqlstate = "23502" if first["input"] is None else sqlstates.get(first["type"], "23514")
     return Problem("invalid", f"{name}: {format_validation_error(first)}", sqlstate=sqlstate)
-
-
-def _sqlstate(error: str, value: Any, kind: ColumnType) -> str:
-    """Return PostgreSQL's code for a value that is invalid in a column of the kind."""
-    if value is None:
-        return "23502"
-    if error == "value_error":
-        return VALUE_SQLSTATES.get(kind, "22P02")
-    return _SQLSTATES.get(error, "23514")
-
-
-_ADDRESS = re.compile(r"(?:^|_)e?_?mail(?:_address)?$")
-"""The names of columns that hold e-mail addresses."""
-_SQLSTATES = {
-    "missing": "23502",
-    "string_type": "22P02",
-    "int_type": "22P02",
-}
