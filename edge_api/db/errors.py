@@ -14,7 +14,6 @@ from edge_api.db.table import Table
 from edge_api.schema.environment import EDGE
 
 PROBE_CACHE_SECONDS: Final = 2.0  # how long the result of a probe is reused
-PROBE_TIMEOUT_SECONDS: Final = 1.0
 RECOVERY_POLL_SECONDS: Final = 1.0  # the interval of probes of an unavailable store
 
 _log = logging.getLogger(__name__)
@@ -50,7 +49,7 @@ class RecoveringStore(ABC):
     async def _find_error(self) -> str:
         """Return the error message, or an empty text."""
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
+            async with asyncio.timeout(1.0):
                 await self._check()
         except TimeoutError:
             return "The store does not answer"

@@ -73,4 +73,3 @@ LEAD_MESSAGES = Table(
     on_restore="saved",
 )
 MAILBOX_STATE = Table("mailbox_state", MailboxStateRow, personal=None)
-MESSAGE_TABLES = (LEAD_MESSAGES, MAILBOX_STATE)

@@ -25,8 +25,7 @@ assert tuple(PREFIXES) == get_args(SecretKind)  # noqa: S101  one list, stated t
 
 RANDOM_WIDTH = 43  # digits that 256 random bits take in base 62
 CHECK_WIDTH = 6  # digits that the 32 bits of a CRC-32 take in base 62
-BODY_PATTERN = f"[0-9A-Za-z]{{{RANDOM_WIDTH + CHECK_WIDTH}}}"
-SECRET_PATTERN = f"({'|'.join(PREFIXES.values())}){BODY_PATTERN}"
+SECRET_PATTERN = f"({'|'.join(PREFIXES.values())})[0-9A-Za-z]{{{RANDOM_WIDTH + CHECK_WIDTH}}}"
 """Finds any of them in a text; in the words that every dialect of regular expressions knows."""
 
 

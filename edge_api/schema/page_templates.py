@@ -63,9 +63,16 @@ FORMS = (CONTACT_FORM, ACCESS_FORM)
 PageName = Literal["consent", "notice", "access_requested", "access_claim", "unsubscribe", "search"]
 PAGES: Mapping[PageName, tuple[str, ...]] = {
     "consent": (
-        *("action", "hidden", "fault"),
-        *("client_name", "client_id", "client_kind", "redirect_host", "is_loopback"),
-        *("resource", "scopes"),
+        "action",
+        "hidden",
+        "fault",
+        "client_name",
+        "client_id",
+        "client_kind",
+        "redirect_host",
+        "is_loopback",
+        "resource",
+        "scopes",
     ),
     "notice": ("sentences", "link"),
     "access_requested": ("claim_token", "claim_uri", "credential_type", "expires", "action"),
