@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from ipaddress import IPv6Address
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,13 @@ from email_validator import EmailNotValidError, ValidatedEmail, syntax, validate
 from edge_api.db.types import MAX_EMAIL_LENGTH
 from edge_api.schema.environment import MAX_PORT, URL_CHARACTER
 from edge_api.schema.sentences import sentence
+
+# Options of the library, for the whole process. Addresses in .test, .invalid and their like are
+# taken: test rigs send from them. They are no reason to refuse a lead, only one to send nothing
+# there. The library stops at the 254 octets of RFC 3696's erratum 1690; the published bound is one
+# more.
+email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+syntax.EMAIL_MAX_LENGTH = MAX_EMAIL_LENGTH  # type: ignore[attr-defined]  # no public name
 
 Security = Literal["offered", "starttls", "tls"]
 """TLS where the relay offers it; by STARTTLS or not at all; from the first octet on."""
@@ -179,25 +186,12 @@ def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
     Nothing is asked of the DNS: whether mail arrives is found out by sending it. `bare_host` lets
     the domain be a name without a dot, such as `localhost`.
     """
-    _configure_library()
     try:
         return validate_email(
             address, check_deliverability=False, globally_deliverable=not bare_host
         )
     except EmailNotValidError:
         raise ValueError(sentence("not a valid e-mail address")) from None
-
-
-@cache
-def _configure_library() -> None:
-    """Set the library's global options to accept more addresses; once, before its first use.
-
-    Addresses in .test, .invalid and their like are taken: test rigs send from them. They are no
-    reason to refuse a lead, only one to send nothing there. The library stops at the 254 octets of
-    RFC 3696's erratum 1690; the published bound is one more.
-    """
-    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
-    syntax.EMAIL_MAX_LENGTH = MAX_EMAIL_LENGTH  # type: ignore[attr-defined]  # no public name
 
 
 @lru_cache(_CACHE_SIZE)

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecoveringStore(ABC):
-    """What the stores of both engines share: probes, the log of outages, and one end."""
+    """The common part of the stores of both engines: probes, the log of outages, and one end."""
 
     def __init__(self) -> None:
         self._probing: asyncio.Task[str] | None = None
@@ -115,16 +115,23 @@ def unavailable(message: str) -> Problem:
 
 def outcome_unknown(message: str) -> Problem:
     """Return the problem of a write of which nobody knows whether it is stored."""
-    message += (
-        ", and it is not known whether this was stored; send it again with the same Idempotency-Key"
+    return Problem(
+        "unavailable",
+        f"{message}, and it is not known whether this was stored; "
+        "send it again with the same Idempotency-Key",
+        sqlstate=OUTCOME_UNKNOWN,
+        headers=_RETRY,
     )
-    return Problem("unavailable", message, sqlstate=OUTCOME_UNKNOWN, headers=_RETRY)
 
 
 def query_timeout() -> Problem:
     """Return the problem of a read that was ended because it took too long."""
-    message = "The query took too long; narrow it, or sort by a column with an index"
-    return Problem("unavailable", message, sqlstate=CANCELED, headers=_RETRY)
+    return Problem(
+        "unavailable",
+        "The query took too long; narrow it, or sort by a column with an index",
+        sqlstate=CANCELED,
+        headers=_RETRY,
+    )
 
 
 def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) -> Problem:

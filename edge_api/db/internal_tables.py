@@ -154,7 +154,7 @@ class ClientRow(RowModel):
 
 
 class GrantRow(RowModel):
-    """What the holder of an API key let a client do."""
+    """The consent of an API key's holder to what a client may do."""
 
     id: NewId
     client_id: ClientId

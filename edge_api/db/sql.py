@@ -36,7 +36,7 @@ class SchemaDialect:
     checks: Mapping[ColumnType, str]
     """The CHECK of every value of a kind; of one width, so the order of texts is that in time."""
     options: str
-    """What follows the columns of a table."""
+    """The text behind the columns of a table."""
     search: Sequence[str]
     """The statements for searched columns: `{table}`, `{columns}` and others."""
 

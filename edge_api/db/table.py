@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
@@ -125,7 +124,7 @@ class IrreversibleChange:
 
 
 OnRestore = Literal["saved", "compared", "added", "removed", "delivered"]
-"""What a restore does with rows, beside the irreversible changes of single ones.
+"""The action of a restore on rows, beside the irreversible changes of single ones.
 
 - `saved`: they are as in the backup.
 - `compared`: likewise, and it reports how many came and how many were deleted since.
@@ -167,11 +166,17 @@ class Table:
     retention: Retention | None = field(default=None, kw_only=True)
     """The retention of its rows; by default until somebody deletes them."""
     on_restore: OnRestore | None = field(default=None, kw_only=True)
-    """What a restore does with its rows; by default `saved`."""
+    """The action of a restore on its rows; by default `saved`."""
     irreversible_changes: tuple[IrreversibleChange, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        unknown = set(self._named()) - self.row.model_fields.keys()
+        named = [name for change in self.irreversible_changes for name in change.columns]
+        if data := self.personal:
+            named += [*data.subject, *data.withheld_columns, *data.cleared_columns]
+            named.append(data.mailed_column)
+        if rule := self.retention:
+            named += [rule.since, *(rule.cascade_from or ())[:1]]
+        unknown = set(named) - {"", *self.row.model_fields}
         if unknown:
             raise ValueError(f"{self.name}: no such column: {', '.join(sorted(unknown))}")
         subject = self.personal.subject if self.personal else ()
@@ -186,15 +191,6 @@ class Table:
                 f"{self.name}: its rows are personal data: declare how long they are kept "
                 "(retention=...) and what a restore does with them (on_restore=...)"
             )
-
-    def _named(self) -> Iterator[str]:
-        """Yield the columns that declarations about rows name."""
-        if data := self.personal:
-            yield from (*data.subject, *data.withheld_columns, *data.cleared_columns)
-            yield from filter(None, [data.mailed_column])
-        if rule := self.retention:
-            yield from filter(None, (rule.since, *(rule.cascade_from or ())[:1]))
-        yield from chain.from_iterable(ending.columns for ending in self.irreversible_changes)
 
     @property
     def parents(self) -> tuple[str, ...]:

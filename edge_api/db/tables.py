@@ -155,7 +155,7 @@ class IdempotencyRow(RowModel):
 
 
 class AuditRow(RowModel):
-    """Who did what, when, to how many rows."""
+    """One entry of the audit log: an actor did something to a number of rows at an instant."""
 
     id: NewId
     at: Now

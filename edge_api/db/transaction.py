@@ -121,8 +121,11 @@ class _Transaction:
         if most is not None and most < (
             yield from self._count(table, sql.count_matches(query, most, self._dialect))
         ):
-            message = f"fits more than {most} rows, which is the most for one call; narrow it"
-            raise Problem("invalid", f"match: {message}", sqlstate="54000")
+            raise Problem(
+                "invalid",
+                f"match: fits more than {most} rows, which is the most for one call; narrow it",
+                sqlstate="54000",
+            )
         if isinstance(query, Update):
             statement, values = sql.update_rows(query, self._dialect), [dict(query.values)]
         else:
@@ -158,7 +161,7 @@ W = TypeVar("W")
 MAX_GROUP_SIZE: Final = 256
 """Callers that share a commit: more would save little of each sync, and delay the first ones."""
 DRAIN_SECONDS: Final = 3.0
-"""How long a closing store may go on committing for callers that already wait."""
+"""The time in which a closing store goes on committing for callers that already wait."""
 
 
 class GroupCommitter(ABC, Generic[W]):

@@ -111,7 +111,7 @@ DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
 """The default scopes of a key that the operator issues: the public, non-administrative API."""
 
 HARMLESS_SCOPES: tuple[Scope, ...] = ("posts:read", "mcp")
-"""What a stranger gets unless a person chooses more: it opens nothing that is not public."""
+"""The scopes of a stranger unless a person chooses more: they open nothing that is not public."""
 
 UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
 """The most that a person can be asked to grant to a client that the operator did not register."""

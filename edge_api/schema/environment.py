@@ -17,7 +17,7 @@ MAX_PORT: Final = 65535
 _IS_INSTALLED = any(distributions(name="fore-edge"))
 EDGE: Final = "fore-edge" if _IS_INSTALLED else "python -m edge_api"
 BUILD: Final = "fore-edge" if _IS_INSTALLED else "python -m site_build"
-"""How users start the commands of both programs: in a checkout nothing is installed."""
+"""The words that start the commands of both programs: in a checkout nothing is installed."""
 
 LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
 """Prefixes of Litestream's variables for credentials."""
@@ -57,8 +57,8 @@ def read_dotenv(path: Path) -> Mapping[str, str]:
     except UnicodeDecodeError:
         raise SettingsError([f"{path} is not UTF-8; save it in that encoding"]) from None
     except OSError as error:
-        fault = f"{path} cannot be read ({error.strerror}): run this as its owner, or let this user"
-        raise SettingsError([f"{fault} read it"]) from None
+        fault = f"{path} cannot be read ({error.strerror})"
+        raise SettingsError([f"{fault}: run this as its owner, or let this user read it"]) from None
     broken = [
         f"{path}, line {binding.original.line}: write it like NAME=value"
         for binding in parse_stream(StringIO(text))

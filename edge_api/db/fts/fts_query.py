@@ -117,7 +117,7 @@ _COMMON: Final = (
 COMMON_WORDS: Final = frozenset(_COMMON.split())
 """English words that a post need not have where the query has others."""
 _WORD: Final = re.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED})[^\W_])+")
-"""What FTS5's tokenizer takes for one word, or a run of letters of scripts without spaces."""
+"""One word to FTS5's tokenizer, or a run of letters of scripts without spaces."""
 _PLAIN: Final = {0: " ", **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u00ab\u00bb"), '"')}
 """Replaces the character that no word has, and quotation marks as they are set."""
 _PAIR: Final = re.compile(rf"(?=({UNSPACED}{UNSPACED}))")

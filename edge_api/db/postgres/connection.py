@@ -26,7 +26,7 @@ SCHEMA: Final = "fore_edge"
 """The schema of all our tables."""
 
 CONNECT_SECONDS: Final = 8.0
-"""How long opening a connection may take: 5 ms at rest, and seconds where ten want each core."""
+"""The time limit for opening a connection: 5 ms at rest, and seconds where ten want each core."""
 MARGIN_SECONDS: Final = 1.0
 """The client's time limit beyond the server's, so that the server can report its timeout."""
 
@@ -170,7 +170,7 @@ _FOLDED: Final = (
     r"""COLLATE "default"), U&'\00df', 'ss'), U&'\00e6', 'ae'), U&'\0153', 'oe'), """
     r"U&'\0131\00f8\0142\0111\0127\03c2', U&'ioldh\03c3'), NFC) END"
 )
-"""What `query.fold_accents` does to a text."""
+"""The SQL of `query.fold_accents`."""
 POSTGRESQL_SCHEMA: Final = SchemaDialect(
     types=MappingProxyType(
         {

@@ -192,7 +192,7 @@ LOCK_SECONDS: Final = 2.0
 """The wait for a table in use; the server cancels its own VACUUM after one second."""
 POLL_SECONDS: Final = 0.5  # the interval of two polls
 STALE_SECONDS: Final = 1.5
-"""How long a version is trusted: a revocation may take two seconds on all edges."""
+"""The time for which a version is trusted: a revocation may take two seconds on all edges."""
 
 
 async def open_store(

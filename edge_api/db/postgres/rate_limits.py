@@ -27,7 +27,7 @@ from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 OnError = Callable[[Exception, object], None]
 
 HIT_SECONDS: Final = 2.0
-"""How long a statement may take; an edge that cannot count there in time counts by itself."""
+"""The time limit of a statement; an edge that cannot count there in time counts by itself."""
 
 _AGES: Final = """
 ARRAY(SELECT extract(epoch FROM clock_timestamp() - hit)::float8 FROM unnest(hits) AS hit)

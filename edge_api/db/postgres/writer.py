@@ -38,7 +38,7 @@ SLOW_READERS: Final = 2
 """Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
 FAST_SECONDS: Final = 10.0  # the limit of a read that sets none: it is meant to take milliseconds
 RELEASE_SECONDS: Final = 1.0
-"""How long the server may take to end a read that nobody waits for; then its connection goes."""
+"""The time for the server to end a read that nobody waits for; then its connection goes."""
 CLOSE_SECONDS: Final = 1.0  # the time left to a read when its connection is being closed
 
 
@@ -136,13 +136,13 @@ Works = Sequence[Work | Sequence[Query]]
 WRITE_LOCK: Final = 0x666F7265
 """The key of the advisory lock (`fore`) of every writer and migration."""
 IDLE_SECONDS: Final = 3.0
-"""How long a transaction may wait for its next statement: an edge cut off loses the lock."""
+"""The time limit of a transaction's wait for its next statement: an edge cut off loses the lock."""
 LOCK_SECONDS: Final = 5.0
-"""How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
+"""The time limit of a group's wait for its turn: an edge that was cut off holds it up for less."""
 STATEMENT_SECONDS: Final = 8.0  # the limit of one statement, the wait for the lock included
 RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
 RESOLVE_SECONDS: Final = 10.0
-"""How long a group whose COMMIT got no answer is looked for: most restarts take less."""
+"""The time limit of the search for a group whose COMMIT got no answer: most restarts take less."""
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 # A group that changed nothing has no transaction id and leaves no mark: marks of idle edges would
@@ -156,7 +156,7 @@ _DELETE_MARKS: Final = """
 DELETE FROM write_marks
 WHERE pg_current_xact_id_if_assigned() IS NOT NULL AND marked_at < now() - interval '1 day';
 """
-"""Those of writers that have ended; the first group of each writer does so."""
+"""Deletes the marks of writers that have ended; the first group of each writer does so."""
 _LOST: Final = "The store's server went away in the middle of a commit"
 
 

@@ -167,9 +167,11 @@ def _open_copy(path: Path) -> sqlite3.Connection:
 
 def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
     # Not the tables of an index for search, whose rows are no rows of anybody's.
-    question = "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-    names = [str(name) for (name,) in copy.execute(f"{question} ORDER BY name")]
-    quoted = {name: name.replace('"', '""') for name in names}
+    found = copy.execute(
+        "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
+        "ORDER BY name"
+    )
+    quoted = {str(name): str(name).replace('"', '""') for (name,) in found}
     return {
         name: int(copy.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608  a name of the file
         for name, table in quoted.items()

@@ -37,11 +37,10 @@ class FileIdentity:
 
     def is_lost(self) -> bool:
         """Return whether a file was moved or deleted."""
-        try:
+        with suppress(StoreFileMoved):
             self.check()
-        except StoreFileMoved:
-            return True
-        return False
+            return False
+        return True
 
     def wal_bytes(self) -> int:
         """Return the size of the log's file, 0 where that is gone."""

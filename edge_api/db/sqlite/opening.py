@@ -34,7 +34,7 @@ RESTORE_FIX: Final = (
     f"restore it with {EDGE} restore FILE --force, or where LITESTREAM_REPLICA is set "
     "with restore --from-replica --force"
 )
-"""How to fix a store that is damaged."""
+"""The fix for a store that is damaged."""
 NOT_A_STORE: Final = (
     f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE_FIX}"
 )
