@@ -116,10 +116,13 @@ def decode(table: Table, names: Sequence[str], records: Iterable[Iterable[Any]])
     return rows
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def write_json(value: Any) -> str:
     """Return a value as JSON text. Raises Problem `invalid` for one that JSON lacks (RFC 8259)."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         raise Problem("invalid", "the value cannot be written as JSON", sqlstate="22P02") from None
 

@@ -64,11 +64,12 @@ def make_snippet(segments: Segments, length: int) -> Segments:
     end = _break_before(text, begin + length)
     before = [TextSegment(ELLIPSIS, is_match=False)] if begin else []
     behind = [TextSegment(ELLIPSIS, is_match=False)] if end < len(text) else []
-    cut = (
-        TextSegment(piece[max(0, begin - start) : max(0, end - start)], is_match)
+    cut = [
+        TextSegment(piece[max(0, begin - start) : end - start], is_match)
         for start, (piece, is_match) in placed
-    )
-    shown = (segment for segment in (*before, *cut, *behind) if segment.text)
+        if piece and start < end and begin < start + len(piece)
+    ]
+    shown = [*before, *cut, *behind]
     # Adjacent segments of one kind become one.
     return tuple(
         TextSegment("".join(segment.text for segment in group), is_match)

@@ -6,6 +6,7 @@ number of steps that a store has seen is its schema version. `step_N.sqlite.sql`
 """
 
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -31,13 +32,14 @@ def _read(name: str) -> tuple[str, ...]:
     return tuple(text.strip() for text in body.split(";\n") if text.strip())
 
 
-def _read_step(number: int) -> Migration:
+def _read_step(number: int) -> Migration | None:
+    """Return a step; `None` after the last."""
+    if not (_FOLDER / f"step_{number}.sqlite.sql").exists():
+        return None
     if not (_FOLDER / f"step_{number}.postgresql.sql").exists():
         raise SystemExit(f"step_{number}.sqlite.sql has no step_{number}.postgresql.sql: add it")
     return Migration(_read(f"step_{number}.sqlite.sql"), _read(f"step_{number}.postgresql.sql"))
 
 
-MIGRATIONS: Final = tuple(
-    _read_step(number) for number, _ in enumerate(_FOLDER.glob("step_*.sqlite.sql"), start=1)
-)
+MIGRATIONS: Final = tuple(iter(map(_read_step, count(1)).__next__, None))
 """Every step, oldest first."""

@@ -144,10 +144,11 @@ def require_wal(path: Path) -> None:
 
 
 def _has_uncheckpointed(index: Path) -> bool:
-    content = index.read_bytes() if index.exists() else b""
-    committed, saved = (
-        _WAL_INDEX.unpack_from(content) if len(content) >= _WAL_INDEX.size else (0, 0)
-    )
+    head = b""
+    if index.exists():
+        with index.open("rb") as file:
+            head = file.read(_WAL_INDEX.size)
+    committed, saved = _WAL_INDEX.unpack(head) if len(head) == _WAL_INDEX.size else (0, 0)
     return bool(committed > saved)
 
 
