@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from ipaddress import IPv6Address
 from pathlib import Path
 from types import MappingProxyType
@@ -13,8 +13,15 @@ import email_validator
 from email_validator import EmailNotValidError, ValidatedEmail, syntax, validate_email
 
 from edge_api.db.types import MAX_EMAIL_LENGTH
-from edge_api.schema.environment import MAX_PORT
+from edge_api.schema.environment import MAX_PORT, URL_CHARACTER
 from edge_api.schema.sentences import sentence
+
+# Options of the library, for the whole process. Addresses in .test, .invalid and their like are
+# taken: test rigs send from them. They are no reason to refuse a lead, only one to send nothing
+# there. The library stops at the 254 octets of RFC 3696's erratum 1690; the published bound is one
+# more.
+email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+syntax.EMAIL_MAX_LENGTH = MAX_EMAIL_LENGTH  # type: ignore[attr-defined]  # no public name
 
 Security = Literal["offered", "starttls", "tls"]
 """TLS where the relay offers it; by STARTTLS or not at all; from the first octet on."""
@@ -31,20 +38,16 @@ _SCHEMES: Final = MappingProxyType[str, tuple[Security, int]](
 )
 """The security and the default port of each scheme (RFC 5321, 6409, 8314, 9051)."""
 _LABEL: Final = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_PART: Final = "(?:[!$&'()*+,;=A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})"
-"""A character of a user or password (RFC 3986, section 3.2.1)."""
 _PLACE: Final = (
-    rf"(?:(?P<user>{_PART}+):(?P<password>{_PART}+)@)?"
+    rf"(?:(?P<user>{URL_CHARACTER}+):(?P<password>{URL_CHARACTER}+)@)?"
     rf"(?:(?P<host>{_LABEL}(?:\.{_LABEL})*)|\[(?P<six>[0-9A-Fa-f:.]+)\])"
     r"(?::(?P<port>[0-9]{1,5}))?"
 )
-_SMTP: Final = re.compile(rf"(?P<scheme>smtp|smtp\+starttls|smtps)://{_PLACE}")
 _IMAP: Final = re.compile(
     r"(?P<scheme>imap(?=://[^@]*@(?:localhost|127[0-9.]*|\[::1\])(?:[:/]|$))|imap\+starttls|imaps)"
-    rf"://(?=[^@]+@){_PLACE}(?:/(?P<folder>(?:(?!%(?:22|5[Cc]|[89A-Fa-f]))(?:{_PART}|[/ ]))+))?"
+    rf"://(?=[^@]+@){_PLACE}"
+    rf"(?:/(?P<folder>(?:(?!%(?:22|5[Cc]|[89A-Fa-f]))(?:{URL_CHARACTER}|[/ ]))+))?"
 )
-_MAILDIR: Final = re.compile(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)")
-_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,10 @@ class MailFolder:
 
 def parse_relay(text: str) -> MailServer | MailFolder:
     """Return the relay or folder that mail is sent to. Raises ValueError with what to fix."""
-    folder = _MAILDIR.fullmatch(text)
+    folder = re.fullmatch(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)", text)
     if folder:
         return MailFolder(Path(folder["path"]))
-    found = _SMTP.fullmatch(text)
+    found = re.fullmatch(rf"(?P<scheme>smtp|smtp\+starttls|smtps)://{_PLACE}", text)
     if found is None:
         raise ValueError(
             "must be smtp://, smtp+starttls:// or smtps:// with user:password@host:port, or "
@@ -98,7 +101,10 @@ def _read_server(found: re.Match[str]) -> MailServer:
     port = int(found["port"] or usual_port)
     if not 1 <= port <= MAX_PORT:
         raise ValueError(f"must have a port from 1 to {MAX_PORT}")
-    host = found["host"] or _read_ipv6(found["six"])
+    try:
+        host = found["host"] or str(IPv6Address(found["six"]))
+    except ValueError:
+        raise ValueError("must have an IPv6 address between its brackets") from None
     return MailServer(security, host, port, _decode(found["user"]), _decode(found["password"]))
 
 
@@ -108,13 +114,6 @@ def check_relay(text: str) -> str:
     return text
 
 
-def _read_ipv6(text: str) -> str:
-    try:
-        return str(IPv6Address(text))
-    except ValueError:
-        raise ValueError("must have an IPv6 address between its brackets") from None
-
-
 def _decode(part: str | None) -> str | None:
     if part is None:
         return None
@@ -122,14 +121,10 @@ def _decode(part: str | None) -> str | None:
         text = unquote(part, errors="strict")
     except UnicodeDecodeError:
         raise ValueError("must have its user and password in UTF-8") from None
-    if _CONTROL_CHARACTERS.search(text):
+    if re.search(r"[\x00-\x1f\x7f]", text):
         raise ValueError("must not have control characters in user or password")
     return text
 
-
-_NAME_AND_ADDRESS: Final = re.compile(r"(?P<name>[^<>]*?) *<(?P<address>[^<>]*)>")
-_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_QUOTED: Final = re.compile(r'"(?P<name>[^"\\]*)"')
 
 _CACHE_SIZE: Final = 1024
 _PLAIN: Final = re.compile(
@@ -162,9 +157,9 @@ class Mailbox:
 
 def parse_mailbox(text: str) -> Mailbox:
     """Return the mailbox of `address` or `Name <address>`. Raises ValueError."""
-    if _UNPRINTABLE.search(text):
+    if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", text):
         raise ValueError("must not contain control characters")
-    named = _NAME_AND_ADDRESS.fullmatch(text)
+    named = re.fullmatch(r"(?P<name>[^<>]*?) *<(?P<address>[^<>]*)>", text)
     name, address = (named["name"].strip(), named["address"]) if named else ("", text)
     # A local part may look like an encoded word, and some readers would decode it (RFC 2047,
     # section 5, forbids both): then it could turn into line ends.
@@ -174,7 +169,7 @@ def parse_mailbox(text: str) -> Mailbox:
         checked = check_address(address, bare_host=True)
     except ValueError:
         raise ValueError("must be an address, or a name and <address>, and one alone") from None
-    quoted = _QUOTED.fullmatch(name)
+    quoted = re.fullmatch(r'"(?P<name>[^"\\]*)"', name)
     domain = checked.ascii_domain if checked.ascii_email else checked.domain
     return Mailbox(quoted["name"] if quoted else name, checked.local_part, domain)
 
@@ -191,25 +186,12 @@ def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
     Nothing is asked of the DNS: whether mail arrives is found out by sending it. `bare_host` lets
     the domain be a name without a dot, such as `localhost`.
     """
-    _configure_library()
     try:
         return validate_email(
             address, check_deliverability=False, globally_deliverable=not bare_host
         )
     except EmailNotValidError:
         raise ValueError(sentence("not a valid e-mail address")) from None
-
-
-@cache
-def _configure_library() -> None:
-    """Set the library's global options to accept more addresses; once, before its first use.
-
-    Addresses in .test, .invalid and their like are taken: test rigs send from them. They are no
-    reason to refuse a lead, only one to send nothing there. The library stops at the 254 octets of
-    RFC 3696's erratum 1690; the published bound is one more.
-    """
-    email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
-    syntax.EMAIL_MAX_LENGTH = MAX_EMAIL_LENGTH  # type: ignore[attr-defined]  # no public name
 
 
 @lru_cache(_CACHE_SIZE)

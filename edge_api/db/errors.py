@@ -14,14 +14,13 @@ from edge_api.db.table import Table
 from edge_api.schema.environment import EDGE
 
 PROBE_CACHE_SECONDS: Final = 2.0  # how long the result of a probe is reused
-PROBE_TIMEOUT_SECONDS: Final = 1.0
 RECOVERY_POLL_SECONDS: Final = 1.0  # the interval of probes of an unavailable store
 
 _log = logging.getLogger(__name__)
 
 
 class RecoveringStore(ABC):
-    """What the stores of both engines share: probes, the log of outages, and one end."""
+    """The common part of the stores of both engines: probes, the log of outages, and one end."""
 
     def __init__(self) -> None:
         self._probing: asyncio.Task[str] | None = None
@@ -50,7 +49,7 @@ class RecoveringStore(ABC):
     async def _find_error(self) -> str:
         """Return the error message, or an empty text."""
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
+            async with asyncio.timeout(1.0):
                 await self._check()
         except TimeoutError:
             return "The store does not answer"
@@ -116,16 +115,23 @@ def unavailable(message: str) -> Problem:
 
 def outcome_unknown(message: str) -> Problem:
     """Return the problem of a write of which nobody knows whether it is stored."""
-    message += (
-        ", and it is not known whether this was stored; send it again with the same Idempotency-Key"
+    return Problem(
+        "unavailable",
+        f"{message}, and it is not known whether this was stored; "
+        "send it again with the same Idempotency-Key",
+        sqlstate=OUTCOME_UNKNOWN,
+        headers=_RETRY,
     )
-    return Problem("unavailable", message, sqlstate=OUTCOME_UNKNOWN, headers=_RETRY)
 
 
 def query_timeout() -> Problem:
     """Return the problem of a read that was ended because it took too long."""
-    message = "The query took too long; narrow it, or sort by a column with an index"
-    return Problem("unavailable", message, sqlstate=CANCELED, headers=_RETRY)
+    return Problem(
+        "unavailable",
+        "The query took too long; narrow it, or sort by a column with an index",
+        sqlstate=CANCELED,
+        headers=_RETRY,
+    )
 
 
 def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) -> Problem:

@@ -14,14 +14,14 @@ from edge_api.db.types import Address, Integer, Json, NewId, Now, Text, Timestam
 
 MAX_URL_LENGTH = 2048  # characters of a webhook's address, and of a target at the desk
 
-MailQueue = Literal["auth", "transactional"]
-
 
 class EmailOutboxRow(RowModel):
     """A message that waits to be sent; it is composed when its time comes."""
 
     id: NewId
-    queue: MailQueue = Field(description="Says which time to live of `email_send_state` counts.")
+    queue: Literal["auth", "transactional"] = Field(
+        description="Says which time to live of `email_send_state` counts."
+    )
     template_name: Annotated[Text, Field(min_length=1, max_length=200)]
     recipient_email: Address
     subject_id: Uuid = Field(description="The row that the message is about, such as a lead.")
@@ -121,14 +121,10 @@ ANNOUNCED_POSTS = Table(
         IrreversibleChange(("index_digest", "built_for", "posts"), replaces=True),
     ),
 )
-OUTBOX_TABLES = (EMAIL_OUTBOX, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES, ANNOUNCED_POSTS)
 
 
 MAX_CLIENT_ID_LENGTH = 2048  # characters: a client may be known by the URL of its metadata document
 
-ClientKind = Literal["registered", "dynamic", "document"]
-AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
-RequestStatus = Literal["pending", "approved", "denied", "claimed"]
 RequestedType = Literal["api_key", "access_token"]
 ClientId = Annotated[Text, Field(min_length=1, max_length=MAX_CLIENT_ID_LENGTH)]
 Digest = Annotated[Text, Field(min_length=64, max_length=64)]
@@ -138,9 +134,11 @@ class ClientRow(RowModel):
     """A program that may ask for access: registered by hand, by itself, or by a document."""
 
     id: ClientId
-    kind: ClientKind
+    kind: Literal["registered", "dynamic", "document"]
     name: Annotated[Text, Field(min_length=1, max_length=200)]
-    auth_method: AuthMethod = "none"
+    auth_method: Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"] = (
+        "none"
+    )
     secret_digest: Digest | None = None
     secret_last_four: Annotated[Text, Field(min_length=4, max_length=4)] | None = None
     redirect_uris: Text = Field(description="URIs, separated by spaces.")
@@ -156,7 +154,7 @@ class ClientRow(RowModel):
 
 
 class GrantRow(RowModel):
-    """What the holder of an API key let a client do."""
+    """The consent of an API key's holder to what a client may do."""
 
     id: NewId
     client_id: ClientId
@@ -218,7 +216,7 @@ class AccessRequestRow(SentAccessRequest, KeyedRow):
     type: RequestedType
     scopes: Text = Field(description="Those asked for; once approved, those that are given.")
     claim_digest: Digest
-    status: RequestStatus = "pending"
+    status: Literal["pending", "approved", "denied", "claimed"] = "pending"
     created_at: Now
     expires_at: Timestamp
     decided_at: Timestamp | None = None
@@ -393,4 +391,3 @@ ERASED_ROWS = Table(
     personal=None,
     on_restore="added",
 )
-DESK_TABLES = (DESK_LINKS, DESK_SESSIONS, FORMER_ROWS, ERASED_ROWS)

@@ -40,7 +40,7 @@ class LeadMessageRow(RowModel):
 
 
 class MailboxStateRow(RowModel):
-    """How far the mailbox of `MAILBOX_URL` has been read: one row."""
+    """The place up to which the mailbox of `MAILBOX_URL` has been read: one row."""
 
     id: Annotated[Integer, Field(ge=1, le=1)] = 1
     mailbox_digest: Text = Field(
@@ -73,4 +73,3 @@ LEAD_MESSAGES = Table(
     on_restore="saved",
 )
 MAILBOX_STATE = Table("mailbox_state", MailboxStateRow, personal=None)
-MESSAGE_TABLES = (LEAD_MESSAGES, MAILBOX_STATE)

@@ -16,7 +16,6 @@ from edge_api.db.table import Row, Table
 from edge_api.db.types import PARSERS
 
 RUN_WILDCARDS: Final = "*%"
-ANY_CHARACTER: Final = "_"
 ESCAPE: Final = "\\"
 
 
@@ -24,7 +23,15 @@ class Pattern:
     """A compiled pattern. Raises ValueError for a malformed one."""
 
     def __init__(self, pattern: str) -> None:
-        segments = _split(pattern)
+        # The segments between wildcards for runs, as one expression for each character.
+        segments: list[list[str]] = [[]]
+        for piece in split_pattern(pattern):
+            if piece == ESCAPE:
+                raise ValueError("the pattern must not end with a single backslash")
+            if piece in RUN_WILDCARDS:
+                segments.append([])
+            else:
+                segments[-1].append("." if piece == "_" else re.escape(piece[-1]))
         self._segments = [re.compile("".join(segment), re.DOTALL) for segment in segments]
         self._last_length = len(segments[-1])
 
@@ -41,19 +48,6 @@ class Pattern:
             # The earliest place for each segment leaves the most room for the next.
             position, find = found.end(), re.Pattern.search
         return last.match(text, stop) is not None
-
-
-def _split(pattern: str) -> list[list[str]]:
-    """Return the segments between wildcards for runs, as one expression for each character."""
-    segments: list[list[str]] = [[]]
-    for piece in split_pattern(pattern):
-        if piece == ESCAPE:
-            raise ValueError("the pattern must not end with a single backslash")
-        if piece in RUN_WILDCARDS:
-            segments.append([])
-        else:
-            segments[-1].append("." if piece == ANY_CHARACTER else re.escape(piece[-1]))
-    return segments
 
 
 def split_pattern(pattern: str) -> Iterator[str]:

@@ -36,7 +36,7 @@ class SchemaDialect:
     checks: Mapping[ColumnType, str]
     """The CHECK of every value of a kind; of one width, so the order of texts is that in time."""
     options: str
-    """What follows the columns of a table."""
+    """The text behind the columns of a table."""
     search: Sequence[str]
     """The statements for searched columns: `{table}`, `{columns}` and others."""
 
@@ -44,13 +44,15 @@ class SchemaDialect:
 def create_all(tables: Iterable[Table], dialect: SchemaDialect) -> Iterator[str]:
     """Yield the statements that make every table with its indexes."""
     for table in tables:
-        lines = (f"    {_define(table, each, dialect)}" for each in table.columns.values())
-        columns = ",\n".join(lines)
+        columns = ",\n".join(
+            f"    {_define(table, column, dialect)}" for column in table.columns.values()
+        )
         yield f"CREATE TABLE {table.name} (\n{columns}\n){dialect.options}"
         for index in table.indexes:
             unique = "UNIQUE " if index.unique else ""
-            terms = (f"{name[1:]} DESC" if name[0] == "-" else name for name in index.columns)
-            names = ", ".join(terms)
+            names = ", ".join(
+                f"{name[1:]} DESC" if name[0] == "-" else name for name in index.columns
+            )
             part = index.where and f" WHERE {index.where[0]} = {_literal(index.where[1])}"
             yield f"CREATE {unique}INDEX {index.name} ON {table.name} ({names}){part or ''}"
         yield from format_search(table, dialect.search)
@@ -88,17 +90,15 @@ def _checks(table: Table, column: Column, dialect: SchemaDialect) -> Iterator[st
         yield dialect.checks[column.kind].format(column=name)
     else:
         measure = name if column.kind is ColumnType.INTEGER else f"length({name})"
-        match column.bounds:
-            case (None, None):
-                pass
-            case (None, maximum):
-                yield f"{measure} <= {maximum}"
-            case (minimum, None):
-                yield f"{measure} >= {minimum}"
-            case (minimum, maximum) if minimum == maximum:
-                yield f"{measure} = {minimum}"
-            case (minimum, maximum):
-                yield f"{measure} BETWEEN {minimum} AND {maximum}"
+        minimum, maximum = column.bounds
+        if minimum is not None and minimum == maximum:
+            yield f"{measure} = {minimum}"
+        elif minimum is not None and maximum is not None:
+            yield f"{measure} BETWEEN {minimum} AND {maximum}"
+        elif minimum is not None:
+            yield f"{measure} >= {minimum}"
+        elif maximum is not None:
+            yield f"{measure} <= {maximum}"
     if column.name in table.case_insensitive:
         yield f"{name} = lower({name})"
 
@@ -171,11 +171,12 @@ def read_rows(query: Read, dialect: Dialect) -> Statement:
     """Return the statement that reads the rows."""
     names = _names(query.table, query.columns or tuple(query.table.columns))
     where = _where(query.table, query.where, dialect)
-    source = f"SELECT {names} FROM {quote(query.table.name)}{where.text}"
     limit = dialect.no_limit if query.limit is None else query.limit
-    parameters = (*where.parameters, limit, query.offset)
-    text = f"{source} ORDER BY {_order(query.table, query.order)} LIMIT ? OFFSET ?"
-    return Statement(dialect.format_placeholders(text), parameters)
+    text = (
+        f"SELECT {names} FROM {quote(query.table.name)}{where.text} "
+        f"ORDER BY {_order(query.table, query.order)} LIMIT ? OFFSET ?"
+    )
+    return Statement(dialect.format_placeholders(text), (*where.parameters, limit, query.offset))
 
 
 def count_rows(query: Read, dialect: Dialect) -> Statement:
@@ -251,8 +252,10 @@ def delete_rows(query: Delete, dialect: Dialect) -> Statement:
 def count_matches(query: Update | Delete, most: int, dialect: Dialect) -> Statement:
     """Return the statement that counts the rows that match, and stops at one more than `most`."""
     where = _required_where(query, dialect)
-    matching = f"SELECT 1 FROM {quote(query.table.name)}{where.text} LIMIT ?"
-    text = f"SELECT count(*) FROM ({matching}) AS matching"
+    text = (
+        f"SELECT count(*) FROM (SELECT 1 FROM {quote(query.table.name)}{where.text} LIMIT ?) "
+        "AS matching"
+    )
     return Statement(dialect.format_placeholders(text), (*where.parameters, most + 1))
 
 
@@ -310,12 +313,12 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
         except ValueError as error:
             raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
     operator, value = condition.operator, condition.value
-    if isinstance(value, str) and _NUL in value and operator in _NUL_COMPARISONS:
+    if isinstance(value, str) and "\0" in value and operator in _NUL_COMPARISONS:
         operation, operands = _NUL_COMPARISONS[operator], ()
     else:
         given: object = value
         if isinstance(value, tuple):
-            given = tuple(each for each in value if _NUL not in str(each))
+            given = tuple(each for each in value if "\0" not in str(each))
         convert = dialect.operands.get(operator, lambda each: (each,))
         operation, operands = dialect.operations[operator], convert(given)
     joined = " || ' ' || ".join(table.searched)
@@ -323,7 +326,6 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
     return Statement(f"NOT ({text})" if condition.negated else text, operands)
 
 
-_NUL = "\x00"
 _NUL_COMPARISONS = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
 """The SQL of a comparison with a text that has a NUL: no column contains one, and not every
 engine takes one as a parameter."""

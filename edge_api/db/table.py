@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
@@ -87,11 +86,6 @@ class PersonalData:
     """The column whose address gets mail, so that its unsubscribe token is kept too."""
 
 
-RetentionSetting = Literal[
-    "retain_leads_days", "retain_mail_log_days", "retain_audit_days", "retain_undo_days"
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Retention:
     """The time at which rows are deleted without a request; without members, by code of their own.
@@ -101,7 +95,12 @@ class Retention:
 
     since: str = ""
     """The column with the instant from which the days of `setting` count."""
-    setting: RetentionSetting | None = None
+    setting: (
+        Literal[
+            "retain_leads_days", "retain_mail_log_days", "retain_audit_days", "retain_undo_days"
+        ]
+        | None
+    ) = None
     cascade_from: tuple[str, str] | None = None
     """A column and a table: a row is deleted with the row of that table whose key it has."""
 
@@ -125,7 +124,7 @@ class IrreversibleChange:
 
 
 OnRestore = Literal["saved", "compared", "added", "removed", "delivered"]
-"""What a restore does with rows, beside the irreversible changes of single ones.
+"""The action of a restore on rows, beside the irreversible changes of single ones.
 
 - `saved`: they are as in the backup.
 - `compared`: likewise, and it reports how many came and how many were deleted since.
@@ -167,16 +166,22 @@ class Table:
     retention: Retention | None = field(default=None, kw_only=True)
     """The retention of its rows; by default until somebody deletes them."""
     on_restore: OnRestore | None = field(default=None, kw_only=True)
-    """What a restore does with its rows; by default `saved`."""
+    """The action of a restore on its rows; by default `saved`."""
     irreversible_changes: tuple[IrreversibleChange, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        unknown = set(self._named()) - self.row.model_fields.keys()
+        named = [name for change in self.irreversible_changes for name in change.columns]
+        if data := self.personal:
+            named += [*data.subject, *data.withheld_columns, *data.cleared_columns]
+            named.append(data.mailed_column)
+        if rule := self.retention:
+            named += [rule.since, *(rule.cascade_from or ())[:1]]
+        unknown = set(named) - {"", *self.row.model_fields}
         if unknown:
             raise ValueError(f"{self.name}: no such column: {', '.join(sorted(unknown))}")
         subject = self.personal.subject if self.personal else ()
-        for name in filter(_ADDRESS.search, self.row.model_fields):
-            if name not in subject:
+        for name in self.row.model_fields:
+            if re.search(r"(?:^|_)e?_?mail(?:_address)?$", name) and name not in subject:
                 raise ValueError(
                     f"{self.name}: {name} is an e-mail address, so its rows are personal data: "
                     f'declare personal=PersonalData(("{name}",)), retention=... and on_restore=...'
@@ -186,15 +191,6 @@ class Table:
                 f"{self.name}: its rows are personal data: declare how long they are kept "
                 "(retention=...) and what a restore does with them (on_restore=...)"
             )
-
-    def _named(self) -> Iterator[str]:
-        """Yield the columns that declarations about rows name."""
-        if data := self.personal:
-            yield from (*data.subject, *data.withheld_columns, *data.cleared_columns)
-            yield from filter(None, [data.mailed_column])
-        if rule := self.retention:
-            yield from filter(None, (rule.since, *(rule.cascade_from or ())[:1]))
-        yield from chain.from_iterable(ending.columns for ending in self.irreversible_changes)
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -335,23 +331,11 @@ def _as_problem(error: ValidationError, table: Table, column: str = "") -> Probl
     name = column or str(first["loc"][0])
     if first["type"] == "extra_forbidden":
         return unknown_column(table, name)
-    sqlstate = _sqlstate(first["type"], first["input"], table.columns[name].kind)
+    sqlstates = {
+        "missing": "23502",
+        "string_type": "22P02",
+        "int_type": "22P02",
+        "value_error": VALUE_SQLSTATES.get(table.columns[name].kind, "22P02"),
+    }
+    sqlstate = "23502" if first["input"] is None else sqlstates.get(first["type"], "23514")
     return Problem("invalid", f"{name}: {format_validation_error(first)}", sqlstate=sqlstate)
-
-
-def _sqlstate(error: str, value: Any, kind: ColumnType) -> str:
-    """Return PostgreSQL's code for a value that is invalid in a column of the kind."""
-    if value is None:
-        return "23502"
-    if error == "value_error":
-        return VALUE_SQLSTATES.get(kind, "22P02")
-    return _SQLSTATES.get(error, "23514")
-
-
-_ADDRESS = re.compile(r"(?:^|_)e?_?mail(?:_address)?$")
-"""The names of columns that hold e-mail addresses."""
-_SQLSTATES = {
-    "missing": "23502",
-    "string_type": "22P02",
-    "int_type": "22P02",
-}

@@ -12,11 +12,17 @@ from pydantic import Field
 
 from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
-    DESK_TABLES,
+    ANNOUNCED_POSTS,
+    DESK_LINKS,
+    DESK_SESSIONS,
+    EMAIL_OUTBOX,
+    ERASED_ROWS,
+    FORMER_ROWS,
     OAUTH_TABLES,
-    OUTBOX_TABLES,
+    WEBHOOK_DELIVERIES,
+    WEBHOOK_ENDPOINTS,
 )
-from edge_api.db.message_tables import MESSAGE_TABLES
+from edge_api.db.message_tables import LEAD_MESSAGES, MAILBOX_STATE
 from edge_api.db.sent import KeyedRow, SentLead
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
@@ -32,31 +38,15 @@ from edge_api.db.types import (
     Uuid,
 )
 
-LeadStatus = Literal["new", "contacted", "qualified", "won", "lost", "spam"]
-LeadSource = Literal["api", "form", "mcp", "admin"]
-SendStatus = Literal[
-    "pending",
-    "sent",
-    "suppressed",
-    "failed",
-    "bounced",
-    "complained",
-    "dlq",
-    "rate_limited",
-    "soft_bounced",
-]
-SuppressionReason = Literal["unsubscribe", "bounce", "complaint"]
-CredentialType = Literal["api_key", "access_token"]
-
 
 class LeadRow(SentLead, KeyedRow):
     """An enquiry that somebody sent."""
 
     created_at: Now
     updated_at: OnUpdateNow
-    status: LeadStatus = "new"
+    status: Literal["new", "contacted", "qualified", "won", "lost", "spam"] = "new"
     notes: Text | None = None
-    source: LeadSource = "api"
+    source: Literal["api", "form", "mcp", "admin"] = "api"
     spam_score: Integer = 0
     spam_reasons: Json | None = None
     consent_at: Timestamp | None = None
@@ -79,7 +69,17 @@ class EmailSendLogRow(RowModel):
     message_id: Text | None = None
     template_name: Annotated[Text, Field(min_length=1, max_length=200)]
     recipient_email: Address
-    status: SendStatus
+    status: Literal[
+        "pending",
+        "sent",
+        "suppressed",
+        "failed",
+        "bounced",
+        "complained",
+        "dlq",
+        "rate_limited",
+        "soft_bounced",
+    ]
     error_message: Annotated[Text, Field(max_length=1000)] | None = None
     metadata: Json | None = None
     created_at: Now
@@ -112,7 +112,7 @@ class SuppressedEmailRow(RowModel):
 
     id: NewId
     email: Address
-    reason: SuppressionReason
+    reason: Literal["unsubscribe", "bounce", "complaint"]
     metadata: Json | None = None
     created_at: Now
 
@@ -122,7 +122,7 @@ class CredentialRow(RowModel):
 
     id: NewId
     name: Annotated[Text, Field(min_length=1, max_length=100)]
-    type: CredentialType
+    type: Literal["api_key", "access_token"]
     digest: Annotated[Text, Field(min_length=64, max_length=64)]
     last_four: Annotated[Text, Field(min_length=4, max_length=4)]
     scopes: Text = Field(description="Scope names, separated by spaces.")
@@ -155,7 +155,7 @@ class IdempotencyRow(RowModel):
 
 
 class AuditRow(RowModel):
-    """Who did what, when, to how many rows."""
+    """One entry of the audit log: an actor did something to a number of rows at an instant."""
 
     id: NewId
     at: Now
@@ -166,16 +166,12 @@ class AuditRow(RowModel):
     rows: Integer
 
 
-def _by_time(table: str) -> Index:
-    return Index(f"{table}_recent", ("-created_at", "-id"))
-
-
 LEADS = Table(
     "leads",
     LeadRow,
     "Enquiries that people sent.",
     (
-        _by_time("leads"),
+        Index("leads_recent", ("-created_at", "-id")),
         Index("leads_email", ("email",)),
         Index("leads_status", ("status", "-created_at", "-id")),
         Index("leads_budget_tier", ("budget_tier", "-created_at", "-id")),
@@ -194,7 +190,7 @@ EMAIL_SEND_LOG = Table(
     EmailSendLogRow,
     "What became of each message, one row a transition.",
     (
-        _by_time("email_send_log"),
+        Index("email_send_log_recent", ("-created_at", "-id")),
         Index("email_send_log_recipient", ("recipient_email",)),
         Index("email_send_log_message", ("message_id", "status")),
         Index("email_send_log_sent_once", ("message_id",), unique=True, where=("status", "sent")),
@@ -301,8 +297,12 @@ TABLES: Final = by_name(
     LEADS,
     EMAIL_SEND_LOG,
     ACCESS_REQUESTS,
-    *MESSAGE_TABLES,
-    *OUTBOX_TABLES,
+    LEAD_MESSAGES,
+    MAILBOX_STATE,
+    EMAIL_OUTBOX,
+    WEBHOOK_ENDPOINTS,
+    WEBHOOK_DELIVERIES,
+    ANNOUNCED_POSTS,
     EMAIL_SEND_STATE,
     EMAIL_UNSUBSCRIBE_TOKENS,
     SUPPRESSED_EMAILS,
@@ -310,7 +310,10 @@ TABLES: Final = by_name(
     AUDIT_LOG,
     *OAUTH_TABLES,
     IDEMPOTENCY_KEYS,
-    *DESK_TABLES,
+    DESK_LINKS,
+    DESK_SESSIONS,
+    FORMER_ROWS,
+    ERASED_ROWS,
 )
 """Every table by name, in the order in which rows are exported, erased and copied."""
 ADMINISTRATIVE: Mapping[str, Table] = {

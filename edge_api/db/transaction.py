@@ -50,16 +50,15 @@ class Fetch(NamedTuple):
 
 TransactionStep = NewRows | Fetch
 """A statement, or one for each of many rows, that an engine runs."""
-Steps = Generator[TransactionStep, Any, list[list[QueryResult]]]
-"""Takes the records of each `Fetch`, and returns the results of each list of queries."""
 
 
 def plan_steps(
     lists: Sequence[Sequence[Query]], dialect: sql.Dialect, *, defer_inserts: bool = False
-) -> Steps:
-    """Yield the steps for lists of queries, each in its order; `defer_inserts` batches inserts.
+) -> Generator[TransactionStep, Any, list[list[QueryResult]]]:
+    """Yield the steps for lists of queries, each in its order, and return the results of each list.
 
-    Then a step that fails does not tell which list has failed. Raises Problem.
+    Takes the records of each `Fetch`. `defer_inserts` batches inserts: then a step that fails does
+    not tell which list has failed. Raises Problem.
     """
     transaction = _Transaction(dialect, defer_inserts=defer_inserts)
     all_results = []
@@ -122,8 +121,11 @@ class _Transaction:
         if most is not None and most < (
             yield from self._count(table, sql.count_matches(query, most, self._dialect))
         ):
-            message = f"fits more than {most} rows, which is the most for one call; narrow it"
-            raise Problem("invalid", f"match: {message}", sqlstate="54000")
+            raise Problem(
+                "invalid",
+                f"match: fits more than {most} rows, which is the most for one call; narrow it",
+                sqlstate="54000",
+            )
         if isinstance(query, Update):
             statement, values = sql.update_rows(query, self._dialect), [dict(query.values)]
         else:
@@ -159,7 +161,7 @@ W = TypeVar("W")
 MAX_GROUP_SIZE: Final = 256
 """Callers that share a commit: more would save little of each sync, and delay the first ones."""
 DRAIN_SECONDS: Final = 3.0
-"""How long a closing store may go on committing for callers that already wait."""
+"""The time in which a closing store goes on committing for callers that already wait."""
 
 
 class GroupCommitter(ABC, Generic[W]):
@@ -212,19 +214,17 @@ class GroupCommitter(ABC, Generic[W]):
         while self._waiting:
             count = min(len(self._waiting), MAX_GROUP_SIZE)
             calls = [self._waiting.popleft() for _ in range(count)]
-            await self._commit_group([call for call in calls if not call[1].done()])
-
-    async def _commit_group(self, group: Sequence[tuple[W, asyncio.Future[Any]]]) -> None:
-        results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
-        try:
-            results = await self._commit([work for work, _ in group])
-            self.failed = False
-        except Exception as error:  # noqa: BLE001  whatever it is, every caller gets it
-            results = [error for _ in group]
-            self.failed = True
-        finally:
-            for (_, future), result in zip(group, results, strict=True):
-                _resolve(future, result)
+            group = [call for call in calls if not call[1].done()]
+            results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
+            try:
+                results = await self._commit([work for work, _ in group])
+                self.failed = False
+            except Exception as error:  # noqa: BLE001  whatever it is, every caller gets it
+                results = [error for _ in group]
+                self.failed = True
+            finally:
+                for (_, future), result in zip(group, results, strict=True):
+                    _resolve(future, result)
 
     def _handle_end(self, task: asyncio.Task[None]) -> None:
         # A loop that is torn down cancels tasks, also those that have not begun.

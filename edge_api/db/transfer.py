@@ -7,7 +7,7 @@ queries and declared tables, and no engine.
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -168,14 +168,13 @@ async def digest_table(store: Store, table: Table) -> tuple[int, str]:
     digest, number = hashlib.sha256(), 0
     async for rows in read_pages(store, Read(table)):
         for row in rows:
-            digest.update(_serialize(table.columns, row))
+            # The same bytes in all engines, ended by a line feed.
+            text = json.dumps(
+                [row[name] for name in table.columns],
+                ensure_ascii=False,
+                sort_keys=True,
+                separators=(",", ":"),
+            )
+            digest.update(f"{text}\n".encode("utf-8", "surrogatepass"))
         number += len(rows)
     return number, digest.hexdigest()
-
-
-def _serialize(columns: Mapping[str, Any], row: Row) -> bytes:
-    """Return a row as bytes, the same in all engines, ended by a line feed."""
-    text = json.dumps(
-        [row[name] for name in columns], ensure_ascii=False, sort_keys=True, separators=(",", ":")
-    )
-    return f"{text}\n".encode("utf-8", "surrogatepass")

@@ -42,7 +42,7 @@ VALUE_SQLSTATES: Mapping[ColumnType, str] = {
 
 
 Content = Literal["line", "lines", "address"]
-"""What a text is: one line, several, or an e-mail address."""
+"""The form of a text: one line, several, or an e-mail address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ColumnOptions:
     on_update_now: bool = False
     """Whether each update that does not set it sets it to the current time."""
     content: Content = "line"
-    """What people may send for a text."""
+    """The form of a text that people may send."""
 
 
 MAX_EMAIL_LENGTH = 255
@@ -64,8 +64,8 @@ MAX_INTEGER = 10**18  # the maximum of all integer columns; its negative is the 
 
 MAX_JSON_DEPTH = 64  # far below the limits of JSON libraries (orjson: 254)
 MIN_JSON_NUMBER, MAX_JSON_NUMBER = 1 - 2**63, 2**64 - 1
-"""Of JSON columns: orjson reads integers beyond these as floats, which may be other numbers.
--2**63 is left out, as -2**63 - 1 is read as a float that equals it."""
+"""The bounds in JSON columns: orjson reads integers beyond these as floats, which may be other
+numbers. -2**63 is left out, as -2**63 - 1 is read as a float that equals it."""
 
 _DATE = (
     r"(?:[1-9][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"

@@ -8,9 +8,6 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-MAX_CACHE_BYTES: Final = 64 * 1024 * 1024
-"""Bytes; some 10,000 pages of a journal in their compressed form."""
-MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # bytes of cached answers
 MIN_ENTRY_BYTES: Final = 16 * 1024  # bytes that each counts for at least, with its overhead
 
 
@@ -51,9 +48,12 @@ class SingleFlight(Generic[T]):
 
 
 class SizedCache(Generic[T]):
-    """A cache of a limited total size that evicts the least recently used value."""
+    """A cache of a limited total size that evicts the least recently used value.
 
-    def __init__(self, limit: int = MAX_CACHE_BYTES) -> None:
+    By default 64 MiB: some 10,000 pages of a journal in their compressed form.
+    """
+
+    def __init__(self, limit: int = 64 * 1024 * 1024) -> None:
         self._entries: OrderedDict[Hashable, tuple[T, int, object]] = OrderedDict()
         self._limit = limit
         self._size = 0
@@ -87,10 +87,11 @@ class SingleFlightCache(Generic[T]):
     """A cache of values that are read once at a time; `size_of` returns their bytes.
 
     All who ask meanwhile share one read, so that a crowd costs no more than one does. Of rows,
-    `Store.version` is a part of the key, taken before they are read: no change is missed.
+    `Store.version` is a part of the key, taken before they are read: no change is missed. The
+    values have at most `limit` bytes together, by default 4 MiB.
     """
 
-    def __init__(self, size_of: Callable[[T], int], limit: int = MAX_ANSWER_BYTES) -> None:
+    def __init__(self, size_of: Callable[[T], int], limit: int = 4 * 1024 * 1024) -> None:
         self._size_of = size_of
         self._values: SizedCache[tuple[T]] = SizedCache(limit)
         self._reads: SingleFlight[T] = SingleFlight(cancel_when_unused=True)

@@ -25,8 +25,7 @@ assert tuple(PREFIXES) == get_args(SecretKind)  # noqa: S101  one list, stated t
 
 RANDOM_WIDTH = 43  # digits that 256 random bits take in base 62
 CHECK_WIDTH = 6  # digits that the 32 bits of a CRC-32 take in base 62
-BODY_PATTERN = f"[0-9A-Za-z]{{{RANDOM_WIDTH + CHECK_WIDTH}}}"
-SECRET_PATTERN = f"({'|'.join(PREFIXES.values())}){BODY_PATTERN}"
+SECRET_PATTERN = f"({'|'.join(PREFIXES.values())})[0-9A-Za-z]{{{RANDOM_WIDTH + CHECK_WIDTH}}}"
 """Finds any of them in a text; in the words that every dialect of regular expressions knows."""
 
 
@@ -112,7 +111,7 @@ DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
 """The default scopes of a key that the operator issues: the public, non-administrative API."""
 
 HARMLESS_SCOPES: tuple[Scope, ...] = ("posts:read", "mcp")
-"""What a stranger gets unless a person chooses more: it opens nothing that is not public."""
+"""The scopes of a stranger unless a person chooses more: they open nothing that is not public."""
 
 UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
 """The most that a person can be asked to grant to a client that the operator did not register."""

@@ -17,15 +17,10 @@ MAX_PORT: Final = 65535
 _IS_INSTALLED = any(distributions(name="fore-edge"))
 EDGE: Final = "fore-edge" if _IS_INSTALLED else "python -m edge_api"
 BUILD: Final = "fore-edge" if _IS_INSTALLED else "python -m site_build"
-"""How users start the commands of both programs: in a checkout nothing is installed."""
+"""The words that start the commands of both programs: in a checkout nothing is installed."""
 
 LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
 """Prefixes of Litestream's variables for credentials."""
-
-_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_ORIGIN = re.compile(
-    rf"https?://(?P<host>{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{{1,5}}))?"
-)
 
 
 def read_origin(text: str) -> str:
@@ -34,7 +29,10 @@ def read_origin(text: str) -> str:
     Scheme, host and perhaps a port, in lower case and without a slash behind them; a name beyond
     ASCII stands in its `xn--` form. Raises ValueError with what to fix.
     """
-    found = _ORIGIN.fullmatch(text)
+    label = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+    found = re.fullmatch(
+        rf"https?://(?:{label}(?:\.{label})*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{{1,5}}))?", text
+    )
     if found is None:
         raise ValueError("must be an origin such as https://example.org, without a path or slash")
     if found["port"] and not 1 <= int(found["port"]) <= MAX_PORT:
@@ -59,8 +57,8 @@ def read_dotenv(path: Path) -> Mapping[str, str]:
     except UnicodeDecodeError:
         raise SettingsError([f"{path} is not UTF-8; save it in that encoding"]) from None
     except OSError as error:
-        fault = f"{path} cannot be read ({error.strerror}): run this as its owner, or let this user"
-        raise SettingsError([f"{fault} read it"]) from None
+        fault = f"{path} cannot be read ({error.strerror})"
+        raise SettingsError([f"{fault}: run this as its owner, or let this user read it"]) from None
     broken = [
         f"{path}, line {binding.original.line}: write it like NAME=value"
         for binding in parse_stream(StringIO(text))
@@ -80,14 +78,14 @@ def read_boolean(text: str) -> bool:
 
 
 _FILE: Final = "sqlite:///"
-_PART: Final = "(?:[!$&'()*+,;=A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})"
+URL_CHARACTER: Final = "(?:[!$&'()*+,;=A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})"
 """A character of a user, a password or a name (RFC 3986, section 3.2.1)."""
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})+)(?::[0-9]{1,5})?"
 _SERVER: Final = re.compile(
     rf"(?P<scheme>postgres(?:ql)?://)"
-    rf"(?:(?P<user>{_PART}+)(?P<password>:{_PART}*)?@)?"
+    rf"(?:(?P<user>{URL_CHARACTER}+)(?P<password>:{URL_CHARACTER}*)?@)?"
     rf"(?P<hosts>{_HOST}(?:,{_HOST})*)?"
-    rf"(?P<name>/{_PART}+)"
+    rf"(?P<name>/{URL_CHARACTER}+)"
     r"(?:\?(?P<options>[!-\"$-~]*))?"
 )
 """As libpq takes it, of which one thing is needed: the database's name."""

@@ -20,9 +20,9 @@ class Heartbeat(BaseModel, frozen=True):
     """The whole file, a JSON object. Members that a later version adds are ignored."""
 
     at: AwareDatetime
-    """When it was written, UTC."""
+    """The instant at which it was written, UTC."""
     active_at: AwareDatetime
-    """When the watcher last was between two builds, UTC: far before `at` where one hangs."""
+    """The last instant between two builds, UTC: far before `at` where a build hangs."""
     pid: int
     code_changed: bool
     """Other code is installed than the watcher was started with."""

@@ -14,9 +14,9 @@ from typing import Any, Literal
 TEMPLATES_FOLDER = "templates"
 """The folder beside the site in a build; its files are not public."""
 NOTES_FILE = "notes.json"
-"""Beside them; `read_notes` says what it has."""
+"""A file beside them; `read_notes` says what it has."""
 CATALOGUE_FILE = "messages.mo"
-"""Beside them, unless all is in English: the sentences in the language that the notes name."""
+"""A file beside them, unless all is in English: the sentences in the language of the notes."""
 CONTACT_PAGE = "contact/index.html"
 """The built page with the forms."""
 BASE_TEMPLATE = "shell.html"
@@ -24,7 +24,7 @@ BASE_TEMPLATE = "shell.html"
 SHELL_TITLE, SHELL_CONTENT = "<!-- title -->", "<!-- content -->"
 """Placeholders of the title (any number) and of the content (one)."""
 DOCS_BASE_TEMPLATE = "docs_shell.html"
-"""Another such frame, for the pages of the API's reference."""
+"""A second such frame, for the pages of the API's reference."""
 DOCS_PATH, DOCS_DESCRIPTION = "<!-- path -->", "<!-- description -->"
 """Placeholders of the page's path, with a slash at both ends, and of its description."""
 
@@ -42,7 +42,7 @@ class Form:
     end_marker: str
     """The comments before and after the form in the page."""
     fields: tuple[str, ...]
-    """Those that a person sees."""
+    """The fields that a person sees."""
 
 
 MAX_BUDGET_TIER = 50  # characters
@@ -63,9 +63,16 @@ FORMS = (CONTACT_FORM, ACCESS_FORM)
 PageName = Literal["consent", "notice", "access_requested", "access_claim", "unsubscribe", "search"]
 PAGES: Mapping[PageName, tuple[str, ...]] = {
     "consent": (
-        *("action", "hidden", "fault"),
-        *("client_name", "client_id", "client_kind", "redirect_host", "is_loopback"),
-        *("resource", "scopes"),
+        "action",
+        "hidden",
+        "fault",
+        "client_name",
+        "client_id",
+        "client_kind",
+        "redirect_host",
+        "is_loopback",
+        "resource",
+        "scopes",
     ),
     "notice": ("sentences", "link"),
     "access_requested": ("claim_token", "claim_uri", "credential_type", "expires", "action"),

@@ -95,4 +95,4 @@ EDGE_PAGES: Final = (
 )
 """Addresses that the edge answers itself, whatever a build has there."""
 EDGE_FOLDERS: Final = ("/api/", "/.well-known/", DESK, SHARED)
-"""How other such addresses begin; a build has files of its own below `/.well-known/` alone."""
+"""The beginnings of other such addresses; a build has files only below `/.well-known/`."""

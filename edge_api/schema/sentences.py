@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 CATALOGUE: Final = "LC_MESSAGES/messages.po"
 """The catalogue in the folder of its language."""
 _RIGHT_TO_LEFT: Final = frozenset(
-    ["ar", "arc", "ckb", "dv", "fa", "he", "iw", "ks", "nqo", "ps", "sd", "syr", "ug", "ur", "yi"]
+    {"ar", "arc", "ckb", "dv", "fa", "he", "iw", "ks", "nqo", "ps", "sd", "syr", "ug", "ur", "yi"}
+    | {"adlm", "arab", "hebr", "nkoo", "rohg", "syrc", "thaa"}
 )
-_RTL_SCRIPTS: Final = frozenset({"adlm", "arab", "hebr", "nkoo", "rohg", "syrc", "thaa"})
+"""The languages, and in four letters the scripts, that are written from right to left."""
 
 
 class Sentence(str):
@@ -201,5 +202,4 @@ def text_direction(code: str) -> str:
     """Return `rtl` or `ltr` for the BCP 47 tag of a language."""
     first, *others = code.lower().replace("_", "-").split("-")
     scripts = [each for each in others if len(each) == 4]  # noqa: PLR2004  such as Arab
-    is_rtl = _RTL_SCRIPTS.issuperset(scripts) if scripts else first in _RIGHT_TO_LEFT
-    return "rtl" if is_rtl else "ltr"
+    return "rtl" if _RIGHT_TO_LEFT.issuperset(scripts or [first]) else "ltr"

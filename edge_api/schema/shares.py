@@ -9,7 +9,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-_STALE: Final = 3600  # seconds after which a folder that a command left unfinished is deleted
 RECORD: Final = "share.json"  # of digest, made, expires, slug and title; instants as of RFC 3339
 
 
@@ -42,7 +41,8 @@ def list_shares(build_dir: Path, now: datetime) -> dict[Path, Any]:
     ended = [each for each in found if not found[each]]
     for each in shares.glob(".*"):
         with suppress(OSError):  # a command that runs now renames and deletes its own
-            ended += [each] * (each.stat().st_mtime < now.timestamp() - _STALE)
+            # One hour old: the command that made it has ended without finishing it.
+            ended += [each] * (each.stat().st_mtime < now.timestamp() - 3600)
     for folder in ended:
         shutil.rmtree(folder, ignore_errors=True)
         found.pop(folder, None)

@@ -61,23 +61,17 @@ SITE_CSP: Final = (
 )
 """Content-Security-Policy (CSP level 3): only a page's own origin, no inline style or script."""
 
-_UNUSED_FEATURES: Final = (
-    "accelerometer",
-    "camera",
-    "geolocation",
-    "gyroscope",
-    "magnetometer",
-    "microphone",
-    "midi",
-    "payment",
-    "usb",
-)
-
 COMMON_HEADERS: Final[Headers] = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "strict-origin-when-cross-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Permissions-Policy", ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)),
+    (
+        "Permissions-Policy",
+        (
+            "accelerometer=(), camera=(), geolocation=(), gyroscope=(), magnetometer=(), "
+            "microphone=(), midi=(), payment=(), usb=()"
+        ),
+    ),
 )
 """For every answer that a browser may show by itself."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, islice, pairwise, zip_longest
+from itertools import accumulate, groupby, islice, pairwise, zip_longest
 from operator import attrgetter
 from typing import Final, NamedTuple
 from unicodedata import combining, normalize
@@ -57,38 +57,41 @@ def make_snippet(segments: Segments, length: int) -> Segments:
     text = "".join(segment.text for segment in segments)
     if len(text) <= length:
         return segments
-    begin = _begin(text, _best_match(list(_list_matches(segments)), length // 2), length)
+    starts = accumulate((len(segment.text) for segment in segments), initial=0)
+    placed = list(zip(starts, segments, strict=False))
+    matches = [(start, piece.casefold()) for start, (piece, is_match) in placed if is_match]
+    begin = _begin(text, _best_match(matches, length // 2), length)
     end = _break_before(text, begin + length)
     before = [TextSegment(ELLIPSIS, is_match=False)] if begin else []
     behind = [TextSegment(ELLIPSIS, is_match=False)] if end < len(text) else []
-    return tuple(_join([*before, *_cut(segments, begin, end), *behind]))
+    cut = [
+        TextSegment(piece[max(0, begin - start) : end - start], is_match)
+        for start, (piece, is_match) in placed
+        if piece and start < end and begin < start + len(piece)
+    ]
+    shown = [*before, *cut, *behind]
+    # Adjacent segments of one kind become one.
+    return tuple(
+        TextSegment("".join(segment.text for segment in group), is_match)
+        for is_match, group in groupby(shown, attrgetter("is_match"))
+    )
 
 
-class _Match(NamedTuple):
-    start: int
-    word: str
+def _best_match(matches: Sequence[tuple[int, str]], width: int) -> int:
+    """Return the start of the `width` characters with the most different words; 0 for none.
 
-
-def _list_matches(segments: Segments) -> Iterator[_Match]:
-    position = 0
-    for text, is_match in segments:
-        if is_match:
-            yield _Match(position, text.casefold())
-        position += len(text)
-
-
-def _best_match(matches: Sequence[_Match], width: int) -> int:
-    """Return the start of the `width` characters with the most different words; 0 for none."""
+    `matches` are the start of each matched word and the word.
+    """
     best, length, first = 0, 0, 0
     last_seen: dict[str, int] = {}
-    for number, match in enumerate(matches):
-        last_seen[match.word] = number
-        while match.start - matches[first].start > width:
-            if last_seen.get(matches[first].word) == first:
-                del last_seen[matches[first].word]
+    for number, (start, word) in enumerate(matches):
+        last_seen[word] = number
+        while start - matches[first][0] > width:
+            if last_seen.get(matches[first][1]) == first:
+                del last_seen[matches[first][1]]
             first += 1
         if len(last_seen) > length:
-            best, length = matches[first].start, len(last_seen)
+            best, length = matches[first][0], len(last_seen)
     return best
 
 
@@ -105,21 +108,6 @@ def _break_before(text: str, end: int) -> int:
     return end if space < 0 or end >= len(text) else space
 
 
-def _cut(segments: Segments, start: int, end: int) -> Iterator[TextSegment]:
-    position = 0
-    for text, is_match in segments:
-        piece = text[max(0, start - position) : max(0, end - position)]
-        if piece:
-            yield TextSegment(piece, is_match)
-        position += len(text)
-
-
-def _join(segments: Sequence[TextSegment]) -> Iterator[TextSegment]:
-    """Yield adjacent segments of one kind as one segment."""
-    for is_match, group in groupby(segments, attrgetter("is_match")):
-        yield TextSegment("".join(segment.text for segment in group), is_match)
-
-
 MAX_TERMS: Final = 16  # terms of a question that count: each costs a look into the index
 _COMMON: Final = (
     "a about all an and any are as at be been but by can could did do does for from had has have "
@@ -130,10 +118,9 @@ _COMMON: Final = (
 COMMON_WORDS: Final = frozenset(_COMMON.split())
 """English words that a post need not have where the query has others."""
 _WORD: Final = re.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED})[^\W_])+")
-"""What FTS5's tokenizer takes for one word, or a run of letters of scripts without spaces."""
+"""One word to FTS5's tokenizer, or a run of letters of scripts without spaces."""
 _PLAIN: Final = {0: " ", **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u00ab\u00bb"), '"')}
 """Replaces the character that no word has, and quotation marks as they are set."""
-_POSSESSIVE: Final = re.compile(r"(?<=[^\W_])['’]s\b")  # noqa: RUF001
 _PAIR: Final = re.compile(rf"(?=({UNSPACED}{UNSPACED}))")
 
 Forms = Callable[[str], Sequence[str]]
@@ -165,11 +152,6 @@ class _Term(NamedTuple):
     is_open: bool = False
     """Whether it may be the beginning of a word."""
 
-    @property
-    def is_common(self) -> bool:
-        """Whether a post need not have it."""
-        return not self.is_phrase and self.text.casefold() in COMMON_WORDS
-
 
 def has_word(words: str) -> bool:
     """Return whether there is a word in what a person typed."""
@@ -179,7 +161,11 @@ def has_word(words: str) -> bool:
 def make_fts_query(words: str, forms: Forms) -> FtsQuery:
     """Return the queries for what a person typed, in which there is a word."""
     given = _read_terms(words)
-    distinctive = [at for at, term in enumerate(given) if not term.is_common]
+    distinctive = [
+        at
+        for at, term in enumerate(given)
+        if term.is_phrase or term.text.casefold() not in COMMON_WORDS
+    ]
     needed = (distinctive or [*range(len(given))])[:MAX_TERMS]
     terms = [given[at] for at in needed]
     any_forms = [_any_form(term, forms) for term in terms]
@@ -209,7 +195,9 @@ def _read_terms(words: str) -> list[_Term]:
         _Term(text, is_phrase)
         for number, piece in enumerate(pieces)
         for is_phrase in [number % 2 == 1 and number < len(pieces) - 1]
-        for text in ([piece] if is_phrase else _POSSESSIVE.sub("", piece).split())
+        for text in (
+            [piece] if is_phrase else re.sub(r"(?<=[^\W_])['\u2019]s\b", "", piece).split()
+        )
         if _WORD.search(text)
     ]
     terms: dict[str, _Term] = {}

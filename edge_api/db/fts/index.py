@@ -40,7 +40,6 @@ MAX_READS: Final = 64  # reads in progress and waiting, in all; beyond that a re
 WAIT_SECONDS: Final = 2.0  # the time limit of a read, with its wait
 RUN_SECONDS: Final = 0.5
 """The time limit of a read without its wait; it is meant to take milliseconds."""
-_STEPS_BETWEEN_CHECKS: Final = 500  # few: one instruction may rank a whole document
 MAX_SNIPPET_LENGTH: Final = 280  # characters: three or four lines of a page
 MIN_RESULTS: Final = 10
 """Posts: where fewer have all the words, the nearest ones are added up to this number."""
@@ -49,18 +48,13 @@ RARE: Final = 3  # posts: a word that fewer have may be misspelt
 MIN_FREQUENCY_RATIO: Final = 50
 """The factor by which more posts must have the spelling that is suggested."""
 MIN_SIMILARITY, MIN_SIMILARITY_RARE = 0.8, 0.85
-"""Of 1, as difflib counts it, of that spelling to a word that no post has, and to one that few do:
-that may also be a name."""
+"""The similarity (at most 1, as difflib counts it) of that spelling to a word that no post has, and
+to one that few have: that may also be a name."""
 MAX_FORMS: Final = 8  # words of one stem that are looked for, the most frequent ones
 MIN_WORD_LENGTH, MAX_WORD_LENGTH = 4, 24
 """Letters of a word whose spelling may be corrected."""
 LONG_WORD: Final = 8  # letters of a word above which more than one typo is likely
 
-_SOURCE: Final = """
-    CREATE TABLE IF NOT EXISTS source (digest BLOB PRIMARY KEY, number INTEGER NOT NULL)
-        WITHOUT ROWID
-"""
-"""The number of each post, by its digest."""
 _MAKE: Final = """
     DROP TABLE IF EXISTS form;
     DROP TABLE IF EXISTS word;
@@ -82,18 +76,9 @@ _MAKE: Final = """
 """Words as they are, without accents; a small table finds those with the same stem in English.
 Beginnings of two letters are kept, since each letter that a person types asks for one; those of
 three would cost more than they save. Words wait in memory up to 16 MiB: fewer parts to merge."""
-_FILL: Final = """
-    INSERT INTO post (rowid, slug, title, description, tags, prose, code)
-        VALUES (?, ?, ?, ?, ?, ?, ?)
-"""
 _NUMBER_GAP: Final = 64
 """Between the numbers of two posts, for what is published between them later; the words of most
 posts still take one byte a post."""
-_FILL_WORDS: Final = """
-    INSERT INTO word SELECT term, doc FROM vocabulary
-        WHERE length(term) BETWEEN 3 AND ? AND term NOT GLOB '*[0-9]*' ORDER BY doc DESC
-"""
-_FORMS: Final = "SELECT term FROM form WHERE form MATCH ? LIMIT ?"
 
 # Posts whose title has all the words come first: BM25 gives almost no weight to a word that most
 # posts have, in any column. Of equal ranks the lower rowid comes first, which is the newer post.
@@ -120,12 +105,6 @@ _NEAREST: Final = """
     GROUP BY number ORDER BY words DESC, sum(score), number LIMIT ?4
 """
 _COUNT: Final = "SELECT count(*) FROM post WHERE post MATCH ?"
-# The unary plus keeps SQLite from reading the match list once for each post that is shown.
-_HIGHLIGHT: Final = """
-    SELECT rowid, highlight(post, 1, ?3, ?4), highlight(post, 4, ?3, ?4),
-        highlight(post, 2, ?3, ?4), highlight(post, 5, ?3, ?4)
-    FROM post WHERE post MATCH ?1 AND +rowid IN (SELECT value FROM json_each(?2))
-"""
 _SIMILAR: Final = """
     SELECT term, posts FROM word WHERE term BETWEEN ?1 AND ?1 || char(1114111)
         AND length(term) BETWEEN ?2 - 2 AND ?2 + 2 AND posts > ?3
@@ -217,8 +196,10 @@ def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection)
 
 def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
     def forms(word: str) -> list[str]:
+        if not word.isascii():
+            return []
         given = (f'"{word}"', MAX_FORMS)
-        found = connection.execute(_FORMS, given) if word.isascii() else ()
+        found = connection.execute("SELECT term FROM form WHERE form MATCH ? LIMIT ?", given)
         return [form for (form,) in found if form != word.lower()]
 
     return make_fts_query(words, cache(forms))
@@ -270,7 +251,13 @@ def _make_hits(
     connection: sqlite3.Connection, query: str, posts: Mapping[int, str]
 ) -> tuple[SearchHit, ...]:
     """Return hits for posts by their numbers, with the words of a query highlighted."""
-    rows = connection.execute(_HIGHLIGHT, (query, json.dumps(list(posts)), MATCH_START, MATCH_END))
+    # The unary plus keeps SQLite from reading the match list once for each post that is shown.
+    rows = connection.execute(
+        "SELECT rowid, highlight(post, 1, ?3, ?4), highlight(post, 4, ?3, ?4), "
+        "highlight(post, 2, ?3, ?4), highlight(post, 5, ?3, ?4) "
+        "FROM post WHERE post MATCH ?1 AND +rowid IN (SELECT value FROM json_each(?2))",
+        (query, json.dumps(list(posts)), MATCH_START, MATCH_END),
+    )
     texts = {number: texts for number, *texts in rows}
     return tuple(_make_hit(slug, *texts[number]) for number, slug in posts.items())
 
@@ -303,7 +290,8 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
 async def open_existing(path: Path) -> Search:
     """Return the search in an index that `renew_search` has made. Raises Problem `unavailable`."""
     try:
-        return Search(await Readers.open(partial(_open, path), READERS, _STEPS_BETWEEN_CHECKS))
+        # Few steps: one instruction may rank a whole document.
+        return Search(await Readers.open(partial(_open, path), READERS, steps=500))
     except sqlite3.Error as error:
         raise sqlite_problem(error) from error
 
@@ -327,7 +315,11 @@ def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
     Raises sqlite3.Error.
     """
     with _open_for_writing(path) as connection:
-        connection.execute(_SOURCE)
+        # The number of each post, by its digest.
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS source "
+            "(digest BLOB PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID"
+        )
         before = dict(connection.execute("SELECT digest, number FROM source").fetchall())
         reused = {digest: before[digest] for digest in digests if digest in before}
         numbers = _number(digests, reused)
@@ -370,8 +362,16 @@ def _open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _fill(connection: sqlite3.Connection, texts: Iterable[tuple[int, SearchText]]) -> None:
     """Add posts by their numbers, then the words of all posts, and commit."""
-    connection.executemany(_FILL, ((number, *map(to_index_text, text)) for number, text in texts))
-    connection.execute(_FILL_WORDS, (MAX_WORD_LENGTH,))
+    connection.executemany(
+        "INSERT INTO post (rowid, slug, title, description, tags, prose, code) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        ((number, *map(to_index_text, text)) for number, text in texts),
+    )
+    connection.execute(
+        "INSERT INTO word SELECT term, doc FROM vocabulary "
+        "WHERE length(term) BETWEEN 3 AND ? AND term NOT GLOB '*[0-9]*' ORDER BY doc DESC",
+        (MAX_WORD_LENGTH,),
+    )
     connection.execute("INSERT INTO form (form) VALUES ('rebuild')")
     connection.execute("COMMIT")
 

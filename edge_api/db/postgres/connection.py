@@ -26,7 +26,7 @@ SCHEMA: Final = "fore_edge"
 """The schema of all our tables."""
 
 CONNECT_SECONDS: Final = 8.0
-"""How long opening a connection may take: 5 ms at rest, and seconds where ten want each core."""
+"""The time limit for opening a connection: 5 ms at rest, and seconds where ten want each core."""
 MARGIN_SECONDS: Final = 1.0
 """The client's time limit beyond the server's, so that the server can report its timeout."""
 
@@ -170,16 +170,7 @@ _FOLDED: Final = (
     r"""COLLATE "default"), U&'\00df', 'ss'), U&'\00e6', 'ae'), U&'\0153', 'oe'), """
     r"U&'\0131\00f8\0142\0111\0127\03c2', U&'ioldh\03c3'), NFC) END"
 )
-"""What `query.fold_accents` does to a text."""
-_TRIGRAMS: Final = (
-    "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "  # noqa: S608  ours alone
-    "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 10000 AS $$\n"
-    "    SELECT coalesce(array_agg(DISTINCT a || b || c), '{{}}') FROM (SELECT letter AS a, "
-    "lead(letter) OVER w AS b, lead(letter, 2) OVER w AS c FROM unnest(string_to_array("
-    f"{_FOLDED}, NULL)) WITH ORDINALITY AS t (letter, place) "
-    "WINDOW w AS (ORDER BY place)) AS triples WHERE c IS NOT NULL\n$$"
-)
-"""Expensive on purpose: the planner is to look it up in the index, not to compute it."""
+"""The SQL of `query.fold_accents`."""
 POSTGRESQL_SCHEMA: Final = SchemaDialect(
     types=MappingProxyType(
         {
@@ -196,14 +187,18 @@ POSTGRESQL_SCHEMA: Final = SchemaDialect(
     ),
     options="",
     search=(
-        _TRIGRAMS,
+        # Expensive on purpose: the planner is to look it up in the index, not to compute it.
+        (
+            "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "  # noqa: S608  ours alone
+            "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 10000 AS $$\n"
+            "    SELECT coalesce(array_agg(DISTINCT a || b || c), '{{}}') FROM (SELECT letter AS "
+            "a, lead(letter) OVER w AS b, lead(letter, 2) OVER w AS c FROM unnest(string_to_array("
+            f"{_FOLDED}, NULL)) WITH ORDINALITY AS t (letter, place) "
+            "WINDOW w AS (ORDER BY place)) AS triples WHERE c IS NOT NULL\n$$"
+        ),
         "CREATE INDEX {table}_search ON {table} USING gin (search_trigrams({joined}))",
     ),
 )
-
-
-CASED_END: Final = 0x20000
-"""The code point after the last letter with a case: a tenth of all need checking."""
 
 
 @lru_cache(maxsize=1024)
@@ -235,7 +230,8 @@ def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
 def _variants() -> dict[str, str]:
     """Return, by folded letter, the others that fold to it, but for ASCII (some 1,400 in all)."""
     variants: dict[str, str] = {}
-    for letter in map(chr, range(0x80, CASED_END)):
+    # The last letter with a case is before 0x20000: a tenth of all code points need checking.
+    for letter in map(chr, range(0x80, 0x20000)):
         folded = fold(letter)
         if folded != letter:
             variants[folded] = variants.get(folded, "") + letter

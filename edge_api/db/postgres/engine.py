@@ -41,14 +41,6 @@ from edge_api.db.types import format_instant
 
 MIN_VERSION: Final = 13
 """The first PostgreSQL with `pg_current_snapshot`, by which changes are noticed."""
-MIGRATION_SECONDS: Final = 60.0
-"""How long an edge that starts waits for others that write or migrate."""
-
-_STEPS: Final = """
-CREATE TABLE IF NOT EXISTS schema_steps (
-    number bigint NOT NULL PRIMARY KEY, taken_at text COLLATE "C" NOT NULL
-)
-"""
 
 
 async def migrate(url: str, now: str, *, create: bool, migrates: bool = True) -> None:
@@ -56,9 +48,9 @@ async def migrate(url: str, now: str, *, create: bool, migrates: bool = True) ->
 
     Without `migrates` an older store is refused. Raises StoreRefusal.
     """
-    settings = {"lock_timeout": milliseconds(MIGRATION_SECONDS)}
     try:
-        session = await connect(url, settings, None)
+        # An edge that starts waits a minute for others that write or migrate.
+        session = await connect(url, {"lock_timeout": milliseconds(60.0)}, None)
         try:
             version = await _check(session, url, create=create)
             if not migrates and 0 < version < len(MIGRATIONS):
@@ -130,7 +122,10 @@ async def _apply_migrations(session: PostgresConnection, now: str) -> None:
         # Its right to be made is looked at even where it is there, made by somebody with more.
         if await session.fetchval("SELECT to_regnamespace($1)", SCHEMA) is None:
             await session.execute(f"CREATE SCHEMA {SCHEMA}")
-        await session.execute(_STEPS)
+        await session.execute(
+            "CREATE TABLE IF NOT EXISTS schema_steps ("
+            'number bigint NOT NULL PRIMARY KEY, taken_at text COLLATE "C" NOT NULL)'
+        )
         await session.fetchval("SELECT set_config($1, $2, true)", f"{SCHEMA}.now", now)
         for number in range(await schema_version(session), len(MIGRATIONS)):
             for statement in MIGRATIONS[number].postgresql:
@@ -174,9 +169,6 @@ def store_refusal(error: Exception, url: str) -> StoreRefusal:
     return StoreRefusal(f"{name} cannot be reached: start the server, or correct DATABASE_URL")
 
 
-_PLAIN: Final = re.compile(r"[\w.:/\[\]-]*")
-
-
 def describe_url(url: str) -> str:
     """Return host and database of a URL, without user and password.
 
@@ -189,29 +181,18 @@ def describe_url(url: str) -> str:
     except ValueError:
         return "the database"
     name = f"{host}{parts.path}"
-    if "@" in f"{parts.path}{parts.query}{parts.fragment}" or not _PLAIN.fullmatch(name):
-        return "the database"
-    return f"the database {name}"
+    rest = f"{parts.path}{parts.query}{parts.fragment}"
+    is_plain = "@" not in rest and re.fullmatch(r"[\w.:/\[\]-]*", name)
+    return f"the database {name}" if is_plain else "the database"
 
 
 T = TypeVar("T")
 
-_IS_CLEAN: Final = """
-SELECT NOT EXISTS (
-    SELECT FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid()
-    AND age(backend_xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
-)
-"""
-"""Whether nobody reads an older state: VACUUM does not remove rows that one may still see."""
 LOCK_SECONDS: Final = 2.0
 """The wait for a table in use; the server cancels its own VACUUM after one second."""
 POLL_SECONDS: Final = 0.5  # the interval of two polls
 STALE_SECONDS: Final = 1.5
-"""How long a version is trusted: a revocation may take two seconds on all edges."""
-
-_READ_SNAPSHOT: Final = "SELECT pg_current_snapshot()::text"
-"""The transactions that a statement sees. Where they are the same, so are all rows."""
+"""The time for which a version is trusted: a revocation may take two seconds on all edges."""
 
 
 async def open_store(
@@ -287,7 +268,8 @@ class VersionPoller:
             if self._session is None or self._session.is_closed():
                 self._session = await self._connect()
             at = time.monotonic()
-            snapshot = await self._session.fetchval(_READ_SNAPSHOT)
+            # The transactions that a statement sees. Where they are the same, so are all rows.
+            snapshot = await self._session.fetchval("SELECT pg_current_snapshot()::text")
         except EngineError:
             self._drop()
             raise
@@ -384,7 +366,14 @@ async def scrub_tables(url: str, *, full: bool) -> bool:
     """
     session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
     try:
-        is_clean = bool(await session.fetchval(_IS_CLEAN))
+        # Clean: nobody reads an older state. VACUUM does not remove rows that one may still see.
+        is_clean = bool(
+            await session.fetchval(
+                "SELECT NOT EXISTS (SELECT FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+                "AND age(backend_xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid))"
+            )
+        )
         if is_clean or not full:
             await session.execute(f"VACUUM {'(FULL) ' if full else ''}{', '.join(TABLES)}")
     except asyncpg.LockNotAvailableError:

@@ -26,29 +26,8 @@ from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 
 OnError = Callable[[Exception, object], None]
 
-CONNECTIONS: Final = 2  # the most at once: a hit takes less than a millisecond of one
 HIT_SECONDS: Final = 2.0
-"""How long a statement may take; an edge that cannot count there in time counts by itself."""
-QUEUE_SECONDS: Final = 5.0
-"""How long a hit may wait for a connection: a queue is no reason to count apart from others."""
-
-# Not logged: it need not outlive a crash, and no hit waits for a disk. Half of each page is left
-# free for the next version of its rows, so that no index has to be written.
-_TABLES: Final = """
-CREATE UNLOGGED TABLE IF NOT EXISTS rate_hits (
-    key bytea NOT NULL PRIMARY KEY,
-    hits timestamptz[] NOT NULL,
-    until timestamptz NOT NULL
-) WITH (fillfactor = 50);
-CREATE UNLOGGED TABLE IF NOT EXISTS rate_shares (
-    key bytea NOT NULL,
-    edge uuid NOT NULL,
-    hits timestamptz[] NOT NULL,
-    until timestamptz NOT NULL,
-    PRIMARY KEY (key, edge)
-) WITH (fillfactor = 50)
-"""
-"""What all edges count together, and what each counts by itself: nobody writes another's row."""
+"""The time limit of a statement; an edge that cannot count there in time counts by itself."""
 
 _AGES: Final = """
 ARRAY(SELECT extract(epoch FROM clock_timestamp() - hit)::float8 FROM unnest(hits) AS hit)
@@ -80,13 +59,6 @@ RETURNING {_AGES}
 """  # noqa: S608  of constants alone
 """Returns and changes nothing where a window has no room. A concurrent hit waits, and then sees the
 row as it is."""
-
-_PEEK: Final = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  as above
-_REFUND: Final = "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1"
-_SWEEP: Final = """
-WITH hits AS (DELETE FROM rate_hits WHERE until <= clock_timestamp())
-DELETE FROM rate_shares WHERE until <= clock_timestamp()
-"""
 
 _EXCHANGE: Final = """
 WITH own AS MATERIALIZED (
@@ -127,7 +99,8 @@ async def open_limits(url: str, secret: bytes, on_error: OnError | None = None) 
             "statement_timeout": milliseconds(HIT_SECONDS),
             "idle_in_transaction_session_timeout": milliseconds(HIT_SECONDS),
         }
-        pool = await open_pool(url, CONNECTIONS, settings, HIT_SECONDS + MARGIN_SECONDS)
+        # Two connections: a hit takes less than a millisecond of one.
+        pool = await open_pool(url, 2, settings, HIT_SECONDS + MARGIN_SECONDS)
     except EngineError as error:
         raise store_refusal(error, url) from None
     return PostgresLimits(pool, secret, on_error)
@@ -139,7 +112,24 @@ async def _make_tables(url: str) -> None:
         if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.rate_shares") is None:
             async with session.transaction():  # of edges that start at once each has its turn
                 await session.execute(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
-                await session.execute(_TABLES)
+                # What all edges count together, and what each counts by itself: nobody writes
+                # another's row. Not logged: it need not outlive a crash, and no hit waits for a
+                # disk. Half of each page is left free for the next version of its rows, so that no
+                # index has to be written.
+                await session.execute("""
+                    CREATE UNLOGGED TABLE IF NOT EXISTS rate_hits (
+                        key bytea NOT NULL PRIMARY KEY,
+                        hits timestamptz[] NOT NULL,
+                        until timestamptz NOT NULL
+                    ) WITH (fillfactor = 50);
+                    CREATE UNLOGGED TABLE IF NOT EXISTS rate_shares (
+                        key bytea NOT NULL,
+                        edge uuid NOT NULL,
+                        hits timestamptz[] NOT NULL,
+                        until timestamptz NOT NULL,
+                        PRIMARY KEY (key, edge)
+                    ) WITH (fillfactor = 50)
+                """)
     finally:
         session.terminate()
 
@@ -164,12 +154,16 @@ class PostgresLimits:
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return the remaining hits, without counting one."""
-        ages = await self._fetch(_PEEK, self._digest(limit, key))
+        peek = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  of constants alone
+        ages = await self._fetch(peek, self._digest(limit, key))
         return decide(limit, ages or (), allowed=False)
 
     async def refund(self, limit: RateLimit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
-        await self._fetch(_REFUND, self._digest(limit, key))
+        await self._fetch(
+            "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1",
+            self._digest(limit, key),
+        )
 
     async def exchange(self, shares: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
         """Store this edge's hits in some windows, and return those of all others in the same."""
@@ -185,7 +179,10 @@ class PostgresLimits:
 
     async def sweep(self) -> None:
         """Delete expired hits."""
-        await self._fetch(_SWEEP)
+        await self._fetch(
+            "WITH hits AS (DELETE FROM rate_hits WHERE until <= clock_timestamp()) "
+            "DELETE FROM rate_shares WHERE until <= clock_timestamp()"
+        )
 
     async def close(self) -> None:
         """Close every connection."""
@@ -197,7 +194,8 @@ class PostgresLimits:
 
     async def _query(self, statement: str, *values: object) -> list[asyncpg.Record]:
         try:
-            async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
+            # A hit may wait for a connection: a queue is no reason to count apart from others.
+            async with self._pool.acquire(timeout=5.0) as connection:
                 return await connection.fetch(statement, *values)
         except EngineError as error:
             problem = postgresql_problem(error)

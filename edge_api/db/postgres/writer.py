@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, cast
 from uuid import uuid4
 
 import asyncpg
@@ -38,7 +38,7 @@ SLOW_READERS: Final = 2
 """Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
 FAST_SECONDS: Final = 10.0  # the limit of a read that sets none: it is meant to take milliseconds
 RELEASE_SECONDS: Final = 1.0
-"""How long the server may take to end a read that nobody waits for; then its connection goes."""
+"""The time for the server to end a read that nobody waits for; then its connection goes."""
 CLOSE_SECONDS: Final = 1.0  # the time left to a read when its connection is being closed
 
 
@@ -127,23 +127,22 @@ async def _read_snapshot(
     return results
 
 
-T = TypeVar("T")
-Work = Callable[[Connection], Awaitable[T]]
+Work = Callable[[Connection], Awaitable[Any]]
 """Runs statements inside a transaction that others begin and end; it may be run more than once."""
-Works = Sequence[Work[Any] | Sequence[Query]]
+Works = Sequence[Work | Sequence[Query]]
 """Lists of queries share trips to the server."""
 
 
 WRITE_LOCK: Final = 0x666F7265
 """The key of the advisory lock (`fore`) of every writer and migration."""
 IDLE_SECONDS: Final = 3.0
-"""How long a transaction may wait for its next statement: an edge cut off loses the lock."""
+"""The time limit of a transaction's wait for its next statement: an edge cut off loses the lock."""
 LOCK_SECONDS: Final = 5.0
-"""How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
+"""The time limit of a group's wait for its turn: an edge that was cut off holds it up for less."""
 STATEMENT_SECONDS: Final = 8.0  # the limit of one statement, the wait for the lock included
 RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
 RESOLVE_SECONDS: Final = 10.0
-"""How long a group whose COMMIT got no answer is looked for: most restarts take less."""
+"""The time limit of the search for a group whose COMMIT got no answer: most restarts take less."""
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 # A group that changed nothing has no transaction id and leaves no mark: marks of idle edges would
@@ -157,22 +156,11 @@ _DELETE_MARKS: Final = """
 DELETE FROM write_marks
 WHERE pg_current_xact_id_if_assigned() IS NOT NULL AND marked_at < now() - interval '1 day';
 """
-"""Those of writers that have ended; the first group of each writer does so."""
-_LAST_MARK: Final = """
-SELECT (SELECT number FROM write_marks WHERE writer = $1)
-WHERE NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::bool
-"""
-"""No row from a server that is only read, as a standby is, or a primary that was fenced."""
+"""Deletes the marks of writers that have ended; the first group of each writer does so."""
 _LOST: Final = "The store's server went away in the middle of a commit"
-_SERVER: Final = """
-SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN ''
-    ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
-FROM pg_control_system()
-"""
-"""The server's system, and its timeline in hexadecimal digits, which grows with each promotion."""
 
 
-class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
+class Writer(GroupCommitter[Work | Sequence[Query]]):
     """Commits groups of work; after the connection is lost the next group has a new one."""
 
     def __init__(self, url: str) -> None:
@@ -284,7 +272,14 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
                 session = await self.connect()
                 # The lock is free when the lost transaction has ended, one way or the other.
                 await session.execute(f"{_BEGIN}; ROLLBACK")
-                for (number,) in await session.fetch(_LAST_MARK, self._id):
+                # No row from a server that is only read, as a standby is, or a primary that was
+                # fenced.
+                for (number,) in await session.fetch(
+                    "SELECT (SELECT number FROM write_marks WHERE writer = $1) "
+                    "WHERE NOT pg_is_in_recovery() "
+                    "AND NOT current_setting('transaction_read_only')::bool",
+                    self._id,
+                ):
                     return cast("int | None", number)
             if self._closed:
                 raise TimeoutError
@@ -292,11 +287,18 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
 
 
 async def _identify(session: PostgresConnection) -> tuple[str, str]:
-    """Return what `_SERVER` asks for; two empty texts from a server that does not say it."""
+    """Return the server's system, and its timeline in hexadecimal digits.
+
+    That grows with each promotion. Both are empty from a server that does not say them.
+    """
     try:
-        return cast("tuple[str, str]", tuple((await session.fetch(_SERVER))[0]))
+        ((system, timeline),) = await session.fetch(
+            "SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN '' "
+            "ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END FROM pg_control_system()"
+        )
     except asyncpg.PostgresError:
         return "", ""
+    return system, timeline
 
 
 async def _run_all(session: PostgresConnection, works: Works) -> list[Any]:
@@ -315,7 +317,7 @@ async def _run_together(session: PostgresConnection, works: Works) -> list[Any]:
     return [await work(session) if callable(work) else next(results) for work in works]
 
 
-async def _attempt(session: PostgresConnection, work: Work[Any] | Sequence[Query]) -> Any:
+async def _attempt(session: PostgresConnection, work: Work | Sequence[Query]) -> Any:
     await session.execute("SAVEPOINT work")
     try:
         (result,) = await _run_together(session, [work])

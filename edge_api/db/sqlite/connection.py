@@ -93,45 +93,25 @@ def _execute_one(connection: sqlite3.Connection, step: TransactionStep) -> Seque
         if isinstance(step, NewRows):
             connection.executemany(step.text, rest)
             return ()
-        if step.many:
-            return _fetch_at_once(connection, step.names, step.statement)
-        return connection.execute(step.statement.text, step.statement.parameters).fetchall()
+        if not step.many:
+            return connection.execute(step.statement.text, step.statement.parameters).fetchall()
+        # All records in one step of the engine, which writes them as JSON: each step lets go of the
+        # interpreter's lock, and waits to have it back. A hundred rows would wait a hundred times
+        # for the thread that answers others meanwhile.
+        columns = ", ".join(map(sql.quote, step.names))
+        text = f"SELECT json_group_array(json_array({columns})) FROM ({step.statement.text})"  # noqa: S608
+        (records,) = connection.execute(text, step.statement.parameters).fetchone()
+        return orjson.loads(records)  # type: ignore[no-any-return]
     except sqlite3.IntegrityError as error:
         # Of new rows the last one that was taken is refused.
         refused = -1 - sum(1 for _ in rest) if isinstance(step, NewRows) else 0
         raise violation(error, step.table, step.rows[refused]) from None
 
 
-def _fetch_at_once(
-    connection: sqlite3.Connection, names: Sequence[str], statement: sql.Statement
-) -> Sequence[Any]:
-    """Fetch all records in one step of the engine, which writes them as JSON.
-
-    Each step lets go of the interpreter's lock, and waits to have it back: a hundred rows would
-    wait a hundred times for the thread that answers others meanwhile.
-    """
-    columns = ", ".join(map(sql.quote, names))
-    text = f"SELECT json_group_array(json_array({columns})) FROM ({statement.text})"  # noqa: S608
-    (records,) = connection.execute(text, statement.parameters).fetchone()
-    return orjson.loads(records)  # type: ignore[no-any-return]
-
-
 T = TypeVar("T")
 
 BUSY_SECONDS: Final = 2.0  # how long a connection waits for another process to release a lock
 
-REPLICATED_WAL_SETTINGS: Final = (
-    "PRAGMA wal_autocheckpoint = 0",
-    # The first commit after a checkpoint begins the log anew, and cuts off what was there before:
-    # a frame of the former log, found where Litestream stopped, would pass for its continuation.
-    "PRAGMA journal_size_limit = 0",
-)
-LOCAL_WAL_SETTINGS: Final = (
-    # Fewer, larger checkpoints: 4,000 pages are 16 MiB of log.
-    "PRAGMA wal_autocheckpoint = 4000",
-    # After a peak the log shrinks again, to 64 MiB.
-    "PRAGMA journal_size_limit = 67108864",
-)
 SETTINGS: Final = (
     # A commit is durable when it returns: the log is synced each time, also on Macs, whose disks
     # would keep an ordinary sync in their cache.
@@ -141,7 +121,10 @@ SETTINGS: Final = (
     # What is deleted is overwritten, so that the file does not keep what a person had erased.
     "PRAGMA secure_delete = ON",
     # No commit cuts or restarts a log that Litestream may not have read (`enable_checkpoints`).
-    *REPLICATED_WAL_SETTINGS,
+    "PRAGMA wal_autocheckpoint = 0",
+    # The first commit after a checkpoint begins the log anew, and cuts off what was there before:
+    # a frame of the former log, found where Litestream stopped, would pass for its continuation.
+    "PRAGMA journal_size_limit = 0",
     # SQLite's page cache stays at 2 MiB a connection: the system caches the file for all of them.
     # No mmap: a file cut short under it kills the process.
 )
@@ -175,8 +158,10 @@ class Connection(aiosqlite.Connection):
 
 def enable_checkpoints(connection: sqlite3.Connection) -> None:
     """Let commits of this connection checkpoint the log: those of an edge without a replicator."""
-    for setting in LOCAL_WAL_SETTINGS:
-        connection.execute(setting)
+    # Fewer, larger checkpoints: 4,000 pages are 16 MiB of log.
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    # After a peak the log shrinks again, to 64 MiB.
+    connection.execute("PRAGMA journal_size_limit = 67108864")
 
 
 def truncate_wal(connection: sqlite3.Connection, *, vacuum: bool = False) -> bool:
@@ -223,10 +208,6 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
     return connection
 
 
-STEPS_BETWEEN_CHECKS: Final = 4000
-"""Instructions of SQLite's virtual machine between two checks of the deadline: some 100 us."""
-CLOSE_SECONDS: Final = 1.0  # the time left to a read when its connection is being closed
-
 Match = Callable[[str | None, str], bool | None]
 
 
@@ -250,7 +231,7 @@ class _Reader:
         self.connection = connection
         self.deadlines: list[_Deadline] = []
         self.current = _Deadline(0)
-        """Of the read that is going on now; known to the connection's thread alone."""
+        """The deadline of the read that runs now; known to the connection's thread alone."""
 
     def set_deadline_checks(self, steps: int, connection: sqlite3.Connection) -> None:
         """Check the deadline between instructions, and in each call of a slow function."""
@@ -279,12 +260,12 @@ class Readers:
 
     @classmethod
     async def open(
-        cls,
-        connector: Callable[[], sqlite3.Connection],
-        count: int,
-        steps: int = STEPS_BETWEEN_CHECKS,
+        cls, connector: Callable[[], sqlite3.Connection], count: int, steps: int = 4000
     ) -> Self:
-        """Return so many connections, which check deadlines every `steps`. Raises sqlite3.Error."""
+        """Return `count` connections, which check deadlines every `steps`. Raises sqlite3.Error.
+
+        A step is an instruction of SQLite's virtual machine: 4,000 take some 100 us.
+        """
         readers: list[_Reader] = []
         try:
             for _ in range(count):
@@ -328,8 +309,8 @@ class Readers:
             reader.deadlines.remove(deadline)
 
     async def close(self) -> None:
-        """Let running reads finish within a moment, and close every connection."""
+        """Let running reads finish within a second, and close every connection."""
         for reader in self._readers:
             for deadline in reader.deadlines:
-                deadline.shorten(CLOSE_SECONDS)
+                deadline.shorten(1.0)
         await asyncio.gather(*(reader.connection.close() for reader in self._readers))

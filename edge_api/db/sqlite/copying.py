@@ -26,8 +26,6 @@ from edge_api.db.sqlite.opening import (
 )
 from edge_api.db.sqlite.processes import litestream_state_path
 
-PAGES_PER_STEP: Final = 256
-"""Pages of one step: between two steps others can write, and the copy can be interrupted."""
 LITESTREAM_TABLES: Final = ("_litestream_seq", "_litestream_lock")
 """Tables that Litestream adds to a store that it replicates; a copy must not have them."""
 
@@ -124,7 +122,7 @@ def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
 def _open_attached(keys: Path, **others: Path) -> sqlite3.Connection:
     """Open the file of keys with others attached read-only, so that no log is truncated."""
     connection = sqlite3.connect(
-        f"{keys.absolute().as_uri()}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+        keys.absolute().as_uri(), uri=True, timeout=BUSY_SECONDS, isolation_level=None
     )
     connection.execute("PRAGMA synchronous = OFF")
     for name, path in others.items():
@@ -146,10 +144,10 @@ def _copy(live: sqlite3.Connection, target: Path) -> None:
         os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     # An open snapshot: without it every commit of another process would begin the copy anew.
     live.execute("BEGIN")
-    schema_version(live)
     live.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     with _translate_errors(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        live.backup(copy, pages=PAGES_PER_STEP, sleep=0)
+        # Between two steps others can write, and the copy can be interrupted.
+        live.backup(copy, pages=256, sleep=0)
         copy.execute("PRAGMA journal_mode = DELETE")
         for table in LITESTREAM_TABLES:
             copy.execute(f"DROP TABLE IF EXISTS {table}")
@@ -169,9 +167,11 @@ def _open_copy(path: Path) -> sqlite3.Connection:
 
 def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
     # Not the tables of an index for search, whose rows are no rows of anybody's.
-    question = "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-    names = [str(name) for (name,) in copy.execute(f"{question} ORDER BY name")]
-    quoted = {name: name.replace('"', '""') for name in names}
+    found = copy.execute(
+        "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
+        "ORDER BY name"
+    )
+    quoted = {str(name): str(name).replace('"', '""') for (name,) in found}
     return {
         name: int(copy.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608  a name of the file
         for name, table in quoted.items()

@@ -26,8 +26,6 @@ from edge_api.db.sqlite.processes import (
 from edge_api.db.sqlite.session import StoreConnections, open_connections
 from edge_api.db.types import format_instant
 
-OPEN_RETRY_SECONDS: Final = 0.02
-"""Between two attempts to open a store that others are opening or closing."""
 REOPEN_SECONDS: Final = 1.0  # between two attempts to open a store that is damaged or gone
 MAX_WAL_BYTES: Final = 1024 * 1024 * 1024
 """The size at which the edge truncates the log. Litestream does so at half of it at the latest."""
@@ -101,7 +99,7 @@ async def _open_with_retries(
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
                 raise
-        await asyncio.sleep(OPEN_RETRY_SECONDS)
+        await asyncio.sleep(0.02)
 
 
 class SQLiteStore(RecoveringStore):
@@ -144,19 +142,17 @@ class SQLiteStore(RecoveringStore):
             raise self._translate_error(error) from error
         # Of another edge, and without a replicator, commits checkpoint the log.
         if self._exclusive and self._replicated:
-            self._trim_log(connections.writer.files.wal_bytes())
+            size = connections.writer.files.wal_bytes()
+            if size > MAX_WAL_BYTES and time.monotonic() > self._next_trim_at:
+                self._next_trim_at = time.monotonic() + TRIM_SECONDS
+                self._trimming = asyncio.create_task(self._trim(size))
         return results
 
-    def _trim_log(self, size: int) -> None:
+    async def _trim(self, size: int) -> None:
         """Cut a log that grows without end, since its replicator is stopped, stuck or not started.
 
         That is ended for it, and then copies the whole store; so it is not done again at once.
         """
-        if size > MAX_WAL_BYTES and time.monotonic() > self._next_trim_at:
-            self._next_trim_at = time.monotonic() + TRIM_SECONDS
-            self._trimming = asyncio.create_task(self._trim(size))
-
-    async def _trim(self, size: int) -> None:
         is_cut = False
         with suppress(Problem):
             is_cut = await self.scrub()

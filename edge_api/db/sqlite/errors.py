@@ -37,11 +37,10 @@ class FileIdentity:
 
     def is_lost(self) -> bool:
         """Return whether a file was moved or deleted."""
-        try:
+        with suppress(StoreFileMoved):
             self.check()
-        except StoreFileMoved:
-            return True
-        return False
+            return False
+        return True
 
     def wal_bytes(self) -> int:
         """Return the size of the log's file, 0 where that is gone."""
@@ -68,12 +67,6 @@ _SENTENCES: Mapping[int, str] = {
     sqlite3.SQLITE_CANTOPEN: "The store's file cannot be opened",
 }
 """By primary result code."""
-
-_CONSTRAINTS: Mapping[int, str] = {
-    sqlite3.SQLITE_CONSTRAINT_NOTNULL: "23502",
-    sqlite3.SQLITE_CONSTRAINT_CHECK: "23514",
-}
-"""PostgreSQL's codes of constraint violations, by extended result code."""
 
 
 def primary_code(error: sqlite3.Error) -> int:
@@ -103,9 +96,13 @@ def sqlite_problem(error: sqlite3.Error) -> Problem | sqlite3.Error:
 def violation(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:
     """Return the problem of a violation, in PostgreSQL's terms; `row` was to be stored."""
     columns = [name for name in re.findall(r"\w+", str(error)) if name in table.columns]
-    sqlstate = _CONSTRAINTS.get(error.sqlite_errorcode)
+    sqlstates = {
+        sqlite3.SQLITE_CONSTRAINT_NOTNULL: "23502",
+        sqlite3.SQLITE_CONSTRAINT_CHECK: "23514",
+    }
+    sqlstate = sqlstates.get(error.sqlite_errorcode)
     if sqlstate is not None:
         return constraint_violation(table, columns, sqlstate)
-    values = [str(row[name]) for name in columns if name in row]
-    known = len(values) == len(columns)
-    return unique_violation(table, columns, ", ".join(values) if known else None)
+    is_known = row.keys() >= set(columns)
+    values = ", ".join(str(row[name]) for name in columns) if is_known else None
+    return unique_violation(table, columns, values)

@@ -12,7 +12,7 @@ from typing import Final
 import psutil
 
 from edge_api.db.errors import OlderSchema, StoreRefusal, missing_store, refuse_newer
-from edge_api.db.migrations import MIGRATIONS, Migration
+from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.errors import primary_code
 from edge_api.db.sqlite.processes import litestream_state_path
@@ -20,12 +20,6 @@ from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
 from edge_api.schema.environment import EDGE
 
 MIN_VERSION: Final = (3, 37, 0)  # the first SQLite with STRICT tables
-REQUIRED_MODULES: Final = {
-    "fts5": "CREATE VIRTUAL TABLE text USING fts5(word)",
-    "json_each": "SELECT value FROM json_each('[]')",
-}
-"""Modules that a build of SQLite may lack (full-text search, and lists as one parameter), each with
-a statement that needs it: versions after 3.46 list a module only once it was used."""
 APPLICATION_ID: Final = 0x666F7265
 """`fore`, in the file's header: files of other programs are refused."""
 NETWORK_FILE_SYSTEMS: Final = frozenset(
@@ -40,16 +34,13 @@ RESTORE_FIX: Final = (
     f"restore it with {EDGE} restore FILE --force, or where LITESTREAM_REPLICA is set "
     "with restore --from-replica --force"
 )
-"""How to fix a store that is damaged."""
+"""The fix for a store that is damaged."""
 NOT_A_STORE: Final = (
     f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE_FIX}"
 )
 BACKUPS: Final = "backups"  # the folder beside a store into which they are made
-_SCHEMA_BYTES: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
-_SCHEMA_WITHIN: Final = 16 * 1024 * 1024
-"""The first bytes of a file, in which the schema of a store is."""
 _WAL_INDEX: Final = struct.Struct("=16xI76xI")
-"""Of a log's index (`-shm`): mxFrame, nBackfill (SQLite, "WAL-mode File Format", section 2.1)."""
+"""The head of a log's index (`-shm`): mxFrame, nBackfill (SQLite's "WAL-mode File Format", 2.1)."""
 
 _REASONS: Mapping[int, str] = {
     sqlite3.SQLITE_BUSY: "is locked by another process: end that, or wait until it is done",
@@ -97,8 +88,10 @@ def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
 
 def _was_store(path: Path) -> bool:
     """Return whether a file that SQLite cannot read has the schema or was replicated."""
+    table = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
     with suppress(OSError), path.open("rb") as file:
-        return _SCHEMA_BYTES in file.read(_SCHEMA_WITHIN) or litestream_state_path(path).exists()
+        # The schema of a store is in the first bytes of its file.
+        return table in file.read(16 * 1024 * 1024) or litestream_state_path(path).exists()
     return False
 
 
@@ -168,7 +161,12 @@ def check_library(version: tuple[int, ...], empty: sqlite3.Connection) -> None:
         found, needed = (".".join(map(str, parts)) for parts in (version, MIN_VERSION[:2]))
         raise StoreRefusal(f"SQLite {found} is too old: install {needed} or later")
     missing = []
-    for name, statement in REQUIRED_MODULES.items():
+    # Full-text search, and lists as one parameter, each with a statement that needs it: versions
+    # after 3.46 list a module only once it was used.
+    for name, statement in (
+        ("fts5", "CREATE VIRTUAL TABLE text USING fts5(word)"),
+        ("json_each", "SELECT value FROM json_each('[]')"),
+    ):
         try:
             empty.execute(statement)
         except sqlite3.DatabaseError:
@@ -267,12 +265,21 @@ def _apply_migrations(connection: sqlite3.Connection, path: Path, now: str) -> N
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        steps = MIGRATIONS[schema_version(connection) :]
-        for step in steps:
-            _apply_step(step, connection, path, now)
+        version = schema_version(connection)
+        for number, step in enumerate(MIGRATIONS[version:], version + 1):
+            try:
+                for statement in step.sqlite:
+                    connection.execute(statement, {"now": now})
+            except sqlite3.Error as error:
+                if primary_code(error) not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
+                    raise  # of the disk or the file, not of the step
+                raise StoreRefusal(
+                    f"{path} is unchanged: step {number} of its schema failed ({error}); "
+                    "run the version of before, and report this"
+                ) from None
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        if steps:
+        if version < len(MIGRATIONS):
             connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -285,17 +292,3 @@ def enable_wal(connection: sqlite3.Connection) -> None:
     if mode != "wal":
         raise StoreRefusal("the disk of the store does not support write-ahead logging")
     schema_version(connection)
-
-
-def _apply_step(step: Migration, connection: sqlite3.Connection, path: Path, now: str) -> None:
-    try:
-        for statement in step.sqlite:
-            connection.execute(statement, {"now": now})
-    except sqlite3.Error as error:
-        if primary_code(error) not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
-            raise  # of the disk or the file, not of the step
-        number = MIGRATIONS.index(step) + 1
-        raise StoreRefusal(
-            f"{path} is unchanged: step {number} of its schema failed ({error}); "
-            "run the version of before, and report this"
-        ) from None

@@ -103,11 +103,7 @@ def litestream_state_path(store: Path) -> Path:
     return store.with_name(f".{store.name}-litestream")
 
 
-SNAPSHOT_HOURS: Final = 24
-"""The interval of full snapshots in the replica: a restore reads one and what followed."""
-RETENTION_HOURS: Final = 7 * 24  # also of what was erased since
 OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
-LIST_SECONDS: Final = 30.0  # for the list of a replica's files
 
 
 def find_program() -> str:
@@ -127,7 +123,9 @@ def configuration(store: Path, replica: str) -> Mapping[str, Any]:
     return {
         "logging": {"level": "warn", "type": "json", "stderr": True},
         "socket": {"enabled": True, "path": str(socket_path(store)), "permissions": 0o600},
-        "snapshot": {"interval": f"{SNAPSHOT_HOURS}h", "retention": f"{RETENTION_HOURS}h"},
+        # A restore reads a full snapshot and what followed. The replica keeps, for seven days, also
+        # what was erased.
+        "snapshot": {"interval": "24h", "retention": "168h"},
         "dbs": [{"path": str(store), "replica": {"url": replica}}],
     }
 
@@ -162,7 +160,7 @@ def run_program(
 def holds_state(store: Path, replica: str) -> bool:
     """Return whether the replica holds a state. Raises StoreRefusal where it does not answer."""
     words, purpose = ("ltx", "-level", "all", "-json"), "asked whether it holds a store"
-    return bool(json.loads(run_program(store, replica, purpose, *words, seconds=LIST_SECONDS)))
+    return bool(json.loads(run_program(store, replica, purpose, *words, seconds=30.0)))
 
 
 def sync_replica(store: Path, seconds: float) -> int:

@@ -15,29 +15,7 @@ def _trigger(made: str, name: str, event: str, *statements: str) -> str:
     return f"CREATE {made} {{table}}_search_{name} {event} BEGIN {body}; END"
 
 
-_TRIGRAMS: Final = "content='', tokenize='trigram', detail=none, columnsize=0"
-"""Neither text nor places: who asks compares the rows that are found, and the index is a third."""
-_KEYS: Final = (
-    "CREATE TABLE {table}_search_keys (number INTEGER PRIMARY KEY, "
-    "row_id TEXT NOT NULL UNIQUE, renewed INTEGER NOT NULL DEFAULT 0) STRICT"
-)
 _OUTDATE: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
-_SEARCH: Final = (
-    _KEYS,
-    f"CREATE VIRTUAL TABLE {{table}}_search USING fts5({{columns}}, {_TRIGRAMS})",
-    _trigger("TRIGGER", "update", "AFTER UPDATE OF {columns} ON {table}", f"{_OUTDATE}new.id"),
-    _trigger("TRIGGER", "delete", "AFTER DELETE ON {table}", f"{_OUTDATE}old.id"),
-    _trigger(
-        "TRIGGER",
-        "empty",
-        "AFTER UPDATE ON {table}_search_keys WHEN new.renewed < 0",
-        "INSERT INTO {table}_search ({table}_search) VALUES ('delete-all')",
-        "DELETE FROM {table}_search_keys",
-    ),
-)
-"""The statements that make the index of a table's searched columns. Whoever lacks the triggers
-below can still write: what they add waits for `keep_search`, and what they change or delete empties
-the index, since nothing of an erased row may stay in it."""
 SQLITE_SCHEMA: Final = SchemaDialect(
     types=MappingProxyType(
         {**dict.fromkeys(ColumnType, "TEXT"), ColumnType.INTEGER: "INTEGER"},
@@ -52,7 +30,29 @@ SQLITE_SCHEMA: Final = SchemaDialect(
         }
     ),
     options=" STRICT",  # or else a value of another type than its column's would be kept
-    search=_SEARCH,
+    # Whoever lacks the triggers of `_KEEP` can still write: what they add waits for `keep_search`,
+    # and what they change or delete empties the index, since nothing of an erased row may stay in
+    # it.
+    search=(
+        (
+            "CREATE TABLE {table}_search_keys (number INTEGER PRIMARY KEY, "
+            "row_id TEXT NOT NULL UNIQUE, renewed INTEGER NOT NULL DEFAULT 0) STRICT"
+        ),
+        # Without texts and places the index takes a third: callers compare the rows it finds.
+        (
+            "CREATE VIRTUAL TABLE {table}_search USING fts5({columns}, "
+            "content='', tokenize='trigram', detail=none, columnsize=0)"
+        ),
+        _trigger("TRIGGER", "update", "AFTER UPDATE OF {columns} ON {table}", f"{_OUTDATE}new.id"),
+        _trigger("TRIGGER", "delete", "AFTER DELETE ON {table}", f"{_OUTDATE}old.id"),
+        _trigger(
+            "TRIGGER",
+            "empty",
+            "AFTER UPDATE ON {table}_search_keys WHEN new.renewed < 0",
+            "INSERT INTO {table}_search ({table}_search) VALUES ('delete-all')",
+            "DELETE FROM {table}_search_keys",
+        ),
+    ),
 )
 _FORGET: Final = (
     "INSERT INTO {table}_search ({table}_search, rowid, {columns}) "
@@ -107,8 +107,6 @@ _FILL: Final = (
     "AND NOT EXISTS (SELECT 1 FROM {table}_search_keys WHERE row_id = id)"
 )
 _FILLED_AT_ONCE: Final = 1000  # rows: about 0.1 s
-_PAUSE_SECONDS: Final = 0.05
-"""Between two transactions that fill the index; who waits to write tries as often."""
 
 
 def keep_search(connection: sqlite3.Connection) -> None:
@@ -123,4 +121,4 @@ def keep_search(connection: sqlite3.Connection) -> None:
         lacking, last = connection.execute(missing).fetchone()
         for start in range(1, last + 1 if lacking else 1, _FILLED_AT_ONCE):
             if connection.execute(fill, (start, start + _FILLED_AT_ONCE - 1)).rowcount:
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(0.05)  # those that wait to write try as often

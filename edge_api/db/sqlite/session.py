@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from shutil import disk_usage
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from edge_api.db.errors import query_timeout, unavailable
 from edge_api.db.migrations import MIGRATIONS
@@ -30,14 +30,13 @@ from edge_api.db.sqlite.opening import enable_wal, schema_version
 from edge_api.db.sqlite.searched import keep_search
 from edge_api.db.transaction import GroupCommitter
 
-T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+Work = Callable[[sqlite3.Connection], Any]
 """Runs statements inside a transaction that others begin and end; it may be run a second time."""
-Works = Sequence[Work[Any] | Sequence[Query]]
+Works = Sequence[Work | Sequence[Query]]
 """Lists of queries share statements."""
 
 
-class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
+class Writer(GroupCommitter[Work | Sequence[Query]]):
     """Commits groups of work on the connection that writes."""
 
     def __init__(self, connection: Connection, files: FileIdentity) -> None:
@@ -104,7 +103,7 @@ def _run_together(connection: sqlite3.Connection, works: Works) -> list[Any]:
     return [work(connection) if callable(work) else next(results) for work in works]
 
 
-def _attempt(connection: sqlite3.Connection, work: Work[Any] | Sequence[Query]) -> Any:
+def _attempt(connection: sqlite3.Connection, work: Work | Sequence[Query]) -> Any:
     connection.execute("SAVEPOINT work")
     try:
         (result,) = _run_together(connection, [work])
