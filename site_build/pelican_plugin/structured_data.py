@@ -1,11 +1,10 @@
-"""JSON-LD as templates ask for it: one call for each kind of page, in the terms of schema.org.
+"""JSON-LD for templates, in the terms of schema.org: one method for each kind of page.
 
-What a call is given are values that its template has looked up, so a change of them is noticed as
-any other change of a page.
+A template passes values that it has looked up, so that a change of them makes its page anew.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import orjson
 from markupsafe import Markup
@@ -20,15 +19,18 @@ from site_build.template_objects import Article, Page, Tag
 Json = dict[str, Any]
 
 _KINDS = {"about": "AboutPage", "contact": "ContactPage"}
-"""Pages of which schema.org has a kind, by their slugs."""
-_ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-"""What could end a script, or a line of one: inside JSON strings, where alone they stand."""
+"""Kinds of schema.org for pages, by their slugs."""
 
 
 def write_script(*nodes: Json) -> Markup:
-    """Return the element that puts `nodes` on a page, safe for any text in them."""
+    """Return a script element with `nodes`, safe for any text in them."""
     graph = {"@context": "https://schema.org", "@graph": nodes}
-    written = orjson.dumps(graph).decode().translate(_ESCAPES)
+    # Signs that could end a script, or a line of one, are within strings, where escapes may be.
+    written = (
+        orjson.dumps(graph)
+        .decode()
+        .translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
+    )
     return Markup(f'<script type="application/ld+json">{written}</script>')  # noqa: S704 - escaped
 
 
@@ -42,10 +44,9 @@ class StructuredData:
         leads: Mapping[str, Lead],
         logo: str = "",
     ) -> None:
-        """Take who the site is, what finds a post's card by its slug, and its sign's path, if any.
+        """`find_card` returns a post's card by its slug, or None if the theme has no cards.
 
-        Without cards in the theme, `find_card` gives None. `leads` has the pictures of posts, by
-        their slugs.
+        `leads` has the pictures of posts by their slugs; `logo` is the path of the site's logo.
         """
         self._identity, self._find_card, self._leads = identity, find_card, leads
         self._say = identity.language.catalogue.gettext
@@ -54,7 +55,7 @@ class StructuredData:
         self._journal = (self._say("Journal"), identity.addresses.journal)
 
     def home(self) -> Markup:
-        """Return what the home page is, how the site is searched, and who publishes it."""
+        """Describe the home page: the site with its search, its publisher and its blog."""
         search = f"{self._identity.url}{paths.SEARCH}?q={{search_term_string}}"
         website = {
             "@type": "WebSite",
@@ -73,18 +74,18 @@ class StructuredData:
         return write_script(website, self._describe_organization(), self._describe_blog())
 
     def post(self, article: Article) -> Markup:
-        """Return what a post is."""
+        """Describe the page of a post."""
         trail = self._describe_trail(self._journal, (article.title, article.url))
         return write_script(self.describe_post(article), trail)
 
     def page(self, page: Page) -> Markup:
-        """Return what a page is that stands by itself."""
+        """Describe a page that is no post."""
         node = self._describe_page(_KINDS.get(page.slug, "WebPage"), page.title, page.url)
         node |= {"description": page.description, "inLanguage": page.lang}
         return write_script(node, self._describe_trail((page.title, page.url)))
 
     def journal(self, file: str, articles: Sequence[Article]) -> Markup:
-        """Return what one page of the journal is; `file` is its own."""
+        """Describe one page of the journal; `file` is its path."""
         return write_script(
             self._describe_list(self._say("Journal"), file, articles),
             self._describe_blog(),
@@ -92,20 +93,20 @@ class StructuredData:
         )
 
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
-        """Return what one page of a tag's posts is; `file` is its own."""
+        """Describe one page of a tag's posts; `file` is its path."""
         tags = (self._say("Tags"), self._identity.addresses.tags)
         trail = self._describe_trail(tags, (tag.name, tag.url))
         return write_script(self._describe_list(tag.name, file, articles), trail)
 
     def author(self, name: str, url: str, file: str, articles: Sequence[Article]) -> Markup:
-        """Return who an author is, and what one page of their posts is; `file` is its own."""
+        """Describe an author and one page of their posts; `file` is its path."""
         node = self._describe_list(name, file, articles)
         person = {**self._describe_author(name), "url": self._identity.absolute(url)}
         node |= {"@type": "ProfilePage", "mainEntity": person, "hasPart": node["mainEntity"]}
         return write_script(node, self._describe_trail((name, url)))
 
     def overview(self, title: str, file: str) -> Markup:
-        """Return what the list of tags is, or the archive, which have too many items to name."""
+        """Describe the list of tags or the archive, which have too many items to list."""
         own = file.removesuffix("index.html")
         node = self._describe_page("CollectionPage", title, own)
         node["inLanguage"] = self._identity.lang
@@ -163,7 +164,7 @@ class StructuredData:
         return {"@type": "Blog", "@id": f"{url}#blog", "name": self._identity.name, "url": url}
 
     def _describe_author(self, byline: str) -> Json:
-        """Return who writes; an author of the site's name is the site."""
+        """Return the node of an author; one with the site's name is the site."""
         name = self._identity.author
         if byline not in {"", name}:
             return {"@type": "Person", "name": byline}
@@ -181,7 +182,7 @@ class StructuredData:
         return {**node, "mainEntity": {"@type": "ItemList", "itemListElement": items}}
 
     def _describe_trail(self, *steps: tuple[str, str | None]) -> Json:
-        """Return the way from the home page: the name and the address of each step that is made."""
+        """Return the breadcrumbs from the home page; steps without an address are left out."""
         made = [(name, path) for name, path in steps if path]
         items = self._number("item", [(self._identity.name, addresses.HOME), *made])
         return {"@type": "BreadcrumbList", "itemListElement": items}
