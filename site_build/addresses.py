@@ -62,7 +62,7 @@ class Addresses(NamedTuple):
     """Whether the page `contact` has the form, and so the address CONTACT."""
 
     def locate(self, kind: str, slug: str, date: datetime = _EPOCH, **more: str) -> str:
-        """Return the address of a `post`, a `page` or a `tag`; `more` has more values of its form."""
+        """Return the address of a `post`, `page` or `tag`; `more` has other values of its form."""
         if kind == "page" and f"{slug}/" == CONTACT and self.has_form:
             return CONTACT
         form: str = getattr(self, kind)

@@ -62,9 +62,13 @@ def find_card(font: Font | None, leads: Mapping[str, Lead], slug: str = "") -> C
 
 def design_card(identity: Identity, post: Document, picture: Picture | None = None) -> Card:
     """Return the card of a post, beside its `picture`."""
-    hues = tuple(choose_hue(make_slug(tag)) for tag in post.tags)
-    day = identity.language.day(post.published)
-    return Card(identity.name, post.title, day, hues, picture.folder if picture else "")
+    return Card(
+        site=identity.name,
+        title=post.title,
+        day=identity.language.day(post.published),
+        hues=tuple(choose_hue(make_slug(tag)) for tag in post.tags),
+        photograph=picture.folder if picture else "",
+    )
 
 
 def list_cards(folder: Path, content: Content, site: Site, font: Font) -> Iterator[Target]:
@@ -97,8 +101,9 @@ def list_painting(folder: Path, content: Content, site: Site) -> Iterator[Target
     """Yield the target of the picture on the fore-edge, or of the landscape in its place."""
     if picture := find_edge_picture(site, content.image_set):
         file = content.former.get(picture.path, folder / picture.path)
-        path = f"{addresses.EDGE}picture.webp"
-        yield ImageTarget(path, crop_key(picture), partial(crop, file, picture))
+        yield ImageTarget(
+            f"{addresses.EDGE}picture.webp", crop_key(picture), partial(crop, file, picture)
+        )
         return
     for name, night in (("day", False), ("night", True)):
         drawn = paint(site.identity.name, _choose_hues(site), night=night)

@@ -368,8 +368,9 @@ class SiteBuild:
         """Write index, manifest and templates for the edge; remove files of earlier builds."""
         request = self.request
         if CONTACT_PAGE in self._entries:
-            page = (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
-            self.edge_templates.check_contact_page(page)
+            self.edge_templates.check_contact_page(
+                (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
+            )
         unknown = [
             f"{place}:{line}: {about}" for place, line, about in sorted(self.edge_templates.unknown)
         ]
@@ -381,8 +382,9 @@ class SiteBuild:
         ]
         (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))
         (request.state / HELD_FILE).write_bytes(orjson.dumps(held))
-        head = make_head(self.site, build_id, request.now, self._redirects)
-        stamp, placed = self._index.assemble(head, lines)
+        stamp, placed = self._index.assemble(
+            make_head(self.site, build_id, request.now, self._redirects), lines
+        )
         self._index.discard()
         withheld = {form.path for _, form in self.content.image_set.list_forms((), *self._withheld)}
         # Static files and pictures that pages of the build before ask for are kept.

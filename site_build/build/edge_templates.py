@@ -82,16 +82,20 @@ class EdgeTemplates:
                 )
 
     def write(self, folder: Path, unknown: list[str], identity: Identity) -> None:
-        """Put the templates where the edge finds them, with language, time zone and `unknown`."""
-        language, zone = identity.language, identity.timezone
-        (folder / TEMPLATES_FOLDER).mkdir(exist_ok=True)
+        """Write the templates for the edge, with the language, the time zone and `unknown`."""
+        language, place = identity.language, folder / TEMPLATES_FOLDER
+        place.mkdir(exist_ok=True)
         if language.compiled:
-            (folder / TEMPLATES_FOLDER / CATALOGUE_FILE).write_bytes(language.compiled)
+            (place / CATALOGUE_FILE).write_bytes(language.compiled)
         for name, source in self.sources.items():
-            (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
-        notes = {"ours": self.ours, "unknown": unknown, "lang": language.code, "timezone": zone}
-        file = folder / TEMPLATES_FOLDER / NOTES_FILE
-        file.write_text(json.dumps(notes), encoding="utf-8")
+            (place / name).write_text(source, encoding="utf-8")
+        notes = {
+            "ours": self.ours,
+            "unknown": unknown,
+            "lang": language.code,
+            "timezone": identity.timezone,
+        }
+        (place / NOTES_FILE).write_text(json.dumps(notes), encoding="utf-8")
 
 
 def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
@@ -141,8 +145,11 @@ def find_edge_templates(
             written = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
-        asset = r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}"
-        source = re.sub(asset, lambda asked: locate(asked[2]), written)
+        source = re.sub(
+            r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}",
+            lambda asked: locate(asked[2]),
+            written,
+        )
         found.sources[name], unknown = _check(path, source, *fixed.items())
         found.unknown.update(unknown)
         found.ours.extend([name] if HOUSE_THEME in path.parents else [])

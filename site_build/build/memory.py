@@ -110,12 +110,12 @@ class PreviewBuild(SiteBuild):
     def _others(self) -> Mapping[str, Target]:
         # Of two targets with one path, the first is that of the content folder.
         lines = _Lines(self._context, list_records(self.site, self.content.minutes))
-        full_texts = list_full_texts(
-            self.site, lines, self.content.image_set, has_cards=bool(self.font)
-        )
-        found = [*self._list_others(datetime.now(UTC)), *full_texts]
-        redirects = list_redirects(self.site.identity, self.content.redirects, self._targets)
-        return {target.path: target for target in reversed([*found, *redirects])}
+        found = [
+            *self._list_others(datetime.now(UTC)),
+            *list_full_texts(self.site, lines, self.content.image_set, has_cards=bool(self.font)),
+            *list_redirects(self.site.identity, self.content.redirects, self._targets),
+        ]
+        return {target.path: target for target in reversed(found)}
 
     def tidy(self) -> None:
         """Remove texts and pictures of earlier content from the cache, which every save adds to."""

@@ -1,7 +1,7 @@
 """The Pelican plugin: handlers of Pelican's signals, and the class `Journal` that runs Pelican.
 
-Pelican does its usual round: settings, generators, contexts, templates, writer. The content is
-read and checked before it starts; the files that its writer notes are made at the end.
+Pelican runs generators, templates and writer as usual. The content is read and checked before
+that, and the files that the writer notes are made at the end.
 """
 
 import gc
@@ -133,8 +133,7 @@ def _equip(generator: Any) -> None:
         house = FileSystemLoader(HOUSE_THEME / "templates")
         lent = frozenset(house.list_templates()) - frozenset(generator.env.list_templates())
         escapes = generator.env.autoescape
-        loaders = (generator.env.loader, house)
-        generator.env.loader = ChoiceLoader([each for each in loaders if each])
+        generator.env.loader = ChoiceLoader([*filter(None, (generator.env.loader, house))])
         generator.env.autoescape = lambda name: name in lent or bool(escapes)
     generator.env.loader = _Utf8Loader([generator.env.loader])
     generator.env.context_class = track_lookups(build.looked_up)
@@ -158,8 +157,10 @@ def _show_painting(build: SiteBuild) -> Markup:
     """Return the image on the fore-edge, or two: for the day and the night. Raises BuildError."""
     given, images = build.site.identity.edge_image, build.content.image_set
     if given and not (given in images.pictures and images.pictures[given].still):
-        message = "name a picture of the content folder, no drawing and nothing that moves"
-        raise BuildError(f"EDGE_IMAGE is {given!r}; {message}")
+        raise BuildError(
+            f"EDGE_IMAGE is {given!r}; name a picture of the content folder, "
+            "no drawing and nothing that moves"
+        )
     image = '<img{} src="/edge/{}"{} alt="" width="{}" height="1200">'.format
     if find_edge_picture(build.site, images):
         return Markup(image("", "picture.webp", "", 480))  # noqa: S704
@@ -197,10 +198,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
     """Pelican with this site's generators; `pelicanconf.py` names it as PELICAN_CLASS."""
 
     def run(self) -> None:
-        """Read, check and build for Pelican's command, leaving no file half written.
-
-        Raises BuildError, also after a build that left files out.
-        """
+        """Read, check and build for Pelican's command; raises BuildError, also for held files."""
         logging.getLogger(pelican.__name__).addFilter(_hide_trace)
         request = make_request(self.settings)
         with plain_errors(Path(self.settings["OUTPUT_PATH"])):
@@ -232,7 +230,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         settings["ACCESS_REQUESTS"] = policy.has_access_form
         identity = identify(settings)
         said = SETTINGS_FILE.read_bytes() + identity.language.compiled
-        style = Style(
+        return identity, Style(
             Path(self.theme),
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
             fingerprint_settings(settings) + sha256(said).hexdigest(),
@@ -241,10 +239,9 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             read_budget_tiers(settings),
             read_dialect(settings),
             str(settings),
-            # What plugins show on a page cannot be told from what the page was made of before.
+            # No key covers what plugins do to a page, so with plugins every page is made anew.
             str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )
-        return identity, style
 
     def execute(self, build: SiteBuild, place: Path | None = None) -> None:
         """Run Pelican, which writes into a folder below `place`; raises BuildError and OSError."""
@@ -303,25 +300,32 @@ def open_journal(request: Request, site_url: str) -> Journal:
 
     Templates are kept compiled beside the cache: compiling takes longer than all the rest.
     """
-    output = os.fspath(request.site_folder)
-    journal = Journal(load_settings(request.content, site_url, OUTPUT_PATH=output))
+    journal = Journal(
+        load_settings(request.content, site_url, OUTPUT_PATH=os.fspath(request.site_folder))
+    )
     if request.cache:
         with suppress(OSError):
             request.cache.parent.mkdir(parents=True, exist_ok=True)
     if request.cache and os.access(request.cache.parent, os.W_OK):
         kept = FileSystemBytecodeCache(os.fspath(request.cache.parent))
         # A new value: the settings module's own one is kept by Pelican from run to run.
-        environment = journal.settings["JINJA_ENVIRONMENT"]
-        journal.settings["JINJA_ENVIRONMENT"] = {**environment, "bytecode_cache": kept}
+        journal.settings["JINJA_ENVIRONMENT"] = {
+            **journal.settings["JINJA_ENVIRONMENT"],
+            "bytecode_cache": kept,
+        }
     return journal
 
 
 def list_sources(content: Path) -> list[Path]:
     """Return the files and folders that a build is made from; raises BuildError."""
     settings = load_settings(content)
-    own = [OWN_SENTENCES] if OWN_SENTENCES.is_dir() else []
-    folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"], *own]
-    return [content, SETTINGS_FILE, *map(Path, folders)]
+    return [
+        content,
+        SETTINGS_FILE,
+        Path(settings["THEME"]),
+        *map(Path, settings["THEME_TEMPLATES_OVERRIDES"]),
+        *([OWN_SENTENCES] if OWN_SENTENCES.is_dir() else []),
+    ]
 
 
 @contextmanager
@@ -374,8 +378,10 @@ def plain_errors(folder: Path) -> Iterator[None]:
     except sqlite3.Error as error:  # of the manifest; a cache does without its file
         raise BuildError(f"the build cannot go on: {error}: {folder}; {NO_ROOM}") from error
     except OSError as error:
-        reason = f"{error.strerror}: {error.filename or folder}; {find_fix(error)}"
-        raise BuildError(f"the build cannot go on: {reason}") from error
+        raise BuildError(
+            f"the build cannot go on: {error.strerror}: {error.filename or folder}; "
+            f"{find_fix(error)}"
+        ) from error
 
 
 def _hide_trace(record: logging.LogRecord) -> bool:

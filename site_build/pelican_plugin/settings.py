@@ -135,8 +135,9 @@ def load_settings(content: Path, site_url: str = "", **override: str) -> dict[st
             "make one with fore-edge init, or fix PELICAN_SETTINGS"
         )
     sys.modules.pop("site_build.default_settings", None)  # It reads .env, which may have changed.
-    reader = partial(of_pelican.read_settings, override=override)
-    return prepare_settings(read_file(SETTINGS_FILE, reader))
+    return prepare_settings(
+        read_file(SETTINGS_FILE, partial(of_pelican.read_settings, override=override))
+    )
 
 
 def read_file(

@@ -75,8 +75,10 @@ class StructuredData:
 
     def post(self, article: Article) -> Markup:
         """Describe the page of a post."""
-        trail = self._describe_trail(self._journal, (article.title, article.url))
-        return write_script(self.describe_post(article), trail)
+        return write_script(
+            self.describe_post(article),
+            self._describe_trail(self._journal, (article.title, article.url)),
+        )
 
     def page(self, page: Page) -> Markup:
         """Describe a page that is no post."""
@@ -95,8 +97,10 @@ class StructuredData:
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
         """Describe one page of a tag's posts; `file` is its path."""
         tags = (self._say("Tags"), self._identity.addresses.tags)
-        trail = self._describe_trail(tags, (tag.name, tag.url))
-        return write_script(self._describe_list(tag.name, file, articles), trail)
+        return write_script(
+            self._describe_list(tag.name, file, articles),
+            self._describe_trail(tags, (tag.name, tag.url)),
+        )
 
     def author(self, name: str, url: str, file: str, articles: Sequence[Article]) -> Markup:
         """Describe an author and one page of their posts; `file` is its path."""

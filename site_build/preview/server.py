@@ -78,8 +78,12 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
         words = hidden.get(unquote(link["address"]))
         return f"{link[0]} {_draw(words)}" if words else link[0]
 
-    links = r"<a\b[^>]*?\shref=\"/(?P<address>[^\"#?]*)[^\"]*\"[^>]*>.*?</a>"
-    shown = re.sub(links, mark, html[start:], flags=re.DOTALL)
+    shown = re.sub(
+        r"<a\b[^>]*?\shref=\"/(?P<address>[^\"#?]*)[^\"]*\"[^>]*>.*?</a>",
+        mark,
+        html[start:],
+        flags=re.DOTALL,
+    )
     if own := hidden.get(address):
         shown = re.sub(
             r"<h1\b.*?</h1>",
@@ -254,8 +258,9 @@ class Preview:
             return await self._explain_absence(path)
         if not name.endswith(".html"):
             return _file(media_type(name), data)
-        status = 500 if name in state.faults else 200
-        return self._dress(path.removeprefix("/"), data, state, status)
+        return self._dress(
+            path.removeprefix("/"), data, state, status=500 if name in state.faults else 200
+        )
 
     async def _explain_absence(self, path: str) -> web.Response:
         if is_of_edge(path.removeprefix("/")):
@@ -283,8 +288,9 @@ class Preview:
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """Send the state now and at each change (server-sent events)."""
         page = addresses.name_file(request.query.get("page", "/").removeprefix("/"))
-        headers = {**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
-        response = web.StreamResponse(headers=headers)
+        response = web.StreamResponse(
+            headers={**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
+        )
         await response.prepare(request)
         if request.method == "HEAD":
             return response
@@ -307,8 +313,11 @@ def _file(kind: str, data: bytes) -> web.Response:
 
 
 def _page(html: str, status: int, **headers: str) -> web.Response:
-    headers = {**_HEADERS, **headers, "Content-Type": "text/html; charset=utf-8"}
-    return web.Response(status=status, body=html.encode(), headers=headers)
+    return web.Response(
+        status=status,
+        body=html.encode(),
+        headers={**_HEADERS, **headers, "Content-Type": "text/html; charset=utf-8"},
+    )
 
 
 async def watch(places: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None, None]:
