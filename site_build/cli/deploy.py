@@ -66,4 +66,4 @@ def run(arguments: Arguments) -> int:
         arguments.key or "",
         arguments.from_pelican or "",
     ]
-    return subprocess.call(words)  # noqa: S603  our own words
+    return subprocess.call(words)  # noqa: S603

@@ -47,7 +47,7 @@ _PAPER: Colour = (0xF8, 0xF5, 0xEE)
 _INK: Colour = (0x1F, 0x22, 0x2C)
 _HAIRLINE: Colour = (0xD8, 0xD2, 0xC3)
 
-# A palette: a ramp from ink to paper, then a colour and its cut for each band.
+# A palette: a ramp from paper to ink, then a colour and its cut for each band.
 _RAMP = 32
 _BANDS = 24
 """Tags that are painted; a band of less than 26 pixels would be a stripe."""
