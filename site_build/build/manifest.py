@@ -302,9 +302,10 @@ class OutputFolder:
         found = [each for each in full.rglob("*") if not each.is_dir()] if full.is_dir() else [full]
         names = {each.relative_to(self._root).as_posix() for each in found}
         if not names <= _list_paths(self._before.entries.values()):
-            kinds = ("folder", "file") if full.is_dir() else ("file", "folder")
-            sentence = "{} is a {} where the site needs a {}; move it".format(full, *kinds)
-            raise BuildError(sentence) from error
+            found_kind, needed = ("folder", "file") if full.is_dir() else ("file", "folder")
+            raise BuildError(
+                f"{full} is a {found_kind} where the site needs a {needed}; move it"
+            ) from error
         for name in names:
             remove_file(Path(self._root), name)
 

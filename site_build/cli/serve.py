@@ -64,8 +64,9 @@ def run(arguments: Arguments) -> int:
             stage = PreviewSession(make_request(arguments, observer), dialect, sources[1:])
         tell = _report_problems(console, arguments.content)
         tell(stage.state)
-        documents = count(len(stage.state.documents), "document")
-        console.print(f"{documents} at {origin}/; Ctrl-C ends the preview")
+        console.print(
+            f"{count(len(stage.state.documents), 'document')} at {origin}/; Ctrl-C ends the preview"
+        )
         preview = Preview(stage, arguments.content, arguments.host, tell)
         if arguments.open:
             webbrowser.open(origin)

@@ -70,8 +70,9 @@ class Chronicle:
                 if report.held:
                     self._console.print(describe_held(report.held))
             case ReleaseEvent("prepared", Report() as report):
-                instant = write_instant(report.built_for)
-                self._console.print(f"{report.build_id} is ready for {instant}")
+                self._console.print(
+                    f"{report.build_id} is ready for {write_instant(report.built_for)}"
+                )
             case ReleaseEvent(error=ContentError() as error):
                 self._compare(error.findings)
                 self._console.print(f"{error}; what is served stays, until the content is fixed")

@@ -71,7 +71,6 @@ def render_llms(site: Site, policy: Policy) -> str:
         ("JSON Feed", addresses.FEED_JSON, "the same as JSON"),
         ("Sitemap", addresses.SITEMAP, "every page, with its last revision where that is known"),
     )
-    pages = [*_list_links(identity, list_overviews(identity)), *list_pages(identity, site.pages)]
     sections = [
         f"# {identity.name}",
         identity.description and f"> {identity.description}",
@@ -86,7 +85,9 @@ def render_llms(site: Site, policy: Policy) -> str:
             f" `Content-Type: application/json` and all four members of `{_LEAD}`."
         ),
         "## Pages",
-        "\n".join(pages),
+        "\n".join(
+            [*_list_links(identity, list_overviews(identity)), *list_pages(identity, site.pages)]
+        ),
         "## Posts",
         "\n".join(list_posts(identity, site.posts)) or "None yet.",
         "## For programs",
@@ -113,9 +114,8 @@ def render_llms_full(identity: Identity, items: Sequence[Item], count: int) -> s
         f"{identity.absolute(addresses.LLMS)} lists them all."
     )
     about = identity.description and f"\n\n> {identity.description}"
-    parts = [f"# {identity.name}{about}\n\n{extent}\n"]
-    parts += [render_record(item.record, item.lang) for item in items]
-    return "\n---\n\n".join(parts)
+    head = f"# {identity.name}{about}\n\n{extent}\n"
+    return "\n---\n\n".join([head, *(render_record(each.record, each.lang) for each in items)])
 
 
 def render_auth(identity: Identity, policy: Policy) -> str:
@@ -195,9 +195,11 @@ def list_skills(identity: Identity) -> Sequence[Skill]:
     values, skills = _list_values(identity), []
     for name in ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp"):
         source = frontmatter.loads(_read(f"agent_skills/{name}.md"))
-        written = (str(source["description"]), source.content)
-        # A `$` before any other name is for a shell.
-        texts = (Template(text).safe_substitute(values) for text in written)
+        # A `$` before any other name is for a shell, and stays.
+        texts = (
+            Template(text).safe_substitute(values)
+            for text in (str(source["description"]), source.content)
+        )
         skills.append(Skill(str(source["name"]), *texts))
     return skills
 
@@ -266,23 +268,32 @@ def render_robots(identity: Identity, policy: Policy) -> str:
     """Return `robots.txt`: the uses that are allowed to each crawler, and the sitemap."""
     said = {name: "yes" if policy.signals[name] else "no" for name, _ in _SENSE}
     signal = ", ".join(f"{name}={value}" for name, value in said.items())
-    senses = [f"#   {name}: {sense}" for name, sense in _SENSE]
-    note = "\n".join(["# What this site may be used for (contentsignals.org):", *senses, ""])
-    groups = [
-        _write_group(agents, signal, allowed=policy.signals[name])
-        for name, agents in AGENTS.items()
-    ]
-    everyone = _write_group(["*"], signal, allowed=True)
-    sitemap = f"Sitemap: {identity.absolute(addresses.SITEMAP)}\n"
-    return "\n".join([note, everyone, *groups, sitemap])
+    return "\n".join(
+        [
+            "# What this site may be used for (contentsignals.org):",
+            *(f"#   {name}: {sense}" for name, sense in _SENSE),
+            "",
+            _write_group(["*"], signal, allowed=True),
+            *(
+                _write_group(agents, signal, allowed=policy.signals[name])
+                for name, agents in AGENTS.items()
+            ),
+            f"Sitemap: {identity.absolute(addresses.SITEMAP)}\n",
+        ]
+    )
 
 
 def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
     # Addresses of the last two are each for one person.
     rules = ["Allow: /", f"Disallow: {paths.OAUTH}/", f"Disallow: {paths.UNSUBSCRIBE}"]
-    lines = [f"User-agent: {agent}" for agent in agents]
-    lines += [f"Content-Signal: {signal}", *(rules if allowed else ["Disallow: /"])]
-    return "\n".join([*lines, ""])
+    return "\n".join(
+        [
+            *(f"User-agent: {agent}" for agent in agents),
+            f"Content-Signal: {signal}",
+            *(rules if allowed else ["Disallow: /"]),
+            "",
+        ]
+    )
 
 
 def render_security(identity: Identity, policy: Policy, now: datetime) -> str:

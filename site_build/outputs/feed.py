@@ -60,9 +60,8 @@ class Channel:
             sentence("The newest %(most)s of %(number)s posts tagged %(tag)s, in full.", **given),
             sentence("All posts tagged %(tag)s, in full.", **given),
         )
-        chosen = extents[2 * bool(self.tag) + (self.total <= self.most)]
-        extent = self.identity.language.say(chosen)
-        return f"{self.identity.description} {extent}".strip()
+        extent = extents[2 * bool(self.tag) + (self.total <= self.most)]
+        return f"{self.identity.description} {self.identity.language.say(extent)}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,8 +280,10 @@ def read_dialect(settings: Mapping[str, Any]) -> Dialect:
 def identify(settings: Mapping[str, Any]) -> Identity:
     """Return the site's names, language and addresses; raises BuildError."""
     if not str(settings["SITEURL"]).startswith(("http://", "https://")):
-        said = settings["SITEURL"]
-        _refuse("SITEURL", f"is {said!r}; write the origin of the site, as https://example.org")
+        _refuse(
+            "SITEURL",
+            f"is {settings['SITEURL']!r}; write the origin of the site, as https://example.org",
+        )
     return Identity(
         settings["SITEURL"],
         settings["SITENAME"],

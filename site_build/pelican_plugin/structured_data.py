@@ -57,21 +57,24 @@ class StructuredData:
     def home(self) -> Markup:
         """Describe the home page: the site with its search, its publisher and its blog."""
         search = f"{self._identity.url}{paths.SEARCH}?q={{search_term_string}}"
-        website = {
-            "@type": "WebSite",
-            "@id": f"{self._home}#website",
-            "url": self._home,
-            "name": self._identity.name,
-            "description": self._identity.description or self._identity.name,
-            "inLanguage": self._identity.lang,
-            "publisher": {"@id": f"{self._home}#organization"},
-            "potentialAction": {
-                "@type": "SearchAction",
-                "target": {"@type": "EntryPoint", "urlTemplate": search},
-                "query-input": "required name=search_term_string",
+        return write_script(
+            {
+                "@type": "WebSite",
+                "@id": f"{self._home}#website",
+                "url": self._home,
+                "name": self._identity.name,
+                "description": self._identity.description or self._identity.name,
+                "inLanguage": self._identity.lang,
+                "publisher": {"@id": f"{self._home}#organization"},
+                "potentialAction": {
+                    "@type": "SearchAction",
+                    "target": {"@type": "EntryPoint", "urlTemplate": search},
+                    "query-input": "required name=search_term_string",
+                },
             },
-        }
-        return write_script(website, self._describe_organization(), self._describe_blog())
+            self._describe_organization(),
+            self._describe_blog(),
+        )
 
     def post(self, article: Article) -> Markup:
         """Describe the page of a post."""
@@ -82,8 +85,11 @@ class StructuredData:
 
     def page(self, page: Page) -> Markup:
         """Describe a page that is no post."""
-        node = self._describe_page(_KINDS.get(page.slug, "WebPage"), page.title, page.url)
-        node |= {"description": page.description, "inLanguage": page.lang}
+        node = {
+            **self._describe_page(_KINDS.get(page.slug, "WebPage"), page.title, page.url),
+            "description": page.description,
+            "inLanguage": page.lang,
+        }
         return write_script(node, self._describe_trail((page.title, page.url)))
 
     def journal(self, file: str, articles: Sequence[Article]) -> Markup:
@@ -112,15 +118,17 @@ class StructuredData:
     def overview(self, title: str, file: str) -> Markup:
         """Describe the list of tags or the archive, which have too many items to list."""
         own = file.removesuffix("index.html")
-        node = self._describe_page("CollectionPage", title, own)
-        node["inLanguage"] = self._identity.lang
+        node = {
+            **self._describe_page("CollectionPage", title, own),
+            "inLanguage": self._identity.lang,
+        }
         return write_script(node, self._describe_trail((title, own)))
 
     def describe_post(self, post: Article) -> Json:
         """Return the node of a post."""
         url, card = self._identity.absolute(post.url), self._find_card(post.slug)
         image, size = self._leads.get(post.slug) or (card and card.path, card)
-        node = {
+        return {
             "@type": "BlogPosting",
             "@id": f"{url}#post",
             "url": url,
@@ -132,18 +140,19 @@ class StructuredData:
             "dateModified": post.updated.isoformat(),
             "author": self._describe_author(post.byline),
             "publisher": self._describe_organization(),
-        }
-        if image and size:
-            node["image"] = {
-                "@type": "ImageObject",
-                "url": self._identity.absolute(image),
-                "width": size.width,
-                "height": size.height,
-            }
-        if post.tags:
-            node["keywords"] = [tag.name for tag in post.tags]
-        return {
-            **node,
+            **(
+                {
+                    "image": {
+                        "@type": "ImageObject",
+                        "url": self._identity.absolute(image),
+                        "width": size.width,
+                        "height": size.height,
+                    }
+                }
+                if image and size
+                else {}
+            ),
+            **({"keywords": [tag.name for tag in post.tags]} if post.tags else {}),
             "wordCount": post.word_count,
             "timeRequired": f"PT{post.reading_minutes}M",
             "isPartOf": self._describe_blog(),
@@ -180,10 +189,12 @@ class StructuredData:
         return {"@type": kind, "@id": url, "url": url, "name": title, "isPartOf": website}
 
     def _describe_list(self, title: str, file: str, posts: Sequence[Article]) -> Json:
-        node = self._describe_page("CollectionPage", title, file.removesuffix("index.html"))
-        node["inLanguage"] = self._identity.lang
         items = self._number("url", [(post.title, post.url) for post in posts])
-        return {**node, "mainEntity": {"@type": "ItemList", "itemListElement": items}}
+        return {
+            **self._describe_page("CollectionPage", title, file.removesuffix("index.html")),
+            "inLanguage": self._identity.lang,
+            "mainEntity": {"@type": "ItemList", "itemListElement": items},
+        }
 
     def _describe_trail(self, *steps: tuple[str, str | None]) -> Json:
         """Return the breadcrumbs from the home page; steps without an address are left out."""

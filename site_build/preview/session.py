@@ -191,8 +191,9 @@ def read_sentence(sentence: str) -> Problem:
 
 def read_finding(content: Path, finding: Diagnostic) -> Problem:
     """Return the problem of a finding, with a path relative to the working folder."""
-    place = f"{content / finding.path}:{finding.line}:{finding.column}"
-    return Problem(_shorten(place), finding.message)
+    return Problem(
+        _shorten(f"{content / finding.path}:{finding.line}:{finding.column}"), finding.message
+    )
 
 
 def _shorten(place: str) -> str:
