@@ -29,7 +29,7 @@ class Alias(NamedTuple):
     path: str
     """Without its leading slash: `journal/old/` or `2019/old.html`."""
     slug: str
-    """Of the post that was there; empty if no post could be."""
+    """Slug of the post that was there; empty if no post could be."""
     line: int
     """In the source file, from 1."""
     column: int
@@ -163,7 +163,7 @@ class Part:
     posts: tuple[Document, ...]
     """The public posts of the series, the earliest first."""
     number: int
-    """Of this part, from 1."""
+    """Number of this part, from 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class Series:
     number: int
     """This post's place, from 1."""
     count: int
-    """Of all parts."""
+    """Number of all parts."""
     shown: tuple[Neighbour, ...]
     """The earliest first, this post among them; of a long series those around it."""
     first: int

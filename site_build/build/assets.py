@@ -48,7 +48,7 @@ def find_font(theme: Path) -> Font | None:
 
 
 def find_leads(site: Site, images: ImageSet) -> dict[str, Lead]:
-    """Return the pictures that can stand for posts, by the slugs of these."""
+    """Return the pictures that represent posts, by the slugs of these."""
     posts = (each for each in site.documents if each.kind == "post")
     return {post.slug: lead for post in posts if (lead := images.find_lead(post))}
 

@@ -50,7 +50,7 @@ class EdgeTemplates:
     sources: dict[str, str]
     """By file name."""
     ours: list[str]
-    """Those of the default theme, in which the edge takes an unknown name as an error."""
+    """Names of templates of the default theme, in which an unknown name is an error."""
     unknown: UnknownNames
     """Names that the others look up although nothing gives them."""
 
@@ -210,7 +210,7 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, Unkno
         try:
             template.render(sample)
         except Exception as error:
-            # Whatever its expressions trip over, its author can only be told where.
+            # An expression of a template may raise anything: report its line.
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
             raise _explain(path, lines[-1] if lines else None, str(error)) from error

@@ -111,11 +111,11 @@ EMPTY = Manifest({}, {}, None)
 
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest in `folder`, or an empty one when there is none that can be read."""
-    head, rows = _read(folder)
-    if head is None:
+    stamp, written, rows = _read(folder)
+    if not written:
         return EMPTY
-    lines = (Line(*row) for row in orjson.loads(head.lines))
-    index = Stamp(*orjson.loads(head.index_stamp)) if head.index_stamp else None
+    lines = (Line(*row) for row in orjson.loads(written))
+    index = Stamp(*orjson.loads(stamp)) if stamp else None
     return Manifest(parse_rows(rows), {each.slug: each for each in lines}, index)
 
 
@@ -133,41 +133,34 @@ def read_rows(folder: Path) -> frozenset[bytes]:
 
     Two builds are compared by these: to parse tens of thousands takes many times as long.
     """
-    return frozenset(_read(folder)[1])
+    return frozenset(_read(folder)[2])
 
 
-class _Head(NamedTuple):
-    """The one row of the table `head`."""
+def _read(folder: Path) -> tuple[bytes, bytes, list[bytes]]:
+    """Return the stamp of the posts index and the lines, both as JSON, and the rows of a manifest.
 
-    format: int
-    sum: bytes
-    """Digests of all rows of `entry` and of the other blobs, combined by XOR to follow a change."""
-    index_stamp: bytes
-    """JSON of the stamp of the posts index, if there is one."""
-    lines: bytes
-    """JSON of the lines: each says where it begins, so that most change with one."""
-
-
-def _read(folder: Path) -> tuple[_Head | None, list[bytes]]:
-    """Return head and rows of a manifest; None and no rows unless they are as they were written."""
+    All are empty unless they are as they were written; the stamp also is without an index.
+    """
     path = folder / MANIFEST_FILE
     if not path.is_file():
-        return None, []
+        return b"", b"", []
     try:
         with closing(
             sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
         ) as opened:
-            head = _Head(*opened.execute("SELECT * FROM head").fetchone())
+            query = "SELECT format, sum, index_stamp, lines FROM head"
+            version, total, stamp, lines = opened.execute(query).fetchone()
             rows = [row for (row,) in opened.execute("SELECT row FROM entry")]
-        total = _add_digests(bytes(_SUM_SIZE), [*rows, head.index_stamp, head.lines])
+        found = _add_digests(bytes(_SUM_SIZE), [*rows, stamp, lines])
     except (sqlite3.Error, TypeError):
-        return None, []
-    is_right = head.format == FORMAT and head.sum == total
-    return (head, rows) if is_right else (None, [])
+        return b"", b"", []
+    if (version, total) != (FORMAT, found):
+        return b"", b"", []
+    return stamp, lines, rows
 
 
 def _add_digests(so_far: bytes, rows: Iterable[bytes]) -> bytes:
-    """Return a sum (XOR) with the digests of rows added, or removed again."""
+    """Return a sum with the digests of rows added, or removed again, by XOR."""
     total = int.from_bytes(so_far)
     for row in rows:
         total ^= int.from_bytes(hashlib.blake2b(row, digest_size=_SUM_SIZE).digest())
@@ -206,6 +199,7 @@ CREATE TABLE IF NOT EXISTS entry (path TEXT PRIMARY KEY, row BLOB NOT NULL) WITH
         old = [row for path in stale for (row,) in opened.execute(query, (path,)).fetchall()]
         new = [(each.path, orjson.dumps(tuple(each))) for each in fresh]
         opened.executemany("INSERT INTO entry VALUES (?, ?)", new)
+        # Each line has its offset, so that with one of them most others change: they are one blob.
         index = orjson.dumps(tuple(manifest.index)) if manifest.index else b""
         lines = orjson.dumps([tuple(each) for each in manifest.lines.values()])
         total = _add_digests(total, [*old, *(row for _, row in new), *blobs, index, lines])

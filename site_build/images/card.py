@@ -31,10 +31,10 @@ SIZE = (1200, 630)
 """Pixels, as places where people share links require."""
 
 HUES = 90
-"""How many hues tags are spread over; a style sheet has a class for each."""
+"""Number of hues of tags; a style sheet has a class for each."""
 
 LIGHTNESS, CHROMA = 0.6, 0.125
-"""Of the paint by day, in OKLCH; every hue of it has a contrast of 3:1 to paper."""
+"""Values of the paint by day, in OKLCH; every hue has a contrast of 3:1 to paper."""
 
 _DARK = 0.0031308
 """Amount of light below which sRGB's channels are linear."""
@@ -88,7 +88,7 @@ class Card:
     """Empty on the card of the site."""
     day: str = ""
     hues: tuple[int, ...] = ()
-    """Of the tags, in their order."""
+    """Hues of the tags, in their order."""
     photograph: str = ""
     """Names the one beside the title; empty: none."""
 

@@ -72,7 +72,7 @@ class Item:
     lang: str
     """BCP 47 tag of its language."""
     author: str = ""
-    """Who wrote it, by name; empty: the site's author."""
+    """Names of its authors; empty: the site's author."""
     first_slug: str = ""
     """The slug that it was first published with; empty: its own."""
     lead: Lead | None = None

@@ -186,7 +186,7 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
 
 
 class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
-    """Gives the templates every page that stands by itself."""
+    """Gives the templates every page that is no post."""
 
     def generate_context(self) -> None:
         """Make the pages of the content that was read before."""
