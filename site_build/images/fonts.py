@@ -34,22 +34,18 @@ def read_font(file: Path) -> Font:
 
     Raises OSError when one cannot be read; a fallback that is no font is left out.
     """
-    others = sorted(each for each in file.parent.glob("*.[ot]tf") if each != file)
-    main, *fallbacks = (
+    files = sorted(each for each in file.parent.glob("*.[ot]tf") if each != file)
+    main, *others = (
         Font(data, hashlib.sha256(data).hexdigest())
-        for data in (each.read_bytes() for each in (file, *others))
+        for data in (each.read_bytes() for each in (file, *files))
     )
-    fallbacks = [each for each in fallbacks if _is_font(each)]
+    fallbacks = []
+    for each in others:
+        with suppress(OSError):  # of a file that is no font
+            open_font(each, 34)
+            fallbacks.append(each)
     digests = " ".join(each.digest for each in (main, *fallbacks))
     return Font(main.data, hashlib.sha256(digests.encode()).hexdigest(), tuple(fallbacks))
-
-
-def _is_font(font: Font) -> bool:
-    try:
-        open_font(font, 34)
-    except OSError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=16)
