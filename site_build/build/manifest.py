@@ -25,6 +25,12 @@ MANIFEST_FILE = "manifest.sqlite"
 
 _SUM_SIZE = 16
 """Bytes of a row's digest."""
+_CREATE = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE IF NOT EXISTS head (format INTEGER, sum BLOB, index_stamp BLOB, lines BLOB);
+CREATE TABLE IF NOT EXISTS entry (path TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
+"""
 
 SUFFIXES = ("", ".gz", ".br")
 """A file and its compressed forms."""
@@ -139,7 +145,7 @@ def read_rows(folder: Path) -> frozenset[bytes]:
 def _read(folder: Path) -> tuple[bytes, bytes, list[bytes]]:
     """Return the stamp of the posts index and the lines, both as JSON, and the rows of a manifest.
 
-    All are empty unless they are as they were written; the stamp also is without an index.
+    All are empty if the manifest is missing or damaged; the stamp is also empty without an index.
     """
     path = folder / MANIFEST_FILE
     if not path.is_file():
@@ -184,12 +190,7 @@ def write_manifest(
         shutil.copyfile(before_folder / MANIFEST_FILE, partial)
     # A new file, which gets its name when it is whole: no journal has to undo anything.
     with closing(sqlite3.connect(partial)) as opened, opened:
-        opened.executescript("""
-PRAGMA journal_mode = OFF;
-PRAGMA synchronous = OFF;
-CREATE TABLE IF NOT EXISTS head (format INTEGER, sum BLOB, index_stamp BLOB, lines BLOB);
-CREATE TABLE IF NOT EXISTS entry (path TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
-""")
+        opened.executescript(_CREATE)
         query = "SELECT sum, index_stamp, lines FROM head"
         total, *blobs = opened.execute(query).fetchone() or (bytes(_SUM_SIZE),)
         entries = manifest.entries
