@@ -48,7 +48,7 @@ class Diagnostic(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A file that is held back because it has an error."""
+    """A file that is held back because it has a fault."""
 
     path: str
     is_shown: bool

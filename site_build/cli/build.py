@@ -1,4 +1,4 @@
-"""`build`: builds the site and its index of all files without errors, and serves them at once."""
+"""`build`: builds the site and its index of all files without errors, and switches to them."""
 
 import gc
 import sys

@@ -326,7 +326,7 @@ def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
         category=_read_form(settings, "CATEGORY"),
         author=_read_form(settings, "AUTHOR"),
         lists=tuple(lists.values()),
-        # Only of such pages each has its Markdown beside it.
+        # Only at these addresses do further pages have their Markdown beside them.
         has_leaves=settings["PAGINATION_PATTERNS"][1:]
         == [PaginationRule(2, "{url}page/{number}/", "{base_name}/page/{number}/index.html")],
         has_form="contact" in settings["PAGE_TEMPLATES"],

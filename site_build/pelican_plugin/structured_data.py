@@ -128,7 +128,7 @@ class StructuredData:
         """Return the node of a post."""
         url, card = self._identity.absolute(post.url), self._find_card(post.slug)
         image, size = self._leads.get(post.slug) or (card and card.path, card)
-        return {
+        node = {
             "@type": "BlogPosting",
             "@id": f"{url}#post",
             "url": url,
@@ -140,19 +140,18 @@ class StructuredData:
             "dateModified": post.updated.isoformat(),
             "author": self._describe_author(post.byline),
             "publisher": self._describe_organization(),
-            **(
-                {
-                    "image": {
-                        "@type": "ImageObject",
-                        "url": self._identity.absolute(image),
-                        "width": size.width,
-                        "height": size.height,
-                    }
-                }
-                if image and size
-                else {}
-            ),
-            **({"keywords": [tag.name for tag in post.tags]} if post.tags else {}),
+        }
+        if image and size:
+            node["image"] = {
+                "@type": "ImageObject",
+                "url": self._identity.absolute(image),
+                "width": size.width,
+                "height": size.height,
+            }
+        if post.tags:
+            node["keywords"] = [tag.name for tag in post.tags]
+        return {
+            **node,
             "wordCount": post.word_count,
             "timeRequired": f"PT{post.reading_minutes}M",
             "isPartOf": self._describe_blog(),
