@@ -1,7 +1,7 @@
-"""The command line of the site build: `python -m site_build COMMAND`, and `fore-edge` of both.
+"""The command lines `python -m site_build COMMAND`, and `fore-edge COMMAND` for both programs.
 
-Only the module of the command that is asked for is imported: to import the preview takes longer
-than to build a small site.
+Only the module of the given command is imported: to import the preview takes longer than to build
+a small site.
 """
 
 import os
@@ -75,8 +75,8 @@ COMMANDS: Sections = {
     },
 }
 ALIASES = {"publish": "watch"}
-"""Former names, which are understood and not listed."""
-_OWN: Sections = {
+"""Former names, which still work and are not listed."""
+_BEGIN: Sections = {
     "Begin": {
         "try": (
             "site_build.cli.try_journal",
@@ -101,8 +101,7 @@ _OWN: Sections = {
         ),
     },
 }
-"""Those that `fore-edge` has besides."""
-_KEEPS_ROOT = {"init", "deploy"}
+"""Commands that only `fore-edge` has."""
 
 
 def main(
@@ -110,12 +109,12 @@ def main(
     commands: Sections = COMMANDS,
     prog: str = "python -m site_build",
 ) -> int:
-    """Run one command; return 0, 1 when content or disk is at fault, or 2 for what was asked."""
+    """Run one command; return 0, 1 if content or disk is at fault, or 2 for wrong arguments."""
     words = sys.argv[1:] if words is None else words
     words = [*(ALIASES.get(each, each) for each in words[:1]), *words[1:]]
     program = Program("Write, check, build, preview and publish a journal.", commands)
     try:
-        if words[:1] != ["schema"]:  # its option of this name is another
+        if words[:1] != ["schema"]:  # which has another option --settings
             choose_settings(words)
         return run_program(program, words, prog)
     except BuildError as refusal:
@@ -126,19 +125,19 @@ def main(
 def fore_edge() -> int:
     """Run a command of either program; the edge is imported by name."""
     called = next((word for word in sys.argv[1:] if word[:1] != "-"), None)
-    if os.geteuid() == 0 and called not in _KEEPS_ROOT:
+    if os.geteuid() == 0 and called not in {"init", "deploy"}:
         _leave_root()
     # The edge has a `serve` of its own.
     writing = {"preview" if e == "serve" else e: each for e, each in COMMANDS["Write"].items()}
     edge: Any = import_module("edge_api.__main__")
-    return main(None, {**_OWN, **COMMANDS, "Write": writing, **edge.COMMANDS}, "fore-edge")
+    return main(None, {**_BEGIN, **COMMANDS, "Write": writing, **edge.COMMANDS}, "fore-edge")
 
 
 def _leave_root() -> None:
-    """Run this command anew as the user of this folder, if that is not root, and end with it.
+    """Run this command again as the owner of this folder, if that is not root, and exit with it.
 
     Root would run settings of that user, and make files that its services could not change. In a
-    folder of root's, the owner of its settings counts.
+    folder of root's, the owner of the settings counts.
     """
     names = (".", ".env", "pelicanconf.py")
     owners = (os.lstat(each).st_uid for each in names if os.path.lexists(each))

@@ -1,7 +1,7 @@
-"""Where everything stands on the site: each address once, as a path without its leading slash.
+"""Addresses of the site, each declared once, as a path without its leading slash.
 
-Those of posts, pages, tags and lists are Pelican's settings; `Addresses` has them. A path that ends
-with a slash is a folder, and its file is the `index.html` in it.
+Addresses of posts, pages, tags and lists come from Pelican's settings into `Addresses`. A path that
+ends with a slash is a folder, and its file is the `index.html` in it.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 HOME = ""
 CONTACT = "contact/"
-"""Where the edge takes the contact form."""
+"""The page with the contact form, which the edge accepts there."""
 CONTACT_THANKS = "contact/thanks/"
 MISSING = "404.html"
 FEED = "feed.xml"
@@ -25,23 +25,23 @@ THEME = "theme/"
 PICTURES = "pictures/"
 """Forms of pictures that the build makes; their folders carry digests and never change meaning."""
 EDGE = "edge/"
-"""The picture on the fore-edge: it changes with the posts, and its name stays."""
+"""The picture on the fore-edge: it changes with the posts, and its address stays."""
 CARDS = "cards/"
 SITE_CARD = "card.png"
-"""The picture that stands for whatever is no post; no slug of a post can be it."""
+"""The card of all pages that are no posts; no slug of a post can be the same."""
 OPENSEARCH = "opensearch.xml"
 SECURITY = ".well-known/security.txt"
 
 
 SUFFIXES = (".md", ".markdown", ".mkd", ".mdown")
-"""Of Markdown files, as Pelican reads them."""
+"""Suffixes of Markdown files, as Pelican reads them."""
 CONVERTED = (".heic", ".heif")
-"""Of pictures that are published in another form, since most browsers do not show theirs."""
+"""Suffixes of pictures that are published as JPEG, since most browsers do not show them."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class Addresses(NamedTuple):
-    """Where pages are: forms that `str.format` fills, and lists; None for one that is not made."""
+    """Addresses of pages, as forms that `str.format` fills, and of lists; None for no such list."""
 
     post: str = "journal/{slug}/"
     page: str = "{slug}/"
@@ -51,17 +51,18 @@ class Addresses(NamedTuple):
     tags: str | None = "tags/"
     archive: str | None = "archive/"
     category: str = ""
-    """A form too; empty where categories have no pages."""
+    """A form as well; empty if categories have no pages."""
     author: str = ""
+    """A form as well; empty if authors have no pages."""
     lists: tuple[str, ...] = ()
-    """Whatever else the theme makes."""
+    """Other lists that the theme makes."""
     has_leaves: bool = True
-    """Whether further leaves of a list stand in its folder `page/`."""
+    """Whether further pages of a list are in its folder `page/`."""
     has_form: bool = True
-    """Whether the page `contact` has the form, which the edge takes at one address."""
+    """Whether the page `contact` has the form, and so the address CONTACT."""
 
     def locate(self, kind: str, slug: str, date: datetime = _EPOCH, **more: str) -> str:
-        """Return the address of a `post`, a `page` or a `tag`; `more` fills what its form names."""
+        """Return the address of a `post`, `page` or `tag`; `more` has other values of its form."""
         if kind == "page" and f"{slug}/" == CONTACT and self.has_form:
             return CONTACT
         form: str = getattr(self, kind)
@@ -73,7 +74,7 @@ class Addresses(NamedTuple):
         return f"{path}.html" if is_bare else path
 
     def find_slug(self, path: str) -> str:
-        """Return the slug of the post that would stand at `path`; empty where none would."""
+        """Return the slug of a post whose address is `path`; empty if it is no post's."""
         before, _, after = (
             re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(part))
             for part in self.post.partition("{slug}")
@@ -95,7 +96,7 @@ HOUSE = Addresses()
 
 
 def locate_card(slug: str, kind: str = "png") -> str:
-    """Return the address of the picture that stands for a post elsewhere."""
+    """Return the address of a post's card."""
     return f"{CARDS}{slug}.{kind}"
 
 
@@ -106,19 +107,19 @@ def locate_feed(page: str, feed: str = FEED) -> str:
 
 
 def locate_leaf(folder: str, number: int) -> str:
-    """Return the address of one leaf, counted from 1, of a list that fills several."""
+    """Return the address of a page of a list, counted from 1."""
     return folder if number == 1 else f"{folder}page/{number}/"
 
 
 def name_file(path: str) -> str:
-    """Return the file that answers at `path`."""
+    """Return the file of the address `path`."""
     if not path or path.endswith("/"):
         return f"{path}index.html"
     return path if "." in path.rpartition("/")[2] else f"{path}.html"
 
 
 def name_alternate(path: str) -> str:
-    """Return the file that says the same as `path` in Markdown."""
+    """Return the file of the Markdown alternate of `path`."""
     return f"{name_file(path).removesuffix('.html')}.md"
 
 
@@ -133,27 +134,27 @@ class SourceRules(NamedTuple):
     static: tuple[str, ...] = ("images",)
     """Folders and files that are published as they are (STATIC_PATHS)."""
     excluded_posts: tuple[str, ...] = ()
-    """Folders of which no post is read (ARTICLE_EXCLUDES)."""
+    """Folders whose posts are not read (ARTICLE_EXCLUDES)."""
     excluded_pages: tuple[str, ...] = ()
     excluded_static: tuple[str, ...] = ()
     moved: tuple[tuple[str, str], ...] = ()
-    """Files with the paths that they are published at (EXTRA_PATH_METADATA)."""
+    """Files with other paths on the site (EXTRA_PATH_METADATA)."""
     extra: tuple[str, ...] = ()
-    """Keys that a head may have besides (FRONT_MATTER_EXTRA)."""
+    """Additional keys of heads (FRONT_MATTER_EXTRA)."""
     category: str = "misc"
-    """Of a post that names none (DEFAULT_CATEGORY)."""
+    """The category of a post that names none (DEFAULT_CATEGORY)."""
     folder_is_category: bool = True
     """Whether the folder of a post names its category (USE_FOLDER_AS_CATEGORY)."""
     name_pattern: str = r"(?P<date>\d{4}-\d{2}-\d{2}).*"
-    """What the name of a file says of its head (FILENAME_METADATA)."""
+    """Pattern of file names that give values of the head (FILENAME_METADATA)."""
     slug_source: str = "title"
-    """What gives the slug of a post with Pelican's head: `title` or `basename` (SLUGIFY_SOURCE)."""
+    """Source of the slug of a post with Pelican's head: `title` or `basename` (SLUGIFY_SOURCE)."""
     timezone: str = "UTC"
-    """Of dates that name none (TIMEZONE)."""
+    """The time zone of dates without one (TIMEZONE)."""
     author: str = ""
-    """Of a text that names none, in addresses (AUTHOR)."""
+    """The author of a text that names none, for its address (AUTHOR)."""
     lang: str = "en"
-    """Likewise (DEFAULT_LANG)."""
+    """The language of a text that names none, for its address (DEFAULT_LANG)."""
 
     def is_page(self, path: str) -> bool:
         """Return whether the source file at `path` is a page, not a post."""
@@ -173,7 +174,7 @@ class SourceRules(NamedTuple):
         """Return the path on the site of each of `files`; a HEIC is published as a JPEG."""
         moved = dict(self.moved)
         return {
-            # Behind its own suffix: a camera may write `oak.jpg` beside `oak.heic`.
+            # The suffix is added, since a camera may write `oak.jpg` beside `oak.heic`.
             file: moved.get(file, f"{file}.jpg" if file.lower().endswith(CONVERTED) else file)
             for file in files
         }

@@ -1,8 +1,8 @@
-"""Results kept on disk under the digest of all that went into them.
+"""Results kept on disk by the digest of all their inputs.
 
-A cache may vanish at any time and a build only gets slower. So nothing in it is trusted: every
-value carries its own checksum, and a file that is damaged or of another version starts afresh.
-It knows nothing of what the values mean.
+Without the cache, a build is slower and its result the same. Nothing in it is trusted: every value
+has a checksum, and a file that is damaged or of another version is made anew. This knows nothing
+of the values' meaning.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ def locate_cache(output: Path) -> Path:
 class Cache:
     """A store of pickled values by stage and key; processes forked from its owner may use it.
 
-    It is open inside `with`, any number of times; outside, nothing counts as kept.
+    It is open inside `with`, any number of times; outside, it finds and keeps nothing.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -54,7 +54,7 @@ class Cache:
             self._connection = None
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file; start afresh where it cannot be used, in memory where it cannot be."""
+        """Open the file, or a new one if it cannot be used, or a cache in memory if that fails."""
         if self._path is None:
             return _prepare(sqlite3.connect(":memory:"))
         for removed in ((), ("", "-wal", "-shm")):
@@ -96,7 +96,7 @@ class Cache:
     def recall(
         self, stage: str, keys: Mapping[str, bytes], kind: type[_Value]
     ) -> dict[str, _Value]:
-        """Return by name what is kept under the names' keys and is of a kind, all in one go."""
+        """Return values by name: those that are kept for the keys and are of a type."""
         wanted = set(keys.values())
         try:
             rows = self._opened().execute("SELECT key, value FROM entry WHERE stage = ?", (stage,))
@@ -107,16 +107,16 @@ class Cache:
         return {name: value for name, value in kept.items() if isinstance(value, kind)}
 
     def put(self, stage: str, values: Iterable[tuple[bytes, object]]) -> None:
-        """Keep each value under its key; a cache that cannot be written stays as it is."""
+        """Keep each value under its key; does nothing if the cache cannot be written."""
         payloads = ((key, pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) for key, value in values)
         rows = ((stage, key, _checksum(payload) + payload) for key, payload in payloads)
         with suppress(sqlite3.Error), self._opened() as connection:
             connection.executemany("REPLACE INTO entry VALUES (?, ?, ?)", rows)
 
     def keep_only(self, stage: str, keys: Iterable[bytes], slack: int = 0) -> None:
-        """Forget what was kept under other keys, so that the file does not grow for ever.
+        """Delete values of other keys, so that the file does not grow for ever.
 
-        Up to `slack` results are left alone: to find the old ones takes longer than a small edit.
+        Up to `slack` values are kept: to find old ones takes longer than the build of a small edit.
         """
         query = "SELECT count(*) FROM entry WHERE stage = ?"
         with suppress(sqlite3.Error), self._opened() as connection:
@@ -130,9 +130,9 @@ class Cache:
 
 
 def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Make the table, or raise sqlite3.DatabaseError when the file is not ours.
+    """Create the table; raises sqlite3.DatabaseError for a file of another version or program.
 
-    Nothing is synced: what a power cut damages is found by its checksum and made again.
+    Nothing is synced: a value that a power cut damages is found by its checksum and made again.
     """
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -150,13 +150,13 @@ def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _unpack(packed: object) -> object | None:
-    """Return the value, or None when it is not what was packed."""
+    """Return the value, or None if it is damaged."""
     if not isinstance(packed, bytes):
         return None
     checksum, payload = packed[:_CHECKSUM_SIZE], packed[_CHECKSUM_SIZE:]
     if checksum != _checksum(payload):
         return None
-    # The checksum guards against damage, not malice: the cache is as trusted as the code beside it.
+    # The checksum guards against damage, not malice: the cache is as safe as the code beside it.
     value: object = pickle.loads(payload)  # noqa: S301
     return value
 

@@ -1,6 +1,6 @@
-"""Pelican's settings of a journal, but for who it is: `pelicanconf.py` imports them and adds that.
+"""Default settings of a journal: its `pelicanconf.py` imports them, and adds its name and author.
 
-They are read anew with each reading of `pelicanconf.py`, and with them `.env`.
+They are read anew each time `pelicanconf.py` is read, and with them `.env`.
 """
 
 import os
@@ -17,12 +17,12 @@ except BuildError as refusal:
     sys.exit(str(refusal))
 
 SITEURL = _environment.get("SITE_URL") or f"http://127.0.0.1:{_environment.get('PORT', '8000')}"
-# Whether the edge takes leads with a credential alone, as auth.md says; the edge reads it too.
+# Whether the edge accepts leads only with a credential, as auth.md says; the edge reads it too.
 LEADS_REQUIRE_CREDENTIAL = _environment.get("LEADS_REQUIRE_CREDENTIAL", "false")
 # Whether the contact page has a form that asks for access to the API; the edge reads it too.
 ACCESS_REQUESTS = _environment.get("ACCESS_REQUESTS", "off")
 
-# Where things are. Templates in the journal's own theme/templates/ go before the theme's.
+# Folders. Templates in the journal's own theme/templates/ replace those of the theme.
 PATH = _environment.get("CONTENT_DIR", "content")
 THEME = os.fspath(fingerprint.HOUSE_THEME)
 _own = settings.SETTINGS_FILE.parent / "theme" / "templates"
@@ -31,7 +31,7 @@ THEME_TEMPLATES_OVERRIDES = (
 )
 CACHE_PATH = os.path.join(_environment.get("BUILD_DIR", "build"), ".cache")  # noqa: PTH118
 
-# PLUGINS is never left out: Pelican would load whatever happens to be installed.
+# Without PLUGINS, Pelican would load every plugin that is installed.
 PELICAN_CLASS = plugin.Journal
 PLUGINS = ["site_build.pelican_plugin.plugin"]
 JINJA_ENVIRONMENT = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
@@ -39,7 +39,7 @@ TIMEZONE = "UTC"
 LOCALE = ["C.UTF-8", "C"]  # Names of months must not depend on who builds.
 DEFAULT_DATE_FORMAT = "%d %B %Y"
 
-# Which pages there are, and where. A page that ends with a slash is the index.html of a folder.
+# Pages and their addresses. An address that ends with a slash is the index.html of a folder.
 DIRECT_TEMPLATES = ["index", "journal", "tags", "archives", "404", "contact_thanks"]
 JOURNAL_URL, JOURNAL_SAVE_AS = "journal/", "journal/index.html"
 TAGS_URL, TAGS_SAVE_AS = "tags/", "tags/index.html"
@@ -48,11 +48,11 @@ ARTICLE_URL, ARTICLE_SAVE_AS = "journal/{slug}/", "journal/{slug}/index.html"
 PAGE_URL, PAGE_SAVE_AS = "{slug}/", "{slug}/index.html"
 TAG_URL, TAG_SAVE_AS = "tags/{slug}/", "tags/{slug}/index.html"
 AUTHOR_URL, AUTHOR_SAVE_AS = "authors/{slug}/", "authors/{slug}/index.html"
-# For themes of Pelican's: the default theme has no pages of categories, and makes none.
+# For themes of Pelican's: the default theme has no pages of categories.
 CATEGORY_URL, CATEGORY_SAVE_AS = "categories/{slug}/", "categories/{slug}/index.html"
 INDEX_URL = ""
 PAGE_TEMPLATES = {"contact": "contact"}  # Pages whose template is not `page`.
-# Posts on one leaf of a list, and where its further leaves are.
+# Posts on one page of a list, and the addresses of its further pages.
 DEFAULT_PAGINATION = 20
 PAGINATED_TEMPLATES = {"journal": None, "tag": None, "author": None}
 PAGINATION_PATTERNS = [
@@ -60,6 +60,6 @@ PAGINATION_PATTERNS = [
     (2, "{url}page/{number}/", "{base_name}/page/{number}/index.html"),
 ]
 
-# The build writes its own feed and takes static files itself; authors and categories it has none.
+# The build writes its own feeds.
 FEED_ALL_ATOM = CATEGORY_FEED_ATOM = TRANSLATION_FEED_ATOM = None
 AUTHOR_FEED_ATOM = AUTHOR_FEED_RSS = None

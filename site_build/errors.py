@@ -1,4 +1,4 @@
-"""Defects of the content, and what stops a build, each in one plain sentence."""
+"""Defects of the content, and errors that stop a build, each in one plain sentence."""
 
 import errno
 import re
@@ -13,12 +13,9 @@ _FIXES: Final = {
     errno.ENOENT: "put it there, or try again if it was just moved or deleted",
 }
 
-_KEY: Final = re.compile("^`([a-z_]+)`(?! is no key)")
-_PARTICULARS: Final = re.compile(r"`+[^`]*`+|'[^']*'|\"[^\"]*\"|\S*[/.]\w\S*|[0-9][0-9,]*")
-
 
 def find_fix(refusal: OSError) -> str:
-    """Return what to do about what the disk refused."""
+    """Return a fix for an error of the disk."""
     return _FIXES.get(refusal.errno or 0, "check its path and its disk")
 
 
@@ -32,31 +29,32 @@ class Diagnostic(NamedTuple):
     """From 1, in code points."""
     severity: Literal["error", "warning"]
     message: str
-    """What is wrong, and the fix."""
+    """The fault, and the fix."""
 
     @property
     def kind(self) -> str:
-        """What is wrong in general: the severity, and the message without fix and particulars.
+        """The kind of fault: the severity, and the message without its fix and particulars.
 
-        Particulars are what is quoted, addresses, names of files, and numbers. A key of the front
-        matter is none, but for one that nobody knows.
+        Particulars are quoted texts, addresses, names of files, and numbers. A key of the front
+        matter is none, unless it is unknown.
         """
-        fault = _KEY.sub(r"\1", self.message.partition("; ")[0])
-        return f"{self.severity} {_PARTICULARS.sub('…', fault)}"
+        fault = re.sub("^`([a-z_]+)`(?! is no key)", r"\1", self.message.partition("; ")[0])
+        particulars = r"`+[^`]*`+|'[^']*'|\"[^\"]*\"|\S*[/.]\w\S*|[0-9][0-9,]*"
+        return f"{self.severity} {re.sub(particulars, '…', fault)}"
 
     def __str__(self) -> str:
-        """Return the line that an editor's problem matcher understands."""
+        """Return a line that the problem matchers of editors parse."""
         return f"{self.path}:{self.line}:{self.column}  {self.severity}  {self.message}"
 
 
 class Held(NamedTuple):
-    """A file that is not shown as it is, for a fault."""
+    """A file that is held back because it has a fault."""
 
     path: str
     is_shown: bool
-    """Whether readers see it as the build before shows it."""
+    """Whether readers see its former version."""
     finding: Diagnostic
-    """The first of its faults; a warning where its author keeps the file from readers anyway."""
+    """The first of its faults; a warning if the file is not for readers anyway, as a draft."""
 
 
 HELD_STATUS: Final = 3
@@ -65,7 +63,7 @@ _MOST_NAMED: Final = 10
 
 
 def describe_held(held: Sequence[Held]) -> str:
-    """Return a sentence about the files that a build holds back, at least one."""
+    """Return a sentence about the files that a build holds back; there is at least one."""
     named = ", ".join(each.path for each in held[:_MOST_NAMED])
     more = f" and {len(held) - _MOST_NAMED} more" if len(held) > _MOST_NAMED else ""
     former = sum(each.is_shown for each in held)
@@ -82,7 +80,7 @@ class BuildError(Exception):
     def __init__(self, message: str, exitcode: int = 1) -> None:
         super().__init__(message)
         self.exitcode = exitcode
-        """The name that Pelican's own command looks for."""
+        """The exit status; Pelican's own command reads it under this name."""
 
 
 class BusyError(BuildError):

@@ -1,7 +1,7 @@
-"""Options that several commands have: their names, their defaults, and what may stand in them.
+"""Options that several commands have: their names, defaults and valid values.
 
 Settings come from the environment and from a `.env` file, which the environment overrides; an
-option overrides both. Whatever is wrong is said in one sentence.
+option overrides both. Every error is one sentence.
 """
 
 import os
@@ -29,7 +29,7 @@ def read_settings() -> dict[str, str]:
 
 
 def _find_content() -> str:
-    """Return PATH of the site's settings where they give it as plain text; they are not run."""
+    """Return CONTENT_DIR, or PATH of the site's settings if it is plain text; they are not run."""
     settings = read_settings()
     if given := settings.get("CONTENT_DIR"):
         return given
@@ -46,27 +46,27 @@ def _find_origin() -> str:
 
 
 def choose_settings(words: Sequence[str]) -> None:
-    """Let the file behind `--settings` be the site's, before a module reads where it is."""
+    """Set PELICAN_SETTINGS to the file behind `--settings`, before a module reads it."""
     if found := re.findall(r"\0--settings[=\0]([^\0]+)", "\0".join(["", *words])):
         os.environ["PELICAN_SETTINGS"] = found[-1]
 
 
 def require_apart(content: Path, output: Path) -> None:
-    """Raise BuildError if the folder of builds lies in that of the content, or that in this."""
+    """Raise BuildError if one of the folders of builds and of content is within the other."""
     first, second = content.resolve(), output.resolve()
     if first.is_relative_to(second) or second.is_relative_to(first):
         raise BuildError(f"{output} and {content} must lie apart; fix BUILD_DIR or CONTENT_DIR", 2)
 
 
 def read_title(text: str) -> str:
-    """Return a title that says something. Raises ValueError."""
+    """Return a title; raises ValueError for an empty one."""
     if not text.strip():
         raise ValueError("the title is empty; write one")
     return _require_unicode(text)
 
 
 def _require_unicode(text: str) -> str:
-    """Refuse what the terminal sent in another encoding."""
+    """Return a text; raises ValueError if the terminal sent it in another encoding."""
     if not text.isascii() and text != text.encode("utf-8", "replace").decode():
         raise ValueError("the text is not UTF-8; fix the terminal's encoding")
     return text

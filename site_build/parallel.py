@@ -1,8 +1,8 @@
-"""Work spread over processes: one function, many items, results as they come.
+"""Work spread over processes: one function, many items, and results in the order they are ready.
 
-Processes are forked, so that they see all the parent has read without a copy. The split depends on
-nothing but the number of items, and each result carries its item's index, so that the outcome is
-the same for any number of processes. It knows nothing of sites.
+Processes are forked, so that they share all data of the parent without a copy. Each result has its
+item's index, so that the outcome is the same for any number of processes. This knows nothing of
+sites.
 """
 
 import gc
@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _FEW = 8
-"""So few items are done sooner than a process is started."""
+"""Items that one process works off sooner than another one starts."""
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -48,9 +48,9 @@ def map_unordered(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iter
 
 @contextmanager
 def in_background(work: Callable[[], R], jobs: int) -> Iterator[Callable[[], R]]:
-    """Do `work` in a process of its own while the body goes on; yields what waits for its result.
+    """Run `work` in a process while the body goes on; yield a function that returns its result.
 
-    With one job it is done when it is waited for. Waiting raises what `map_unordered` does.
+    With one job, that function runs it. It raises the same errors as `map_unordered`.
     """
     if jobs <= 1:
         yield work
@@ -63,9 +63,9 @@ def in_background(work: Callable[[], R], jobs: int) -> Iterator[Callable[[], R]]
 def _worker_processes(
     work: Callable[[T], R], items: Sequence[T], jobs: int
 ) -> Iterator[dict[Connection, BaseProcess]]:
-    """Have so many processes at work on the items; yields from where each reports."""
+    """Start processes that work on the items; yield them by the connections of their results."""
     context = multiprocessing.get_context("fork")
-    gc.freeze()  # A collection in a child would touch, and so copy, all that it shares.
+    gc.freeze()  # A garbage collection in a child would write to all shared memory, and copy it.
     workers: dict[Connection, BaseProcess] = {}
     try:
         for first in range(jobs):
@@ -92,9 +92,10 @@ def _worker_processes(
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Answer SIGINT and SIGTERM only after the body; a process forked in it unblocks them itself.
+    """Delay SIGINT and SIGTERM until after the body; a process forked in it unblocks them itself.
 
-    What a handler raises in a hook of fork is lost. Another thread may take what this one blocks.
+    An exception of a handler would be lost in a hook of fork. Handlers are replaced as well, since
+    another thread may get a signal that is blocked in this one.
     """
     held: list[int] = []
     # Only the main thread runs handlers, and only it may set them.
@@ -119,25 +120,25 @@ def _run_share(
     sender: Connection,
     inherited: Sequence[Connection],
 ) -> None:
-    """Do one process's share; the parent answers an interruption, so this does not."""
-    gc.enable()  # Whatever the parent does: what comes and goes here must not pile up.
+    """Work on one process's share of the items; SIGINT is left to the parent."""
+    gc.enable()  # The parent may have switched it off, but here garbage must not pile up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     for receiver in inherited:
-        receiver.close()  # With a reader left here, the death of the parent would go unnoticed.
+        receiver.close()  # With a reader open here, the death of the parent would go unnoticed.
     try:
         for index in indexes:
             sender.send((index, work(items[index])))
         sender.send(None)
     except BrokenPipeError:
-        return  # The parent is gone, and with it whoever wanted the results.
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
+        return  # The parent is gone.
+    except Exception as error:  # noqa: BLE001 - the parent raises it, whatever it is
         sender.send(error)
 
 
 def _collect(workers: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
-    """Yield results until every process has said that it is done."""
+    """Yield results until every process has sent None, which means that it is done."""
     busy = set(workers)
     while busy:
         for receiver in cast("list[Connection]", wait(busy)):

@@ -1,4 +1,4 @@
-"""What a build is asked for, what it answers, and how far it is."""
+"""The request of a build, its report, and the display of its progress."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,14 +12,14 @@ from site_build.errors import Diagnostic, Held
 
 
 class Observer:
-    """Shows how far a build is: a bar that fills on a terminal, else a line for each stage.
+    """Shows the progress of a build: a bar on a terminal, else a line for each stage.
 
-    Use it as a context, so that the cursor comes back. Without a console it shows nothing.
+    Use it as a context, which restores the cursor. Without a console it shows nothing.
     """
 
     def __init__(self, console: Console | None = None) -> None:
         self._console, self._has_bar = console, bool(console and console.is_terminal)
-        # Drawn from here and never from a thread: the build forks.
+        # Drawn without a thread, since the build forks.
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -39,7 +39,7 @@ class Observer:
         self._progress.stop()
 
     def begin(self, stage: str, total: int) -> None:
-        """Take notice that a stage of `total` steps begins."""
+        """Begin a stage of `total` steps."""
         self._progress.reset(self._task, total=total, description=stage, visible=True)
         self._progress.refresh()
         # A line for each step would bury the findings in logs and pipes.
@@ -47,7 +47,7 @@ class Observer:
             self._console.print(f"{stage} ({total:,})")
 
     def advance(self) -> None:
-        """Take notice that a step is done."""
+        """Count one more step as done."""
         self._progress.advance(self._task)
         # To draw each step would take longer than the work.
         if self._progress.tasks[0].completed % 50 == 0:
@@ -56,33 +56,33 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to build, where to, and for which instant."""
+    """Content, folders and instant of a build."""
 
     content: Path
     site_folder: Path
-    """Its public files; before it, those of the build before, if they are to be taken over."""
+    """The folder of public files, which may have those of the build before."""
     state: Path
-    """Never public: the posts index and the manifest."""
+    """The folder of files that are never public: the posts index and the manifest."""
     before: Path
-    """The state of the build before; may be the same folder, or hold nothing."""
+    """The state of the build before; may be the same folder, or empty."""
     cache: Path | None
     """The file that keeps results; None: they are kept in memory."""
     now: datetime
-    """UTC; what is published later is left out."""
+    """UTC; documents with a later date are left out."""
     jobs: int
     strict: bool = False
     observer: Observer = field(default_factory=Observer)
     kept: Path | None = None
-    """The folder of the sources that builds keep; None: of a file with a fault nothing is shown."""
+    """The folder that keeps good sources; None: a file with an error is left out of the site."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a build came to."""
+    """The result of a build."""
 
     build_id: str
     built_for: datetime
-    """UTC; what is published later is left out."""
+    """UTC; documents with a later date are left out."""
     posts: int
     files: int
     """Public files, compressed forms among them."""
@@ -90,9 +90,9 @@ class Report:
     """Bytes of all public files."""
     sources: int
     hits: int
-    """Source files that the cache knew."""
+    """Source files that were in the cache."""
     next_instant: datetime | None
-    """When the next scheduled post or page appears."""
+    """The instant at which the next scheduled post or page appears."""
     findings: tuple[Diagnostic, ...]
     held: tuple[Held, ...] = ()
-    """Files that are not shown as they are, for an error."""
+    """Files that are held back because of an error."""

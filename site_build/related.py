@@ -1,7 +1,7 @@
-"""Which posts are close: by the cosine between their terms, each weighed by its rarity.
+"""Finds related posts: by the cosine of their terms, each of which weighs more the rarer it is.
 
-Terms that many posts share tell little and would cost most, so only the rarest are followed, as
-many as keep the work in proportion to the number of posts.
+Terms that many posts share say little and take most time. So only the rarest are compared, as many
+as keep the time in proportion to the number of posts.
 """
 
 import hashlib
@@ -22,10 +22,7 @@ from site_build.parallel import in_background
 from site_build.site import Document
 
 MOST_TERMS: Final = 64
-"""Of one post, the most frequent ones: the others say little and cost as much."""
-
-_IN_TITLE, _IN_DESCRIPTION, _AS_TAG = 3, 2, 4
-"""How often a term counts that stands there."""
+"""The most frequent terms of a post; the others say little and take as much time."""
 
 _COUNT_BITS: Final = 8
 LARGEST_COUNT: Final = (1 << _COUNT_BITS) - 1
@@ -33,14 +30,12 @@ LARGEST_COUNT: Final = (1 << _COUNT_BITS) - 1
 _CODE: Final = re.compile(
     r"^ {0,3}(?P<mark>`{3,}+|~{3,}+).*(?:\n.*)*?(?:\n {0,3}(?P=mark).*|\Z)", re.MULTILINE
 )
-"""A block of code, which ends at the latest with the text."""
-_NOISE: Final = re.compile(r"\]\([^)\s]*|https?://\S+|<[^<>]*>|`[^`\n]*`|&#?\w{1,10};")
-_WORD: Final = re.compile(r"[^\W\d_]{4,40}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,40}")
+"""A block of code, which ends with its fence or with the text."""
 _DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-"""Of scripts that put no blanks between words: there, two signs at a time are a term."""
+"""A sign of a script without blanks between words, in which each pair of signs is a term."""
 
 Terms: TypeAlias = "array[int]"
-"""For each term its number and, in the lowest 8 bits, its count."""
+"""Terms of a post: for each, its number and, in the lowest 8 bits, its count."""
 
 NO_TERMS: Final[Terms] = array("Q")
 
@@ -48,11 +43,12 @@ NO_TERMS: Final[Terms] = array("Q")
 def count_terms(document: Document) -> Terms:
     """Return the terms of a post and their counts, the most frequent first."""
     counts = Counter(_list_words(_CODE.sub("", document.markdown)))
-    for text, weight in ((document.title, _IN_TITLE), (document.description, _IN_DESCRIPTION)):
+    # A word counts thrice in the title and twice in the description, and a tag four times.
+    for text, weight in ((document.title, 3), (document.description, 2)):
         for word in _list_words(text):
             counts[word] += weight
     ranked = sorted(counts.items(), key=lambda term: (-term[1], term[0]))[:MOST_TERMS]
-    terms = [*((f"#{tag.casefold()}", _AS_TAG) for tag in document.tags), *ranked]
+    terms = [*((f"#{tag.casefold()}", 4) for tag in document.tags), *ranked]
     numbers = (
         crc32(name.encode()) << _COUNT_BITS | min(count, LARGEST_COUNT) for name, count in terms
     )
@@ -61,13 +57,16 @@ def count_terms(document: Document) -> Terms:
 
 def unpack(terms: Terms) -> tuple[list[int], list[int]]:
     """Return the numbers of the terms, and their counts from 1 to LARGEST_COUNT."""
-    counts = [term & LARGEST_COUNT for term in terms]
-    return [term >> _COUNT_BITS for term in terms], counts
+    return [term >> _COUNT_BITS for term in terms], [term & LARGEST_COUNT for term in terms]
 
 
 def _list_words(text: str) -> list[str]:
-    """Return the words, or pairs of signs where the script has no blanks between words."""
-    words: list[str] = _WORD.findall(_NOISE.sub(" ", text).casefold())
+    """Return the words, or pairs of signs if the script has no blanks between words."""
+    words: list[str] = re.findall(
+        r"[^\W\d_]{4,40}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,40}",
+        # Without addresses, tags of HTML, code and entities.
+        re.sub(r"\]\([^)\s]*|https?://\S+|<[^<>]*>|`[^`\n]*`|&#?\w{1,10};", " ", text).casefold(),
+    )
     if not _DENSE.search(text):
         return words
     pairs = ([word[at : at + 2] for at in range(len(word) - 1)] for word in words)
@@ -79,30 +78,33 @@ def _list_words(text: str) -> list[str]:
 
 
 MOST_CLOSE: Final = 12
-"""Posts found for each: of them a page leaves out those that it links anyway."""
+"""Related posts that are found for each; a page shows a few of them."""
 LEAST_CLOSENESS: Final = 0.09
 """Cosine below which two posts have little more in common than their language."""
 
 _FEW: Final = 800
-"""Posts that are related sooner than a process is started for them."""
+"""Posts that are compared sooner than a process for that starts."""
 
 _STAGE: Final = "related"
 _DAMPED: Final = (0.0, *(1 + log(count) for count in range(1, LARGEST_COUNT + 1)))
-"""What a term's count adds to its weight."""
+"""Factor of a term's weight by its count; to compute it for each term takes a quarter longer."""
 
 Vector: TypeAlias = list[tuple[int, float]]
-"""Terms with their weights; the whole has length 1."""
+"""Numbers of terms with their weights; with the terms that are not compared, its length is 1."""
 
 
 Related: TypeAlias = dict[str, tuple[str, ...]]
-"""Paths of the posts close to each, by its path."""
+"""Paths of the related posts of each post, by its path."""
 
 
 @contextmanager
 def relating(
     cache: Cache, code: str, posts: Sequence[Document], terms: Mapping[str, Terms], jobs: int = 1
 ) -> Iterator[Callable[[], Related]]:
-    """Have `find_related` at work, or its cached outcome; yields what waits for the outcome."""
+    """Run `find_related` in the background, unless its result is cached.
+
+    Yields a function that waits for the result and returns it.
+    """
     order = [(post.path, post.published.timestamp(), post.slug) for post in posts]
     about = b"".join(terms[post.path].tobytes() + b"." for post in posts)
     key = make_key(code, order, hashlib.sha256(about).hexdigest())
@@ -125,9 +127,9 @@ def relating(
 
 
 def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Related:
-    """Return up to twelve posts for each, the closest first; `terms` are by path.
+    """Return up to twelve related posts for each, the closest first; `terms` are by path.
 
-    Of posts that are equally close the newer one goes first, then the slug decides.
+    Equally close posts are sorted by date, the newest first, and then by slug.
     """
     order = sorted(posts, key=lambda post: (-post.published.timestamp(), post.slug))
     vectors = _weigh([terms[post.path] for post in order])
@@ -142,9 +144,12 @@ def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Relat
 
 
 def _find_closest(number: int, vector: Vector, holders: Mapping[int, Vector]) -> list[int]:
-    """Return the posts close to one; `holders` has, by term, who holds it and its weight there."""
+    """Return the numbers of posts close to one, the closest first.
+
+    `holders` has, by term, the numbers of its posts with its weight in each.
+    """
     closeness: dict[int, float] = {}
-    so_far = closeness.get  # This is what takes longest: two hundred times for each post.
+    so_far = closeness.get  # A local name, since this loop takes most of the time.
     for term, weight in vector:
         for other, its_weight in holders[term]:
             closeness[other] = so_far(other, 0.0) + weight * its_weight
@@ -154,16 +159,16 @@ def _find_closest(number: int, vector: Vector, holders: Mapping[int, Vector]) ->
 
 
 def _weigh(terms: Iterable[Terms]) -> list[Vector]:
-    """Return a vector for each post, of the terms that are followed.
+    """Return a vector for each post, of the terms that are compared.
 
-    Rarer terms weigh more, repeated ones a little more. What one post has for itself counts
-    towards its length alone, as if another had it too: it should not drown what they share.
+    Rarer terms weigh more, and repeated ones a little more. A term of a single post counts only for
+    the length of its vector, as if two posts had it, so that it does not outweigh shared terms.
     """
     counted = [unpack(each) for each in terms]
     frequency = Counter(chain.from_iterable(names for names, _ in counted))
     total = len(counted)
     rarity = {term: log(total / max(count, 2)) for term, count in frequency.items()}
-    # So often may a post meet others, on the average: once in each term that they share.
+    # On average, a post is compared with others 200 times: once for each term that they share.
     most = _find_bound(Counter(frequency.values()), 200 * total)
     followed = {term for term, count in frequency.items() if 1 < count <= most}
     vectors = []
@@ -176,9 +181,10 @@ def _weigh(terms: Iterable[Terms]) -> list[Vector]:
 
 
 def _find_bound(sizes: Mapping[int, int], steps: int) -> int:
-    """Return up to how many holders terms are followed, so that all stay within `steps`.
+    """Return the largest number of posts that a term may have to be compared within `steps`.
 
-    `sizes` says how many terms have how many holders; each holder meets each other.
+    `sizes` has the number of terms by their number of posts; each post of a term is compared with
+    each other.
     """
     bound = 0
     for size, count in sorted(sizes.items()):

@@ -1,7 +1,7 @@
-"""The public site as one frozen value, and what its people let programs do with its words.
+"""The public site as one frozen value, and its policy for programs.
 
-Drafts and posts whose time has not come are left out here, so nothing later can show them. It
-knows neither Pelican nor HTML.
+Drafts and scheduled posts are left out here, so that no later step can show them. This knows
+neither Pelican nor HTML.
 """
 
 import re
@@ -29,7 +29,7 @@ class Alias(NamedTuple):
     path: str
     """Without its leading slash: `journal/old/` or `2019/old.html`."""
     slug: str
-    """Of a post that stood there; empty where none could."""
+    """Slug of the post that was there; empty if no post could be."""
     line: int
     """In the source file, from 1."""
     column: int
@@ -38,7 +38,7 @@ class Alias(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One Markdown file of the content folder, read and understood."""
+    """One Markdown file of the content folder, parsed."""
 
     path: str
     """Relative to the content folder, with `/`: `posts/hello.md`."""
@@ -53,14 +53,14 @@ class Document:
     excerpt: str
     """Plain text; the description unless the front matter sets its own."""
     published: datetime
-    """UTC. A page without a date carries the epoch and shows none."""
+    """UTC; UNDATED for a page without a date."""
     updated: datetime
     """UTC; the instant of publication unless the front matter sets a later one."""
     tags: tuple[str, ...]
     lang: str
     """BCP 47 tag of the text's language; empty: the site's."""
     draft: bool
-    """Whether it is kept out of everything public."""
+    """Whether it is left out of everything public."""
     markdown: str
     """The body, without front matter, with `\\n` line ends."""
     body_line: int
@@ -70,21 +70,21 @@ class Document:
     slug_at: tuple[int, int] = (1, 1)
     """Line and column of the slug in the file, from 1."""
     series: str = ""
-    """Name of the series that it is a part of, as the author spells it; empty: none."""
+    """Name of the series that it is a part of, as the author writes it; empty: none."""
     series_at: tuple[int, int] = (1, 1)
-    """Those of the series' name."""
+    """Line and column of the series in the file, from 1."""
     author: str = ""
-    """Who wrote it, by name; empty: the site's author."""
+    """Names of its authors, parted by semicolons; empty: the site's author."""
     image: str = ""
     """The link to its picture, with which the text begins then."""
     category: str = ""
-    """As Pelican has it; empty: the site's settings choose."""
+    """As in Pelican; empty: the one of the site's settings."""
     extra: tuple[tuple[str, object], ...] = ()
     """Keys and values of the front matter that the site's settings declare."""
     aliases: tuple[Alias, ...] = ()
     """Its former addresses, in the author's order."""
     hidden: bool = False
-    """Whether its page is public, and no list, feed or search has it."""
+    """Whether its page is public, but in no list, feed or search."""
 
     def is_public_at(self, now: datetime) -> bool:
         """Return whether readers may see the document at the instant `now` (UTC)."""
@@ -94,13 +94,13 @@ class Document:
 DEFAULT_SIGNALS: Mapping[str, bool] = MappingProxyType(
     {"search": True, "ai-input": True, "ai-train": False}
 )
-"""By the names of contentsignals.org: being found, being quoted to somebody who asks, and being
-learnt from for good. The last can be allowed at any time and never taken back."""
+"""Uses by the names of contentsignals.org: search, answers to somebody who asks, and training. The
+last can be allowed at any time and never be withdrawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is allowed, and whom to tell."""
+    """Uses and forms that the site allows, and its contact for vulnerabilities."""
 
     signals: Mapping[str, bool] = field(default_factory=lambda: DEFAULT_SIGNALS)
     """Every content signal, and whether that use is allowed."""
@@ -113,7 +113,7 @@ class Policy:
 
 
 def read_policy(settings: Mapping[str, object]) -> Policy:
-    """Return what the settings say of programs; raises BuildError."""
+    """Return the policy of the settings; raises BuildError."""
     signals = settings.get("CONTENT_SIGNALS", {})
     contact = settings.get("SECURITY_CONTACT") or ""
     if not isinstance(signals, Mapping) or not all(
@@ -141,7 +141,7 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
 
 
 UNDATED = datetime.fromtimestamp(0, UTC)
-"""What a page without a date carries."""
+"""The date of a page without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +163,12 @@ class Part:
     posts: tuple[Document, ...]
     """The public posts of the series, the earliest first."""
     number: int
-    """Of this part, from 1."""
+    """Number of this part, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who the site is."""
+    """The site's name, author, language and addresses."""
 
     url: str
     """Origin, without a trailing slash."""
@@ -180,7 +180,7 @@ class Identity:
     portrait: str = ""
     """The author's picture, by its path in the content folder; empty: none."""
     edge_image: str = ""
-    """The picture on the fore-edge, likewise; empty: the newest photograph, or a landscape."""
+    """The picture on the fore-edge, by its path; empty: the newest photograph, or a landscape."""
     language: Language = field(default=ENGLISH, repr=False, compare=False)
     """The language with its sentences."""
     timezone: str = "UTC"
@@ -193,7 +193,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What readers may see at one instant."""
+    """Everything that readers may see at one instant."""
 
     identity: Identity
     posts: tuple[Document, ...]
@@ -201,15 +201,15 @@ class Site:
     pages: tuple[Document, ...]
     """By slug."""
     hidden: tuple[Document, ...]
-    """Posts and pages whose own pages alone are public, by slug."""
+    """Posts and pages that are in no list, by slug."""
     tags: tuple[Tag, ...]
     """By name, regardless of case."""
     authors: tuple[Tag, ...]
-    """Who wrote posts, likewise."""
+    """Authors of posts, by name, regardless of case."""
     tag_slugs: Mapping[str, str]
     """The slug of a tag by each spelling of its name."""
     parts: Mapping[str, Part]
-    """Places in series by path; what has one public post alone is no series."""
+    """Places in series by path; a series has at least two public posts."""
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -218,7 +218,7 @@ class Site:
 
 
 def list_moves(site: Site) -> Iterator[tuple[str, str, Document]]:
-    """Return each former address, the present one, and the public document that they are of."""
+    """Return each former address, the present one, and their public document."""
     return ((alias.path, each.address, each) for each in site.documents for alias in each.aliases)
 
 
@@ -228,30 +228,39 @@ def list_former_slugs(post: Document) -> list[str]:
 
 
 def find_next_instant(documents: Iterable[Document], now: datetime) -> datetime | None:
-    """Return when the next of these documents appears after `now` (UTC), if one does."""
+    """Return the instant after `now` (UTC) at which the next of these documents appears, if any."""
     later = (each.published for each in documents if not each.draft and each.published > now)
     return min(later, default=None)
 
 
 def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
     """Return the site that readers see at `now` (UTC)."""
-    public = [document for document in documents if document.is_public_at(now)]
-    public.sort(key=lambda document: document.slug)
-    hidden = tuple(document for document in public if document.hidden)
-    pages = [each for each in public if each.kind == "page" and not each.hidden]
-    posts = [each for each in public if each.kind == "post" and not each.hidden]
-    posts.sort(key=lambda post: post.published, reverse=True)
+    public = sorted(
+        (document for document in documents if document.is_public_at(now)),
+        key=lambda document: document.slug,
+    )
+    posts = sorted(
+        (each for each in public if each.kind == "post" and not each.hidden),
+        key=lambda post: post.published,
+        reverse=True,
+    )
     slugs = {name: make_slug(name) for name in {name for post in posts for name in post.tags}}
-    tags = _collect("tag", ((post, post.tags) for post in posts), slugs, identity.addresses)
     named = [(post, split_authors(post.author) or [identity.author]) for post in posts]
     names = {name: make_slug(name) for _, found in named for name in found}
-    authors = _collect("author", named, names, identity.addresses)
-    parts = _find_parts(posts)
-    return Site(identity, tuple(posts), tuple(pages), hidden, tags, authors, slugs, parts)
+    return Site(
+        identity=identity,
+        posts=tuple(posts),
+        pages=tuple(each for each in public if each.kind == "page" and not each.hidden),
+        hidden=tuple(each for each in public if each.hidden),
+        tags=_collect("tag", ((post, post.tags) for post in posts), slugs, identity.addresses),
+        authors=_collect("author", named, names, identity.addresses),
+        tag_slugs=slugs,
+        parts=_find_parts(posts),
+    )
 
 
 def split_authors(byline: str) -> list[str]:
-    """Return the names of a text's authors, which semicolons part."""
+    """Return the names of authors in a byline, which are parted by semicolons."""
     return [name.strip() for name in byline.split(";") if name.strip()]
 
 
@@ -261,7 +270,7 @@ def _collect(
     slugs: Mapping[str, str],
     addresses: Addresses,
 ) -> tuple[Tag, ...]:
-    """Gather posts by the slugs of their names; the spelling used most often is the name."""
+    """Group posts by the slugs of tags or authors; the most frequent spelling is the name."""
     members: dict[str, list[Document]] = defaultdict(list)
     spellings: dict[str, Counter[str]] = defaultdict(Counter)
     for post, names in posts:
@@ -276,7 +285,7 @@ def _collect(
 
 
 def _find_parts(posts: Iterable[Document]) -> dict[str, Part]:
-    """Gather posts by the folded names of their series; the usual spelling names a series."""
+    """Group posts by series, regardless of case; the most frequent spelling is the name."""
     members: dict[str, list[Document]] = defaultdict(list)
     for post in posts:
         if post.series:

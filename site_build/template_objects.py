@@ -1,9 +1,9 @@
-"""Posts, pages and tags as Pelican's templates know them, made light.
+"""Posts, pages and tags for templates, with the attributes of Pelican's objects.
 
-Pelican's own objects work out slugs, dates and addresses anew on each use and hold every text;
-ten thousand of them take longer than all the rest of a rebuild. These have the same attributes,
-said once, and read a text only when a template asks for it. While a page is rendered, every name
-that its templates look up is noted: it needs no rendering while these stand for the same values.
+Pelican's own objects compute slugs, dates and addresses anew on each use and hold every text; ten
+thousand of them take longer than all the rest of a rebuild. These compute them once, and read a
+text only when a template uses it. While a page is rendered, every name that its templates look up
+is noted: the page is not rendered again while these names have the same values.
 """
 
 import re
@@ -39,7 +39,7 @@ from site_build.site import UNDATED, Document, Part, split_authors
 _OPENING = 2
 """Paragraphs of a text that other pages show."""
 _AROUND = 12
-"""Parts of a long series shown on either side of one: a page has to stay light."""
+"""Parts of a long series that are shown on either side of one, to keep pages small."""
 
 
 class Tag(PelicanTag):  # type: ignore[misc]
@@ -51,14 +51,16 @@ class Tag(PelicanTag):  # type: ignore[misc]
         super().__init__(tag.name, settings)
         self.slug, self.url, self.uses = tag.slug, tag.address, len(tag.posts)
         self.save_as = addresses.name_file(self.url) if self.url else ""
-        forms = (addresses.FEED, addresses.FEED_JSON)
-        self.feeds = tuple(addresses.locate_feed(self.url, each) for each in forms)
+        self.feeds = (
+            addresses.locate_feed(self.url, addresses.FEED),
+            addresses.locate_feed(self.url, addresses.FEED_JSON),
+        )
         self.page_name = self.save_as.removesuffix("/index.html").removesuffix(".html")
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """The post before or after another one, as much as a link to it shows."""
+    """The values that a link to a post shows."""
 
     title: str
     url: str
@@ -71,21 +73,27 @@ class Neighbour:
 
     @cached_property
     def digest(self) -> bytes:
-        """Stands for all of the above."""
-        said = (self.title, self.url, self.description, self.lang)
-        instants = (self.published.isoformat(), self.updated.isoformat())
-        return make_key(*said, *instants, [(tag.name, tag.slug) for tag in self.tags])
+        """The digest of all values above."""
+        return make_key(
+            self.title,
+            self.url,
+            self.description,
+            self.lang,
+            self.published.isoformat(),
+            self.updated.isoformat(),
+            [(tag.name, tag.slug) for tag in self.tags],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The series that a post is a part of, as its page shows it."""
+    """The series of a post, as the post's page shows it."""
 
     name: str
     number: int
     """This post's place, from 1."""
     count: int
-    """Of all parts."""
+    """Number of all parts."""
     shown: tuple[Neighbour, ...]
     """The earliest first, this post among them; of a long series those around it."""
     first: int
@@ -94,7 +102,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What all posts and pages of one build share."""
+    """Values that all posts and pages of one build share."""
 
     settings: Mapping[str, object]
     texts: Texts
@@ -103,7 +111,7 @@ class RenderContext:
     """By name; the site's own is the first."""
     categories: Mapping[str, Category]
     zone: ZoneInfo
-    """Of the dates that templates show."""
+    """The time zone of dates in templates."""
     tags: Mapping[str, Tag]
     """By every spelling of their names."""
     minutes: Mapping[str, int]
@@ -111,23 +119,27 @@ class RenderContext:
 
 
 def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) -> Neighbour:
-    """Return what a link to the post shows; `tags` are by every spelling of their names."""
-    published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
-    own = tuple(tags[name] for name in post.tags if name in tags)
-    said = post.title, quote(post.address), post.description
-    return Neighbour(*said, published, updated, own, post.lang)
+    """Return the values of a link to a post; `tags` are by every spelling of their names."""
+    return Neighbour(
+        title=post.title,
+        url=quote(post.address),
+        description=post.description,
+        published=post.published.astimezone(zone),
+        updated=post.updated.astimezone(zone),
+        tags=tuple(tags[name] for name in post.tags if name in tags),
+        lang=post.lang,
+    )
 
 
 def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
-    """Return what the page of a part shows of its series; `neighbours` are by path."""
+    """Return the series of a part with the parts around it; `neighbours` are by path."""
     first = max(0, min(part.number - 1 - _AROUND, len(part.posts) - 1 - 2 * _AROUND))
-    posts = part.posts[first : first + 2 * _AROUND + 1]
-    shown = tuple(neighbours[post.path] for post in posts)
+    shown = tuple(neighbours[each.path] for each in part.posts[first : first + 2 * _AROUND + 1])
     return Series(part.series, part.number, len(part.posts), shown, first + 1)
 
 
-class _Light:
-    """What posts and pages have in common."""
+class _DocumentView:
+    """Attributes that posts and pages have in common."""
 
     document: Document
     metadata: dict[str, object]
@@ -168,12 +180,12 @@ class _Light:
         self.take_metadata()
 
     def take_metadata(self) -> None:
-        """Make attributes of what front matter and plugins say, as Pelican does."""
+        """Make attributes of the metadata of front matter and plugins, as Pelican does."""
         for key, value in self.metadata.items():
             setattr(self, key.lower(), value)
 
     def _set_digest_parts(self, more: object, linked: Iterable[Neighbour | None] = ()) -> None:
-        """Keep every value above that differs between documents, `more`, and the linked posts."""
+        """Store the values for the digest: those of the document, `more`, and the linked posts."""
         document, self._linked = self.document, linked
         self._digest_parts = (
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
@@ -187,7 +199,7 @@ class _Light:
 
     @cached_property
     def digest(self) -> bytes:
-        """Stands for all but the text, as it was before plugins; a preview does without."""
+        """The digest of all values but the text, before plugins change them."""
         return make_key(*self._digest_parts, [each and each.digest for each in self._linked])
 
     def __str__(self) -> str:
@@ -195,7 +207,7 @@ class _Light:
 
     @property
     def content(self) -> Markup:
-        """The text as HTML, its images dressed."""
+        """The text as HTML, with responsive images."""
         return Markup(self._content)  # noqa: S704
 
     @property
@@ -206,7 +218,7 @@ class _Light:
         return Markup(add_sidenotes(html))  # noqa: S704
 
     def _dress(self, *, opens: bool) -> str:
-        """Return the text with dressed images, of which wide ones may open at a press."""
+        """Return the text with responsive images; with `opens`, wide ones open at a press."""
         html = self._texts.read(self.document).conversion.html
         address, path = self.document.address, self.source_path
         column = WIDEST if dict(self.document.extra).get("layout") == "pictures" else COLUMN
@@ -215,7 +227,7 @@ class _Light:
 
     @property
     def _content(self) -> str:
-        """The same as plugins know it, who may set it."""
+        """The same for plugins, which may set it."""
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
         return self._dress(opens=False)
@@ -225,12 +237,12 @@ class _Light:
         self.__dict__["own_content"] = html
 
     def get_content(self, siteurl: str) -> Markup:
-        """Return the text as HTML with whole addresses, as Pelican's feeds ask for it."""
+        """Return the text as HTML with absolute addresses, for Pelican's feeds."""
         return Markup(re.sub(r'\b(href|src)="/(?!/)', rf'\1="{siteurl}/', self._content))  # noqa: S704
 
     @property
     def picture(self) -> Markup:
-        """The picture of its front matter, without a word: it stands beside the title."""
+        """The picture of its front matter, with an empty `alt` since the title is beside it."""
         image = f'<img src="{escape(self.image)}" alt="">' if self.image else ""
         return Markup(  # noqa: S704
             self._gallery.make_responsive(image, self.document.address, self.source_path)
@@ -260,21 +272,21 @@ class _Light:
 
     @property
     def summary(self) -> Markup:
-        """The description as HTML, which is what Pelican's themes expect here."""
+        """The description as HTML, as Pelican's themes expect."""
         return escape(self.description)
 
     @property
     def locale_date(self) -> str:
-        """The day of publication, as the settings write days."""
+        """The day of publication in DEFAULT_DATE_FORMAT."""
         return self.published.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
 
     @property
     def locale_modified(self) -> str:
-        """The day of the last revision, likewise."""
+        """The day of the last revision in DEFAULT_DATE_FORMAT."""
         return self.updated.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
 
 
-class Article(_Light, PelicanArticle):  # type: ignore[misc]
+class Article(_DocumentView, PelicanArticle):  # type: ignore[misc]
     """A post."""
 
     def __init__(  # noqa: PLR0913
@@ -298,8 +310,8 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
         self._set_digest_parts(place, linked)
 
 
-class Page(_Light, PelicanPage):  # type: ignore[misc]
-    """A page that stands by itself."""
+class Page(_DocumentView, PelicanPage):  # type: ignore[misc]
+    """A page that is no post."""
 
     def __init__(self, document: Document, context: RenderContext, template: str) -> None:
         self._describe(document, context)
@@ -308,20 +320,20 @@ class Page(_Light, PelicanPage):  # type: ignore[misc]
 
 
 _LONG = 50
-"""Lists above this length are shared by many pages, so their digests are remembered."""
+"""Items above which a list is shared by many pages, so that its digest is remembered."""
 
 
 class UnknownValueError(Exception):
-    """A template looked at something whose content cannot be told."""
+    """A template looked up a value that cannot be digested."""
 
 
 def track_lookups(seen: dict[str, None]) -> type[Context]:
-    """Return a kind of template context that notes in `seen` every name looked up."""
+    """Return a class of template contexts that note in `seen` every name looked up."""
 
     class TrackingContext(Context):
         def resolve_or_missing(self, key: str) -> object:
-            # What a template has set itself was made from names that were noted then; it may hide
-            # one that all pages are given, such as the list of all tags.
+            # A variable that a template has set was made from names noted before. It may hide a
+            # name that all pages are given, such as the list of all tags.
             if key not in self.vars:
                 seen[key] = None
             return super().resolve_or_missing(key)
@@ -330,18 +342,18 @@ def track_lookups(seen: dict[str, None]) -> type[Context]:
 
 
 class InputDigest:
-    """Digests of the values that templates are given."""
+    """Computes digests of values that templates are given."""
 
     def __init__(self) -> None:
         self._remembered: dict[int, tuple[object, bytes]] = {}
         self._of_shared: dict[tuple[str, int, tuple[str, ...]], tuple[object, bytes]] = {}
 
     def digest(self, names: str, shared: Mapping[str, object], own: Mapping[str, object]) -> bytes:
-        """Return the digest of what `names`, one a line, stand for; `own` values go first.
+        """Return the digest of the values of `names`, one a line; `own` values go first.
 
-        Raises UnknownValueError when one of them stands for something that cannot be told.
+        Raises UnknownValueError if one of the values cannot be digested.
         """
-        # Pages of one kind look up the same names, most of which stand for what all pages share.
+        # Pages of one kind look up the same names, most of which have values that all pages share.
         key = names, id(shared), tuple(own)
         if key not in self._of_shared:
             others = [name for name in names.split("\n") if name not in own]
@@ -368,10 +380,10 @@ class InputDigest:
                 place = (value.number, value.url, value.paginator.num_pages)
                 return make_key(place, self._digest(value.object_list))
             case Paginator():
-                # Of a paginator templates show the counts; its leaves they are given one by one.
+                # Templates show the counts of a paginator; its pages are values of their own.
                 return make_key(value.count, value.per_page, value.num_pages)
             case Callable():
-                # What a function does is part of the code, and that is digested elsewhere.
+                # The code of functions has a digest of its own (`fingerprint_code`).
                 return make_key(value.__module__, getattr(value, "__qualname__", ""))
             case _:
                 raise UnknownValueError(type(value).__name__)

@@ -1,4 +1,4 @@
-"""Texts: places in them, slugs of them, and characters that no page or feed can carry."""
+"""Helpers for texts: places, slugs, and characters that are not allowed in pages and feeds."""
 
 import re
 from bisect import bisect_right
@@ -9,7 +9,7 @@ from unicodedata import normalize
 from unidecode import unidecode
 
 LONGEST_SLUG = 80
-"""Code points of a made slug; an author may write a longer one."""
+"""Most code points of a slug that is made of a title; an author may write a longer one."""
 
 
 @lru_cache(maxsize=4_096)  # The same few tags come with thousands of posts.
@@ -24,26 +24,26 @@ def make_slug(title: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return what two names have in common that are one to the disks of macOS and Windows."""
+    """Return a name so that names equal on disks of macOS and Windows become equal."""
     return normalize("NFC", text.casefold())
 
 
-# XML 1.0 (section 2.2) has no way to write these, so a feed that quotes them is not well-formed.
+# XML 1.0 (section 2.2) does not allow these, so a feed with one of them is not well-formed.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
 def find_control_characters(text: str) -> list[int]:
-    """Return the offsets of the characters that must not stand in a text."""
+    """Return the offsets of characters that are not allowed in a text."""
     return [found.start() for found in _CONTROL.finditer(text)]
 
 
 def strip_control_characters(text: str) -> str:
-    """Return `text` without the characters that must not stand in it."""
+    """Return `text` without characters that are not allowed in it."""
     return _CONTROL.sub("", text)
 
 
 def shorten(text: str, longest: int = 60) -> str:
-    """Return `text` fit for a message: on one line, without control characters, cut if long."""
+    """Return `text` for a message: on one line, without control characters, cut if it is long."""
     plain = text[: longest + 1]
     if not plain.isprintable():
         plain = "".join(sign if sign.isprintable() else "\ufffd" for sign in plain)

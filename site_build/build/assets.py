@@ -1,7 +1,7 @@
-"""Static files of the theme under names with digests, and cards: what pages ask for besides.
+"""Targets of files beside the pages: the theme's static files, cards, pictures and content files.
 
-A style sheet goes out without its comments, and its references to its neighbours get their new
-names. It knows nothing of pages.
+The theme's files are published under names with digests: style sheets without their comments, and
+with the new names of the files that they refer to. This knows nothing of pages.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
 
 FONT = "fonts/SourceSerif4-SemiBold.ttf"
-"""What cards are written with, within the theme; a theme without it has no cards."""
+"""The font of cards, within the theme; a theme without it has no cards."""
 
 
 def find_font(theme: Path) -> Font | None:
@@ -48,31 +48,35 @@ def find_font(theme: Path) -> Font | None:
 
 
 def find_leads(site: Site, images: ImageSet) -> dict[str, Lead]:
-    """Return the pictures that can stand for posts, by the slugs of these."""
+    """Return the pictures that represent posts, by the slugs of these."""
     posts = (each for each in site.documents if each.kind == "post")
     return {post.slug: lead for post in posts if (lead := images.find_lead(post))}
 
 
 def find_card(font: Font | None, leads: Mapping[str, Lead], slug: str = "") -> CardPlace | None:
-    """Return where a post's card stands, or the site's; None where the theme has none."""
+    """Return the place of a post's card, or of the site's; None if the theme has no cards."""
     kind = "jpeg" if slug in leads else "png"
     path = addresses.locate_card(slug, kind) if slug else addresses.SITE_CARD
     return CardPlace(quote(path), kind=kind) if font else None
 
 
 def design_card(identity: Identity, post: Document, picture: Picture | None = None) -> Card:
-    """Return what the card of a post shows, beside its `picture`."""
-    hues = tuple(choose_hue(make_slug(tag)) for tag in post.tags)
-    day = identity.language.day(post.published)
-    return Card(identity.name, post.title, day, hues, picture.folder if picture else "")
+    """Return the card of a post, beside its `picture`."""
+    return Card(
+        site=identity.name,
+        title=post.title,
+        day=identity.language.day(post.published),
+        hues=tuple(choose_hue(make_slug(tag)) for tag in post.tags),
+        photograph=picture.folder if picture else "",
+    )
 
 
 def list_cards(folder: Path, content: Content, site: Site, font: Font) -> Iterator[Target]:
-    """Yield a task for the card of each post and for that of the site."""
+    """Yield a target for the card of each post and for that of the site."""
     cards = {addresses.SITE_CARD: Card(site.identity.name, hues=_choose_hues(site))}
     leads = find_leads(site, content.image_set)
     for post in (each for each in site.documents if each.kind == "post"):
-        # A post with a picture has this one too: its address may be kept somewhere.
+        # A post with a picture has this card too: somebody may have kept its address.
         cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
         if post.slug in leads:
             picture = leads[post.slug].picture
@@ -94,11 +98,12 @@ def find_edge_picture(site: Site, images: ImageSet) -> Picture | None:
 
 
 def list_painting(folder: Path, content: Content, site: Site) -> Iterator[Target]:
-    """Yield the task for the picture on the fore-edge, or for the landscape in its place."""
+    """Yield the target of the picture on the fore-edge, or of the landscape in its place."""
     if picture := find_edge_picture(site, content.image_set):
         file = content.former.get(picture.path, folder / picture.path)
-        path = f"{addresses.EDGE}picture.webp"
-        yield ImageTarget(path, crop_key(picture), partial(crop, file, picture))
+        yield ImageTarget(
+            f"{addresses.EDGE}picture.webp", crop_key(picture), partial(crop, file, picture)
+        )
         return
     for name, night in (("day", False), ("night", True)):
         drawn = paint(site.identity.name, _choose_hues(site), night=night)
@@ -112,7 +117,7 @@ def _choose_hues(site: Site) -> tuple[int, ...]:
 
 
 def list_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target]:
-    """Yield a task for each form that the site's pages offer of their pictures."""
+    """Yield a target for each form that the site's pages offer of their pictures."""
     documents = (each.path for each in site.documents)
     for picture, form in content.image_set.list_forms(documents, site.identity.portrait):
         file = content.former.get(picture.path, folder / picture.path)
@@ -120,7 +125,7 @@ def list_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target
 
 
 def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iterator[Target]:
-    """Yield a task for every file of the content folder that is published."""
+    """Yield a target for every file of the content folder that is published."""
     for source, path in content.files.items():
         picture = content.image_set.pictures.get(source)
         if path in withheld or source.lower().endswith(UNSHOWN):
@@ -142,24 +147,20 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
             yield FileTarget(path, folder / source)
 
 
-_NAMING = frozenset({".css", ".htm", ".html", ".js", ".json", ".svg", ".txt", ".xml"})
-"""Suffixes of published files and templates that may name others."""
-
-
 def find_withheld(content: Content, site: Site, request: Request, style: Style) -> set[str]:
     """Return paths of files that drafts and scheduled posts alone use: they appear with these.
 
-    What the theme, the settings or another published file may name counts as used.
+    A file that the theme, the settings or another published file may name counts as used.
     """
     public = site.documents
     hidden = (each for each in content.documents if not each.is_public_at(request.now))
     found = list_uses(hidden, content.facts, content.files).intersection(content.files.values())
-    # What files use that are held back, which nobody has understood, waits with them.
+    # Files with errors are held back unread: whatever they may name waits with them.
     named, said = r"(?<![\w-]){}(?![\w-])", ""
     for path in (request.content / each.path for each in content.held):
         if path.is_file() and not path.is_symlink() and os.access(path, os.R_OK):
             said += read_bytes(path.parent, path.name).replace(b"\0", b"").decode(errors="ignore")
-    # What readers have already stays, as what else used it does.
+    # A file that readers have already stays, since other pages may use it.
     new = (e for e in content.files.values() if not (request.site_folder / e).is_file())
     found |= {e for e in new if re.search(named.format(re.escape(PurePosixPath(e).name)), said)}
     found -= found and list_uses(public, content.facts, content.files)
@@ -170,7 +171,11 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
         *(path for folder in themes for path in folder.rglob("*")),
         *(content.former.get(each, request.content / each) for each in content.files),
     )
-    words = [each.read_text(errors="ignore") for each in others if each.suffix in _NAMING]
+    words = [
+        each.read_text(errors="ignore")
+        for each in others
+        if each.suffix in {".css", ".htm", ".html", ".js", ".json", ".svg", ".txt", ".xml"}
+    ]
     words += (f"{each.extra} {content.facts[each.path].outside}" for each in public)
     text = unquote(f"{style.written} {' '.join(words)}")
     return {e for e in found if not re.search(named.format(re.escape(PurePosixPath(e).name)), text)}
@@ -180,7 +185,7 @@ REFERENCE = re.compile(
     rb"""(?:url\(\s*(?P<quote>["']?)(?P<address>[^"')\s]+)(?P=quote)\s*\)"""
     rb"""|(?P<import>@import\s+)(?P<sign>["'])(?P<sheet>[^"'\s]+)(?P=sign))"""
 )
-"""Where a style sheet names another file."""
+"""A reference of a style sheet to another file."""
 _COMMENT_OR_INDENT = re.compile(
     rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/
     | \\[0-9a-fA-F]{1,6}(?:\s|/\*.*?\*/)*)
@@ -189,8 +194,6 @@ _COMMENT_OR_INDENT = re.compile(
 )
 """A comment or indent of a style sheet, or what may hold one (CSS Syntax Level 3, section 4.3).
 A comment that begins with `!` is a licence's by custom, and stays, as spaces after an escape do."""
-_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
-_PARTS = re.compile(r"([^?#]*)([?#]?)(.*)")
 
 
 class Asset(NamedTuple):
@@ -204,9 +207,10 @@ class Assets:
     """The theme's static files by the names that its author gave them."""
 
     def __init__(self, folder: Path, house: Path | None = None) -> None:
-        """Take those of a theme, and of the `house` what another theme lacks.
+        """Publish the files of a theme's `folder`, and those of the `house` that it lacks.
 
-        Another theme knows its files by their plain names, so these are published as well.
+        Another theme refers to its files by their plain names, so these are published as well.
+        Raises BuildError.
         """
         self.published: dict[str, Asset] = {}
         own = _list_files(folder)
@@ -219,9 +223,9 @@ class Assets:
         self.plain = [self.published[e]._replace(path=f"{addresses.THEME}{e}") for e in found]
 
     def _publish(self, name: str, sheets: tuple[str, ...]) -> None:
-        """Publish a file behind those that it names; `sheets` are the style sheets that led to it.
+        """Publish a file after those that it refers to; `sheets` are the style sheets before it.
 
-        Raises BuildError when a sheet names what is not there, or leads back to itself.
+        Raises BuildError when a sheet refers to a missing file, or imports itself through others.
         """
         if name in self.published:
             return
@@ -231,7 +235,7 @@ class Assets:
         data = self._originals[name].read_bytes()
         if name.endswith(".css"):
             data = self._rename_references((*sheets, name), _minify(data))
-        # Of twelve digits, no two versions of a file meet.
+        # Twelve digits tell all versions of a file apart.
         path, digest = PurePosixPath(name), hashlib.sha256(data).hexdigest()[:12]
         renamed = path.with_name(f"{path.stem}.{digest}{path.suffix}")
         self.published[name] = Asset(f"{addresses.THEME}{renamed}", data)
@@ -256,15 +260,15 @@ class Assets:
 
         def rename(found: re.Match[bytes]) -> bytes:
             address = (found["address"] or found["sheet"]).decode()
-            if _OUTSIDE.match(address):
+            if re.match(r"[a-z][a-z0-9+.-]*:|/|#", address, re.IGNORECASE):  # not of the theme
                 return found[0]
-            path, mark, rest = _PARTS.match(address).groups()  # type: ignore[union-attr]
+            path, rest = re.match(r"([^?#]*)(.*)", address).groups()  # type: ignore[union-attr]
             name = normpath(PurePosixPath(sheet).parent / path)
             if name not in self._originals:
                 raise BuildError(f"static/{sheet} of the theme names {address}, which is not there")
             self._publish(name, sheets)
             prefix = (found["import"] or b"").decode()
-            return f'{prefix}url("{self.locate(name)}{mark}{rest}")'.encode()
+            return f'{prefix}url("{self.locate(name)}{rest}")'.encode()
 
         return REFERENCE.sub(rename, data)
 

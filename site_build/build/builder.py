@@ -26,7 +26,7 @@ from site_build.build.assets import (
     list_painting,
     list_pictures,
 )
-from site_build.build.edge_templates import EdgeTemplates, find_edge_templates
+from site_build.build.edge_templates import find_edge_templates
 from site_build.build.fingerprint import (
     HOUSE_THEME,
     Style,
@@ -80,34 +80,31 @@ _FEW = 100  # files that one process writes sooner than others are started
 
 
 def free_memory() -> None:
-    """Let go of the last picture and of the last feed's posts."""
+    """Release the last picture and the posts of the last feed."""
     free_pictures()
     read_records.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)
 class KnownContent:
-    """What a preview or a watcher has read already, and a build takes as it is."""
+    """Content that a preview or a watcher has read already, so that a build need not."""
 
     content: Content
     related: Related | None = None
-    """Posts like each other; to find them takes longer than all the rest."""
+    """Posts like each other, if they are known; to find them takes longer than all the rest."""
     check: Callable[[], tuple[Diagnostic, ...]] = tuple
-    """Finds what is wrong in the content; a preview does that apart."""
+    """Finds what is wrong in the content; a preview does that by itself."""
     manifest: Manifest = EMPTY
     """Manifest of the build before."""
     is_output_checked: bool = False
-    """Whether its files are known to be as that says."""
+    """Whether the files of that build are known to be as its manifest says."""
 
 
 class SiteBuild:
-    """A build under way: it takes tasks, and finishes them all at once."""
+    """A build under way: `add` collects targets, `make_pages` and `finish` make their files.
 
-    report: Report
-    manifest: Manifest
-    """Result and files of the build; both are there once it is finished."""
-    edge_templates: EdgeTemplates
-    """What the edge renders with."""
+    `report` and `manifest` are there once it is finished.
+    """
 
     def __init__(
         self, request: Request, identity: Identity, style: Style, known: KnownContent
@@ -125,7 +122,13 @@ class SiteBuild:
         code = fingerprint_code()
         with self._cache:
             self.site = publish(identity, self.content.documents, request.now)
-            with self._relate(code, known.related) as wait:
+            related = known.related
+            finding: AbstractContextManager[Callable[[], Related]] = (
+                relating(self._cache, code, self.site.posts, self.content.terms, request.jobs)
+                if related is None
+                else nullcontext(lambda: related)
+            )
+            with finding as wait:
                 self.findings = known.check()
                 named = {each.path for each in self.findings if each.severity == "error"}
                 self._held = tuple(e for e in self.content.held if e.finding.severity == "error")
@@ -146,7 +149,7 @@ class SiteBuild:
                 self.related = wait()
 
     def _prepare(self, identity: Identity, style: Style, code: str) -> None:
-        """Do what needs no knowledge of related posts; raises BuildError."""
+        """Collect all that needs no knowledge of related posts; raises BuildError."""
         request = self.request
         self.theme = style.theme.resolve()
         lent = None if self.theme == HOUSE_THEME else HOUSE_THEME / "static"
@@ -158,7 +161,6 @@ class SiteBuild:
         )
         if not style.policy.has_access_form:
             self.edge_templates.sources.pop(ACCESS_FORM.template, None)
-        self.unknown_names = self.edge_templates.unknown
         self.is_ours = self.theme == HOUSE_THEME and not style.overrides
         self._withheld = find_withheld(self.content, self.site, request, style)
         self.looked_up: dict[str, None] = {}
@@ -185,15 +187,8 @@ class SiteBuild:
         )
         self._take_others()
 
-    def _relate(
-        self, code: str, known: Related | None
-    ) -> AbstractContextManager[Callable[[], Related]]:
-        if known is not None:
-            return nullcontext(lambda: known)
-        return relating(self._cache, code, self.site.posts, self.content.terms, self.request.jobs)
-
     def add(self, target: Target) -> None:
-        """Take a task unless a content file has its path; raises BuildError for another clash."""
+        """Add a target unless a content file has its path; raises BuildError for another clash."""
         if target.path.startswith("/") or ".." in target.path.split("/"):
             raise BuildError(
                 f"{target.path} is no path within the site; fix the setting that names it"
@@ -208,21 +203,21 @@ class SiteBuild:
         self._targets[target.path] = target
 
     def _take_others(self) -> None:
-        """Take what no template makes, and see what of it is as it was."""
+        """Add the targets that no template makes, and recall those whose files are unchanged."""
         for target in self._list_others(self.request.now):
             self.add(target)
         self._stale = self._recall(self._targets.values())
         self._others_count = len(self._targets)
 
     def use_fallback_templates(self, environment: Environment) -> None:
-        """Take each page of a lent template from our own theme, frame and all."""
+        """Render each page of a lent template with the default theme alone, its frame included."""
         for path, target in self._targets.items():
             if isinstance(target, TemplateTarget) and is_fallback_template(target.template):
                 template = environment.get_template(str(target.template.name))
                 self._targets[path] = replace(target, template=template)
 
     def _name_source(self, target: Target) -> str:
-        """Return the source file of a task, or what makes it."""
+        """Return the source file of a target, or what makes it."""
         match target:
             case FileTarget():
                 return target.source.relative_to(self.request.content).as_posix()
@@ -234,7 +229,7 @@ class SiteBuild:
                 return "the build's own"
 
     def find_unknown_names(self) -> None:
-        """Report names that nobody gives to templates, if not all are ours; raises BuildError."""
+        """Warn of names that no template is given, unless the theme is ours; raises BuildError."""
         found = self._targets.values() if not self.is_ours else ()
         pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
         with self._cache:
@@ -244,11 +239,11 @@ class SiteBuild:
             Diagnostic(
                 file, line, 1, "warning", f"{about}, so nothing is shown; give it a `default`"
             )
-            for file, line, about in sorted(self.unknown_names)
+            for file, line, about in sorted(self.edge_templates.unknown)
         )
 
     def make_pages(self) -> Iterator[TemplateTarget]:
-        """Do all tasks, and return those of pages; `finish` does the rest."""
+        """Make the files of all targets, and return the targets of pages."""
         pages = list(self._targets.values())[self._others_count :]
         self.find_unknown_names()
         with self._cache:
@@ -256,7 +251,7 @@ class SiteBuild:
         return (target for target in pages if isinstance(target, TemplateTarget))
 
     def finish(self, folder: Path) -> None:
-        """Write what builds on pages; files of plugins, in `folder`, replace the build's own."""
+        """Write feeds, index and manifest; files of plugins, in `folder`, replace the build's."""
         lines = [self._lines[post.slug] for post in self.site.posts]
         with self._cache:
             images, has_cards = self.content.image_set, bool(self.font)
@@ -267,7 +262,17 @@ class SiteBuild:
             self._redirects = choose_redirects(self.content.redirects, self._entries)
             if self._redirects:
                 self._run([*list_redirects(self.site.identity, self._redirects, self._entries)])
-            build_id = self._name(lines)
+            entries, now = self._entries.values(), self.request.now
+            # The build's id: the instant, and a digest of all that the build says.
+            digest = make_key(
+                INDEX_FORMAT,
+                now,
+                self.site.identity,
+                sorted((entry.path, entry.digest) for entry in entries),
+                [line.digest for line in lines],
+                sorted(self.edge_templates.sources.items()),
+            )
+            build_id = f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:12]}"
             self._write_index(build_id, lines)
             self._forget_others(self._targets.values(), slack=2 * len(lines))
         self.findings += tuple(
@@ -278,7 +283,6 @@ class SiteBuild:
                 self.site.identity.addresses,
             )
         )
-        entries, now = self._entries.values(), self.request.now
         self.report = Report(
             build_id=build_id,
             built_for=now,
@@ -293,13 +297,13 @@ class SiteBuild:
         )
 
     def _forget_others(self, targets: Iterable[Target], slack: int = 0) -> None:
-        """Keep only this site's texts in the cache, and the pictures of these tasks."""
+        """Keep only this site's texts in the cache, and the pictures of these targets."""
         self._cache.keep_only(TEXTS, map(self.texts.key, self.site.documents), slack)
         images = (each.key for each in targets if isinstance(each, ImageTarget))
         self._cache.keep_only(IMAGES, images, slack)
 
     def _take_in(self, folder: Path) -> None:
-        """Publish what plugins wrote or changed, and tell where that replaces a file."""
+        """Publish what plugins wrote or changed; warn where that replaces a file."""
         for file in sorted(e for e in folder.rglob("*") if e.is_file() and not e.is_symlink()):
             path, data = file.relative_to(folder).as_posix(), file.read_bytes()
             before = self._entries.get(path)
@@ -311,7 +315,7 @@ class SiteBuild:
                 self.findings += (Diagnostic(path, 1, 1, "warning", message),)
 
     def _list_others(self, now: datetime) -> Iterator[Target]:
-        """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
+        """Yield a target for everything that no template makes, as of `now` (UTC)."""
         folder, content, site = self.request.content, self.content, self.site
         yield from list_files(folder, content, self._withheld)
         for asset in (*self.assets.published.values(), *self.assets.plain):
@@ -332,7 +336,10 @@ class SiteBuild:
             self._entries[result.path] = result
 
     def _recall(self, targets: Iterable[Target]) -> list[Target]:
-        """Take over what is as it was, and return the others: after an edit these are few."""
+        """Note files that are unchanged since the build before; return the targets of the others.
+
+        After an edit these are few.
+        """
         stale = []
         for target in targets:
             if kept := target.recall(self._context):
@@ -357,26 +364,16 @@ class SiteBuild:
         free_memory()
         return results
 
-    def _name(self, lines: Sequence[Line]) -> str:
-        """Return the build's id: the instant, and a digest of all that it says."""
-        now = self.request.now
-        digest = make_key(
-            INDEX_FORMAT,
-            now,
-            self.site.identity,
-            sorted((entry.path, entry.digest) for entry in self._entries.values()),
-            [line.digest for line in lines],
-            sorted(self.edge_templates.sources.items()),
-        )
-        return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:12]}"
-
     def _write_index(self, build_id: str, lines: Sequence[Line]) -> None:
-        """Write index, templates and manifest; take over and clear away what is of before."""
+        """Write index, manifest and templates for the edge; remove files of earlier builds."""
         request = self.request
         if CONTACT_PAGE in self._entries:
-            page = (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
-            self.edge_templates.check_contact_page(page)
-        unknown = [f"{place}:{line}: {about}" for place, line, about in sorted(self.unknown_names)]
+            self.edge_templates.check_contact_page(
+                (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
+            )
+        unknown = [
+            f"{place}:{line}: {about}" for place, line, about in sorted(self.edge_templates.unknown)
+        ]
         self.edge_templates.write(request.state, unknown, self.site.identity)
         held = [
             f"{found.path}:{found.line}: {found.message}"
@@ -385,8 +382,9 @@ class SiteBuild:
         ]
         (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))
         (request.state / HELD_FILE).write_bytes(orjson.dumps(held))
-        head = make_head(self.site, build_id, request.now, self._redirects)
-        stamp, placed = self._index.assemble(head, lines)
+        stamp, placed = self._index.assemble(
+            make_head(self.site, build_id, request.now, self._redirects), lines
+        )
         self._index.discard()
         withheld = {form.path for _, form in self.content.image_set.list_forms((), *self._withheld)}
         # Static files and pictures that pages of the build before ask for are kept.

@@ -1,8 +1,8 @@
-"""The templates that the edge renders with: found as the theme finds them, tried, and handed over.
+"""Templates that the edge renders: found in the theme, tried with samples, and handed over.
 
-The edge has Jinja and nothing else: neither the site's names nor other templates, and `asset()` is
-answered here for good, as are the budgets of the site. What it cannot show is found at the build,
-and not by a reader.
+The edge has plain Jinja, without the site's names and without other templates. So calls of
+`asset()` become addresses here, and the site's budgets become values. A template that the edge
+cannot render stops the build.
 """
 
 import json
@@ -41,27 +41,26 @@ from site_build.site import Identity
 
 Sample = Mapping[str, object]
 _TIERS = "BUDGET_TIERS"
-_ASSET = re.compile(r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}")
-Samples = Sequence[Sample]
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeTemplates:
-    """What the edge gets: sources of templates by file name."""
+    """The templates that a build hands over to the edge."""
 
     sources: dict[str, str]
+    """By file name."""
     ours: list[str]
-    """Those of the default theme, in which the edge takes an unknown name as an error."""
+    """Names of templates of the default theme, in which an unknown name is an error."""
     unknown: UnknownNames
-    """Names that the others ask for in vain."""
+    """Names that the others look up although nothing gives them."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """Those that its pages stand in, without which they are nothing."""
+        """The frames that the pages of these templates need."""
         return tuple(frame for frame in FRAMES if frame.templates & self.sources.keys())
 
     def add_frame(self, frame: Frame, built: str) -> None:
-        """Hand over a frame, as it was built; raises BuildError for one of no use."""
+        """Add a frame, as it was built; raises BuildError for one that has no place for content."""
         lacking = [mark for mark in frame.placeholders if mark not in built]
         if lacking or built.count(SHELL_CONTENT) != 1:
             raise BuildError(
@@ -83,16 +82,20 @@ class EdgeTemplates:
                 )
 
     def write(self, folder: Path, unknown: list[str], identity: Identity) -> None:
-        """Put the templates where the edge finds them, with language, time zone and `unknown`."""
-        language, zone = identity.language, identity.timezone
-        (folder / TEMPLATES_FOLDER).mkdir(exist_ok=True)
+        """Write the templates for the edge, with the language, the time zone and `unknown`."""
+        language, place = identity.language, folder / TEMPLATES_FOLDER
+        place.mkdir(exist_ok=True)
         if language.compiled:
-            (folder / TEMPLATES_FOLDER / CATALOGUE_FILE).write_bytes(language.compiled)
+            (place / CATALOGUE_FILE).write_bytes(language.compiled)
         for name, source in self.sources.items():
-            (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
-        notes = {"ours": self.ours, "unknown": unknown, "lang": language.code, "timezone": zone}
-        file = folder / TEMPLATES_FOLDER / NOTES_FILE
-        file.write_text(json.dumps(notes), encoding="utf-8")
+            (place / name).write_text(source, encoding="utf-8")
+        notes = {
+            "ours": self.ours,
+            "unknown": unknown,
+            "lang": language.code,
+            "timezone": identity.timezone,
+        }
+        (place / NOTES_FILE).write_text(json.dumps(notes), encoding="utf-8")
 
 
 def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
@@ -142,26 +145,47 @@ def find_edge_templates(
             written = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
-        source = _ASSET.sub(lambda asked: locate(asked[2]), written)
+        source = re.sub(
+            r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}",
+            lambda asked: locate(asked[2]),
+            written,
+        )
         found.sources[name], unknown = _check(path, source, *fixed.items())
         found.unknown.update(unknown)
         found.ours.extend([name] if HOUSE_THEME in path.parents else [])
     return found
 
 
-def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
-    """Return what each template that the edge knows is given, and samples of that, by name.
+def _list_wanted() -> dict[str, tuple[Sequence[str], Sequence[Sample]]]:
+    """Return, by template, the names of the values that the edge gives it, and samples of these.
 
-    Those of the reference are compiled and not tried: hardly a theme has its own.
+    Templates of the reference have no samples: they are compiled alone, since hardly a theme has
+    its own.
     """
-    forms = {form.template: (("values", "errors"), _sample_form(form.fields)) for form in FORMS}
+    refused: Sample = {"values": {}, "errors": {"form": "Try again later."}}
+    forms: dict[str, tuple[Sequence[str], Sequence[Sample]]] = {
+        form.template: (
+            ("values", "errors"),
+            (
+                refused,
+                {
+                    "values": dict.fromkeys(form.fields, "Typed"),
+                    "errors": dict.fromkeys(form.fields, "Too long."),
+                },
+            ),
+        )
+        for form in FORMS
+    }
     pages = {f"{page}.html": (given, PAGE_SAMPLES[page]) for page, given in PAGES.items()}
     return {**forms, **pages, **{name: (given, ()) for name, given in REFERENCE.items()}}
 
 
 @lru_cache(maxsize=64)  # A watcher and a preview come back with the same templates.
 def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, UnknownNames]:
-    """Return the source with the values that it asks for, and unknown names; raises BuildError."""
+    """Return the source with the fixed values that it uses, and unknown names; raises BuildError.
+
+    The template is rendered with every sample.
+    """
     given, samples = _list_wanted()[path.name]
     noted: UnknownNames = {}
     is_ours = HOUSE_THEME in path.parents
@@ -186,7 +210,7 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, Unkno
         try:
             template.render(sample)
         except Exception as error:
-            # Whatever its expressions trip over, its author can only be told where.
+            # An expression of a template may raise anything: report its line.
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
             raise _explain(path, lines[-1] if lines else None, str(error)) from error
@@ -217,12 +241,6 @@ _CONSENT: Sample = {
     "is_loopback": False,
     "resource": "the MCP endpoint",
     "scopes": _CHOICES,
-}
-_REQUESTED: Sample = {
-    "claim_token": "fe_cl_sample",
-    "claim_uri": "https://journal.example/api/public/access-requests/claim",
-    "expires": "2026-12-05",
-    "action": "/contact/access/claim/",
 }
 _CLAIM: Sample = {
     "action": "/contact/access/claim/",
@@ -280,7 +298,14 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
             {"sentences": [], "link": ("/contact/", "Write to us")},
         ),
         "access_requested": tuple(
-            {**_REQUESTED, "credential_type": each} for each in ("api_key", "access_token", "both")
+            {
+                "claim_token": "fe_cl_sample",
+                "claim_uri": "https://journal.example/api/public/access-requests/claim",
+                "expires": "2026-12-05",
+                "action": "/contact/access/claim/",
+                "credential_type": each,
+            }
+            for each in ("api_key", "access_token", "both")
         ),
         "access_claim": (
             {**_CLAIM, "credentials": []},
@@ -306,10 +331,3 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
         "unsubscribe": ({"address": "a…@example.org", "action": "/unsubscribe?token=sample"},),
     }
 )
-
-
-def _sample_form(fields: Sequence[str]) -> Sequence[Sample]:
-    """Return values and errors for a form with these fields."""
-    typed, errors = dict.fromkeys(fields, "Typed"), dict.fromkeys(fields, "Too long.")
-    refused: Sample = {"values": {}, "errors": {"form": "Try again later."}}
-    return refused, {"values": typed, "errors": errors}

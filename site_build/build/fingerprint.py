@@ -1,7 +1,7 @@
-"""How pages are made: the site's style, and one digest of code, libraries, theme and settings.
+"""The site's style, and digests of the code, libraries, theme and settings that make pages.
 
-Whatever is kept from an earlier build is kept under this digest among others, so that a change of
-any of them makes everything anew. It knows nothing of content.
+Results of earlier builds are kept under these digests among others, so that a change of any of
+them makes everything anew. This knows nothing of content.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = (_PACKAGE, _PACKAGE.parent / "edge_api" / "schema")
 
 _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
-"""Settings that say where things lie or how to run, and nothing of what pages say."""
+"""Settings that name folders or say how to run, and that no page depends on."""
 
 _INSTALLED_THEME = _PACKAGE / "theme"
 HOUSE_THEME = _INSTALLED_THEME if _INSTALLED_THEME.is_dir() else _PACKAGE.parent / "theme"
-"""The default theme, which is beside the package in the repository; it lends what others lack."""
+"""The default theme, beside the package in the repository; other themes borrow from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How the site is made, apart from the code."""
+    """Everything besides the code that decides what the site looks like."""
 
     theme: Path
     overrides: Sequence[Path]
@@ -47,7 +47,7 @@ class Style:
     written: str = ""
     """The settings as text, which may name files of the content."""
     once: str = ""
-    """Not empty: no page is taken over from the build before where this was another text."""
+    """If not empty, no page is taken over from a build before with another text here."""
 
 
 def is_fallback_template(template: "Template") -> bool:
@@ -59,9 +59,9 @@ def is_fallback_template(template: "Template") -> bool:
 def fingerprint_code() -> str:
     """Return the digest of this program's own sources and of the releases of all libraries.
 
-    It is worked out once: what runs is what was loaded, whatever becomes of the files.
+    It is computed once: the process runs what it has loaded, even if the files change.
     """
-    # Folders such as `jinja2-3.1.6.dist-info`; to read what is in them takes much longer.
+    # Folders such as `jinja2-3.1.6.dist-info`; to read their files takes much longer.
     libraries = sorted(each.name for folder in sys.path for each in Path(folder).glob("*-info"))
     digest = hashlib.blake2b(f"{sys.version} {libraries}".encode(), digest_size=20)
     for folder in SOURCES:
@@ -70,8 +70,7 @@ def fingerprint_code() -> str:
 
 
 def list_sources(folder: Path) -> list[Path]:
-    """Return the files below a folder that say what the program does, sorted."""
-    # Code, and what it reads from beside itself.
+    """Return the code below a folder, and the texts that it reads from beside itself, sorted."""
     return sorted(path for path in folder.rglob("*") if path.suffix in {".md", ".py"})
 
 
@@ -85,7 +84,7 @@ def fingerprint_theme(folders: Iterable[Path]) -> str:
 
 def fingerprint_settings(settings: Mapping[str, object]) -> str:
     """Return the digest of the settings that are plain values."""
-    # Of what JSON cannot say the kind counts; code among the settings is digested as a source.
+    # For a value that JSON cannot hold, its type counts; code in the settings is a source.
     plain = {
         name: value
         for name, value in sorted(settings.items())

@@ -1,7 +1,7 @@
-"""The folder that a build writes, and its manifest: from what each file was made.
+"""The folder that a build writes into, and its manifest: the files, and digests of their sources.
 
-It holds what the build before wrote. A file that would come out the same is left; no file that was
-published is ever written to. It knows paths and bytes, and neither templates nor Pelican.
+The folder has the files of the build before. A file that would come out the same stays, and one
+that was published is replaced and never written to. This knows paths and bytes, no templates.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ SUFFIXES = ("", ".gz", ".br")
 
 
 class Stamp(NamedTuple):
-    """How one file on disk looked when it was written."""
+    """Size and modification time of a file as it was written."""
 
     suffix: str
     size: int
@@ -60,15 +60,15 @@ class Entry(NamedTuple):
     path: str
     """Relative to the site's folder, with `/`."""
     key: str
-    """Digest of all that the file was made from; empty: made anew every time."""
+    """Digest of all sources of the file; empty: it is made anew every time."""
     digest: str
     """SHA-256 of its bytes, hexadecimal."""
     sizes: Sequence[int]
     """Bytes of the file and of its compressed forms, in the order of SUFFIXES."""
     mtimes: Sequence[int]
-    """Nanoseconds, likewise; 0 stands for a form that is not there."""
+    """Nanoseconds, in the same order; 0 for a form that is not there."""
     names: str = ""
-    """What a template looked up, a name a line; the key covers what they stood for."""
+    """Names that a template looked up, one a line; the key covers their values."""
     texts: str = ""
     """Paths of the documents whose text a template read, one a line."""
     retained: bool = False
@@ -90,7 +90,7 @@ class Line(NamedTuple):
 
     slug: str
     key: str
-    """Digest of all that the line was made from."""
+    """Digest of all sources of the line."""
     digest: str
     """SHA-256 of the line, hexadecimal."""
     offset: int
@@ -117,16 +117,16 @@ EMPTY = Manifest({}, {}, None)
 
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest in `folder`, or an empty one when there is none that can be read."""
-    head, rows = _read(folder)
-    if head is None:
+    stamp, written, rows = _read(folder)
+    if not written:
         return EMPTY
-    lines = (Line(*row) for row in orjson.loads(head.lines))
-    index = Stamp(*orjson.loads(head.index_stamp)) if head.index_stamp else None
+    lines = (Line(*row) for row in orjson.loads(written))
+    index = Stamp(*orjson.loads(stamp)) if stamp else None
     return Manifest(parse_rows(rows), {each.slug: each for each in lines}, index)
 
 
 def identify_manifest(folder: Path) -> tuple[int, ...]:
-    """Return what tells the manifest in `folder` from any other; nothing where there is none."""
+    """Return values that differ for any two manifests in `folder`; empty if there is none."""
     try:
         found = (folder / MANIFEST_FILE).stat()
     except OSError:
@@ -137,43 +137,36 @@ def identify_manifest(folder: Path) -> tuple[int, ...]:
 def read_rows(folder: Path) -> frozenset[bytes]:
     """Return the entries of the manifest in `folder` as they are written, or none.
 
-    Two builds are compared by these: to read tens of thousands takes many times as long.
+    Two builds are compared by these: to parse tens of thousands takes many times as long.
     """
-    return frozenset(_read(folder)[1])
+    return frozenset(_read(folder)[2])
 
 
-class _Head(NamedTuple):
-    """The one row of the table `head`."""
+def _read(folder: Path) -> tuple[bytes, bytes, list[bytes]]:
+    """Return the stamp of the posts index and the lines, both as JSON, and the rows of a manifest.
 
-    format: int
-    sum: bytes
-    """Digests of all rows of `entry` and of the other blobs, combined by XOR to follow a change."""
-    index_stamp: bytes
-    """JSON of the stamp of the posts index, if there is one."""
-    lines: bytes
-    """JSON of the lines: each says where it begins, so that most change with one."""
-
-
-def _read(folder: Path) -> tuple[_Head | None, list[bytes]]:
-    """Return head and rows of a manifest, or nothing unless they are as they were written."""
+    All are empty if the manifest is missing or damaged; the stamp is also empty without an index.
+    """
     path = folder / MANIFEST_FILE
     if not path.is_file():
-        return None, []
+        return b"", b"", []
     try:
         with closing(
             sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
         ) as opened:
-            head = _Head(*opened.execute("SELECT * FROM head").fetchone())
+            query = "SELECT format, sum, index_stamp, lines FROM head"
+            version, total, stamp, lines = opened.execute(query).fetchone()
             rows = [row for (row,) in opened.execute("SELECT row FROM entry")]
-        total = _add_digests(bytes(_SUM_SIZE), [*rows, head.index_stamp, head.lines])
+        found = _add_digests(bytes(_SUM_SIZE), [*rows, stamp, lines])
     except (sqlite3.Error, TypeError):
-        return None, []
-    is_right = head.format == FORMAT and head.sum == total
-    return (head, rows) if is_right else (None, [])
+        return b"", b"", []
+    if (version, total) != (FORMAT, found):
+        return b"", b"", []
+    return stamp, lines, rows
 
 
 def _add_digests(so_far: bytes, rows: Iterable[bytes]) -> bytes:
-    """Return a sum with the digests of rows put in, or taken out again."""
+    """Return a sum with the digests of rows added, or removed again, by XOR."""
     total = int.from_bytes(so_far)
     for row in rows:
         total ^= int.from_bytes(hashlib.blake2b(row, digest_size=_SUM_SIZE).digest())
@@ -207,6 +200,7 @@ def write_manifest(
         old = [row for path in stale for (row,) in opened.execute(query, (path,)).fetchall()]
         new = [(each.path, orjson.dumps(tuple(each))) for each in fresh]
         opened.executemany("INSERT INTO entry VALUES (?, ?)", new)
+        # Each line has its offset, so that with one of them most others change: they are one blob.
         index = orjson.dumps(tuple(manifest.index)) if manifest.index else b""
         lines = orjson.dumps([tuple(each) for each in manifest.lines.values()])
         total = _add_digests(total, [*old, *(row for _, row in new), *blobs, index, lines])
@@ -216,7 +210,7 @@ def write_manifest(
 
 
 def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[Entry]:
-    """Return files of `folder` that pages of the last build ask for, till the set changes again."""
+    """Return files of `folder` that pages of the last build use, until the set changes again."""
     new = set(fresh)
     old = {path: entry for path, entry in before.entries.items() if path.startswith(folder)}
     unchanged = {path for path, entry in old.items() if not entry.retained} == new
@@ -227,7 +221,6 @@ def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[E
     ]
 
 
-_COMPRESSED = frozenset({"css", "html", "js", "json", "md", "svg", "txt", "xml"})
 _WORTHWHILE = 500
 """Bytes below which compressing saves no packet."""
 _AWAITED_MOST = 100_000
@@ -245,18 +238,18 @@ class OutputFolder:
         self._folders: set[str] = set()
 
     def recall(self, path: str) -> Entry | None:
-        """Return what the build before noted of `path`."""
+        """Return the entry of `path` in the build before."""
         return self._before.entries.get(path)
 
     def keep(self, entry: Entry) -> bool:
-        """Take over a file of the build before; False when it is not as it was written."""
+        """Return whether a file of the build before is still as it was written, and so can stay."""
         full = f"{self._root}/{entry.path}"
         return self._is_checked or all(stamp.fits(full) for stamp in entry.list_stamps())
 
     def write(
         self, path: str, data: bytes, key: str = "", names: str = "", texts: str = ""
     ) -> Entry:
-        """Put `data` at `path`, and its compressed forms beside it; the rest is for the entry."""
+        """Write `data` to `path`, with its compressed forms; the rest is noted in the entry."""
         digest = hashlib.sha256(data).hexdigest()
         before = self.recall(path)
         if before and before.digest == digest and self.keep(before):
@@ -269,7 +262,7 @@ class OutputFolder:
         return Entry(path, key, digest, sizes, mtimes, names, texts)
 
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
-        """Remove what the build before wrote and this one did not; other files are left alone."""
+        """Remove files that the build before wrote and this one did not; leave all others alone."""
         before = self._before.entries
         old = [entry for path, entry in before.items() if entry != entries.get(path)]
         new = [entry for path, entry in entries.items() if entry != before.get(path)]
@@ -296,14 +289,18 @@ class OutputFolder:
         self._folders.add(folder)
 
     def _make_way(self, path: str, error: OSError) -> None:
-        """Remove what the build before left where this one needs a file or a folder instead."""
+        """Remove a file of the build before where a folder is needed, or a folder where a file is.
+
+        Raises BuildError if anything of it is not of that build.
+        """
         full = Path(self._root, path)
         found = [each for each in full.rglob("*") if not each.is_dir()] if full.is_dir() else [full]
         names = {each.relative_to(self._root).as_posix() for each in found}
         if not names <= _list_paths(self._before.entries.values()):
-            kinds = ("folder", "file") if full.is_dir() else ("file", "folder")
-            sentence = "{} is a {} where the site needs a {}; move it".format(full, *kinds)
-            raise BuildError(sentence) from error
+            found_kind, needed = ("folder", "file") if full.is_dir() else ("file", "folder")
+            raise BuildError(
+                f"{full} is a {found_kind} where the site needs a {needed}; move it"
+            ) from error
         for name in names:
             remove_file(Path(self._root), name)
 
@@ -326,7 +323,7 @@ def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
     """Return the file and the compressed forms that are smaller than it, by their suffixes."""
     forms = {"": data}
     kind = path.rpartition(".")[2]
-    if kind in _COMPRESSED and len(data) > _WORTHWHILE:
+    if kind in {"css", "html", "js", "json", "md", "svg", "txt", "xml"} and len(data) > _WORTHWHILE:
         # Quality 11 takes sixty times as long as 5 and saves a sixth. Every page waits for style
         # sheets and scripts: a few files, made anew when the theme changes.
         quality = 10 if kind in {"css", "js"} and len(data) <= _AWAITED_MOST else 5

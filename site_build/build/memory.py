@@ -1,7 +1,7 @@
-"""Builds in memory: what a watcher keeps from one to the next, and a preview's, never written.
+"""Content and builds in memory: those that a watcher keeps for its next build, and a preview's.
 
-A preview takes every target, and makes a file when somebody asks for it. It shows what a build
-would show, drafts and scheduled posts included. This knows neither Pelican nor who asks.
+A preview has the targets of a build, drafts and scheduled posts included, writes nothing, and makes
+a file when it is requested. This knows neither Pelican nor HTTP.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ from site_build.progress import Request
 
 
 class BuildMemory:
-    """What the last build read and wrote, so that the next one reads only what changed."""
+    """Content and manifest of the last build, so that the next one reads only what changed."""
 
     def __init__(self) -> None:
         self._library: ContentLibrary | None = None
@@ -45,9 +45,9 @@ class BuildMemory:
             self._changes.update(changes)
 
     def look(self) -> bool:
-        """Look at every source file; return whether one changed that nobody noted.
+        """Check every source file; return whether one changed that nobody noted.
 
-        The next build looks at every file of the site, too. Raises BuildError when the content
+        The next build checks every file of the site, too. Raises BuildError when the content
         folder cannot be read.
         """
         self._is_output_checked = False
@@ -81,20 +81,20 @@ class BuildMemory:
 
 
 class PreviewBuild(SiteBuild):
-    """The site as it would be built, whose files are made one by one, when they are asked for."""
+    """The site as it would be built; `make` makes a file when it is requested."""
 
     def _take_others(self) -> None:
-        """Take nothing: other files are looked for when asked for."""
+        """Do nothing: `make` finds targets that no template makes when they are requested."""
 
     def make_pages(self) -> Iterator[TemplateTarget]:
-        """Make nothing; pages are known now."""
+        """Return nothing: `make` makes each page when it is requested."""
         return iter(())
 
     def finish(self, folder: Path) -> None:
-        """Make nothing; what plugins write is not shown."""
+        """Do nothing: a preview has no index, and does not show files of plugins."""
 
     def make(self, path: str) -> bytes | None:
-        """Return a file made now, or None where there is none; raises BuildError if that fails."""
+        """Make a file and return it, or None if the site has none; raises BuildError."""
         with self._cache:
             target = self._targets.get(path) or self._others.get(path)
             if target is None:
@@ -108,23 +108,23 @@ class PreviewBuild(SiteBuild):
 
     @cached_property
     def _others(self) -> Mapping[str, Target]:
-        # The first of a path is that of the content folder.
+        # Of two targets with one path, the first is that of the content folder.
         lines = _Lines(self._context, list_records(self.site, self.content.minutes))
-        full_texts = list_full_texts(
-            self.site, lines, self.content.image_set, has_cards=bool(self.font)
-        )
-        found = [*self._list_others(datetime.now(UTC)), *full_texts]
-        redirects = list_redirects(self.site.identity, self.content.redirects, self._targets)
-        return {target.path: target for target in reversed([*found, *redirects])}
+        found = [
+            *self._list_others(datetime.now(UTC)),
+            *list_full_texts(self.site, lines, self.content.image_set, has_cards=bool(self.font)),
+            *list_redirects(self.site.identity, self.content.redirects, self._targets),
+        ]
+        return {target.path: target for target in reversed(found)}
 
     def tidy(self) -> None:
-        """Forget texts and pictures of earlier content: the cache should not grow by every save."""
+        """Remove texts and pictures of earlier content from the cache, which every save adds to."""
         with self._cache:
             self._forget_others(self._others.values())
 
 
 class _Lines(dict[str, Line]):
-    """Lines of the posts index by slug, each made once and on demand, and held in memory."""
+    """Lines of the posts index by slug; each is made at its first use and kept in memory."""
 
     def __init__(self, context: TargetContext, targets: Iterable[RecordTarget]) -> None:
         super().__init__()

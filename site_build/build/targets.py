@@ -1,9 +1,9 @@
-"""What makes one file of the site each, or a post's line of the posts index.
+"""Targets, each of which makes one file of the site, or a post's line of the posts index.
 
-A task knows from what its file is made and so whether the one of the build before still fits. Its
+A target knows the sources of its file, and so whether the file of the build before can stay. Its
 `make` returns bytes and writes nothing, as previews need; `run` also writes, in any process.
-Lines of posts that did not change are copied from the index of the build before. They go through a
-file, not through memory: ten thousand posts fill a quarter of a gibibyte.
+Lines of posts that did not change are copied from the index of the build before. Lines pass
+through files, not through memory: ten thousand posts fill a quarter of a gibibyte.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def make_head(site: Site, build_id: str, now: datetime, redirects: Mapping[str, 
 
 
 def _name_form(form: str) -> str:
-    """Return a form of paths as the index has it, which tells what stands where and no more."""
+    """Return a form of paths for the index: `/{slug}/{date_1}/`, without formats of values."""
     numbers = count(1)
     return re.sub(
         r"\{(\w+)[^}]*\}",
@@ -76,7 +76,7 @@ def _name_form(form: str) -> str:
 
 
 class IndexFile:
-    """The index of one build, in the making, beside that of the build before."""
+    """The posts index that a build is writing, and the index of the build before."""
 
     def __init__(self, folder: Path, before: Manifest, before_folder: Path) -> None:
         self._folder = folder
@@ -86,12 +86,12 @@ class IndexFile:
         self._lines: Mapping[str, Line] = before.lines if usable else {}
 
     def recall(self, slug: str, key: str) -> Line | None:
-        """Return the post's line of the build before, when it was made from the same."""
+        """Return the post's line of the build before if it has the same sources."""
         line = self._lines.get(slug)
         return line._replace(source=self._old) if line and line.key == key else None
 
     def spool(self, slug: str, line: bytes, key: str) -> Line:
-        """Put a new line down in a file of this process."""
+        """Append a new line to a temporary file of this process."""
         path = self._folder / f"{_SPOOL}{os.getpid()}"
         with path.open("ab") as file:
             offset = file.tell()
@@ -99,7 +99,7 @@ class IndexFile:
         return make_line(slug, key, line, os.fspath(path), offset)
 
     def assemble(self, head: IndexHead, lines: Sequence[Line]) -> tuple[Stamp, dict[str, Line]]:
-        """Write the index: the head, then the lines in their order; return where they are now."""
+        """Write the index: the head, then the lines in their order; return stamp and new places."""
         partial = self._folder / f".{INDEX_FILE}"
         placed = {}
         with partial.open("wb") as target:
@@ -115,20 +115,20 @@ class IndexFile:
         return Stamp("", found.st_size, found.st_mtime_ns), placed
 
     def discard(self) -> None:
-        """Remove what was put down on the way."""
+        """Remove the temporary files of lines."""
         for path in self._folder.glob(f"{_SPOOL}*"):
             with suppress(FileNotFoundError):
                 path.unlink()
 
 
 def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
-    """Return what there is to know of a line that lies in `source`."""
+    """Return the entry of a line that lies in `source`."""
     return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 
 @lru_cache(maxsize=2)
 def read_records(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
-    """Return the records of a few lines; the forms of a feed are made one after the other."""
+    """Return the records of a few lines; Atom and JSON of a feed are made one after the other."""
     return tuple(map(PostRecord.model_validate_json, _read_lines(lines)))
 
 
@@ -145,7 +145,7 @@ def _read_lines(lines: Iterable[Line]) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class TargetContext:
-    """What every task works with."""
+    """Parts of a build that targets use."""
 
     texts: Texts
     image_set: ImageSet
@@ -156,7 +156,7 @@ class TargetContext:
     looked_up: dict[str, None]
     """Names that templates have looked up since it was cleared."""
     method: str
-    """Digest of how files are made: code, theme and settings."""
+    """Digest of code, theme and settings."""
     output: OutputFolder
     index: IndexFile
 
@@ -166,15 +166,15 @@ Result = Entry | Line
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Makes one file."""
+    """One file of the site, and how to make it."""
 
     path: str
-    """Where the file goes, or the page that it is about; one process does all of a folder."""
+    """Path of the file on the site; one process makes all files of a folder."""
 
     def find_key(self, context: TargetContext, names: str, texts: str) -> str:  # noqa: ARG002
-        """Return the digest of all that the file is made from; empty: it is made every time.
+        """Return the digest of all sources of the file; empty: it is made every time.
 
-        `names` and `texts` are what was looked up for it, a line each, as the manifest has them.
+        `names` and `texts` were looked up for it, one a line, as the manifest has them.
         """
         return ""
 
@@ -183,7 +183,7 @@ class Target:
         raise NotImplementedError
 
     def recall(self, context: TargetContext) -> Result | None:
-        """Take the file over from the build before, where what it is made from is as it was."""
+        """Return the entry of the build before if the sources and the file are unchanged."""
         before = context.output.recall(self.path)
         if before is None or not before.key:
             return None
@@ -191,26 +191,26 @@ class Target:
         return before if is_same and context.output.keep(before) else None
 
     def run(self, context: TargetContext) -> Result:
-        """Make and write the file; return what the manifest has to know."""
+        """Make and write the file; return its entry in the manifest."""
         return context.output.write(self.path, self.make(context), self.find_key(context, "", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateTarget(Target):
-    """A page that a template makes, unless what its templates looked at is as it was."""
+    """A page that a template makes; its key covers the values that templates looked up for it."""
 
     template: Template
     shared: Mapping[str, object]
-    """What all pages are given."""
+    """Values that all pages are given."""
     own: Mapping[str, object]
-    """What this page is given besides."""
+    """Values that this page is given besides."""
 
     def list_values(self) -> dict[str, object]:
-        """Return all that the template is given."""
+        """Return all values that the template is given."""
         return {**self.shared, **self.own, "output_file": self.path}
 
     def find_key(self, context: TargetContext, names: str, texts: str) -> str:
-        """Return the key for what was looked at; an empty one if it defies telling."""
+        """Return the key of the values looked up; empty if one of them cannot be digested."""
         documents = context.documents
         paths = texts.split("\n") if texts else []
         digests = [documents[path].digest if path in documents else "" for path in paths]
@@ -223,13 +223,13 @@ class TemplateTarget(Target):
         return make_key(context.method, self.template.name, self.path, looked_up, digests).hex()
 
     def make(self, context: TargetContext) -> bytes:
-        """Return the page, and note in the context what was looked up for it."""
+        """Return the page, and note in the context the names and texts looked up for it."""
         context.looked_up.clear()
         context.texts.asked.clear()
         return render_page(self.template, self.list_values(), self.path).encode()
 
     def run(self, context: TargetContext) -> Result:
-        """Do as for any file; what was looked up is known once the page is rendered."""
+        """Make and write the page; its key is known once it is rendered."""
         data = self.make(context)
         names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
         key = self.find_key(context, names, texts)
@@ -238,11 +238,11 @@ class TemplateTarget(Target):
 
 @dataclass(frozen=True, slots=True)
 class TextTarget(Target):
-    """A text, or what makes it; without `sources` it is made every time."""
+    """A text, or a function that makes it; without `sources` it is made every time."""
 
     text: str | bytes | Callable[[], str | bytes]
     sources: Callable[[], bytes] | None = None
-    """Gives the digest of all that it is made from."""
+    """Returns the digest of all sources of the text."""
 
     def find_key(self, context: TargetContext, _names: str, _texts: str) -> str:
         """Return the digest of the sources."""
@@ -256,7 +256,7 @@ class TextTarget(Target):
 
 @dataclass(frozen=True, slots=True)
 class FileTarget(Target):
-    """A file of the content folder; of a picture, whatever its name, the metadata is left out."""
+    """A file of the content folder; a picture, whatever its name, loses its metadata."""
 
     source: Path
 
@@ -269,12 +269,12 @@ class FileTarget(Target):
 
 @dataclass(frozen=True, slots=True)
 class ImageTarget(Target):
-    """A picture that is made from nothing but what its key tells, and kept in the cache."""
+    """A picture that is made from what its key covers alone, and kept in the cache."""
 
     key: bytes
     build: Callable[[], bytes]
     folder: str = ""
-    """One process makes all files of a folder, so it unpacks a picture once; empty: the path's."""
+    """Folder of its source, which one process unpacks once; empty: the folder of `path`."""
 
     def find_key(self, _context: TargetContext, _names: str, _texts: str) -> str:
         """Return the key."""
@@ -286,7 +286,7 @@ class ImageTarget(Target):
 
 
 RECORD = ".record"
-"""Ends the path of the task of a post's line: that of its page comes before."""
+"""End of the path of the target of a post's line, behind the path of its page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,10 +296,10 @@ class RecordTarget(Target):
     document: Document
     minutes: int
     url: str
-    """Where people read it."""
+    """Address of the post's page."""
 
     def find_key(self, context: TargetContext, _names: str, _texts: str) -> str:
-        """Return the digest of the post, its pictures, and where people read it."""
+        """Return the digest of the post, its pictures and its address."""
         document = self.document
         pictures = context.image_set.list_digests(document.path)
         return make_key(context.method, document.path, document.digest, self.url, pictures).hex()
@@ -331,17 +331,17 @@ class RecordTarget(Target):
         return record.model_dump_json().encode()
 
     def recall(self, context: TargetContext) -> Result | None:
-        """Take the line over from the index of the build before."""
+        """Return the line of the build before if its sources are unchanged."""
         return context.index.recall(self.document.slug, self.find_key(context, "", ""))
 
     def run(self, context: TargetContext) -> Result:
-        """Put a new line down."""
+        """Make the line and append it to a temporary file."""
         line, key = self.make(context), self.find_key(context, "", "")
         return context.index.spool(self.document.slug, line, key)
 
 
 def render_page(template: Template, values: Mapping[str, object], path: str) -> str:
-    """Return what a template makes; raises BuildError with the place of a fault in it."""
+    """Render a template; raises BuildError with the place of a fault in it."""
     try:
         return template.render(values)
     except TemplateSyntaxError as error:
@@ -349,7 +349,7 @@ def render_page(template: Template, values: Mapping[str, object], path: str) -> 
     except BuildError:
         raise
     except Exception as error:
-        # Whatever a template's expression trips over, its author can only be told where.
+        # An expression of a template may raise anything: report its line.
         frames = traceback.extract_tb(error.__traceback__)
         lines = [f"{each.filename}:{each.lineno}" for each in frames if ".html" in each.filename]
         place = lines[-1] if lines else str(template.filename)
@@ -357,16 +357,16 @@ def render_page(template: Template, values: Mapping[str, object], path: str) -> 
 
 
 def explain_syntax(error: TemplateSyntaxError) -> BuildError:
-    """Return a template's fault as a sentence with its place."""
+    """Return a syntax error of a template as a sentence with its place."""
     return BuildError(f"{error.filename or error.name}:{error.lineno}: {error.message}")
 
 
 _PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
-"""What follows the name of a page in the paths of all that is made of it."""
+"""End of the path of a page, of its Markdown and of its line, behind the name of the page."""
 
 
 def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
-    """Group the tasks of a page, and of a folder, which share inputs; cards are spread."""
+    """Group targets of one page or one folder, which share inputs; each card is by itself."""
     groups: dict[str, list[Target]] = defaultdict(list)
     for target in targets:
         page = _PAGE.sub("", target.path)

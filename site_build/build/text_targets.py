@@ -1,7 +1,7 @@
-"""Which renderer writes which file of the site, where no template and no picture is needed.
+"""Targets without template or picture: Markdown, lines of the index, feeds, redirects, notices.
 
-Feeds and the full text for language models are put together from lines of the posts index, and only
-when one of their posts has changed: a journal has a feed for each of its tags.
+Feeds and the full text for language models are made of lines of the posts index, and only when one
+of their posts has changed: a journal has a feed for each of its tags.
 """
 
 import re
@@ -32,18 +32,18 @@ from site_build.site import Document, Identity, Policy, Site, list_former_slugs,
 from site_build.text import fold
 
 _MOST_GONE = 10
-"""Addresses that are named; of a folder that got other content there may be thousands."""
+"""Missing addresses that are named; a folder that got other content may miss thousands."""
 
 
 def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarget]:
-    """Yield a task for every line of the posts index; `minutes` are by path."""
+    """Yield a target for every line of the posts index; `minutes` are by path."""
     for post in site.posts:
         path = f"{addresses.name_file(post.address)}{RECORD}"
         yield RecordTarget(path, post, minutes[post.path], site.identity.absolute(post.address))
 
 
 def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> Iterator[Target]:
-    """Yield a task for every text of the site; `size` is how many posts a page of a list has."""
+    """Yield the targets of Markdown, moved pages and sitemap; lists have `size` posts a page."""
     identity, lists = site.identity, site.identity.addresses
     for document in site.documents:
         yield _make_alternate(site, document, image_set, texts)
@@ -69,7 +69,7 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
 
 
 def choose_redirects(redirects: Mapping[str, str], files: Mapping[str, object]) -> dict[str, str]:
-    """Return those at whose former path there is no file, and at whose present one there is."""
+    """Return the redirects from paths without a file to paths that have one."""
 
     def is_there(path: str) -> bool:
         names = (path, addresses.name_file(path), f"{path}/index.html")
@@ -83,7 +83,7 @@ def list_redirects(
 ) -> Iterator[TextTarget]:
     """Yield a page for each former path at which a server without redirects can show one.
 
-    `paths` are those of all other files: none is hidden, or in the way, on any disk.
+    `paths` are those of all other files; a page never replaces one of them, on any disk.
     """
     taken = set(map(fold, paths))  # and folders, with a slash behind them
     taken |= {f"{each}/" for path in taken for each in PurePosixPath(path).parents}
@@ -97,7 +97,7 @@ def list_redirects(
 
 
 def list_notices(site: Site, policy: Policy, now: datetime) -> Iterator[Target]:
-    """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
+    """Yield a target for each file that says what programs may do, as of `now` (UTC)."""
     identity = site.identity
     yield TextTarget(addresses.LLMS, partial(agents.render_llms, site, policy))
     yield TextTarget(addresses.ROBOTS, agents.render_robots(identity, policy))
@@ -116,8 +116,8 @@ def list_gone(
 ) -> Iterator[Diagnostic]:
     """Yield a warning for each page of the previous build whose address is gone.
 
-    `fresh` has the files of this build, `places` where each source file says its slug. Lists of
-    tags and later leaves of lists come and go by themselves.
+    `fresh` has the files of this build, `places` the line and column of each source file's slug.
+    Pages of tags and later pages of lists are left out: they come and go by themselves.
     """
     gone = [
         (entry.texts.partition("\n")[0] or path, path)
@@ -137,7 +137,7 @@ def list_gone(
 
 
 def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -> bool:
-    """Return whether a page is that of a tag and the like, or a later page of a list."""
+    """Return whether a page is that of a tag, category or author, or a later page of a list."""
     first = re.sub(r"(?:page/\d+/index|\d+)\.html$", "", path)
     if first != path and (f"{first}index.html" in before or f"{first}.html" in before):
         return True
@@ -177,28 +177,28 @@ def _list_pages(
 
 
 class _Selection(NamedTuple):
-    """The newest of some posts, whose lines of the index are looked at when they are needed.
+    """The newest of some posts; their lines of the index are read when they are needed.
 
-    Language, author and first slug come beside each line: the index does not say them.
+    Language, author, first slug and picture come beside each line, since the index lacks them.
     """
 
     posts: Sequence[Document]
     lines: Mapping[str, Line]
     """By slug."""
     lang: str
-    """Of a post that names none."""
+    """Language of a post that names none."""
     images: ImageSet
 
     def make_key(self, *more: object) -> bytes:
-        """Return the digest of all that the posts say, and of `more`."""
-        return make_key([self.lines[post.slug].digest for post in self.posts], self._tell(), more)
+        """Return the digest of the posts' contents and of `more`."""
+        return make_key([self.lines[post.slug].digest for post in self.posts], self._facts(), more)
 
     def read(self) -> list[Item]:
         """Return the posts."""
         records = read_records(tuple(self.lines[post.slug] for post in self.posts))
-        return [Item(record, *more) for record, more in zip(records, self._tell(), strict=True)]
+        return [Item(record, *more) for record, more in zip(records, self._facts(), strict=True)]
 
-    def _tell(self) -> list[tuple[str, str, str, Lead | None]]:
+    def _facts(self) -> list[tuple[str, str, str, Lead | None]]:
         return [
             (
                 post.lang or self.lang,
@@ -217,7 +217,7 @@ def list_full_texts(
     *,
     has_cards: bool,
 ) -> Iterator[TextTarget]:
-    """Yield a task for each such file; `lines` has the line of every post by its slug."""
+    """Yield the targets of feeds and of the full text; `lines` are those of all posts by slug."""
     identity, count = site.identity, len(site.posts)
     select = partial(_Selection, lines=lines, lang=identity.lang, images=images)
     newest = select(site.posts[: agents.NEWEST])

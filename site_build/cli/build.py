@@ -1,4 +1,4 @@
-"""`build`: the site and its index, swapped in whole, of all files that are good."""
+"""`build`: builds the site and its index of all files without errors, and switches to them."""
 
 import gc
 import sys
@@ -23,21 +23,20 @@ from site_build.progress import Observer, Report
 from site_build.releases.release import BuildOptions, build
 
 PATIENCE_SECONDS = 10.0
-"""How long a build waits for another one in the same folder."""
-
+"""Time that a build waits for another one in the same folder."""
 
 PARAMS: Final = (*CONTENT, OUTPUT, SITE_URL, NOW, STRICT, JOBS)
 
 
 def run(arguments: Arguments) -> int:
-    """Build and print the outcome; return 3 where files have errors. Raises BuildError.
+    """Build and print the outcome; return 3 if files have errors. Raises BuildError.
 
     Returns 1 for content that `--strict` refuses.
     """
     began = time.monotonic()
     console = open_console()
-    # This process ends with its build: the search through all that it made, after the build and at
-    # the end, would take a seventh of a build after one edit.
+    # This process ends with its build: garbage collections after the build and at the end would
+    # take a seventh of the time of a build after one edit.
     gc.disable()
     try:
         with Observer(console) as observer:
@@ -72,7 +71,7 @@ def _build_in_turn(order: BuildOptions) -> Report:
 
 
 def make_order(arguments: Arguments, observer: Observer) -> BuildOptions:
-    """Return what the options of a command that builds ask for; raises BuildError."""
+    """Return the build that the options of a command ask for; raises BuildError."""
     require_apart(arguments.content, arguments.output)
     return BuildOptions(
         content=arguments.content,

@@ -1,4 +1,4 @@
-"""`card`: a post's card as a file, and what search engines and feeds will show of the post."""
+"""`card`: draws a post's card, and prints how search engines and feeds show the post."""
 
 import sys
 from functools import partial
@@ -15,16 +15,15 @@ from site_build.cli.post import find_post
 from site_build.cli.terminal import open_console, print_findings
 from site_build.errors import BuildError
 from site_build.images.card import PHOTOGRAPH, SIZE, draw_card, has_title
-from site_build.images.encode import Picture, cut
+from site_build.images.encode import cut
 from site_build.images.responsive import measure
 from site_build.options import CONTENT, SITE_URL
 from site_build.pelican_plugin.settings import identify, load_settings
-from site_build.site import Document
 from site_build.text import shorten, write_instant
 
 
 def _read_target(text: str) -> Path:
-    """Return where a picture goes: never over something else by a slip."""
+    """Return the path of a picture; raises ValueError for one that is no picture's."""
     if not text.lower().endswith((".png", ".jpeg")):
         raise ValueError(f"a card is a PNG or a JPEG; end {text!r} in .png or .jpeg")
     return Path(text)
@@ -43,16 +42,8 @@ PARAMS: Final = (
 )
 
 
-def _find_picture(content: Path, post: Document) -> tuple[Path, Picture | None]:
-    """Return the file that a post names as its picture, and what stands for the post elsewhere."""
-    source = find_source(post.path, post.image)
-    file = content / source
-    picture = measure(source, file.read_bytes()).picture if file.is_file() else None
-    return file, picture if picture and picture.can_lead else None
-
-
 def run(arguments: Arguments) -> int:
-    """Write the card, and print what goes with it. Raises BuildError."""
+    """Write the card, and print how the post is shown elsewhere. Raises BuildError."""
     console = open_console()
     path, _, post, findings = find_post(arguments.content, arguments.slug)
     if post is None:
@@ -63,7 +54,11 @@ def run(arguments: Arguments) -> int:
     font = find_font(theme)
     if font is None:
         raise BuildError(f"the theme has no font for cards; put {theme / FONT} there")
-    file, picture = _find_picture(arguments.content, post)
+    source = find_source(post.path, post.image)
+    file = arguments.content / source
+    picture = measure(source, file.read_bytes()).picture if file.is_file() else None
+    if picture and not picture.can_lead:
+        picture = None
     card, kind = design_card(identity, post, picture), "jpeg" if picture else "png"
     output = arguments.output or Path(f"{post.slug}.{kind}")
     if output.suffix.lower() != f".{kind}":
@@ -75,18 +70,27 @@ def run(arguments: Arguments) -> int:
         raise BuildError(f"{output} cannot be written: {refusal.strerror}") from refusal
     kilobytes = output.stat().st_size / 1000
     console.print(f"{output} is drawn: {SIZE[0]} by {SIZE[1]} pixels, {kilobytes:.0f} kB")
-    url, state = identity.absolute(post.address), "  (a draft)" if post.draft else ""
-    in_lists = f"{write_instant(post.published)}  {', '.join(post.tags)}"
-    card_url = identity.absolute(addresses.locate_card(post.slug, kind))
     views = {
-        "In search results": [f"{post.title} · {identity.name}{state}", url, post.description],
-        "In feeds and lists": [post.title, in_lists, post.excerpt],
-        "Where it is shared": [post.title, post.description, card_url],
+        "In search results": [
+            f"{post.title} · {identity.name}{'  (a draft)' if post.draft else ''}",
+            identity.absolute(post.address),
+            post.description,
+        ],
+        "In feeds and lists": [
+            post.title,
+            f"{write_instant(post.published)}  {', '.join(post.tags)}",
+            post.excerpt,
+        ],
+        "Where it is shared": [
+            post.title,
+            post.description,
+            identity.absolute(addresses.locate_card(post.slug, kind)),
+        ],
     }
     for heading, lines in views.items():
         console.print(f"\n{heading}")
         for line in lines:
-            console.print(f"  {shorten(line, 1_000)}")  # nothing that a terminal obeys
+            console.print(f"  {shorten(line, 1_000)}")  # without control characters
     if not has_title(card, font):
         sys.stderr.write(
             "no font of the theme or of this machine can write this title, so boxes stand for "

@@ -1,4 +1,4 @@
-"""`check`: every defect of the content; `--fix` writes what has one right answer, with consent."""
+"""`check`: lists every defect of the content; `--fix` corrects those with one right answer."""
 
 import sys
 from collections.abc import Iterator
@@ -29,9 +29,6 @@ from site_build.progress import Request
 from site_build.site import Document
 from site_build.text import shorten
 
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
-
-
 PARAMS: Final = (
     *CONTENT,
     OUTPUT,
@@ -54,9 +51,16 @@ def run(arguments: Arguments) -> int:
         raise UsageError("--yes belongs to --fix, which it lets write without asking.")
     now, is_fixed = arguments.now or datetime.now(UTC), True
     try:
-        jobs = arguments.jobs or count_processors()
         content, cache = arguments.content, locate_cache(arguments.output)
-        request = Request(content, cache.parent, cache.parent, cache.parent, cache, now, jobs)
+        request = Request(
+            content=content,
+            site_folder=cache.parent,
+            state=cache.parent,
+            before=cache.parent,
+            cache=cache,
+            now=now,
+            jobs=arguments.jobs or count_processors(),
+        )
         console, dialect = open_console(), find_dialect(content)
         if arguments.fix:
             is_fixed = _fix(console, content, dialect.rules, is_agreed=arguments.yes)
@@ -75,9 +79,9 @@ def run(arguments: Arguments) -> int:
 
 
 def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool) -> bool:
-    """Show what can be fixed and, with consent, write it; return whether all of it was written.
+    """Show corrections and, with consent, write them; return whether all were written.
 
-    A file that cannot be written is named, and does not keep the others from it. Raises BuildError.
+    A file that cannot be written is reported, and the others are written. Raises BuildError.
     """
     edits = (
         (path, raw, fix_head(path, raw, rules)) for path, raw, *_ in read_sources(content, rules)
@@ -91,8 +95,9 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
         for line in unified_diff(
             raw.decode().splitlines(), fixed.decode().splitlines(), name, name, lineterm="", n=1
         ):
-            shown = shorten(line.expandtabs(), sys.maxsize - 1)  # nothing that a terminal obeys
-            console.print(Text(shown, _COLOURS.get(line[:1], "")))
+            shown = shorten(line.expandtabs(), sys.maxsize - 1)  # without control characters
+            colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+            console.print(Text(shown, colour))
     files, written = count(len(changes), "file"), 0
     if not is_agreed and not confirm(console, f"Change {files} so?"):
         console.print(f"nothing is written; {files} can be fixed: check --fix --yes writes them")
@@ -108,22 +113,22 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
 
 
 def find_dialect(content: Path) -> Dialect:
-    """Return how the site's settings have texts read; raises BuildError."""
+    """Return the dialect of texts that the site's settings give; raises BuildError."""
     if not content.is_dir():
-        return Dialect()  # Whoever reads the folder says that it is not there.
+        return Dialect()  # The caller reads the folder and reports that it is missing.
     from site_build.pelican_plugin import settings  # noqa: PLC0415  it takes half a second
 
     return settings.read_dialect(settings.load_settings(content))
 
 
 Source = tuple[str, bytes, Document | None, list[Diagnostic]]
-"""A source file's path, its bytes, what they say, and what is wrong with that."""
+"""A source file's path, its bytes, its document, and findings about it."""
 
 
 def read_sources(content: Path, rules: SourceRules) -> Iterator[Source]:
-    """Yield every source file, without bytes where it cannot be read.
+    """Yield every source file, without bytes if it cannot be read.
 
-    Raises BuildError where the folder cannot be.
+    Raises BuildError if the folder cannot be read.
     """
     for path in list_folder(content, rules).sources:
         raw = b""
@@ -140,7 +145,7 @@ def _check_templates(request: Request, library: ContentLibrary) -> tuple[Diagnos
     values = settings.load_settings(request.content)
     if Path(values["THEME"]).resolve() == HOUSE_THEME and not values["THEME_TEMPLATES_OVERRIDES"]:
         return ()
-    # Nobody sees these pages: any origin will do, and posts need not be related, which takes long.
+    # Nobody sees these pages, so any origin will do, and related posts need not be found.
     build = plugin.build_preview(
         request, "http://127.0.0.1", KnownContent(library.collect(), related={})
     )

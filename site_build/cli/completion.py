@@ -1,4 +1,4 @@
-"""`completion`: what lets a shell complete the commands and options of `fore-edge`."""
+"""`completion`: prints a script for a shell, which completes words of `fore-edge`."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Print the script, which asks this program whenever a key is pressed for it."""
+    """Print the script, which runs this program at each completion."""
     shell = get_completion_class(arguments.shell)
     assert shell  # noqa: S101  click has one for each choice
     print(shell(Command(None), {}, "fore-edge", "_FORE_EDGE_COMPLETE").source())  # noqa: T201

@@ -10,9 +10,6 @@ from click import Argument, Choice, Option
 
 from edge_api.schema.commands import Arguments, reading
 
-_FOLDERS = [Path(__file__).resolve().parents[up] / "deploy" for up in (1, 2)]
-"""Where the wheel has the folder, and where the repository has it."""
-
 
 def _read_place(text: str) -> str:
     return text if "://" in text else os.path.abspath(text)  # noqa: PTH100  `..` and links stay apart
@@ -54,8 +51,19 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Run the script, which needs root; return its exit status."""
-    script = next(each for each in _FOLDERS if each.is_dir()) / "install"
-    words = [sys.prefix, arguments.domain, arguments.owner, arguments.proxy]
-    more = (arguments.restore, arguments.replica, arguments.key, arguments.from_pelican)
-    return subprocess.call(["/bin/sh", script, *words, *(each or "" for each in more)])  # noqa: S603
+    """Run the script `install`, which needs root; return its exit status."""
+    # The wheel has the folder in the package, and the repository beside it.
+    folders = (Path(__file__).resolve().parents[up] / "deploy" for up in (1, 2))
+    words = [
+        "/bin/sh",
+        next(each for each in folders if each.is_dir()) / "install",
+        sys.prefix,
+        arguments.domain,
+        arguments.owner,
+        arguments.proxy,
+        arguments.restore or "",
+        arguments.replica or "",
+        arguments.key or "",
+        arguments.from_pelican or "",
+    ]
+    return subprocess.call(words)  # noqa: S603

@@ -1,4 +1,4 @@
-"""`init`: make a journal in a folder, with content of its own or that of another system's."""
+"""`init`: makes a journal in a folder, with first texts or the content of another system."""
 
 import asyncio
 import os
@@ -17,13 +17,6 @@ from site_build.errors import BuildError
 from site_build.importers.detect import SYSTEMS, read_journal
 from site_build.importers.writer import MARKDOWN, MOST, Summary, fill_starter, write_journal
 from site_build.text import write_instant
-
-_CONTENT = {
-    "content/pages/about.md": "about.md",
-    "content/pages/contact.md": "contact.md",
-    "content/posts/the-first-post.md": "post.md",
-}
-"""The first files of a new journal, each with its file in `starter/`."""
 
 IMPORT: Final = (
     Option(
@@ -60,7 +53,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Make the journal and print what it has; raises BuildError, and leaves what is there."""
+    """Make the journal and print its files; raises BuildError. No file is overwritten."""
     folder, source, console = arguments.folder, arguments.source, open_console()
     try:
         lines = import_journal(folder, source, arguments)[-1] if source else _start(folder)
@@ -75,11 +68,11 @@ def run(arguments: Arguments) -> int:
 
 
 def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Summary, list[str]]:
-    """Make a journal of one of another system; return what came over, and what to print.
+    """Make a journal from one of another system; return a summary, and lines to print.
 
     Raises BuildError and OSError.
     """
-    # They take half a second, as they import Pelican and aiohttp.
+    # To import these takes half a second, since they import Pelican and aiohttp.
     from site_build.importers.pictures import fetch_pictures  # noqa: PLC0415
     from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
 
@@ -116,7 +109,7 @@ def _name(folder: Path) -> str:
 
 
 def _start(folder: Path) -> list[str]:
-    """Write a journal of one's own; return what to print."""
+    """Write a new journal; return lines to print."""
     title, now = _name(folder), write_instant(datetime.now(UTC))
     files = {
         "pelicanconf.py": fill_starter(
@@ -124,7 +117,9 @@ def _start(folder: Path) -> list[str]:
         ),
         ".env": fill_starter("env.txt", origin="# SITE_URL=https://journal.example"),
         ".gitignore": fill_starter("gitignore.txt"),
-        **{name: fill_starter(source, date=now) for name, source in _CONTENT.items()},
+        "content/pages/about.md": fill_starter("about.md", date=now),
+        "content/pages/contact.md": fill_starter("contact.md", date=now),
+        "content/posts/the-first-post.md": fill_starter("post.md", date=now),
     }
     write_journal(folder, files)
     return [f"{folder} is a journal: {', '.join(files)}"]

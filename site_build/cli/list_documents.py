@@ -1,8 +1,8 @@
-"""`list`: which documents are drafts, wait for their time, or have not been touched for long."""
+"""`list`: lists all documents, drafts, scheduled documents, or those not updated for long."""
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 
@@ -17,13 +17,6 @@ from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
 
 Question = Literal["all", "drafts", "future", "stale"]
-
-_NOTHING: Mapping[Question, str] = {
-    "all": "there are no posts and no pages",
-    "drafts": "there are no drafts",
-    "future": "nothing waits for its time",
-    "stale": "nothing is stale",
-}
 
 
 PARAMS: Final = (
@@ -47,7 +40,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
+    """Print the documents of a question; return 1 if files could not be read. Raises BuildError."""
     sources = [*read_sources(arguments.content, find_dialect(arguments.content).rules)]
     documents = [each for _, _, each, _ in sources if each]
     now = arguments.now or datetime.now(UTC)
@@ -70,7 +63,7 @@ def run(arguments: Arguments) -> int:
     elif chosen:
         lines = [("SLUG", "STATE", "TITLE", "DATE", "PATH")]
         for each in chosen:
-            # What counts for stale documents is when they were updated.
+            # For stale documents, the date of the last update is shown.
             instant = each.updated if arguments.question == "stale" else each.published
             day, path = _write(instant) or "-", str(arguments.content / each.path)
             lines.append((each.slug, _name_state(each, now), shorten(each.title, 50), day, path))
@@ -80,7 +73,14 @@ def run(arguments: Arguments) -> int:
             padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
             console.print("  ".join(padded).rstrip())
     else:
-        console.print(_NOTHING[arguments.question])
+        console.print(
+            {
+                "all": "there are no posts and no pages",
+                "drafts": "there are no drafts",
+                "future": "nothing waits for its time",
+                "stale": "nothing is stale",
+            }[arguments.question]
+        )
     console.file.flush()
     if unread := len(sources) - len(documents):
         sys.stderr.write(
@@ -96,7 +96,7 @@ def _name_state(document: Document, now: datetime) -> str:
 
 
 def _write(instant: datetime) -> str | None:
-    """Return an instant as front matter says it, None for a page without one."""
+    """Return an instant as front matter has it, None for a page without a date."""
     return None if instant == UNDATED else write_instant(instant).removesuffix("T00:00:00Z")
 
 
@@ -105,8 +105,8 @@ def _choose(
 ) -> list[Document]:
     """Return the documents that a question is about, at `now` (UTC).
 
-    All and drafts come by their path, future ones by the time when they appear, stale ones, which
-    are public and were not updated for longer than `age`, the oldest first.
+    All and drafts are sorted by path, future ones by their date, and stale ones, which are public
+    and were not updated for longer than `age`, by their last update.
     """
     later = [each for each in documents if not each.draft and each.published > now]
     public = (each for each in documents if each.is_public_at(now))

@@ -1,4 +1,4 @@
-"""`new`: start a post as a draft, a new file with a head that is right. No file is overwritten."""
+"""`new`: starts a post as a draft, a new file with a valid head. No file is overwritten."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,6 @@ from site_build.errors import BuildError
 from site_build.options import CONTENT, INSTANT, read_tags, read_title
 from site_build.text import fold, make_slug
 
-FOLDER = "posts"
 _CHOOSE = "choose another title"
 
 
@@ -41,10 +40,13 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Write the file and print its path; raises BuildError when it cannot be."""
-    date = arguments.date or datetime.now(UTC)
+    """Write the file and print its path. Raises BuildError."""
     path = start_post(
-        arguments.content, arguments.title, date, arguments.tags, is_started=not arguments.date
+        arguments.content,
+        arguments.title,
+        arguments.date or datetime.now(UTC),
+        arguments.tags,
+        is_started=not arguments.date,
     )
     open_console().print(f"{path} is started, as a draft")
     return 0
@@ -58,14 +60,14 @@ def start_post(
     *,
     is_started: bool = False,
 ) -> Path:
-    """Write a draft dated `date` (UTC) and return its path; raises BuildError, leaving none.
+    """Write a draft dated `date` (UTC) and return its path; raises BuildError and leaves no file.
 
-    If the date only says when the draft `is_started`, `post publish` replaces it.
+    With `is_started`, the date is that of the start, which `post publish` replaces.
     """
     title = " ".join(title.split())
     slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
     rules = find_dialect(content).rules
-    name = f"{next(iter(rules.posts), '') or FOLDER}/{slug}.md"
+    name = f"{next(iter(rules.posts), '') or 'posts'}/{slug}.md"
     write = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)  # with quotes if needed
     named = write({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
     listed = write({"tags": list(tags)}, default_flow_style=None)

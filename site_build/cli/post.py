@@ -1,4 +1,4 @@
-"""`post`: a draft is published or scheduled, or a post is withdrawn, by an edit of its head."""
+"""`post`: publishes or schedules a draft, or withdraws a post, by an edit of its head."""
 
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -17,7 +17,6 @@ from site_build.errors import BuildError
 from site_build.options import CONTENT, INSTANT
 from site_build.text import write_instant
 
-_STATES = {"publish": "published", "schedule": "scheduled", "withdraw": "a draft"}
 _SLUG = Argument(["slug"], help="slug of the post")
 ACTIONS: Actions = {
     "publish": (
@@ -45,9 +44,9 @@ ACTIONS: Actions = {
 
 
 def run(arguments: Arguments) -> int:
-    """Change the post and print what it is now.
+    """Change the post and print its new state.
 
-    Raises BuildError where it has faults, and for a slug that no post has, or more than one.
+    Raises BuildError if it has faults, and for a slug that no post has, or more than one.
     """
     content, slug, action = arguments.content, arguments.slug, arguments.action
     console, now = open_console(), datetime.now(UTC).replace(microsecond=0)
@@ -69,7 +68,7 @@ def run(arguments: Arguments) -> int:
     if after is None and (before or not is_draft):
         print_findings(console, content, findings)
         raise BuildError(f"nothing is changed: fix {place} before readers see it")
-    state = _STATES[action]
+    state = {"publish": "published", "schedule": "scheduled", "withdraw": "a draft"}[action]
     if changed == raw:
         console.print(f"{place} is {state} already; nothing is changed")
         return 0
@@ -85,7 +84,7 @@ def run(arguments: Arguments) -> int:
 def find_post(content: Path, slug: str) -> Source:
     """Return the post that has a slug, also one with faults.
 
-    Raises BuildError where no post has it, or more than one.
+    Raises BuildError if no post has it, or more than one.
     """
     found: dict[str, list[Source]] = {}
     rules = find_dialect(content).rules

@@ -1,4 +1,4 @@
-"""`run`: build the journal, serve it, and publish what changes, until a signal ends it."""
+"""`run`: builds the journal, serves it, and publishes changes, until a signal ends it."""
 
 import os
 import signal
@@ -19,8 +19,8 @@ from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.installed_code import Heartbeat
 from site_build.options import read_settings
 
-# Nothing would start the watcher again, so it goes on (--stay) when its code changes. Without a
-# relay, what would be sent is put into a folder.
+# Nothing would start the watcher again, so it goes on (--stay) when its code changes. Without an
+# SMTP server, messages are kept in a folder.
 _WATCHER = ("site_build", "watch", "--stay")
 _EDGE = ("edge_api", "serve", "--keep-mail", "var/mail", "--desk-link")
 
@@ -34,7 +34,7 @@ PARAMS: Final = (
 def run(arguments: Arguments) -> int:
     """Run until a signal, and return 0; return 1, or the status of a watcher without a build.
 
-    The edge starts after the first build, or where that fails with the build that is there.
+    The edge starts after the first build or, if that fails, with the build that is there.
     """
     if arguments.port:
         os.environ["PORT"] = arguments.port  # the build names it too, where there is no SITE_URL
@@ -56,7 +56,7 @@ def run(arguments: Arguments) -> int:
 def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
     """Run the watcher, and the edge once there is a build, until one ends or `ending` is set.
 
-    Then end both. Returns the exit status of each that ended by itself.
+    Then end both. Returns the exit status of each; None for one that was still running.
     """
     output, began = Path(read_settings().get("BUILD_DIR", "build")), datetime.now(UTC)
     processes = [_start(_WATCHER)]

@@ -1,7 +1,7 @@
-"""`schema`: the front matter as JSON Schema (2020-12), and the settings of Visual Studio Code.
+"""`schema`: prints the front matter as JSON Schema (2020-12), or settings of Visual Studio Code.
 
-Its extension Front Matter CMS has forms and checks for the head of a Markdown file; what it knows
-of a key is made from the same models that read files.
+Its extension Front Matter CMS has forms and checks for the head of a Markdown file. Both outputs
+are made from the models that read heads.
 """
 
 import json
@@ -31,18 +31,21 @@ _CONTROL = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffe\uffff"
 _TEXT = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
 
 _ANY = {"type": ["string", "number", "boolean"]}
-"""What YAML takes for a number or a boolean is read as it is written."""
+"""Texts, and values that YAML reads as numbers or booleans, which are kept as they are written."""
 
-_DAY = (
+_INSTANT = (
+    r"^\s*(?:"
+    # A day,
     "[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
     "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|[12][0-9]))"
+    # perhaps with a time
+    r"(?:[Tt ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
+    # and a zone,
+    "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?)?"
+    # or any other text that may be a date to dateutil.
+    "|(?![0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:|$))(?=.*[0-9]).{6,60}"
+    r")\s*$"
 )
-_TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
-_ZONE = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-_OTHER = "(?![0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:|$))(?=.*[0-9]).{6,60}"
-"""Whatever else may be a date to dateutil."""
-
-_INSTANT = rf"^\s*(?:{_DAY}(?:[Tt ]{_TIME}{_ZONE}?)?|{_OTHER})\s*$"
 
 
 PARAMS: Final = (
@@ -74,14 +77,14 @@ def run(arguments: Arguments) -> int:
 
 
 class _Generator(GenerateJsonSchema):
-    """Says of instants and texts what their validators take, which the types alone do not say."""
+    """Adds patterns of instants and texts that validators accept, which types alone do not have."""
 
     def datetime_schema(self, _schema: core_schema.DatetimeSchema) -> Schema:
-        """Return the form of an instant, which may be a number such as 20260301."""
+        """Return the schema of an instant, which may be a number such as 20260301."""
         return {"type": ["string", "integer"], "pattern": _INSTANT, "minimum": 1_000_000}
 
     def str_schema(self, schema: core_schema.StringSchema) -> Schema:
-        """Return the form of a text; whitespace around it is taken off before it is judged."""
+        """Return the schema of a text; whitespace around it is removed before it is checked."""
         form = schema.get("pattern")
         if not isinstance(form, str):
             return {**_ANY, "pattern": _TEXT}
@@ -90,7 +93,7 @@ class _Generator(GenerateJsonSchema):
         return {**_ANY, "pattern": rf"^{limit}\s*{form.strip('^$')}\s*$"}
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> Schema:
-        """Return the words of a status, in any case."""
+        """Return the schema of a status, whose words may be in any case."""
         words = "|".join(
             "".join(f"[{sign.upper()}{sign}]" for sign in str(word))
             for word in (*schema["expected"], "skip")
@@ -174,7 +177,7 @@ _FORMS: Mapping[str, Schema] = {
     "slug": {"type": "slug", "editable": True},
     "title": {"type": "string", "single": True},
 }
-"""How the extension lets a key be filled in; a text of several lines where none is named."""
+"""Fields of the extension for keys; all others are texts of several lines."""
 
 
 def _describe_field(name: str, model: type[PageFrontMatter]) -> Schema:

@@ -1,4 +1,4 @@
-"""`serve`: a preview of the content as it is in hand, drafts and scheduled posts included."""
+"""`serve`: a preview of the content, drafts and scheduled posts included."""
 
 import asyncio
 import signal
@@ -53,7 +53,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Show the preview until a signal ends it, which is a success. Raises BuildError."""
+    """Serve the preview until a signal ends it, which is a success. Raises BuildError."""
     with relay_output(), closing(listen(arguments.host, arguments.port)) as listening:
         console, origin = open_console(), name_origin(listening)
         if not ip_address(listening.getsockname()[0]).is_loopback:
@@ -62,35 +62,43 @@ def run(arguments: Arguments) -> int:
         with Observer(console) as observer:
             dialect = read_dialect(load_settings(arguments.content, origin))
             stage = PreviewSession(make_request(arguments, observer), dialect, sources[1:])
-        tell = _chronicle(console, arguments.content)
+        tell = _report_problems(console, arguments.content)
         tell(stage.state)
-        documents = count(len(stage.state.documents), "document")
-        console.print(f"{documents} at {origin}/; Ctrl-C ends the preview")
+        console.print(
+            f"{count(len(stage.state.documents), 'document')} at {origin}/; Ctrl-C ends the preview"
+        )
         preview = Preview(stage, arguments.content, arguments.host, tell)
         if arguments.open:
             webbrowser.open(origin)
-        asyncio.run(_serve_until_told(preview, listening, sources))
+        asyncio.run(_serve_until_signal(preview, listening, sources))
     return 0
 
 
 def make_request(arguments: Arguments, observer: Observer | None = None) -> Request:
-    """Return what a preview asks for; its cache is below the builds. Raises BuildError."""
+    """Return the request of a preview; its cache is below the builds. Raises BuildError."""
     require_apart(arguments.content, arguments.output)
-    folder, jobs = arguments.output / ".preview", arguments.jobs or count_processors()
-    places = arguments.content, folder / "site", folder, folder, folder / "cache.sqlite"
-    latest = datetime.max.replace(tzinfo=UTC)  # By then, every post has appeared.
-    return Request(*places, latest, jobs, observer=observer or Observer())
+    folder = arguments.output / ".preview"
+    return Request(
+        content=arguments.content,
+        site_folder=folder / "site",
+        state=folder,
+        before=folder,
+        cache=folder / "cache.sqlite",
+        now=datetime.max.replace(tzinfo=UTC),  # By then, every post has appeared.
+        jobs=arguments.jobs or count_processors(),
+        observer=observer or Observer(),
+    )
 
 
-async def _serve_until_told(preview: Preview, listening: socket, sources: list[Path]) -> None:
+async def _serve_until_signal(preview: Preview, listening: socket, sources: list[Path]) -> None:
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ending.set)
     await preview.serve(listening, sources, ending)
 
 
-def _chronicle(console: Console, content: Path) -> Callable[[State], None]:
-    """Return what prints that which keeps the site from being built, once."""
+def _report_problems(console: Console, content: Path) -> Callable[[State], None]:
+    """Return a function that prints the problems of a state if they are new."""
     told: list[Problem] = []
 
     def tell(state: State) -> None:

@@ -1,4 +1,4 @@
-"""`share`: a draft as a page at a secret address, for a while; what is shared; and its end."""
+"""`share`: shares a draft as a page at a secret address, lists shares, and ends them."""
 
 import json
 import re
@@ -37,11 +37,10 @@ from site_build.pelican_plugin.settings import load_settings, read_dialect
 from site_build.site import Document
 from site_build.text import write_instant
 
-# Elements that tell where the page will be; the last ones lead to its Markdown and to a form.
-_TELLING = """link[rel="canonical"], link[rel="alternate"], meta[property], meta[name="robots"],
-    meta[name^="twitter:"], script[type="application/ld+json"],
+# Elements with the page's own address; the last two lead to its Markdown and to a form.
+_WITH_ADDRESS = """link[rel="canonical"], link[rel="alternate"], meta[property],
+    meta[name="robots"], meta[name^="twitter:"], script[type="application/ld+json"],
     li:has(> a[href="/{}"]), p:has(> a[href*="/?about="])"""
-_ADDRESS = re.compile(r"[^\s,]*/\S*?(?=,?(?:\s|$))")  # of which a `srcset` has several
 _MARKS = r"""<meta name="robots" content="noindex">
 \g<0>
 <aside class="leaf small" aria-label="Shared draft" lang="en" dir="ltr"><p><strong>This is a
@@ -89,7 +88,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _share(arguments: Arguments, now: datetime) -> str:
-    """Write a share, whole or not at all, and return what to say of it. Raises BuildError."""
+    """Write a share, completely or not at all; return a message about it. Raises BuildError."""
     slug, output, origin = arguments.slug, arguments.output, arguments.site_url
     settings = load_settings(arguments.content, origin)
     request, dialect = make_request(arguments), read_dialect(settings)
@@ -104,36 +103,47 @@ def _share(arguments: Arguments, now: datetime) -> str:
     until = f"{expires:%-d %B %Y, %H:%M} UTC"
     made = _Files(build, draft, output / CURRENT_LINK / SITE_FOLDER, until)
     folder = locate_share(output, token)
-    record = {"digest": folder.name[:12], "made": write_instant(now)}
-    record |= {"expires": write_instant(expires), "slug": slug, "title": draft.title}
+    record = {
+        "digest": folder.name[:12],
+        "made": write_instant(now),
+        "expires": write_instant(expires),
+        "slug": slug,
+        "title": draft.title,
+    }
     files = {RECORD: json.dumps(record).encode(), **made.by_name}
     with plain_errors(output):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=folder.parent) as staging:
-            # The folder within has the usual mode: the edge may run as another user.
+            # Unlike the temporary folder, this one can be read by the edge's user.
             (whole := Path(staging, "share")).mkdir()
             for name, data in files.items():
                 (whole / name).write_bytes(data)
             whole.rename(folder)
-    how = f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that"
-    return f"{draft.title} is shared until {until}, with all who have this address:\n{how}"
+    return (
+        f"{draft.title} is shared until {until}, with all who have this address:\n"
+        f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that"
+    )
 
 
 class _Files:
-    """The files of a share by name: a page, and what it and its style sheets show."""
+    """The files of a share by name: a page, and the files that it and its style sheets use."""
 
     def __init__(self, build: PreviewBuild, draft: Document, site: Path, until: str) -> None:
-        """`site` is the current one. Raises BuildError."""
+        """`site` is the folder of the served site. Raises BuildError."""
         self._build, self._site, self._content = build, site, {*build.content.files.values()}
         self._names: dict[str, str] = {}
         self.by_name: dict[str, bytes] = {}
         tree = LexborHTMLParser(build.make(addresses.name_file(draft.address)) or b"")
-        for node in tree.css(_TELLING.format(addresses.name_alternate(draft.address))):
+        for node in tree.css(_WITH_ADDRESS.format(addresses.name_alternate(draft.address))):
             node.decompose()
         for node in tree.css("[href], [src], [srcset], [poster]"):
             for name in node.attributes.keys() & {"href", "src", "srcset", "poster"}:
-                told = node.attributes[name] or ""
-                if value := _ADDRESS.sub(lambda each: self._point(draft.address, each[0]), told):
+                value = re.sub(
+                    r"[^\s,]*/\S*?(?=,?(?:\s|$))",  # an address, of which a `srcset` has several
+                    lambda each: self._point(draft.address, each[0]),
+                    node.attributes[name] or "",
+                )
+                if value:
                     node.attrs[name] = value
                 else:
                     del node.attrs[name]
@@ -141,7 +151,7 @@ class _Files:
         self.by_name["index.html"] = html.encode()
 
     def _point(self, base: str, address: str) -> str:
-        """Return an address in the file `base` as the share has it; nothing where none answers."""
+        """Return an address in the file `base` as the share has it; empty if nothing answers it."""
         address = re.sub(rf"^{re.escape(self._build.site.identity.url)}(?=/)", "", address)
         path, rest = resolve(base, address), re.sub("^[^?#]*", "", address)
         if path == base:
@@ -155,7 +165,7 @@ class _Files:
         return ""
 
     def _take(self, path: str) -> str:
-        """Return the name of a picture, style sheet or font; nothing where the build has none."""
+        """Return the name of a picture, style sheet or font; empty if the build has none."""
         is_style = path.startswith(addresses.THEME) and not path.endswith(".js")
         is_shown = is_style or path.startswith(addresses.PICTURES) or path in self._content
         if is_shown and path not in self._names and (data := self._build.make(path)) is not None:

@@ -1,11 +1,10 @@
-"""What a command says on the terminal: findings in colour for people, plain lines for pipes.
+"""Output of commands: findings in colour on a terminal, plain lines in pipes.
 
-A relay lets no slow reader hold up a command that keeps running.
+A relay keeps a slow reader of the output from holding up a command that keeps running.
 """
 
 import itertools
 import os
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -23,12 +22,9 @@ from rich.text import Text
 from edge_api.schema.environment import BUILD
 from site_build.errors import Diagnostic
 
-_PARTS = re.compile(r"(?s)^(?P<cyan>.+?:\d+:\d+)\s+(?:(?P<red>error)|(?P<yellow>warning))\s")
-"""The colours of a finding's place and severity."""
-
 
 def open_console() -> Console:
-    """Return a console on standard output that prints whatever a text may hold."""
+    """Return a console on standard output; it prints signs that it cannot encode as escapes."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     return Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
@@ -37,9 +33,9 @@ def open_console() -> Console:
 def print_findings(
     console: Console, folder: Path, findings: Iterable[Diagnostic], most: int = 10
 ) -> None:
-    """Print each finding on a line of its own, its path as seen from where the command runs.
+    """Print each finding on a line of its own, its path relative to the working folder.
 
-    Errors come first. Of one kind, so many at `most` are printed, and how many more there are.
+    Errors come first. At most `most` of a kind are printed, and the number of the others.
     """
     lines: list[str] = []
     kinds: dict[str, list[Diagnostic]] = {}
@@ -50,16 +46,18 @@ def print_findings(
         if more := len(kind[most:]):
             lines.append(f"… and {more:,} more like these: {BUILD} check --all")
     if console.is_terminal:
-        # A path or an address stays in one piece, for those who click on it.
+        # A path or an address stays in one piece, so that it can be clicked.
         layout = TextWrapper(
             console.width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
         )
         for line in lines:
             text = Text(layout.fill(line))
-            text.highlight_regex(_PARTS)
+            text.highlight_regex(
+                r"(?s)^(?P<cyan>.+?:\d+:\d+)\s+(?:(?P<red>error)|(?P<yellow>warning))\s"
+            )
             console.print(text)
         return
-    try:  # Laying out a line costs more than finding it, and a pipe shows nothing of it.
+    try:  # A pipe needs no layout, which would take longer than the check.
         console.file.writelines(f"{each}\n" for each in lines)
         console.file.flush()
     except BrokenPipeError:
@@ -67,7 +65,7 @@ def print_findings(
 
 
 def total(findings: Collection[Diagnostic], files: int) -> str:
-    """Return how many findings there are, of how many kinds, in how many files."""
+    """Return the numbers of errors, warnings, kinds and files as a sentence."""
     errors = sum(each.severity == "error" for each in findings)
     kinds = len({each.kind for each in findings})
     both = f"{count(errors, 'error')}, {count(len(findings) - errors, 'warning')}"
@@ -76,7 +74,7 @@ def total(findings: Collection[Diagnostic], files: int) -> str:
 
 
 def confirm(console: Console, question: str, *, is_agreed: bool = False) -> bool:
-    """Print a question; return whether it is agreed to, if need be by a person at a terminal."""
+    """Print a question; return whether a person at the terminal agrees, or `is_agreed`."""
     is_asked = not is_agreed and sys.stdin.isatty() and sys.stdout.isatty()
     console.print(question, end=" [y/N] " if is_asked else "\n")
     return is_agreed or (is_asked and sys.stdin.readline().strip().lower() in {"y", "yes"})
@@ -88,7 +86,7 @@ def count(number: int, noun: str) -> str:
 
 
 MOST_LINES = 1_000
-"""Lines that wait for a reader; of more, the oldest are dropped."""
+"""Most lines that wait for a reader; beyond that, the oldest are dropped."""
 _END = (0, 0, b"")
 _waiting = SimpleQueue[tuple[int, int, bytes]]()
 """Lines, each with its number and the descriptor that it is for."""
@@ -96,10 +94,10 @@ _numbers = itertools.count()
 
 
 class _Relay(FileIO):
-    """Takes whatever is written at once, and leaves it to the thread."""
+    """A file that accepts lines at once and leaves the writing to the thread."""
 
     def write(self, data: Any) -> int:
-        """Put a line into the queue, and return its length."""
+        """Put a line into the queue; return its length."""
         with suppress(Empty):
             while _waiting.qsize() >= MOST_LINES:
                 _waiting.get_nowait()
@@ -109,10 +107,10 @@ class _Relay(FileIO):
 
 @contextmanager
 def relay_output() -> Iterator[None]:
-    """Let what this process writes within the block never wait for a reader.
+    """Within the block, keep output of this process from waiting for a reader.
 
-    Lines that nobody reads in time are dropped, and a line says how many. A reader that went away
-    is no error.
+    Lines that nobody reads in time are dropped, and a line reports how many. A closed pipe is no
+    error.
     """
     writer = Thread(target=_write, args=(next(_numbers),), daemon=True)
     writer.start()

@@ -1,4 +1,4 @@
-"""`try`: show a journal of another system as it would be here; nothing is written where it is."""
+"""`try`: shows a journal of another system as it would be here, and leaves its folder alone."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def run(arguments: Arguments) -> int:
         ).absolute()
         if os.path.lexists(folder):
             raise BuildError(f"{folder} is there already; choose a new folder")
-        # Before they are there, since modules of the import ask which settings are the journal's.
+        # Set before the settings exist, since modules of the import read it when they are loaded.
         os.environ["PELICAN_SETTINGS"] = str(folder / "pelicanconf.py")
         try:
             return _show(folder, arguments)
@@ -83,7 +83,7 @@ def _show(folder: Path, arguments: Arguments) -> int:
         held = {each.path for each in build(order).held}
     with subprocess.Popen(  # noqa: S603  our own words
         (sys.executable, "-m", "edge_api", "serve", "--port", origin.rpartition(":")[2]),
-        # No setting of another journal that is served where this runs.
+        # Without the environment, which may have settings of another journal.
         env={"SITE_URL": origin, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -119,8 +119,8 @@ def _show(folder: Path, arguments: Arguments) -> int:
 
 
 def _answers(url: str) -> bool:
-    """Return whether there is a page or a file, after redirects."""
-    with suppress(OSError):  # every answer that is not 200 is such an error
+    """Return whether a page or a file answers, after redirects."""
+    with suppress(OSError):  # every answer that is not 200 raises one
         asked = Request(quote(url, safe="/:?=&+,;@!~"), method="HEAD")  # noqa: S310  our own
-        return bool(build_opener(ProxyHandler({})).open(asked, timeout=10))  # by no proxy
+        return bool(build_opener(ProxyHandler({})).open(asked, timeout=10))  # without a proxy
     return False

@@ -1,4 +1,4 @@
-"""`watch`: build whenever the content changes and whenever a scheduled post is due."""
+"""`watch`: builds whenever the content changes, and whenever a scheduled post is due."""
 
 import os
 import signal
@@ -39,8 +39,7 @@ PARAMS: Final = (
 def run(arguments: Arguments) -> int:
     """Publish until SIGTERM or SIGINT ends it, which is a success.
 
-    Returns 75 (EX_TEMPFAIL of sysexits.h) where other code is installed, for whoever starts it
-    again.
+    Returns 75 (EX_TEMPFAIL of sysexits.h) if other code is installed, so that it is started again.
     """
     code = InstalledCode(*SOURCES)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -54,12 +53,12 @@ def run(arguments: Arguments) -> int:
 
 
 class Chronicle:
-    """Prints what a watcher does, and of the findings those that the build before did not have."""
+    """Prints the events of a watcher, and findings that the build before did not have."""
 
     def __init__(self, console: Console, content: Path) -> None:
         self._console, self._content = console, content
         self._known = Counter[Diagnostic]()
-        """What was there before, wherever in its file."""
+        """Findings of the build before, without their places."""
         self._placed: set[Diagnostic] = set()
 
     def __call__(self, news: ReleaseEvent) -> None:
@@ -71,8 +70,9 @@ class Chronicle:
                 if report.held:
                     self._console.print(describe_held(report.held))
             case ReleaseEvent("prepared", Report() as report):
-                instant = write_instant(report.built_for)
-                self._console.print(f"{report.build_id} is ready for {instant}")
+                self._console.print(
+                    f"{report.build_id} is ready for {write_instant(report.built_for)}"
+                )
             case ReleaseEvent(error=ContentError() as error):
                 self._compare(error.findings)
                 self._console.print(f"{error}; what is served stays, until the content is fixed")
@@ -82,20 +82,20 @@ class Chronicle:
                 self._console.print("the installed code has changed; it runs after a new start")
 
     def _compare(self, findings: tuple[Diagnostic, ...]) -> str:
-        """Print the findings that are new; return how many are, how many are fixed, and left.
+        """Print new findings; return the numbers of those that are new, fixed and left.
 
-        One that only moved within its file is not new.
+        A finding that only moved within its file is not new.
         """
         gone = Counter(self._known)
         new: list[Diagnostic] = []
-        # Those that did not move come first: what is left of a kind has moved, or is new.
+        # Findings that did not move come first: the others of a kind have moved, or are new.
         for each in sorted(findings, key=lambda each: each not in self._placed):
             kind = each._replace(line=1, column=1)
             new += [each] if gone[kind] < 1 else []
             gone[kind] -= 1
         gone, kept = +gone, Counter[Diagnostic]()
         if any(each.severity == "error" for each in findings):
-            # Not all warnings are looked for then: those that are missing come back with the fix.
+            # With errors, not all warnings are looked for: missing ones count as still there.
             kept = Counter({each: n for each, n in gone.items() if each.severity == "warning"})
         self._placed = {*findings}
         self._known = kept + Counter(each._replace(line=1, column=1) for each in findings)

@@ -1,6 +1,6 @@
 """Social cards, each the picture of a post where somebody shares it, and the paint of fore-edges.
 
-Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the page. It knows
+A card has paper, ink, and the fore-edge in the hues of the post's tags, as on the page. This knows
 values alone, and nothing of posts.
 """
 
@@ -28,21 +28,21 @@ from site_build.images.fonts import (
 )
 
 SIZE = (1200, 630)
-"""Pixels; what the places where people share links ask for."""
+"""Pixels, as places where people share links require."""
 
 HUES = 90
-"""How many hues tags are spread over; a style sheet has a class for each."""
+"""Number of hues of tags; a style sheet has a class for each."""
 
 LIGHTNESS, CHROMA = 0.6, 0.125
-"""Of the paint by day, in OKLCH; every hue of it stands out from paper by 3:1."""
+"""Values of the paint by day, in OKLCH; every hue has a contrast of 3:1 to paper."""
 
 _DARK = 0.0031308
-"""Light below which sRGB's channels are linear."""
+"""Amount of light below which sRGB's channels are linear."""
 
 Colour = tuple[int, int, int]
 """sRGB, each from 0 to 255."""
 
-# By day, and the theme's: its sheet has them under these names, and the tests compare.
+# Colours of the theme by day, whose style sheet has them under these names.
 _PAPER: Colour = (0xF8, 0xF5, 0xEE)
 _INK: Colour = (0x1F, 0x22, 0x2C)
 _HAIRLINE: Colour = (0xD8, 0xD2, 0xC3)
@@ -55,30 +55,16 @@ _BANDS = 24
 _MARGIN = 88
 _EDGE = 96
 _LEAF, _CUT = 9, 3
-"""Every so many pixels a leaf of the book ends, in a cut as wide."""
-_GAP = 3
-
+"""Pixels of a leaf of the book, and of the cut that it begins with."""
 _SMALL = 34
-_SOFT = 22
-"""The step of the ramp that the small print has."""
-_COMPRESS_LEVEL = 3
-"""Of zlib: a third more bytes than its level 6, in half the time."""
-_TITLE_SIZES = (112, 100, 90, 80, 72, 64, 58)
-_TITLE_TOP, _TITLE_HEIGHT = 162, 360
 
 PHOTOGRAPH = (560, SIZE[1])
-"""Pixels of a photograph; it stands beside the title, so that neither covers the other."""
-_BESIDE_SIZES = (80, 72, 64, 58, 52, 46)
-_QUALITY = 86
+"""Pixels of a photograph, which is beside the title, so that neither covers the other."""
 
 
 _ELLIPSIS = "\u2026"
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""Letters of scripts that set no blanks between words."""
-_NEVER_FIRST = frozenset("、。，．：；！？）」』】〕〉》ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ…")  # noqa: RUF001
-"""Signs that begin no line of Japanese (JIS X 4051)."""
 _JOINT = re.compile(r"[/_\-)]+(?=\w)")
-"""Where a word such as a path breaks rather than elsewhere."""
+"""Signs after which a word such as a path is broken, if it has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,31 +81,31 @@ class CardPlace:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a card shows."""
+    """The content of a card."""
 
     site: str
     title: str = ""
     """Empty on the card of the site."""
     day: str = ""
     hues: tuple[int, ...] = ()
-    """Of the tags, in their order."""
+    """Hues of the tags, in their order."""
     photograph: str = ""
-    """Stands for the one beside the title; empty: none."""
+    """Names the one beside the title; empty: none."""
 
 
 def digest_card(card: Card, font: Font) -> bytes:
-    """Return the digest of all that makes the card what it is."""
+    """Return the digest of the card's content, its fonts and the code that draws it."""
     chosen = [choose_font(each, font).digest for each in (card.site, card.title, card.day)]
     return make_key(card, font.digest, chosen, _fingerprint())
 
 
 def has_title(card: Card, font: Font) -> bool:
-    """Return whether there is a font for the card's title; else boxes stand for its letters."""
+    """Return whether a font has the letters of the card's title; if not, boxes replace them."""
     return keep_writable(card.title, choose_font(card.title, font)) is not None
 
 
 def draw_card(card: Card, font: Font, photograph: Callable[[], Image.Image] | None = None) -> bytes:
-    """Return the card as PNG, or as JPEG with what gives its photograph, of PHOTOGRAPH pixels.
+    """Return the card as PNG, or as JPEG if a function gives a photograph of PHOTOGRAPH pixels.
 
     The same card gives the same bytes.
     """
@@ -127,32 +113,34 @@ def draw_card(card: Card, font: Font, photograph: Callable[[], Image.Image] | No
     sheet.putpalette(_make_palette(card.hues[:_BANDS]))
     file = io.BytesIO()
     if photograph is None:
-        _write(sheet, card, font, SIZE[0] - _EDGE, _TITLE_SIZES)
+        _write(sheet, card, font, SIZE[0] - _EDGE, (112, 100, 90, 80, 72, 64, 58))
         _paint_edge(sheet, card.hues[:_BANDS])
-        sheet.save(file, "PNG", compress_level=_COMPRESS_LEVEL)
+        # A third more bytes than at the usual level 6, in half the time.
+        sheet.save(file, "PNG", compress_level=3)
     else:
-        _write(sheet, card, font, SIZE[0] - PHOTOGRAPH[0], _BESIDE_SIZES)
+        _write(sheet, card, font, SIZE[0] - PHOTOGRAPH[0], (80, 72, 64, 58, 52, 46))
         page = sheet.convert("RGB")
         page.paste(photograph(), (SIZE[0] - PHOTOGRAPH[0], 0))
-        page.save(file, "JPEG", quality=_QUALITY, optimize=True, progressive=True)
+        page.save(file, "JPEG", quality=86, optimize=True, progressive=True)
     return file.getvalue()
 
 
 def _write(
     sheet: Image.Image, card: Card, font: Font, right: int, title_sizes: tuple[int, ...]
 ) -> None:
-    """Write all that the card says up to `right`, the title from the top of its box."""
+    """Write the texts of the card, up to `right`; the title begins at the top of its box."""
     width = right - 2 * _MARGIN
     site, title = (leave_ornaments(each, font) for each in (card.site, card.title))
     day = (SIZE[1] - _MARGIN + 20, card.day)
     for height, text in ((_MARGIN, site), day) if title else (day,):
         chosen = choose_font(text, font)
         _, lines = fit(text, chosen, (_SMALL,), (width, line_height(_SMALL)))
-        write_line(sheet, (_MARGIN, height), "".join(lines), _SOFT, (chosen, _SMALL), width)
+        # Small print is of a softer step of the ramp than the title.
+        write_line(sheet, (_MARGIN, height), "".join(lines), 22, (chosen, _SMALL), width)
     title = title or site
     title_font = choose_font(title, font)
-    size, lines = fit(title, title_font, title_sizes, (width, _TITLE_HEIGHT))
-    top = _TITLE_TOP + round(size * 0.74)
+    size, lines = fit(title, title_font, title_sizes, (width, 360))
+    top = 162 + round(size * 0.74)
     for number, line in enumerate(lines):
         place = (_MARGIN, top + number * line_height(size))
         write_line(sheet, place, line, _RAMP - 1, (title_font, size), width)
@@ -163,7 +151,7 @@ def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
     left, right, bottom = SIZE[0] - _EDGE, SIZE[0] - 1, SIZE[1]
     count = max(1, len(hues))
     for band in range(count):
-        top = bottom * band // count + (_GAP if band else 0)
+        top = bottom * band // count + (3 if band else 0)  # a gap between bands
         end = bottom * (band + 1) // count - 1
         colour = _RAMP + 2 * band
         draw.rectangle((left, top, right, end), fill=colour)
@@ -172,7 +160,7 @@ def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
 
 
 def _make_palette(hues: tuple[int, ...]) -> list[int]:
-    """Return the colours of the ramp and of the bands; a book without tags is unpainted."""
+    """Return the colours of the ramp and of the bands; without tags there is one unpainted band."""
     colours = [blend(_INK, _PAPER, step / (_RAMP - 1)) for step in range(_RAMP)]
     for hue in hues:
         colours += [mix_paint(hue), blend(mix_paint(hue), _PAPER, 0.76)]
@@ -183,7 +171,7 @@ def _make_palette(hues: tuple[int, ...]) -> list[int]:
 
 @cache
 def _fingerprint() -> bytes:
-    """Return the digest of what draws, but for the font: this code, the paint, the libraries."""
+    """Return the digest of the code and the libraries that draw cards."""
     codecs = [features.version(each) for each in ("freetype2", "raqm", "zlib")]
     return make_key(
         version("pillow"), codecs, [Path(e).read_bytes() for e in (__file__, fonts.__file__)]
@@ -212,8 +200,10 @@ def fit(
 
 
 def _is_kept(text: str, lines: Sequence[str]) -> bool:
-    """Return whether no word of `text` is broken; where words have no blanks, any may be."""
-    return " ".join(lines) == text or _UNSPACED.search(text) is not None
+    """Return whether no word of `text` is broken, or its script sets no blanks between words."""
+    return " ".join(lines) == text or bool(
+        re.search("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]", text)
+    )
 
 
 def line_height(size: int) -> int:
@@ -241,7 +231,7 @@ def write_line(  # noqa: PLR0913, PLR0917
     """
     left, words = float(place[0]), text.split(" ")
     if any(unicodedata.bidirectional(sign) in {"R", "AL"} for sign in text):
-        # At a stroke, since its words do not stand in the order of the text.
+        # As one piece, since its words are not in the order of the text.
         left, words = left + max(0, width - _measure(text, *pen)), [text]
     for word in words:
         picture, x, y = _draw_word(word, *pen)
@@ -251,7 +241,7 @@ def write_line(  # noqa: PLR0913, PLR0917
 
 @lru_cache(maxsize=4_096)
 def _draw_word(word: str, font: Font, size: int) -> tuple[Image.Image, int, int]:
-    """Return a word as it is drawn, and where from the start of its base line.
+    """Return the picture of a word, and its offset from the start of the base line.
 
     Drawing takes most of the time that a card takes, and titles have many words in common.
     """
@@ -283,7 +273,10 @@ def _split(word: str, font: Font, size: int, width: float) -> Iterator[str]:
         lengths = (range(len(word)), width)
         fitting = max(1, bisect_right(*lengths, key=lambda n: _measure(word[:n], font, size)) - 1)
         joint = max((found.end() for found in _JOINT.finditer(word, 0, fitting)), default=fitting)
-        while joint > 1 and word[joint] in _NEVER_FIRST:
+        # These signs begin no line of Japanese (JIS X 4051).
+        while joint > 1 and word[joint] in (
+            "、。，．：；！？）」』】〕〉》ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ…"  # noqa: RUF001
+        ):
             joint -= 1
         yield word[:joint]
         word = word[joint:]
@@ -291,12 +284,12 @@ def _split(word: str, font: Font, size: int, width: float) -> Iterator[str]:
 
 
 def _even_out(text: str, font: Font, size: int, block: tuple[int, int]) -> tuple[str, ...]:
-    """Return lines in the narrowest column within a block of (width, lines).
+    """Return the lines of the narrowest column within a block of (width, lines).
 
-    So none is left with one word.
+    In it, no line is left with a single word.
     """
     low, high = 0.0, float(block[0])
-    for _ in range(8):  # So many halvings are finer than anybody sees.
+    for _ in range(8):  # After 8 halvings, nobody sees a difference.
         middle = (low + high) / 2
         lines = _wrap(text, font, size, middle)
         if len(lines) > block[1] or not _is_kept(text, lines):
@@ -308,7 +301,7 @@ def _even_out(text: str, font: Font, size: int, block: tuple[int, int]) -> tuple
 
 def choose_hue(slug: str) -> int:
     """Return the number of a tag's hue, from 0: the same on every page and picture."""
-    # 47 is prime to HUES: words that differ by one letter are set well apart.
+    # 47 is prime to HUES: words that differ by one letter get hues far apart.
     return sum(slug.encode()) * 47 % HUES
 
 

@@ -14,31 +14,30 @@ from site_build.images.encode import Picture, cut
 SIZE: Final = (480, 1200)
 """Pixels of a photograph: twice the width that pages show, as high as the leaves of a page."""
 PHOTOGRAPHS: Final = frozenset({"jpeg", "webp", "avif"})
-"""Kinds of pictures that a journal's photographs are."""
-_QUALITY: Final = 45  # it lies behind the cuts of the leaves
+"""Kinds of pictures that photographs are stored as."""
 _WIDTH: Final = 224
 _HILLS: Final = 9
 _STEP: Final = 8
-_UNPAINTED: Final = (20, 28, 13)
-"""Hues of a journal without tags: straw, moss and ochre."""
 
 
 def crop_key(picture: Picture) -> bytes:
-    """Stand for what `crop` makes of a picture."""
+    """Return the key of what `crop` makes of a picture."""
     return make_key("edge", picture.folder, Path(__file__).read_bytes())
 
 
 def crop(source: Path, picture: Picture) -> bytes:
     """Return the middle of a photograph as WebP. Raises BuildError and OSError."""
     file = io.BytesIO()
-    cut(source, picture, SIZE, "white").save(file, "WEBP", quality=_QUALITY, method=4)
+    # A low quality is enough behind the cuts of the leaves.
+    cut(source, picture, SIZE, "white").save(file, "WEBP", quality=45, method=4)
     return file.getvalue()
 
 
 def paint(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
     """Return a landscape as SVG: the same hills for the same seed, by day and by night."""
-    random, colours, height = Random(seed), list(hues) or list(_UNPAINTED), SIZE[1]  # noqa: S311
-    # Of its own, so that the hills are the same whatever number of tags there is.
+    # Without tags, the hues of straw, moss and ochre.
+    random, colours, height = Random(seed), list(hues) or [20, 28, 13], SIZE[1]  # noqa: S311
+    # By a generator of its own, so that the hills do not depend on the number of tags.
     Random(seed).shuffle(colours)  # noqa: S311
     sky, horizon, light = (
         ("#1b2330", "#3b3a46", "#d9d4c8") if night else ("#cddee4", "#f4e8d0", "#f2bd73")
@@ -56,7 +55,7 @@ def paint(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
             for x in range(0, _WIDTH + _STEP, _STEP)
         ]
         line = " ".join(f"{_STEP * place},{top:.1f}" for place, top in enumerate(tops))
-        # The farther away, the more air lies between.
+        # Farther hills have more of the colour of the air.
         paint_of_hill = mix_paint(colours[number % len(colours)], lightness, 0.08)
         colour = blend(paint_of_hill, air, 0.35 + 0.65 * (number + 1) / _HILLS)
         fill = "#{:02x}{:02x}{:02x}".format(*colour)

@@ -1,6 +1,6 @@
-"""Fonts of cards: which one can write a text, of the theme's and of the machine's.
+"""Fonts of cards: finds the one, of the theme's and of the machine's, that can write a text.
 
-It knows no card.
+This knows nothing of cards.
 """
 
 import hashlib
@@ -15,19 +15,16 @@ from pathlib import Path
 from PIL import ImageFont
 
 LONGEST = 400
-"""Code points of a title that are looked at; no card holds more."""
-
-_VARIANTS = frozenset(map(chr, range(0xFE00, 0xFE10)))
-"""They choose between two looks of the sign before, and are no signs themselves."""
+"""Code points of a title that are read; no card holds more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Font:
-    """A font as it was read, the same whatever becomes of its file."""
+    """A font in memory, so that it stays the same if its file changes."""
 
     data: bytes = field(compare=False, repr=False)
     digest: str
-    """SHA-256 of the data and of the fallbacks', hexadecimal; what tells fonts apart."""
+    """SHA-256 of the data and of the fallbacks', hexadecimal; fonts are compared by it."""
     fallbacks: tuple["Font", ...] = ()
     """Fonts for texts with letters that this one lacks."""
 
@@ -37,22 +34,18 @@ def read_font(file: Path) -> Font:
 
     Raises OSError when one cannot be read; a fallback that is no font is left out.
     """
-    others = sorted(each for each in file.parent.glob("*.[ot]tf") if each != file)
-    main, *fallbacks = (
+    files = sorted(each for each in file.parent.glob("*.[ot]tf") if each != file)
+    main, *others = (
         Font(data, hashlib.sha256(data).hexdigest())
-        for data in (each.read_bytes() for each in (file, *others))
+        for data in (each.read_bytes() for each in (file, *files))
     )
-    fallbacks = [each for each in fallbacks if _is_font(each)]
+    fallbacks = []
+    for each in others:
+        with suppress(OSError):  # of a file that is no font
+            open_font(each, 34)
+            fallbacks.append(each)
     digests = " ".join(each.digest for each in (main, *fallbacks))
     return Font(main.data, hashlib.sha256(digests.encode()).hexdigest(), tuple(fallbacks))
-
-
-def _is_font(font: Font) -> bool:
-    try:
-        open_font(font, 34)
-    except OSError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=16)
@@ -78,11 +71,11 @@ def choose_font(text: str, font: Font) -> Font:
 
 
 _system_fonts: dict[str, Font | None] = {}
-"""Those that were asked for, by the names of scripts: to find one takes a process."""
+"""Fonts found so far, by the names of scripts: to find one takes a process."""
 
 
 def _find_system_font(scripts: str, letters: str) -> Font | None:
-    """Return the font that fontconfig has for letters of these scripts, if it is there."""
+    """Return the font that fontconfig has for letters of these scripts, if there is one."""
     if scripts not in _system_fonts:
         wanted = f"serif:weight=180:charset={' '.join(f'{ord(each):x}' for each in letters)}"
         _system_fonts[scripts] = None
@@ -97,10 +90,10 @@ def _find_system_font(scripts: str, letters: str) -> Font | None:
 
 
 def keep_writable(text: str, font: Font) -> str | None:
-    """Return what of `text` the font can write, or None when it lacks a letter.
+    """Return `text` as the font can write it, or None if it lacks a letter.
 
-    Ornaments that it lacks, emoji among them, are left out. So is nothing that makes words: rather
-    none than half a title.
+    Ornaments that the font lacks, emoji among them, are left out. Letters never are: a card without
+    a title is better than one with half of it.
     """
     kept = leave_ornaments(text, font)
     is_whole = all(_is_drawn(sign, font) or not _is_word_part(sign) for sign in kept)
@@ -117,20 +110,20 @@ def leave_ornaments(text: str, font: Font) -> str:
 
 
 def _is_word_part(sign: str) -> bool:
-    """Return whether a word would be another without the sign."""
-    if sign in _VARIANTS:
+    """Return whether a sign is a letter, a digit or a mark of one, and so changes a word."""
+    if "\ufe00" <= sign <= "\ufe0f":  # a variant selector, which is no sign itself
         return False
     return unicodedata.category(sign) in {"Mn", "Mc"} or unicodedata.category(sign)[0] in "LN"
 
 
 @lru_cache(maxsize=4_096)
 def _is_drawn(sign: str, font: Font) -> bool:
-    """Return whether the font has something of its own for a sign."""
+    """Return whether the font has a glyph for a sign."""
     if sign == " ":
         return True
     if not sign.isprintable():
         return False
     opened = open_font(font, 24)
-    # What a font draws for a noncharacter, it draws for whatever it lacks.
+    # A font draws every sign that it lacks as it draws a noncharacter.
     mask, missing = opened.getmask(sign), opened.getmask("\U0010fffe")
     return mask.size[0] > 0 and (mask.size, bytes(mask)) != (missing.size, bytes(missing))

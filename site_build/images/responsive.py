@@ -1,8 +1,8 @@
-"""Pictures of the content: how large each is and what is wrong with it, and how pages show them.
+"""Pictures of the content: measures and faults of their files, and their HTML on pages.
 
-Whatever the bytes, `measure` answers; a picture that would fill the memory is never unpacked.
-On pages, tags of HTML get dimensions, lighter forms to choose from and when to load, and links to
-files their addresses; all else is left as it is, and what a page's author has set stays.
+`measure` answers for any bytes, and never unpacks a picture that would fill the memory. On pages,
+images get dimensions, lighter forms and loading attributes, and links to files get addresses.
+Everything else, and every attribute that an author has set, stays as it is.
 """
 
 import hashlib
@@ -27,8 +27,22 @@ from site_build.text import shorten
 
 UNSHOWN = (".tif", ".tiff")
 """Suffixes of pictures that most browsers do not show; their metadata cannot be removed here."""
-_SHOWN = (".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp")
-SUFFIXES = frozenset({*_SHOWN, *CONVERTED, *UNSHOWN})
+SUFFIXES = frozenset(
+    {
+        ".apng",
+        ".avif",
+        ".gif",
+        ".jfif",
+        ".jpe",
+        ".jpeg",
+        ".jpg",
+        ".png",
+        ".svg",
+        ".webp",
+        *CONVERTED,
+        *UNSHOWN,
+    }
+)
 
 LARGEST_PICTURE = 40_000_000
 """Bytes; no camera's picture for a page is larger."""
@@ -36,30 +50,25 @@ MOST_PIXELS = 60_000_000
 """Four bytes each when unpacked, and several copies of that while forms are made."""
 
 HEAVY = 2_000_000
-"""Bytes above which a picture asks its author to save it smaller."""
-
-_FORMATS = ("AVIF", "GIF", "HEIF", "JPEG", "PNG", "WEBP")
-_SEVERAL = ("MPO", "HEIF")
-"""What the library calls a JPEG, or a HEIC, that may have further pictures behind the first."""
-_NOTED_DRAWING = "the drawing has `<metadata>`, which is published; take it out, or save plain SVG"
+"""Bytes above which the author is asked to save a picture smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a look at a file tells."""
+    """A picture's measures, or its faults."""
 
     picture: Picture | None
-    """None where there is none to be seen, or its measures are not told."""
+    """None for a file that no page can show, and for a drawing without measures."""
     fault: str = ""
-    """Why no page can show it, and the fix."""
+    """Reason why no page can show it, and the fix."""
     remarks: tuple[str, ...] = ()
-    """What should be fixed, each with how."""
+    """Lesser faults, each with its fix."""
     is_read: bool = True
-    """Whether the disk gave the file; if not, it may do so the next time."""
+    """False if the disk refused to read the file, which may be over the next time."""
 
 
 MeasuredImages = Mapping[str, Measured]
-"""What was measured, by path within the content folder."""
+"""By path within the content folder."""
 
 
 def is_picture(path: str) -> bool:
@@ -78,7 +87,7 @@ def measure(path: str, data: bytes) -> Measured:
         return Measured(None, f"{fault}; save it as JPEG or PNG")
     try:
         with warnings.catch_warnings():
-            # What is too large is told below, by our own measure.
+            # Our own limit for large pictures is checked below.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             return _measure_raster(path, data, digest)
     except Image.DecompressionBombError:
@@ -93,11 +102,14 @@ def measure(path: str, data: bytes) -> Measured:
 def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     if len(data) > LARGEST_PICTURE:
         return Measured(None, f"has more than {LARGEST_PICTURE // 1_000_000} MB; save it smaller")
-    with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+    with Image.open(
+        io.BytesIO(data), formats=("AVIF", "GIF", "HEIF", "JPEG", "PNG", "WEBP")
+    ) as image:
         if image.width * image.height > MOST_PIXELS:
             return Measured(None, _explain_size(f"{image.width:,} × {image.height:,}"))  # noqa: RUF001
-        is_several = image.format in _SEVERAL
-        # A HEIC may have holes, which a JPEG has not.
+        # A JPEG (MPO) or a HEIC that may have further pictures behind the first.
+        is_several = image.format in {"MPO", "HEIF"}
+        # A HEIC may be transparent, which a JPEG cannot be.
         converted = "webp" if image.has_transparency_data else "jpeg"
         kind = converted if is_several else str(image.format).lower()
         moves = getattr(image, "is_animated", False) and not is_several
@@ -107,8 +119,7 @@ def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     share = min(1, LONGEST_SIDE / max(width, height))
     size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
     still = not moves and kind != "gif"
-    # The parts of an AVIF and of a HEIC name each other by their offsets, so that metadata cannot
-    # be cut out.
+    # Parts of an AVIF or a HEIC refer to each other by offsets, so metadata cannot be cut out.
     is_reduced = share < 1 or data[4:8] == b"ftyp"
     picture = Picture(path, digest, kind, *size, still, moves, is_reduced)
     if len(data) <= HEAVY or picture.is_reduced:
@@ -122,13 +133,17 @@ def _explain_size(count: str) -> str:
 
 
 def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:
-    """Return the measures of an SVG, where it tells them."""
+    """Return the measures of an SVG, if it has any."""
     head = data[:65_536].decode(errors="replace")
     root = LexborHTMLParser(head).css_first("svg")
     if root is None:
         return Measured(None)
     has_notes = any(each.text().strip() for each in root.css("metadata"))
-    remarks = (_NOTED_DRAWING,) if has_notes else ()
+    remarks = (
+        ("the drawing has `<metadata>`, which is published; take it out, or save plain SVG",)
+        if has_notes
+        else ()
+    )
     told = {name.lower(): value or "" for name, value in root.attributes.items()}
     width, height = _read_length(told.get("width", "")), _read_length(told.get("height", ""))
     if not (width and height):
@@ -141,18 +156,15 @@ def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:
 
 
 def _read_length(text: str) -> float:
-    """Return a length in pixels; 0 for what is none, or depends on the page."""
+    """Return a length in pixels; 0 for a text that is no length, or depends on the page."""
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)(?:px)?\s*", text)
     return float(found[1]) if found else 0.0
 
 
 COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""
-_SHAPES, _NARROWEST, _WIDEST = 20, 8, 60
-"""The style sheet knows in twentieths how much wider than high the pictures of a row are."""
 _ICON = 200
 """Widest picture that stays in its line, as badges do."""
-_IMAGE = re.compile("<img", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""(?P<comment><!--)|(?P<end>-->)|(?P<picture></?picture\b)|(?P<link></?a\b)"""
     r"""|<img\b(?P<rest>(?:[^<>"']|"[^"]*"|'[^']*')*+)>""",
@@ -162,10 +174,10 @@ _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+)
 
 
 class Lead(NamedTuple):
-    """The picture that stands for a post elsewhere."""
+    """The picture that represents a post in feeds, cards and lists."""
 
     path: str
-    """Where it is on the site, percent-encoded."""
+    """Its path on the site, percent-encoded."""
     picture: Picture
 
 
@@ -181,14 +193,14 @@ class ImageSet:
     """The address for each link of a document to a source file, by the document's path."""
 
     def find_lead(self, post: Document) -> Lead | None:
-        """Return a post's `image` if it can stand for the post: of ours, still, and not tiny."""
+        """Return a post's `image` if it can represent the post: on this site, still, not tiny."""
         address = self.links.get(post.path, {}).get(post.image, post.image)
         path = resolve(post.address, address)
         picture = self.pictures.get(path) if post.image else None
         return Lead(quote(path), picture) if picture and picture.can_lead else None
 
     def list_digests(self, document: str) -> list[tuple[str, str]]:
-        """Return what stands for the links of a document, and for the pictures that it shows."""
+        """Return the links of a document, and digests of the pictures that it shows."""
         known = [path for path in self.shown.get(document, ()) if path in self.pictures]
         links = self.links.get(document, {}).items()
         return [*links, *((path, self.pictures[path].digest) for path in known)]
@@ -202,18 +214,18 @@ class ImageSet:
         offers_forms: bool = True,
         column: int = 0,
     ) -> str:
-        """Return a document's HTML with its links and images; dimensions alone without forms.
+        """Return a document's HTML with addresses and images; without forms, with dimensions alone.
 
-        With a `column`, in CSS pixels, a picture that is wider opens at a press, without a script.
+        A picture that is wider than `column`, in CSS pixels, opens at a press, without a script.
         """
         images = _Images(page, self.pictures, offers_forms, column)
         for written, address in self.links.get(document, {}).items():
             for name in ("href", "src"):
                 html = html.replace(f'{name}="{escape(written)}"', f'{name}="{escape(address)}"')
-        return _TOKEN.sub(images.replace, html) if _IMAGE.search(html) else html
+        return _TOKEN.sub(images.replace, html) if re.search("<img", html, re.IGNORECASE) else html
 
     def list_forms(self, documents: Iterable[str], *more: str) -> Iterator[tuple[Picture, Form]]:
-        """Yield every form that pages of these documents offer, and of `more`, equal ones once."""
+        """Yield the forms of the pictures of these documents and of `more` pictures, each once."""
         wanted = {path for each in documents for path in self.shown.get(each, ())} | {*more}
         pictures = [self.pictures[path] for path in sorted(wanted) if path in self.pictures]
         offered = {form.path: (each, form) for each in pictures for form in list_forms(each)}
@@ -230,7 +242,7 @@ def link_markdown(text: str, links: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=100_000)  # several passes ask for the same
 def resolve(page: str, address: str) -> str:
-    """Return the path that an address on the page at `page` means; empty for another site's."""
+    """Return the path that an address on the page at `page` leads to; empty for another site's."""
     try:
         parts = urlsplit(urljoin(f"/{page}", address))
     except ValueError:
@@ -240,7 +252,7 @@ def resolve(page: str, address: str) -> str:
 
 @dataclass(slots=True)
 class _Images:
-    """A walk over the images of one page, from its top."""
+    """Replaces the images of one page, from its top, and keeps track of what they are in."""
 
     page: str
     pictures: Mapping[str, Picture]
@@ -274,14 +286,15 @@ class _Images:
         self.seen += 1
         count = _count_in_row(token)
         if count > 1 and picture and picture.width > _ICON and "class" not in image:
-            shape = round(picture.width / picture.height * _SHAPES)
-            added["class"] = f"shape-{min(max(shape, _NARROWEST), _WIDEST)}"
+            # The style sheet has a class for each twentieth of width by height, from 0.4 to 3.
+            shape = round(picture.width / picture.height * 20)
+            added["class"] = f"shape-{min(max(shape, 8), 60)}"
         written = _write(token, {**added, **self._load(image)})
         forms = () if self.in_picture or "srcset" in image or not picture else list_forms(picture)
         if not forms or picture is None:
             return written
         width = min(_read_width(image) or picture.width, self.column or COLUMN)
-        # The widest of a row has more than its share; in a narrow window none is in a row.
+        # The widest picture of a row takes more than its share; narrow windows have no rows.
         share = 1 if count == 1 else 1.4 / count
         sizes = f"min({94 * share:.0f}vw, {width * share:.0f}px), min(88vw, {width}px)"
         sizes = f"(min-width: 41em) {sizes}"
@@ -302,7 +315,7 @@ class _Images:
         )
 
     def _load(self, image: dict[str, str]) -> dict[str, str]:
-        """Return when to load: the first image at once, for it may be what a reader sees first."""
+        """Return loading attributes: the first image is loaded at once, since it is seen first."""
         wanted = {"decoding": "async"}
         if self.seen > 1:
             wanted["loading"] = "lazy"
@@ -312,7 +325,7 @@ class _Images:
 
 
 def _count_in_row(token: re.Match[str]) -> int:
-    """Return how many images the row has that an image stands in; 1 outside rows."""
+    """Return the number of images in the row of an image; 1 outside rows."""
     html, at = token.string, token.start()
     begin = html.rfind('<p class="pictures">', 0, at)
     is_inside = begin > html.rfind("</p>", 0, at)
@@ -320,7 +333,7 @@ def _count_in_row(token: re.Match[str]) -> int:
 
 
 def _add_dimensions(image: dict[str, str], picture: Picture | None) -> dict[str, str]:
-    """Return the dimensions that the image lacks; one that its author set gives the other."""
+    """Return the dimensions that the image lacks; a width set by its author gives the height."""
     if picture is None or "height" in image:
         return {}
     if "width" not in image:

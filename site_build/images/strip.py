@@ -13,34 +13,45 @@ from collections.abc import Iterator
 from PIL import ExifTags, Image
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-"""How every PNG begins."""
+"""The first bytes of every PNG."""
 
 _JPEG_MARKER = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]", re.DOTALL)
-"""What ends the pixels of a scan (ITU-T T.81, section B.1.1.2)."""
+"""A marker, which ends the pixels of a scan (ITU-T T.81, section B.1.1.2)."""
 _JPEG_END, _JPEG_SCAN = 0xD9, 0xDA
 _JPEG_TABLES = frozenset({*range(0xC0, 0xD0), _JPEG_SCAN, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF})
 _JPEG_COLOURS = {0xE2: b"ICC_PROFILE\0", 0xEE: b"Adobe"}
-_JFIF, _JFIF_SIZE = b"JFIF\0", 12
-"""Bytes of the JFIF segment before the size of its thumbnail."""
 
 _PNG_KEPT = frozenset(
-    b"tRNS gAMA cHRM sRGB iCCP cICP mDCV cLLI sBIT bKGD pHYs acTL fcTL fdAT".split()
+    (
+        b"tRNS",
+        b"gAMA",
+        b"cHRM",
+        b"sRGB",
+        b"iCCP",
+        b"cICP",
+        b"mDCV",
+        b"cLLI",
+        b"sBIT",
+        b"bKGD",
+        b"pHYs",
+        b"acTL",
+        b"fcTL",
+        b"fdAT",
+    )
 )
-"""Of the chunks that are not critical: colours, and frames."""
+"""Chunks of colours and frames, beside the critical ones."""
 
-_WEBP_KEPT = frozenset((b"VP8X", b"ICCP", b"ANIM", b"ANMF", b"ALPH", b"VP8 ", b"VP8L"))
 _WEBP_EXIF, _WEBP_XMP = 0x08, 0x04
 """Flags of the VP8X chunk."""
 _WEBP_FRAME_HEAD = 16
-
 _GIF_KEPT = (b"\xff\x0bNETSCAPE2.0", b"\xff\x0bANIMEXTS1.0", b"\xff\x0bICCRGBG1012")
 """Application extensions: repetitions, and the colour profile."""
 
 
 def strip_metadata(data: bytes) -> bytes:
-    """Return the bytes of a picture without metadata; of what is no picture, the same bytes.
+    """Return the bytes of a picture without metadata, or the same bytes if they are no picture.
 
-    A truncated file is stripped as far as it goes. Raises ValueError for an AVIF, whose parts name
+    A truncated file is stripped up to its end. Raises ValueError for an AVIF, whose parts refer to
     each other by their offsets in the file.
     """
     exif = _write_orientation(data)
@@ -59,7 +70,7 @@ def strip_metadata(data: bytes) -> bytes:
 
 
 def _write_orientation(data: bytes) -> bytes:
-    """Return EXIF that holds the picture's orientation and no more; empty for an upright one."""
+    """Return EXIF with the picture's orientation alone; empty for an upright one."""
     exif = Image.Exif()
     try:
         with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as image:
@@ -80,8 +91,9 @@ def _strip_jpeg(data: bytes, exif: bytes) -> bytes:
         content, at = data[at + 2 : at + size], at + size
         if marker in _JPEG_TABLES or content.startswith(_JPEG_COLOURS.get(marker, b"\0none")):
             kept.append(_frame_segment(marker, content))
-        elif marker == 0xE0 and content.startswith(_JFIF):  # noqa: PLR2004 - APP0
-            kept.append(_frame_segment(marker, content[:_JFIF_SIZE] + bytes(2)))
+        elif marker == 0xE0 and content.startswith(b"JFIF\0"):  # noqa: PLR2004 - APP0
+            # Without the thumbnail, whose size follows 12 bytes.
+            kept.append(_frame_segment(marker, content[:12] + bytes(2)))
         if marker == _JPEG_SCAN:
             end = _JPEG_MARKER.search(data, at)
             kept.append(data[at : end.start() if end else len(data)])
@@ -92,20 +104,17 @@ def _frame_segment(marker: int, content: bytes) -> bytes:
     return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
 
 
-def frame_chunk(name: bytes, content: bytes) -> bytes:
-    """Return a chunk of a PNG (ISO/IEC 15948, section 5.3)."""
-    named = name + content
-    return struct.pack(">I", len(content)) + named + struct.pack(">I", zlib.crc32(named))
-
-
 def _list_png(data: bytes, exif: bytes) -> Iterator[bytes]:
-    """Yield the chunks that are kept: the critical ones, colours, frames."""
+    """Yield the chunks that are kept: critical ones, colours and frames."""
     at = len(SIGNATURE)
     while at < len(data):
         end = at + 12 + int.from_bytes(data[at : at + 4])
         name = data[at + 4 : at + 8]
         if name == b"IDAT" and exif:
-            yield frame_chunk(b"eXIf", exif.removeprefix(b"Exif\0\0"))
+            # A chunk is its size, name, content and checksum (ISO/IEC 15948, section 5.3).
+            content = exif.removeprefix(b"Exif\0\0")
+            checksum = zlib.crc32(b"eXIf" + content)
+            yield struct.pack(">I4s", len(content), b"eXIf") + content + struct.pack(">I", checksum)
             exif = b""
         if name[:1].isupper() or name in _PNG_KEPT:
             yield data[at:end]
@@ -124,7 +133,7 @@ def _list_webp(chunks: bytes, exif: bytes) -> Iterator[bytes]:
         elif name == b"ANMF":
             frame = content[_WEBP_FRAME_HEAD:]
             content = content[:_WEBP_FRAME_HEAD] + b"".join(_list_webp(frame, b""))
-        if name in _WEBP_KEPT:
+        if name in {b"VP8X", b"ICCP", b"ANIM", b"ANMF", b"ALPH", b"VP8 ", b"VP8L"}:
             yield _frame_riff(name, content)
     if exif:
         yield _frame_riff(b"EXIF", exif.removeprefix(b"Exif\0\0"))

@@ -1,10 +1,10 @@
-"""What programs look for: `llms.txt` (llmstxt.org), `auth.md`, Agent Skills, and crawlers' files.
+"""Files for programs: `llms.txt` (llmstxt.org), `auth.md`, Agent Skills, and crawlers' files.
 
-`auth.md` and the skills (agentskills.io) are written beside this module, with a `$name` for
-whatever a site decides. The index of the skills is that of Agent Skills Discovery 0.2.0.
+The texts of `auth.md` and of the skills (agentskills.io) are beside this module, with a `$name`
+for each value of the site. The index of the skills follows Agent Skills Discovery 0.2.0.
 
-Crawlers read `robots.txt` (RFC 9309), which names those of models by what they fetch for, the
-sitemap, and `security.txt` (RFC 9116).
+Crawlers read `robots.txt` (RFC 9309), which lists crawlers of models by their purpose, the sitemap,
+and `security.txt` (RFC 9116).
 """
 
 import json
@@ -44,13 +44,6 @@ from site_build.text import write_instant
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 INDEX = f"{paths.SKILLS}index.json"
 
-_SKILLS = (
-    "read-the-journal.md",
-    "use-the-posts-api.md",
-    "send-an-enquiry.md",
-    "connect-over-mcp.md",
-)
-
 NEWEST = 100
 _LEAD = (
     '{"name": "Ann Lee", "email": "ann.lee@example.org", "budget_tier": "No budget: a question", '
@@ -69,7 +62,7 @@ _FOR_PROGRAMS = (
 
 
 def render_llms(site: Site, policy: Policy) -> str:
-    """Return the summary: a heading, a quotation, and links to the Markdown of every page."""
+    """Return `llms.txt`: a heading, a quotation, and links to the Markdown of every page."""
     identity, count = site.identity, len(site.posts)
     extent = "all posts" if count <= NEWEST else f"the newest {NEWEST} of {count} posts"
     more = (
@@ -78,7 +71,6 @@ def render_llms(site: Site, policy: Policy) -> str:
         ("JSON Feed", addresses.FEED_JSON, "the same as JSON"),
         ("Sitemap", addresses.SITEMAP, "every page, with its last revision where that is known"),
     )
-    pages = [*_list_links(identity, list_overviews(identity)), *list_pages(identity, site.pages)]
     sections = [
         f"# {identity.name}",
         identity.description and f"> {identity.description}",
@@ -93,7 +85,9 @@ def render_llms(site: Site, policy: Policy) -> str:
             f" `Content-Type: application/json` and all four members of `{_LEAD}`."
         ),
         "## Pages",
-        "\n".join(pages),
+        "\n".join(
+            [*_list_links(identity, list_overviews(identity)), *list_pages(identity, site.pages)]
+        ),
         "## Posts",
         "\n".join(list_posts(identity, site.posts)) or "None yet.",
         "## For programs",
@@ -120,9 +114,8 @@ def render_llms_full(identity: Identity, items: Sequence[Item], count: int) -> s
         f"{identity.absolute(addresses.LLMS)} lists them all."
     )
     about = identity.description and f"\n\n> {identity.description}"
-    parts = [f"# {identity.name}{about}\n\n{extent}\n"]
-    parts += [render_record(item.record, item.lang) for item in items]
-    return "\n---\n\n".join(parts)
+    head = f"# {identity.name}{about}\n\n{extent}\n"
+    return "\n---\n\n".join([head, *(render_record(each.record, each.lang) for each in items)])
 
 
 def render_auth(identity: Identity, policy: Policy) -> str:
@@ -162,7 +155,7 @@ def render_auth(identity: Identity, policy: Policy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One skill; the first words of its description say what it does, the others when to use it."""
+    """One skill; its description says first what it does, then when to use it."""
 
     name: str
     description: str
@@ -170,18 +163,18 @@ class Skill:
 
     @property
     def path(self) -> str:
-        """Where its file goes."""
+        """The path of its file."""
         return f"{paths.SKILLS}{self.name}/SKILL.md"
 
     @property
     def text(self) -> str:
-        """The file: front matter, then what to do."""
+        """The file: front matter, then instructions."""
         description = json.dumps(self.description, ensure_ascii=False)  # YAML reads it as well.
         return f"---\nname: {self.name}\ndescription: {description}\n---\n\n{self.body.strip()}\n"
 
 
 def render_skills(identity: Identity) -> Mapping[str, str | bytes]:
-    """Return what is published of the skills by its paths, the index among it."""
+    """Return the files of the skills and of their index, by path."""
     skills = list_skills(identity)
     entries = [
         {
@@ -198,12 +191,15 @@ def render_skills(identity: Identity) -> Mapping[str, str | bytes]:
 
 
 def list_skills(identity: Identity) -> Sequence[Skill]:
-    """Return every skill of the site; whatever else has a `$` in it is for a shell."""
+    """Return every skill of the site."""
     values, skills = _list_values(identity), []
-    for file in _SKILLS:
-        source = frontmatter.loads(_read(f"agent_skills/{file}"))
-        written = (str(source["description"]), source.content)
-        texts = (Template(text).safe_substitute(values) for text in written)
+    for name in ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp"):
+        source = frontmatter.loads(_read(f"agent_skills/{name}.md"))
+        # A `$` before any other name is for a shell, and stays.
+        texts = (
+            Template(text).safe_substitute(values)
+            for text in (str(source["description"]), source.content)
+        )
         skills.append(Skill(str(source["name"]), *texts))
     return skills
 
@@ -213,7 +209,7 @@ def _read(file: str) -> str:
 
 
 def _list_values(identity: Identity) -> Mapping[str, str]:
-    """Return what the files name with `$`: the journal, and where its parts answer."""
+    """Return values for the names with `$` in the texts: the journal's name and its addresses."""
     return {
         "journal": identity.name,
         "posts": identity.absolute(identity.addresses.journal or addresses.HOME),
@@ -232,20 +228,33 @@ def _list_values(identity: Identity) -> Mapping[str, str]:
 AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "ai-train": (
-            *("GPTBot", "ClaudeBot", "anthropic-ai", "Google-Extended", "Applebot-Extended"),
-            *("CCBot", "Meta-ExternalAgent", "Bytespider", "cohere-training-data-crawler"),
+            "GPTBot",
+            "ClaudeBot",
+            "anthropic-ai",
+            "Google-Extended",
+            "Applebot-Extended",
+            "CCBot",
+            "Meta-ExternalAgent",
+            "Bytespider",
+            "cohere-training-data-crawler",
         ),
         "ai-input": (
-            *("ChatGPT-User", "Claude-User", "Perplexity-User", "MistralAI-User"),
-            *("DuckAssistBot", "Meta-ExternalFetcher", "Claude-Web"),
+            "ChatGPT-User",
+            "Claude-User",
+            "Perplexity-User",
+            "MistralAI-User",
+            "DuckAssistBot",
+            "Meta-ExternalFetcher",
+            "Claude-Web",
         ),
         "search": ("OAI-SearchBot", "Claude-SearchBot", "PerplexityBot", "Applebot", "Amazonbot"),
     }
 )
 """Crawlers by the content signal under which they fetch, as their operators state it.
 
-Many obey a group of their own alone; the content signals (contentsignals.org) tell all others.
-Longer names come first: some crawlers take the first group whose name begins as theirs does.
+Many obey only a group with their own name; all others read the content signals
+(contentsignals.org). Longer names come first: some crawlers take the first group whose name is the
+beginning of theirs.
 """
 
 _SENSE = (
@@ -256,30 +265,39 @@ _SENSE = (
 
 
 def render_robots(identity: Identity, policy: Policy) -> str:
-    """Return `robots.txt`: who may read what and for which use, and where the sitemap is."""
+    """Return `robots.txt`: the uses that are allowed to each crawler, and the sitemap."""
     said = {name: "yes" if policy.signals[name] else "no" for name, _ in _SENSE}
     signal = ", ".join(f"{name}={value}" for name, value in said.items())
-    senses = [f"#   {name}: {sense}" for name, sense in _SENSE]
-    note = "\n".join(["# What this site may be used for (contentsignals.org):", *senses, ""])
-    groups = [
-        _write_group(agents, signal, allowed=policy.signals[name])
-        for name, agents in AGENTS.items()
-    ]
-    everyone = _write_group(["*"], signal, allowed=True)
-    sitemap = f"Sitemap: {identity.absolute(addresses.SITEMAP)}\n"
-    return "\n".join([note, everyone, *groups, sitemap])
+    return "\n".join(
+        [
+            "# What this site may be used for (contentsignals.org):",
+            *(f"#   {name}: {sense}" for name, sense in _SENSE),
+            "",
+            _write_group(["*"], signal, allowed=True),
+            *(
+                _write_group(agents, signal, allowed=policy.signals[name])
+                for name, agents in AGENTS.items()
+            ),
+            f"Sitemap: {identity.absolute(addresses.SITEMAP)}\n",
+        ]
+    )
 
 
 def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
-    # The last two are made for one person each; a crawler has no business there.
+    # Addresses of the last two are each for one person.
     rules = ["Allow: /", f"Disallow: {paths.OAUTH}/", f"Disallow: {paths.UNSUBSCRIBE}"]
-    lines = [f"User-agent: {agent}" for agent in agents]
-    lines += [f"Content-Signal: {signal}", *(rules if allowed else ["Disallow: /"])]
-    return "\n".join([*lines, ""])
+    return "\n".join(
+        [
+            *(f"User-agent: {agent}" for agent in agents),
+            f"Content-Signal: {signal}",
+            *(rules if allowed else ["Disallow: /"]),
+            "",
+        ]
+    )
 
 
 def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
-    """Return `security.txt` as it stands at `now` (UTC)."""
+    """Return `security.txt` as of `now` (UTC)."""
     fields = (
         ("Contact", policy.security_contact or identity.absolute(addresses.CONTACT)),
         ("Expires", f"{find_expiry(now):%Y-%m-%dT%H:%M:%SZ}"),
@@ -290,7 +308,7 @@ def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
 
 
 def render_opensearch(identity: Identity) -> str:
-    """Return what lets a browser search the site from its own field (OpenSearch 1.1)."""
+    """Return the description of the search for browsers (OpenSearch 1.1)."""
     name, url = escape(identity.name[:16]), escape(f"{identity.url}{paths.SEARCH}")
     said = identity.language.say(sentence("Search %(site)s", site=identity.name))
     return (
@@ -304,8 +322,8 @@ def render_opensearch(identity: Identity) -> str:
 
 
 def find_expiry(now: datetime) -> datetime:
-    """Return the first of a month, ten to eleven months ahead: so it changes once a month."""
-    months = now.month - 1 + 11  # The norm recommends less than a year.
+    """Return the first day of a month, ten to eleven months ahead, which changes once a month."""
+    months = now.month - 1 + 11  # RFC 9116 recommends less than a year.
     return datetime(now.year + months // 12, months % 12 + 1, 1, tzinfo=now.tzinfo)
 
 
@@ -323,7 +341,7 @@ def render_sitemap(site: Site) -> str:
 
 
 def _list_rows(site: Site) -> Iterator[tuple[str, datetime]]:
-    """Yield the path of each page that stands for itself, and its last revision."""
+    """Yield the path of each page of the sitemap, and its last revision."""
     latest = _find_latest(site.posts)
     for path in (addresses.HOME, *site.identity.addresses.list_overviews()):
         yield path, latest

@@ -28,23 +28,23 @@ _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """What one feed is of."""
+    """Title, posts and place of one feed."""
 
     identity: Identity
     title: str
     tag: str
     """The tag that its posts carry; empty: it has all posts."""
     folder: str
-    """Address of the page that the feed stands beside."""
+    """Address of the page whose folder has the feed."""
     total: int
-    """Posts that there are, in the feed or not."""
+    """Number of posts, in the feed or not."""
     most: int
-    """Posts that the feed holds at most."""
+    """Largest number of posts in the feed."""
     has_cards: bool = False
 
     @property
     def page_url(self) -> str:
-        """Where people read the same."""
+        """The page with the same posts."""
         return self.identity.absolute(self.folder)
 
     def locate(self, feed: str) -> str:
@@ -52,7 +52,7 @@ class Channel:
         return self.identity.absolute(addresses.locate_feed(self.folder, feed))
 
     def describe(self) -> str:
-        """Say what the site is, and how much of it the feed holds."""
+        """Return the site's description, and how many of its posts the feed has."""
         given = {"tag": self.tag, "number": str(self.total), "most": str(self.most)}
         extents = (
             sentence("The newest %(most)s of %(number)s posts, in full.", **given),
@@ -60,9 +60,8 @@ class Channel:
             sentence("The newest %(most)s of %(number)s posts tagged %(tag)s, in full.", **given),
             sentence("All posts tagged %(tag)s, in full.", **given),
         )
-        chosen = extents[2 * bool(self.tag) + (self.total <= self.most)]
-        extent = self.identity.language.say(chosen)
-        return f"{self.identity.description} {extent}".strip()
+        extent = extents[2 * bool(self.tag) + (self.total <= self.most)]
+        return f"{self.identity.description} {self.identity.language.say(extent)}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +72,20 @@ class Item:
     lang: str
     """BCP 47 tag of its language."""
     author: str = ""
-    """Who wrote it, by name; empty: the site's author."""
+    """Names of its authors; empty: the site's author."""
     first_slug: str = ""
-    """The slug under which it was published first; empty: its own."""
+    """The slug that it was first published with; empty: its own."""
     lead: Lead | None = None
     """Its picture."""
 
     @property
     def url(self) -> str:
-        """Where people read it."""
+        """The address of its page."""
         return str(self.record.url)
 
     @property
     def id(self) -> str:
-        """Where it was read first: readers of feeds show what has a new id as new."""
+        """Its first address, which stays its id: feed readers show a new id as a new post."""
         slug = quote(self.record.slug)
         before, _, after = self.url.rpartition(slug)
         return f"{before}{quote(self.first_slug) or slug}{after}"
@@ -151,7 +150,7 @@ def render_atom(channel: Channel, items: Sequence[Item]) -> bytes:
     ET.register_namespace("", _ATOM)
     feed = ET.Element(f"{{{_ATOM}}}feed", {_LANG: channel.identity.lang})
     own = channel.locate(addresses.FEED)
-    # The age of the feed, whatever the clock.
+    # The feed is as old as its newest revision, whatever the clock says.
     latest = max((item.record.updatedAt for item in items), default=UNDATED)
     _add(feed, "id", own)
     _add(feed, "title", channel.title)

@@ -1,6 +1,6 @@
-"""The Markdown alternate of every page: the same words for readers that want no HTML.
+"""The Markdown alternate of every page: the same words without HTML.
 
-An alternate lies in the folder of its page, so relative links in it mean the same.
+An alternate is in the folder of its page, so its relative links lead to the same files.
 """
 
 import re
@@ -18,7 +18,7 @@ from site_build.site import UNDATED, Document, Identity, Site, Tag
 
 
 def escape_text(text: str) -> str:
-    """Return plain text so that Markdown shows it as it is."""
+    """Return plain text with escapes, so that Markdown shows it as it is."""
     return re.sub(r"([\\\[\]`*_<>])", r"\\\1", text)
 
 
@@ -66,11 +66,11 @@ NEWEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One leaf of a list that fills several: its posts and its place among the leaves."""
+    """One page of a list of posts, which may fill several."""
 
     title: str
     folder: str
-    """Address of the first leaf."""
+    """Address of the first page."""
     number: int
     """From 1."""
     count: int
@@ -82,10 +82,10 @@ def render_document(
 ) -> str:
     """Return the alternate of the post or page at `path`, whose Markdown is `text`.
 
-    `more` are facts about it that only the site knows, such as its place in a series.
+    `more` are facts that its head lacks, such as its place in a series.
     """
     lang = document.lang or identity.lang
-    text = re.sub(r"\A(!\[.*\n)\n+", r"\1\n", text)  # lines of the front matter below a picture
+    text = re.sub(r"\A(!\[.*\n)\n+", r"\1\n", text)  # one blank line below a leading picture
     facts = _state_facts(document.published, document.updated, document.tags, lang)
     facts += [*more, f"Source: {identity.absolute(path)}"]
     return _render(document.title, document.description, facts, text)
@@ -111,11 +111,12 @@ def _state_facts(
 
 
 def _render(title: str, description: str, facts: list[str], text: str) -> str:
-    head = [f"# {escape_text(title)}"]
-    if description:
-        head.append(f"> {escape_text(description)}")
-    head.append("\n".join(f"- {escape_text(fact)}" for fact in facts))
-    return "\n\n".join([*head, text.strip()]) + "\n"
+    head = _join(
+        f"# {escape_text(title)}",
+        description and f"> {escape_text(description)}",
+        "\n".join(f"- {escape_text(fact)}" for fact in facts),
+    )
+    return f"{head}\n{text.strip()}\n"
 
 
 def render_home(site: Site) -> str:
@@ -157,10 +158,10 @@ def render_leaf(identity: Identity, leaf: Leaf) -> str:
 
 def render_tags(identity: Identity, tags: Sequence[Tag]) -> str:
     """Return the alternate of the list of tags."""
-    named = ((tag, escape_text(tag.name)) for tag in tags)
     lines = [
-        f"- {_link(identity, tag.name, tag.address) if tag.address else name} ({len(tag.posts)})"
-        for tag, name in named
+        f"- {_link(identity, tag.name, tag.address) if tag.address else escape_text(tag.name)}"
+        f" ({len(tag.posts)})"
+        for tag in tags
     ]
     return _join("# Tags", "\n".join(lines) or "No tags yet.")
 
@@ -175,7 +176,7 @@ def render_archive(identity: Identity, posts: Sequence[Document]) -> str:
 
 
 def render_missing(identity: Identity) -> str:
-    """Return the alternate of the page that stands in for a missing one."""
+    """Return the alternate of the page for missing addresses."""
     ways = (
         ("llms.txt", addresses.LLMS, "every page, and what there is for programs"),
         *list_overviews(identity),
@@ -192,7 +193,7 @@ def render_missing(identity: Identity) -> str:
 
 
 def render_moved(identity: Identity, title: str, path: str) -> str:
-    """Return the HTML page that stands at a former address and leads to `path`."""
+    """Return the HTML page of a former address, which leads to `path`."""
     shown, address = escape(title), f"/{quote(path)}"
     return (
         f'<!DOCTYPE html>\n<html lang="{escape(identity.lang)}">\n<meta charset="utf-8">\n'
@@ -204,7 +205,7 @@ def render_moved(identity: Identity, title: str, path: str) -> str:
 
 
 def render_thanks(identity: Identity) -> str:
-    """Return the alternate of the page that a sent message leads to."""
+    """Return the alternate of the page that is shown after a message was sent."""
     journal = _link(identity, "the journal", identity.addresses.journal or addresses.HOME)
     return _join(
         "# Thank you",
@@ -215,7 +216,7 @@ def render_thanks(identity: Identity) -> str:
 
 
 def render_contact(alternate: str, identity: Identity) -> str:
-    """Return the alternate of the contact page: its text, and the forms as programs fill them."""
+    """Return the alternate of the contact page: its text, and how programs send its forms."""
     leads = f"{identity.url}{paths.AUDIENCES['rest']}/leads"
     skill = identity.absolute(f"{paths.SKILLS}send-an-enquiry/SKILL.md")
     return _join(

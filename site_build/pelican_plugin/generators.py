@@ -1,7 +1,7 @@
-"""Pelican's generators over a folder that is already read and checked.
+"""Generators and writer in place of Pelican's, for content that is already read and checked.
 
-They give templates the names that Pelican gives them, and leave out the passes of Pelican's own
-generators that take a time with the square of the number of posts.
+Templates get the same names as from Pelican's own generators. Passes whose time grows with the
+square of the number of posts are left out.
 """
 
 from collections import defaultdict
@@ -39,12 +39,9 @@ from site_build.template_objects import (
 )
 from site_build.text import make_slug
 
-_LISTS = ("articles", "dates")
-"""What Pelican spreads over the leaves of a paginated template."""
-
 
 class TargetWriter(Writer):  # type: ignore[misc]
-    """Takes what generators ask to be written."""
+    """Adds a target to the build for each file that a generator writes."""
 
     def write_file(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
         self,
@@ -58,7 +55,7 @@ class TargetWriter(Writer):  # type: ignore[misc]
         url: str | None = None,
         **own: object,
     ) -> None:
-        """Note a page, or each leaf of a list of posts."""
+        """Add a page, or each page of a list of posts."""
         if not name:
             return
         for path, leaf in self._list_leaves(name, url, template_name, paginated or own):
@@ -75,7 +72,7 @@ class TargetWriter(Writer):  # type: ignore[misc]
         override_output: bool = False,  # noqa: ARG002, FBT001, FBT002
         feed_title: str | None = None,
     ) -> object:
-        """Note a feed of Pelican's, and return it."""
+        """Add a feed of Pelican's, and return it."""
         feed = super().write_feed(
             elements, context, None, url or path, feed_type, feed_title=feed_title
         )
@@ -87,9 +84,9 @@ class TargetWriter(Writer):  # type: ignore[misc]
     def _list_leaves(
         self, name: str, url: str | None, template_name: str | None, values: Mapping[str, object]
     ) -> Iterator[tuple[str, dict[str, object]]]:
-        """Yield the file of each leaf, and what its template is given besides."""
+        """Yield the file of each page of a list, and the values that its template gets besides."""
         sizes = self.settings["PAGINATED_TEMPLATES"]
-        lists = {key: values[key] for key in _LISTS if key in values}
+        lists = {key: values[key] for key in ("articles", "dates") if key in values}
         if template_name not in sizes or not lists:
             yield name, {}
             return
@@ -117,24 +114,21 @@ def find_build(settings: Mapping[str, object]) -> SiteBuild:
     return settings["BUILD_PRODUCTION"]  # type: ignore[return-value]
 
 
-MOST_RELATED = 3
-
-
 class _AlreadyRead:
-    """Passes of Pelican's over what was read that have nothing to do here."""
+    """Switches off passes of Pelican's over content, which was read and checked before."""
 
     def refresh_metadata_intersite_links(self) -> None:
-        """Do nothing: links say addresses of the site, and the check follows them."""
+        """Do nothing: links have addresses already."""
 
     def check_disabled_readers(self) -> None:
-        """Do nothing: which files are built is for the check to say, and it has."""
+        """Do nothing: the check has chosen the files that are built."""
 
 
 class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
     """Gives the templates every post and every tag."""
 
     def generate_context(self) -> None:
-        """Make the posts from what was read, instead of reading them."""
+        """Make the posts of the content that was read before."""
         build = find_build(self.settings)
         site, context = build.site, _make_context(self.settings)
         self.articles = _make_articles(site, build.related, context)
@@ -167,7 +161,7 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
         signals.article_generator_finalized.send(self)
 
     def _write_lists(self, kind: str, groups: str, write: Callable[..., None]) -> None:
-        """Note the pages of each group; its posts are in the order of their dates already."""
+        """Write the pages of each group, whose posts are sorted by date already."""
         if not getattr(find_build(self.settings).site.identity.addresses, kind):
             return
         template = self.get_template(kind)
@@ -192,10 +186,10 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
 
 
 class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
-    """Gives the templates every page that stands by itself."""
+    """Gives the templates every page that is no post."""
 
     def generate_context(self) -> None:
-        """Make the pages from what was read, instead of reading them."""
+        """Make the pages of the content that was read before."""
         context = _make_context(self.settings)
         templates, site = self.settings["PAGE_TEMPLATES"], find_build(self.settings).site
         self.pages, self.hidden_pages = (
@@ -212,10 +206,10 @@ class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
 
 
 class Outputs(Generator):  # type: ignore[misc]
-    """Comes last: does what the others have noted, and everything that no template makes."""
+    """Runs last: makes the files of all targets, of templates and others."""
 
     def generate_context(self) -> None:
-        """Tell plugins that files are known, which nothing else here has to."""
+        """Send plugins the signals of Pelican's generator of static files."""
         signals.static_generator_init.send(self)
         signals.static_generator_finalized.send(self)
 
@@ -228,7 +222,7 @@ class Outputs(Generator):  # type: ignore[misc]
             try:
                 build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
-                # The theme's base has other blocks, or is none: then the page has our look.
+                # The theme's base lacks the frame's blocks: use the default theme's instead.
                 if not is_fallback_template(template) or build.theme == HOUSE_THEME:
                     raise
                 environment = self.env.overlay(
@@ -238,7 +232,7 @@ class Outputs(Generator):  # type: ignore[misc]
                 build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
                 build.use_fallback_templates(environment)
         pages = build.make_pages()
-        # Plugins get a copy of each page in a folder of their own, which they may change.
+        # Plugins get a copy of each page in a separate folder, and may change it there.
         for target in pages if signals.content_written.receivers else ():
             copy = Path(self.output_path, target.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -258,7 +252,7 @@ def _name(
 
 
 def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article | Page]) -> None:
-    """Let plugins change what is known of each text before anything is made of it."""
+    """Let plugins change the metadata of each text before a template uses it."""
     for each in contents if signal.receivers else ():
         signal.send(generator, metadata=each.metadata)
         each.take_metadata()
@@ -267,7 +261,7 @@ def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article 
 
 
 def _group(pairs: Iterable[tuple[Any, Article]]) -> list[tuple[Any, list[Article]]]:
-    """Return tags, categories or authors as Pelican has them, each with its posts."""
+    """Return categories or authors as pairs with their posts, as Pelican has them."""
     groups: dict[Any, list[Article]] = defaultdict(list)
     for key, article in pairs:
         groups[key].append(article)
@@ -298,11 +292,11 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
 def _make_articles(
     site: Site, related: Mapping[str, Sequence[str]], context: RenderContext
 ) -> list[Article]:
-    """Make each post with what its page shows of others; posts come newest first."""
+    """Make each post with its links to other posts; posts come newest first."""
     linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
     row = [None, *linked.values(), None]
     near = {path: [each for each in found if each in linked] for path, found in related.items()}
-    # Posts come newest first: the next to be read of a tag is the one behind.
+    # The next post of a tag is the earlier one, which comes behind.
     following = {
         (tag.slug, post.path): linked[before.path]
         for tag in site.tags
@@ -325,11 +319,11 @@ def _make_articles(
 
 
 def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
-    """Return the closest posts but those beside it and in its series, which the page links."""
+    """Return the three closest posts; those beside it and in its series are linked anyway."""
     posts, parts = site.posts, site.parts
     beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
     others = [path for path in near if path not in beside]
     if part := parts.get(posts[index].path):
         series = part.series
         others = [path for path in others if path not in parts or parts[path].series != series]
-    return others[:MOST_RELATED]
+    return others[:3]

@@ -1,7 +1,7 @@
-"""What connects the build to Pelican's signals, and Pelican itself as pelicanconf.py asks for it.
+"""The Pelican plugin: handlers of Pelican's signals, and the class `Journal` that runs Pelican.
 
-Pelican does its usual round: settings, generators, contexts, templates, writer. Before it starts
-the content is read and checked, and what its writer notes is made at the end.
+Pelican runs generators, templates and writer as usual. The content is read and checked before
+that, and the files that the writer notes are made at the end.
 """
 
 import gc
@@ -81,10 +81,6 @@ from site_build.progress import Report, Request
 from site_build.site import Identity, Site, read_policy
 from site_build.template_objects import track_lookups
 
-_LOGO = "icon.svg"
-"""The sign of the site, among the theme's static files."""
-_REPLACED = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}
-
 
 def register() -> None:
     """Connect to Pelican's signals; Pelican calls this for each of its PLUGINS."""
@@ -94,7 +90,7 @@ def register() -> None:
 
 
 def _require_journal(running: pelican.Pelican) -> None:
-    """End Pelican's own class, which would read and write by other rules."""
+    """Exit if Pelican's own class runs, which would read and write by other rules."""
     if not isinstance(running, Journal):
         sys.exit(
             "PELICAN_CLASS is Pelican's own, which cannot build this site; set it as "
@@ -107,10 +103,10 @@ def _choose_writer(_: Any) -> type[TargetWriter]:
 
 
 def _equip(generator: Any) -> None:
-    """Give templates what they ask for, and watch what they look up."""
+    """Add our globals, values and templates to a generator, and track what templates look up."""
     build = find_build(generator.settings)
     assets, site = build.assets, build.site
-    logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
+    logo = assets.locate("icon.svg") if "icon.svg" in assets.published else ""
     leads = find_leads(site, build.content.image_set)
     card_finder = partial(find_card, build.font, leads)
     equip(generator.env)
@@ -130,13 +126,18 @@ def _equip(generator: Any) -> None:
         has_contact=any(each.address == CONTACT for each in site.pages),
     )
     if generator.env.undefined is Undefined:
-        noting = note_unknown_names(build.unknown_names)
+        noting = note_unknown_names(build.edge_templates.unknown)
         generator.env.undefined = StrictUndefined if build.is_ours else noting
     if build.theme != HOUSE_THEME:
-        _add_fallback_templates(generator.env)
+        # Another theme gets the templates that it and Pelican's own lack, with their escaping.
+        house = FileSystemLoader(HOUSE_THEME / "templates")
+        lent = frozenset(house.list_templates()) - frozenset(generator.env.list_templates())
+        escapes = generator.env.autoescape
+        generator.env.loader = ChoiceLoader([*filter(None, (generator.env.loader, house))])
+        generator.env.autoescape = lambda name: name in lent or bool(escapes)
     generator.env.loader = _Utf8Loader([generator.env.loader])
     generator.env.context_class = track_lookups(build.looked_up)
-    # One build is made of the theme as it was when it began, and asks the disk for it once.
+    # A build uses the theme as it was at the start, and reads each template once.
     generator.env.auto_reload = False
 
 
@@ -156,8 +157,10 @@ def _show_painting(build: SiteBuild) -> Markup:
     """Return the image on the fore-edge, or two: for the day and the night. Raises BuildError."""
     given, images = build.site.identity.edge_image, build.content.image_set
     if given and not (given in images.pictures and images.pictures[given].still):
-        message = "name a picture of the content folder, no drawing and nothing that moves"
-        raise BuildError(f"EDGE_IMAGE is {given!r}; {message}")
+        raise BuildError(
+            f"EDGE_IMAGE is {given!r}; name a picture of the content folder, "
+            "no drawing and nothing that moves"
+        )
     image = '<img{} src="/edge/{}"{} alt="" width="{}" height="1200">'.format
     if find_edge_picture(build.site, images):
         return Markup(image("", "picture.webp", "", 480))  # noqa: S704
@@ -182,15 +185,6 @@ def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
     return [*links, *(settings.get("MENUITEMS") or ()), (say(sentence("Search")), SEARCH)]
 
 
-def _add_fallback_templates(environment: Environment) -> None:
-    """Give another theme the templates that it and Pelican's own lack, with their escaping."""
-    house = FileSystemLoader(HOUSE_THEME / "templates")
-    lent = frozenset(house.list_templates()) - frozenset(environment.list_templates())
-    escapes = environment.autoescape
-    environment.loader = ChoiceLoader([each for each in (environment.loader, house) if each])
-    environment.autoescape = lambda name: name in lent or bool(escapes)
-
-
 class _Utf8Loader(ChoiceLoader):
     def load(self, environment: Environment, name: str, *more: Any) -> Template:
         try:
@@ -204,10 +198,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
     """Pelican with this site's generators; `pelicanconf.py` names it as PELICAN_CLASS."""
 
     def run(self) -> None:
-        """Read, check and build for Pelican's command; raises BuildError, no file half written.
-
-        It is raised after the build, too, where files were left out of it.
-        """
+        """Read, check and build for Pelican's command; raises BuildError, also for held files."""
         logging.getLogger(pelican.__name__).addFilter(_hide_trace)
         request = make_request(self.settings)
         with plain_errors(Path(self.settings["OUTPUT_PATH"])):
@@ -222,7 +213,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             raise BuildError(describe_held(report.held), HELD_STATUS)
 
     def build(self, request: Request, memory: BuildMemory) -> Report:
-        """Build what is asked for; raises BuildError and OSError."""
+        """Build the site of a request; raises BuildError and OSError."""
         identity, style = self.describe()
         build = SiteBuild(request, identity, style, memory.read(request, style.dialect))
         request.state.mkdir(parents=True, exist_ok=True)
@@ -231,7 +222,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         return build.report
 
     def describe(self) -> tuple[Identity, Style]:
-        """Return whose site it is, and how it is made."""
+        """Return the site's identity, and the style that it is made in; raises BuildError."""
         settings = prepare_settings(self.settings)
         policy = read_policy(settings)
         # Templates take a boolean: the text "false" would be true to them.
@@ -239,7 +230,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         settings["ACCESS_REQUESTS"] = policy.has_access_form
         identity = identify(settings)
         said = SETTINGS_FILE.read_bytes() + identity.language.compiled
-        style = Style(
+        return identity, Style(
             Path(self.theme),
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
             fingerprint_settings(settings) + sha256(said).hexdigest(),
@@ -248,16 +239,15 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             read_budget_tiers(settings),
             read_dialect(settings),
             str(settings),
-            # What plugins show on a page cannot be told from what the page was made of before.
+            # No key covers what plugins do to a page, so with plugins every page is made anew.
             str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )
-        return identity, style
 
     def execute(self, build: SiteBuild, place: Path | None = None) -> None:
-        """Let Pelican do its round, writing below `place`; raises BuildError and OSError."""
+        """Run Pelican, which writes into a folder below `place`; raises BuildError and OSError."""
         self.settings["BUILD_PRODUCTION"] = build
         try:
-            # What plugins write never lands in what is served.
+            # Plugins write into this folder, and so never into a site that is served.
             with TemporaryDirectory(dir=place) as folder:
                 self.output_path = self.settings["OUTPUT_PATH"] = folder
                 super().run()
@@ -291,13 +281,14 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             register()
 
     def _get_generator_classes(self) -> list[type]:
-        """Return the generators, the one that makes what the others noted last."""
-        found = [_REPLACED.get(each, each) for each in super()._get_generator_classes()]
+        """Return our generators in place of Pelican's; the one that makes the files comes last."""
+        ours = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}
+        found = [ours.get(each, each) for each in super()._get_generator_classes()]
         return sorted(found, key=lambda each: each is Outputs)
 
 
 def run_pelican(request: Request, site_url: str, memory: BuildMemory) -> Report:
-    """Build what is asked for with the settings of `pelicanconf.py`; raises BuildError, OSError."""
+    """Build a request with the settings of `pelicanconf.py`; raises BuildError and OSError."""
     if not request.content.is_dir():
         raise BuildError(f"the content folder {request.content} is not there; make it")
     with contained():
@@ -309,32 +300,39 @@ def open_journal(request: Request, site_url: str) -> Journal:
 
     Templates are kept compiled beside the cache: compiling takes longer than all the rest.
     """
-    output = os.fspath(request.site_folder)
-    journal = Journal(load_settings(request.content, site_url, OUTPUT_PATH=output))
+    journal = Journal(
+        load_settings(request.content, site_url, OUTPUT_PATH=os.fspath(request.site_folder))
+    )
     if request.cache:
         with suppress(OSError):
             request.cache.parent.mkdir(parents=True, exist_ok=True)
     if request.cache and os.access(request.cache.parent, os.W_OK):
         kept = FileSystemBytecodeCache(os.fspath(request.cache.parent))
         # A new value: the settings module's own one is kept by Pelican from run to run.
-        environment = journal.settings["JINJA_ENVIRONMENT"]
-        journal.settings["JINJA_ENVIRONMENT"] = {**environment, "bytecode_cache": kept}
+        journal.settings["JINJA_ENVIRONMENT"] = {
+            **journal.settings["JINJA_ENVIRONMENT"],
+            "bytecode_cache": kept,
+        }
     return journal
 
 
 def list_sources(content: Path) -> list[Path]:
     """Return the files and folders that a build is made from; raises BuildError."""
     settings = load_settings(content)
-    own = [OWN_SENTENCES] if OWN_SENTENCES.is_dir() else []
-    folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"], *own]
-    return [content, SETTINGS_FILE, *map(Path, folders)]
+    return [
+        content,
+        SETTINGS_FILE,
+        Path(settings["THEME"]),
+        *map(Path, settings["THEME_TEMPLATES_OVERRIDES"]),
+        *([OWN_SENTENCES] if OWN_SENTENCES.is_dir() else []),
+    ]
 
 
 @contextmanager
 def contained() -> Iterator[None]:
-    """Keep Pelican quiet, since the caller says what came of it, and give the locale back.
+    """Keep Pelican quiet, since the caller reports the outcome, and restore the locale.
 
-    The collector rests: a build makes a great many values that all stay until its end.
+    The garbage collector is off: a build makes a great many values that all stay until its end.
     """
     before, console.quiet = locale.setlocale(locale.LC_ALL), True
     collects = gc.isenabled()
@@ -355,7 +353,7 @@ def _log_findings(findings: Iterable[Diagnostic]) -> None:
 
 
 def make_request(settings: dict[str, Any]) -> Request:
-    """Return what plain `pelican` asks for: a build in its output folder, over the last one."""
+    """Return the request of plain `pelican`: a build in its output folder, over the last one."""
     output, cache = Path(settings["OUTPUT_PATH"]), Path(settings["CACHE_PATH"])
     state = cache / f"output-{sha256(os.fsencode(output)).hexdigest()[:12]}"
     now = settings.get("BUILD_NOW")
@@ -374,25 +372,27 @@ def make_request(settings: dict[str, Any]) -> Request:
 
 @contextmanager
 def plain_errors(folder: Path) -> Iterator[None]:
-    """Say in one sentence what the disk refuses, in `folder` where it names no place; and a fix."""
+    """Turn errors of the disk into a BuildError that names the path, else `folder`, and a fix."""
     try:
         yield
     except sqlite3.Error as error:  # of the manifest; a cache does without its file
         raise BuildError(f"the build cannot go on: {error}: {folder}; {NO_ROOM}") from error
     except OSError as error:
-        reason = f"{error.strerror}: {error.filename or folder}; {find_fix(error)}"
-        raise BuildError(f"the build cannot go on: {reason}") from error
+        raise BuildError(
+            f"the build cannot go on: {error.strerror}: {error.filename or folder}; "
+            f"{find_fix(error)}"
+        ) from error
 
 
 def _hide_trace(record: logging.LogRecord) -> bool:
-    """Keep Pelican's command from showing a trace with what is said in a sentence."""
+    """Drop the traceback of a BuildError, whose message says all, from Pelican's log."""
     if record.exc_info and isinstance(record.exc_info[1], BuildError):
         record.exc_info = None
     return True
 
 
 def build_preview(request: Request, site_url: str, known: KnownContent) -> PreviewBuild:
-    """Return the site that is made of what was read already; raises BuildError."""
+    """Return a preview of content that was read already; raises BuildError."""
     with plain_errors(request.state), contained():
         journal = open_journal(request, site_url)
         made = PreviewBuild(request, *journal.describe(), known)

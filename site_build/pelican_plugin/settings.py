@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 from pelican import settings as of_pelican  # type: ignore[import-untyped]
@@ -32,9 +32,9 @@ except SettingsError:  # The commands say so themselves.
 _here = Path("pelicanconf.py")
 _found = _here if _here.is_file() else Path(__file__).resolve().parents[2] / _here
 SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _found).resolve()
-"""The one that PELICAN_SETTINGS names, that of the current folder, or that of the repository."""
+"""The file that PELICAN_SETTINGS names, the one of the current folder, or the repository's."""
 OWN_SENTENCES = SETTINGS_FILE.parent / "locale"
-"""The catalogues of a journal, whatever its theme."""
+"""The journal's own catalogues of translations, for any theme."""
 
 DEFAULTS: Mapping[str, Any] = of_pelican.DEFAULT_CONFIG
 REFUSED: Mapping[str, str] = {
@@ -66,38 +66,50 @@ REFUSED: Mapping[str, str] = {
     "INTRASITE_LINK_REGEX": "links name files as {filename}, {static} or {attach}",
     **dict.fromkeys(
         (
-            *(f"{kind}_REGEX_SUBSTITUTIONS" for kind in ("SLUG", "TAG", "CATEGORY", "AUTHOR")),
-            *("SLUGIFY_USE_UNICODE", "SLUGIFY_PRESERVE_CASE"),
+            "SLUG_REGEX_SUBSTITUTIONS",
+            "TAG_REGEX_SUBSTITUTIONS",
+            "CATEGORY_REGEX_SUBSTITUTIONS",
+            "AUTHOR_REGEX_SUBSTITUTIONS",
+            "SLUGIFY_USE_UNICODE",
+            "SLUGIFY_PRESERVE_CASE",
         ),
         "slugs are made of a-z, 0-9 and hyphens; `slug` may hold other letters",
     ),
 }
-"""Settings that would change content or addresses, and have no effect: what holds instead."""
+"""Settings of Pelican that a build refuses, and what is true here instead."""
 
 IGNORED = frozenset(
     {
-        *("CACHE_CONTENT", "CONTENT_CACHING_LAYER", "GZIP_CACHE", "LOAD_CONTENT_CACHE"),
-        *("CHECK_MODIFIED_METHOD", "DELETE_OUTPUT_DIRECTORY", "OUTPUT_RETENTION"),
-        *("DOCUTILS_SETTINGS", "PYGMENTS_RST_OPTIONS", "OUTPUT_SOURCES_EXTENSION"),
-        *("DRAFT_URL", "DRAFT_SAVE_AS", "DRAFT_LANG_URL", "DRAFT_LANG_SAVE_AS"),
-        *("DRAFT_PAGE_URL", "DRAFT_PAGE_SAVE_AS"),
-        *("DRAFT_PAGE_LANG_URL", "DRAFT_PAGE_LANG_SAVE_AS"),
-        *("STATIC_CREATE_LINKS", "STATIC_CHECK_IF_MODIFIED", "WITH_FUTURE_DATES"),
-        *("TYPOGRIFY_IGNORE_TAGS", "TYPOGRIFY_OMIT_FILTERS", "TYPOGRIFY_DASHES"),
+        "CACHE_CONTENT",
+        "CONTENT_CACHING_LAYER",
+        "GZIP_CACHE",
+        "LOAD_CONTENT_CACHE",
+        "CHECK_MODIFIED_METHOD",
+        "DELETE_OUTPUT_DIRECTORY",
+        "OUTPUT_RETENTION",
+        "DOCUTILS_SETTINGS",
+        "PYGMENTS_RST_OPTIONS",
+        "OUTPUT_SOURCES_EXTENSION",
+        "DRAFT_URL",
+        "DRAFT_SAVE_AS",
+        "DRAFT_LANG_URL",
+        "DRAFT_LANG_SAVE_AS",
+        "DRAFT_PAGE_URL",
+        "DRAFT_PAGE_SAVE_AS",
+        "DRAFT_PAGE_LANG_URL",
+        "DRAFT_PAGE_LANG_SAVE_AS",
+        "STATIC_CREATE_LINKS",
+        "STATIC_CHECK_IF_MODIFIED",
+        "WITH_FUTURE_DATES",
+        "TYPOGRIFY_IGNORE_TAGS",
+        "TYPOGRIFY_OMIT_FILTERS",
+        "TYPOGRIFY_DASHES",
     }
 )
-"""Settings that have no effect and change no page: they are warned of."""
+"""Settings of Pelican without effect here that change no page: a build warns of them."""
 
-_LEAVES = [PaginationRule(2, "{url}page/{number}/", "{base_name}/page/{number}/index.html")]
-"""Where further leaves of a list stand, so that each has its Markdown beside it."""
-_TAKEN = frozenset({"template", "document", "settings", "metadata", "author", "authors", "date"})
-"""Names that a post has besides those of its class."""
 _ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
 """Pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
-
-
-_NEEDED = {"ARTICLE": HOUSE.post, "PAGE": HOUSE.page, "INDEX": ""}
-"""Pages that a journal always has, and where they are if the settings give no address."""
 _OF_PELICAN: Mapping[str, Any] = {
     "DIRECT_TEMPLATES": [
         "index",
@@ -111,11 +123,7 @@ _OF_PELICAN: Mapping[str, Any] = {
     ],
     "PAGINATED_TEMPLATES": dict.fromkeys(("index", "journal", "tag", "category", "author")),
 }
-"""What Pelican's own themes need besides, in a journal whose settings say nothing of it."""
-
-
-THEME_KEYS: Final = ("featured", "layout")
-"""Keys of heads that the theme asks for."""
+"""Values for Pelican's own themes, in place of those of our default settings."""
 
 
 def load_settings(content: Path, site_url: str = "", **override: str) -> dict[str, Any]:
@@ -127,14 +135,15 @@ def load_settings(content: Path, site_url: str = "", **override: str) -> dict[st
             "make one with fore-edge init, or fix PELICAN_SETTINGS"
         )
     sys.modules.pop("site_build.default_settings", None)  # It reads .env, which may have changed.
-    reader = partial(of_pelican.read_settings, override=override)
-    return prepare_settings(read_file(SETTINGS_FILE, reader))
+    return prepare_settings(
+        read_file(SETTINGS_FILE, partial(of_pelican.read_settings, override=override))
+    )
 
 
 def read_file(
     file: Path, read: Callable[[str], dict[str, Any]] = of_pelican.get_settings_from_file
 ) -> dict[str, Any]:
-    """Return what a settings file says, if not told otherwise without Pelican's defaults.
+    """Return the settings of a file, without Pelican's defaults unless `read` adds them.
 
     Raises BuildError, with the error of the file's own code.
     """
@@ -145,7 +154,7 @@ def read_file(
             raise BuildError(f"{file.name}:{error.lineno}: {error.msg}") from error
         except BuildError:
             raise
-        except (Exception, SystemExit) as error:  # What a settings file does is its author's.
+        except (Exception, SystemExit) as error:  # A settings file is code and may raise anything.
             raise BuildError(f"{file.name}: {type(error).__name__}: {error}") from error
 
 
@@ -153,7 +162,7 @@ def read_file(
 def _imports_from(folder: Path) -> Iterator[None]:
     """Let a settings file import its neighbours, such as publishconf.py the pelicanconf.py."""
     before, writes = sys.modules.pop("pelicanconf", None), sys.dont_write_bytecode
-    # What was compiled counts as new while the file keeps its size and the second of its change.
+    # Compiled code would count as current if the file changes within a second at the same size.
     sys.dont_write_bytecode = True
     sys.path.insert(0, os.fspath(folder))
     try:
@@ -190,7 +199,8 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     settings |= {name: _OF_PELICAN[name] for name in usual if settings[name] == usual[name]}
     if is_own and settings["CATEGORY_SAVE_AS"] == "categories/{slug}/index.html":
         settings["CATEGORY_SAVE_AS"] = ""  # our theme does not speak of categories
-    for name, url in _NEEDED.items():
+    # A journal always has these pages; without an address in the settings, they are here.
+    for name, url in (("ARTICLE", HOUSE.post), ("PAGE", HOUSE.page), ("INDEX", "")):
         if not settings[f"{name}_SAVE_AS"] or (url and not settings[f"{name}_URL"]):
             settings |= {f"{name}_URL": url, f"{name}_SAVE_AS": name_file(url)}
             warn(f"{SETTINGS_FILE.name}: {name}_SAVE_AS cannot be empty: it stands at /{url}")
@@ -198,7 +208,7 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_rules(settings: Mapping[str, Any]) -> SourceRules:
-    """Return what the settings say of source files; raises BuildError."""
+    """Return the rules for source files that the settings give; raises BuildError."""
     zone = settings.get("TIMEZONE", "UTC")
     try:
         ZoneInfo(zone)
@@ -209,16 +219,22 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         if set(said) != {"path"}:
             _refuse("EXTRA_PATH_METADATA", f"says more of {source!r} than its `path`; take it out")
         moved[source] = str(said["path"])
-    extra = THEME_KEYS + tuple(settings.get("FRONT_MATTER_EXTRA", ()))
+    # The default theme uses the first two.
+    extra = ("featured", "layout", *settings.get("FRONT_MATTER_EXTRA", ()))
     if taken := [
-        name for name in extra if name.lower() in KEYS or name in _TAKEN or hasattr(Article, name)
+        name
+        for name in extra
+        if name.lower() in KEYS
+        or hasattr(Article, name)
+        # Attributes of posts that their class does not declare.
+        or name in {"template", "document", "settings", "metadata", "author", "authors", "date"}
     ]:
         _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
     try:
         re.compile(settings["FILENAME_METADATA"])
     except re.error as error:
         _refuse("FILENAME_METADATA", f"is no regular expression: {error}")
-    # Pelican excludes the folders of posts from those of pages, and the other way about.
+    # Pelican excludes the folders of posts from those of pages, and vice versa.
     kinds = ("ARTICLE", "PAGE", "STATIC")
     posts, pages, files = (_list_folders(settings[f"{kind}_PATHS"]) for kind in kinds)
     not_posts, not_pages, not_files = (
@@ -245,7 +261,7 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
 
 
 def read_dialect(settings: Mapping[str, Any]) -> Dialect:
-    """Return how texts are read, with the extensions that MARKDOWN names; raises BuildError."""
+    """Return the dialect of texts, with the extensions that MARKDOWN names; raises BuildError."""
     said, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
     language = _read_language(settings)
     words = tuple((str(each), language.say(each)) for each in WORDS) if language.compiled else ()
@@ -262,10 +278,12 @@ def read_dialect(settings: Mapping[str, Any]) -> Dialect:
 
 
 def identify(settings: Mapping[str, Any]) -> Identity:
-    """Return whose site it is, and where its pages stand; raises BuildError."""
+    """Return the site's names, language and addresses; raises BuildError."""
     if not str(settings["SITEURL"]).startswith(("http://", "https://")):
-        said = settings["SITEURL"]
-        _refuse("SITEURL", f"is {said!r}; write the origin of the site, as https://example.org")
+        _refuse(
+            "SITEURL",
+            f"is {settings['SITEURL']!r}; write the origin of the site, as https://example.org",
+        )
     return Identity(
         settings["SITEURL"],
         settings["SITENAME"],
@@ -281,7 +299,7 @@ def identify(settings: Mapping[str, Any]) -> Identity:
 
 
 def _read_language(settings: Mapping[str, Any]) -> Language:
-    """Return the language; the journal's sentences go before the theme's; raises BuildError."""
+    """Return the language; the journal's sentences replace the theme's; raises BuildError."""
     theme, code = Path(settings["THEME"]), str(settings["DEFAULT_LANG"])
     folders = (OWN_SENTENCES, theme / "locale", theme / "translations", HOUSE_THEME / "locale")
     try:
@@ -291,7 +309,7 @@ def _read_language(settings: Mapping[str, Any]) -> Language:
 
 
 def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
-    """Return where the settings put each kind of page; raises BuildError."""
+    """Return the addresses that the settings give to each kind of page; raises BuildError."""
     lists = {}
     for name in settings["DIRECT_TEMPLATES"]:
         file = settings.get(f"{name.upper()}_SAVE_AS", f"{name}.html")
@@ -308,13 +326,15 @@ def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
         category=_read_form(settings, "CATEGORY"),
         author=_read_form(settings, "AUTHOR"),
         lists=tuple(lists.values()),
-        has_leaves=settings["PAGINATION_PATTERNS"][1:] == _LEAVES,
+        # Only at these addresses do further pages have their Markdown beside them.
+        has_leaves=settings["PAGINATION_PATTERNS"][1:]
+        == [PaginationRule(2, "{url}page/{number}/", "{base_name}/page/{number}/index.html")],
         has_form="contact" in settings["PAGE_TEMPLATES"],
     )
 
 
 def _read_form(settings: Mapping[str, Any], kind: str) -> str:
-    """Return the form of addresses of a kind; empty where it has no pages. Raises BuildError."""
+    """Return the form of addresses of a kind; empty if it has no pages. Raises BuildError."""
     url, file = settings[f"{kind}_URL"], settings[f"{kind}_SAVE_AS"]
     if not (file and url) and kind in {"TAG", "CATEGORY", "AUTHOR"}:
         return ""
@@ -343,5 +363,5 @@ def _refuse(name: str, fault: str) -> NoReturn:
 
 @cache
 def warn(sentence: str) -> None:
-    """Tell it once, however often the settings are read."""
+    """Write a warning to standard error once, however often the settings are read."""
     sys.stderr.write(f"warning: {sentence}\n")

@@ -1,11 +1,10 @@
-"""JSON-LD as templates ask for it: one call for each kind of page, in the terms of schema.org.
+"""JSON-LD for templates, in the terms of schema.org: one method for each kind of page.
 
-What a call is given are values that its template has looked up, so a change of them is noticed as
-any other change of a page.
+A template passes values that it has looked up, so that a change of them makes its page anew.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import orjson
 from markupsafe import Markup
@@ -20,15 +19,18 @@ from site_build.template_objects import Article, Page, Tag
 Json = dict[str, Any]
 
 _KINDS = {"about": "AboutPage", "contact": "ContactPage"}
-"""Pages of which schema.org has a kind, by their slugs."""
-_ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-"""What could end a script, or a line of one: inside JSON strings, where alone they stand."""
+"""Kinds of schema.org for pages, by their slugs."""
 
 
 def write_script(*nodes: Json) -> Markup:
-    """Return the element that puts `nodes` on a page, safe for any text in them."""
+    """Return a script element with `nodes`, safe for any text in them."""
     graph = {"@context": "https://schema.org", "@graph": nodes}
-    written = orjson.dumps(graph).decode().translate(_ESCAPES)
+    # Signs that could end a script, or a line of one, are within strings, where escapes may be.
+    written = (
+        orjson.dumps(graph)
+        .decode()
+        .translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
+    )
     return Markup(f'<script type="application/ld+json">{written}</script>')  # noqa: S704 - escaped
 
 
@@ -42,10 +44,9 @@ class StructuredData:
         leads: Mapping[str, Lead],
         logo: str = "",
     ) -> None:
-        """Take who the site is, what finds a post's card by its slug, and its sign's path, if any.
+        """`find_card` returns a post's card by its slug, or None if the theme has no cards.
 
-        Without cards in the theme, `find_card` gives None. `leads` has the pictures of posts, by
-        their slugs.
+        `leads` has the pictures of posts by their slugs; `logo` is the path of the site's logo.
         """
         self._identity, self._find_card, self._leads = identity, find_card, leads
         self._say = identity.language.catalogue.gettext
@@ -54,37 +55,45 @@ class StructuredData:
         self._journal = (self._say("Journal"), identity.addresses.journal)
 
     def home(self) -> Markup:
-        """Return what the home page is, how the site is searched, and who publishes it."""
+        """Describe the home page: the site with its search, its publisher and its blog."""
         search = f"{self._identity.url}{paths.SEARCH}?q={{search_term_string}}"
-        website = {
-            "@type": "WebSite",
-            "@id": f"{self._home}#website",
-            "url": self._home,
-            "name": self._identity.name,
-            "description": self._identity.description or self._identity.name,
-            "inLanguage": self._identity.lang,
-            "publisher": {"@id": f"{self._home}#organization"},
-            "potentialAction": {
-                "@type": "SearchAction",
-                "target": {"@type": "EntryPoint", "urlTemplate": search},
-                "query-input": "required name=search_term_string",
+        return write_script(
+            {
+                "@type": "WebSite",
+                "@id": f"{self._home}#website",
+                "url": self._home,
+                "name": self._identity.name,
+                "description": self._identity.description or self._identity.name,
+                "inLanguage": self._identity.lang,
+                "publisher": {"@id": f"{self._home}#organization"},
+                "potentialAction": {
+                    "@type": "SearchAction",
+                    "target": {"@type": "EntryPoint", "urlTemplate": search},
+                    "query-input": "required name=search_term_string",
+                },
             },
-        }
-        return write_script(website, self._describe_organization(), self._describe_blog())
+            self._describe_organization(),
+            self._describe_blog(),
+        )
 
     def post(self, article: Article) -> Markup:
-        """Return what a post is."""
-        trail = self._describe_trail(self._journal, (article.title, article.url))
-        return write_script(self.describe_post(article), trail)
+        """Describe the page of a post."""
+        return write_script(
+            self.describe_post(article),
+            self._describe_trail(self._journal, (article.title, article.url)),
+        )
 
     def page(self, page: Page) -> Markup:
-        """Return what a page is that stands by itself."""
-        node = self._describe_page(_KINDS.get(page.slug, "WebPage"), page.title, page.url)
-        node |= {"description": page.description, "inLanguage": page.lang}
+        """Describe a page that is no post."""
+        node = {
+            **self._describe_page(_KINDS.get(page.slug, "WebPage"), page.title, page.url),
+            "description": page.description,
+            "inLanguage": page.lang,
+        }
         return write_script(node, self._describe_trail((page.title, page.url)))
 
     def journal(self, file: str, articles: Sequence[Article]) -> Markup:
-        """Return what one page of the journal is; `file` is its own."""
+        """Describe one page of the journal; `file` is its path."""
         return write_script(
             self._describe_list(self._say("Journal"), file, articles),
             self._describe_blog(),
@@ -92,23 +101,27 @@ class StructuredData:
         )
 
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
-        """Return what one page of a tag's posts is; `file` is its own."""
+        """Describe one page of a tag's posts; `file` is its path."""
         tags = (self._say("Tags"), self._identity.addresses.tags)
-        trail = self._describe_trail(tags, (tag.name, tag.url))
-        return write_script(self._describe_list(tag.name, file, articles), trail)
+        return write_script(
+            self._describe_list(tag.name, file, articles),
+            self._describe_trail(tags, (tag.name, tag.url)),
+        )
 
     def author(self, name: str, url: str, file: str, articles: Sequence[Article]) -> Markup:
-        """Return who an author is, and what one page of their posts is; `file` is its own."""
+        """Describe an author and one page of their posts; `file` is its path."""
         node = self._describe_list(name, file, articles)
         person = {**self._describe_author(name), "url": self._identity.absolute(url)}
         node |= {"@type": "ProfilePage", "mainEntity": person, "hasPart": node["mainEntity"]}
         return write_script(node, self._describe_trail((name, url)))
 
     def overview(self, title: str, file: str) -> Markup:
-        """Return what the list of tags is, or the archive, which have too many items to name."""
+        """Describe the list of tags or the archive, which have too many items to list."""
         own = file.removesuffix("index.html")
-        node = self._describe_page("CollectionPage", title, own)
-        node["inLanguage"] = self._identity.lang
+        node = {
+            **self._describe_page("CollectionPage", title, own),
+            "inLanguage": self._identity.lang,
+        }
         return write_script(node, self._describe_trail((title, own)))
 
     def describe_post(self, post: Article) -> Json:
@@ -163,7 +176,7 @@ class StructuredData:
         return {"@type": "Blog", "@id": f"{url}#blog", "name": self._identity.name, "url": url}
 
     def _describe_author(self, byline: str) -> Json:
-        """Return who writes; an author of the site's name is the site."""
+        """Return the node of an author; one with the site's name is the site."""
         name = self._identity.author
         if byline not in {"", name}:
             return {"@type": "Person", "name": byline}
@@ -175,13 +188,15 @@ class StructuredData:
         return {"@type": kind, "@id": url, "url": url, "name": title, "isPartOf": website}
 
     def _describe_list(self, title: str, file: str, posts: Sequence[Article]) -> Json:
-        node = self._describe_page("CollectionPage", title, file.removesuffix("index.html"))
-        node["inLanguage"] = self._identity.lang
         items = self._number("url", [(post.title, post.url) for post in posts])
-        return {**node, "mainEntity": {"@type": "ItemList", "itemListElement": items}}
+        return {
+            **self._describe_page("CollectionPage", title, file.removesuffix("index.html")),
+            "inLanguage": self._identity.lang,
+            "mainEntity": {"@type": "ItemList", "itemListElement": items},
+        }
 
     def _describe_trail(self, *steps: tuple[str, str | None]) -> Json:
-        """Return the way from the home page: the name and the address of each step that is made."""
+        """Return the breadcrumbs from the home page; steps without an address are left out."""
         made = [(name, path) for name, path in steps if path]
         items = self._number("item", [(self._identity.name, addresses.HOME), *made])
         return {"@type": "BreadcrumbList", "itemListElement": items}

@@ -1,7 +1,6 @@
-"""The preview over HTTP, for this machine alone unless it is told otherwise.
+"""The preview over HTTP, by default for this machine alone.
 
-It knows requests and answers; what is on the pages is the stage's knowledge. All work with the
-stage goes through one thread.
+This knows requests and answers; `PreviewSession` has the pages. One thread does all its work.
 """
 
 import asyncio
@@ -30,10 +29,8 @@ from site_build.preview.session import PreviewSession, State, describe_state
 from site_build.site import Document
 
 PREFIX = "/.preview/"
-EVENTS = f"{PREFIX}events"
 
 _SCRIPT, _SHEET = "preview.js", "preview.css"
-_FOLDER = Path(__file__).parent / "static"
 
 _FRAME = """<!DOCTYPE html>
 <html lang="en">
@@ -50,12 +47,10 @@ _FRAME = """<!DOCTYPE html>
 </body>
 </html>
 """
-_LINK = re.compile(r"<a\b[^>]*?\shref=\"/(?P<address>[^\"#?]*)[^\"]*\"[^>]*>.*?</a>", re.DOTALL)
-_HEADING = re.compile(r"<h1\b.*?</h1>", re.DOTALL)
 
 
 def equip(html: str, version: str) -> str:
-    """Return a page that loads itself again when the site has another version than this one."""
+    """Return a page with a script that reloads it when the site's version is another."""
     sheet = f'<link rel="stylesheet" href="{PREFIX}{_SHEET}">\n'
     script = f'<script src="{PREFIX}{_SCRIPT}" data-version="{version}" defer></script>\n'
     head, opening, rest = html.partition("</head>")
@@ -69,10 +64,10 @@ def draw_page(title: str, *sentences: str) -> str:
 
 
 def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
-    """Return the page at `address` with a mark on its heading and behind links to what is hidden.
+    """Return the page at `address` with badges for pages that readers do not see yet.
 
-    The theme knows nothing of it, so no build can ever carry such a mark. `hidden` says what to
-    write, by address.
+    They are below the page's own heading, and behind links to such pages; `hidden` has their words,
+    by address. They are not the theme's, so that no build can have them.
     """
     if not hidden:
         return html
@@ -83,9 +78,20 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
         words = hidden.get(unquote(link["address"]))
         return f"{link[0]} {_draw(words)}" if words else link[0]
 
-    shown = _LINK.sub(mark, html[start:])
+    shown = re.sub(
+        r"<a\b[^>]*?\shref=\"/(?P<address>[^\"#?]*)[^\"]*\"[^>]*>.*?</a>",
+        mark,
+        html[start:],
+        flags=re.DOTALL,
+    )
     if own := hidden.get(address):
-        shown = _HEADING.sub(lambda heading: f"{heading[0]}\n<p>{_draw(own)}</p>", shown, count=1)
+        shown = re.sub(
+            r"<h1\b.*?</h1>",
+            lambda heading: f"{heading[0]}\n<p>{_draw(own)}</p>",
+            shown,
+            count=1,
+            flags=re.DOTALL,
+        )
     return f"{html[:start]}{shown}"
 
 
@@ -93,13 +99,13 @@ def _draw(words: str) -> str:
     return f'<small class="preview-badge" lang="en" dir="ltr">{words}</small>'
 
 
-def _word(document: Document) -> str:
+def _describe_hidden(document: Document) -> str:
+    """Return the words of the badge of a document that readers do not see yet."""
     if document.draft:
         return "Draft"
     at = document.published
-    day = f"{at.day} {at:%B %Y}"
     has_time = (at.hour, at.minute, at.second) != (0, 0, 0)
-    return f"Appears on {day}{f', {at:%H:%M} UTC' if has_time else ''}"
+    return f"Appears on {at.day} {at:%B %Y}{f', {at:%H:%M} UTC' if has_time else ''}"
 
 
 DEFAULT_PORT = 8001
@@ -123,7 +129,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def name_origin(listening: socket.socket) -> str:
-    """Return the origin under which a browser finds the socket."""
+    """Return the origin of a listening socket for browsers."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -149,21 +155,17 @@ _ELSEWHERE = draw_page(
     "The service answers this, and a preview shows only what a build makes.",
     "Type `make run`, and look there.",
 )
-_TURNED_AWAY = draw_page(
-    "This preview is for its own machine",
-    "It was asked for under a name that is not its own. Open it by its address, such as 127.0.0.1.",
-)
 _GLANCE = 1000
-"""Milliseconds without a change after which every file is looked at."""
+"""Milliseconds without a change after which every file is checked."""
 
 
 class Preview:
-    """Answers requests, and tells browsers of each change."""
+    """Answers requests, and notifies browsers of each change."""
 
     def __init__(
         self, stage: PreviewSession, content: Path, host: str, tell: Callable[[State], None]
     ) -> None:
-        """Take what is to be shown; `tell` hears of each new state."""
+        """Show a session; `tell` is called with each new state."""
         self._stage = stage
         self._content = content
         self._host = host
@@ -172,17 +174,27 @@ class Preview:
         self._news = asyncio.Event()
         self._is_ending = False
         self._files = {
-            f"{PREFIX}{name}": (media_type(name), (_FOLDER / name).read_bytes())
+            f"{PREFIX}{name}": (
+                media_type(name),
+                Path(__file__).with_name("static").joinpath(name).read_bytes(),
+            )
             for name in (_SCRIPT, _SHEET)
         }
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
         if not admits(request.headers.get("Host", ""), self._host):
-            return _page(_TURNED_AWAY, 403)
+            return _page(
+                draw_page(
+                    "This preview is for its own machine",
+                    "It was asked for under a name that is not its own. "
+                    "Open it by its address, such as 127.0.0.1.",
+                ),
+                403,
+            )
         if request.method not in {"GET", "HEAD"}:
             return _page(_ELSEWHERE, 405, Allow="GET, HEAD")
-        if request.path == EVENTS:
+        if request.path == f"{PREFIX}events":
             return await self._stream(request)
         if known := self._files.get(request.path):
             return _file(*known)
@@ -194,7 +206,7 @@ class Preview:
         """Answer on a socket and follow changes until `ending` is set."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self.answer)
-        # So long may answers take that are under way when the preview ends.
+        # When the preview ends, answers under way may take one more second.
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         site = web.SockSite(runner, listening)
@@ -213,13 +225,13 @@ class Preview:
             self._news.set()
             await asyncio.gather(following, stopping, return_exceptions=True)
             await runner.cleanup()
-            # No request follows; nobody waits for what is under way.
+            # No request follows, so work under way need not be finished.
             self._hand.shutdown(wait=False, cancel_futures=True)
 
     async def follow(self, places: Sequence[Path]) -> None:
-        """Take in every change of these files and folders, until cancelled.
+        """Refresh the session with every change of these files and folders, until cancelled.
 
-        What can wait is done in the first quiet second after a change, whoever saw that first.
+        Work that can wait is done in the first second without a change.
         """
         async with aclosing(watch(places)) as glances:
             async for changes in glances:
@@ -230,7 +242,7 @@ class Preview:
                     await self._ask(self._stage.check)
 
     async def _ask(self, question: Callable[..., T], *values: object) -> T:
-        """Have the stage do something, and tell of its state where that is another now."""
+        """Call a method of the session in its thread, and report its state if that has changed."""
         done = await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
         if self._told != self._stage.state:
             self._told = self._stage.state
@@ -246,8 +258,9 @@ class Preview:
             return await self._explain_absence(path)
         if not name.endswith(".html"):
             return _file(media_type(name), data)
-        status = 500 if name in state.faults else 200
-        return self._dress(path.removeprefix("/"), data, state, status)
+        return self._dress(
+            path.removeprefix("/"), data, state, status=500 if name in state.faults else 200
+        )
 
     async def _explain_absence(self, path: str) -> web.Response:
         if is_of_edge(path.removeprefix("/")):
@@ -264,15 +277,20 @@ class Preview:
         """Return a page with its marks and the script that follows changes."""
         html = data.decode() or draw_page("This page cannot be made")
         now = datetime.now(UTC)
-        hidden = {e.address: _word(e) for e in state.documents if not e.is_public_at(now)}
+        hidden = {
+            each.address: _describe_hidden(each)
+            for each in state.documents
+            if not each.is_public_at(now)
+        }
         address = address.removesuffix("index.html")
         return _page(equip(mark_page(html, address, hidden), state.version), status)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        """Send the state now and whenever it is another (server-sent events)."""
+        """Send the state now and at each change (server-sent events)."""
         page = addresses.name_file(request.query.get("page", "/").removeprefix("/"))
-        headers = {**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
-        response = web.StreamResponse(headers=headers)
+        response = web.StreamResponse(
+            headers={**_HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
+        )
         await response.prepare(request)
         if request.method == "HEAD":
             return response
@@ -295,15 +313,18 @@ def _file(kind: str, data: bytes) -> web.Response:
 
 
 def _page(html: str, status: int, **headers: str) -> web.Response:
-    headers = {**_HEADERS, **headers, "Content-Type": "text/html; charset=utf-8"}
-    return web.Response(status=status, body=html.encode(), headers=headers)
+    return web.Response(
+        status=status,
+        body=html.encode(),
+        headers={**_HEADERS, **headers, "Content-Type": "text/html; charset=utf-8"},
+    )
 
 
 async def watch(places: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None, None]:
-    """Yield what has changed in these files and folders, and once a second that it is not known.
+    """Yield the paths of changed files, and None after a second without a change, until closed.
 
-    So a change is seen also on a disk that reports none, and in a folder that was replaced. It goes
-    on until it is closed.
+    None means that any file may have changed: some disks report no changes, and a folder may have
+    been replaced.
     """
     while True:
         notices = awatch(

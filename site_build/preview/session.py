@@ -1,6 +1,6 @@
-"""What the preview shows: the last site that could be made, and what keeps it from being newer.
+"""The session of a preview: the last site that could be made, and errors that stop a newer one.
 
-One thread works with it at a time; whoever only looks at `state` may do so from any other.
+One thread at a time works with it; any other may read `state`.
 """
 
 import gc
@@ -25,39 +25,39 @@ from site_build.pelican_plugin.plugin import build_preview
 from site_build.progress import Request
 from site_build.site import Document
 
-_LONGEST_MEMORY = 64
-"""Pages whose last good form is kept, for the time when they cannot be made."""
+_MOST_PAGES = 64
+"""Pages whose last good form is kept, to be shown while they cannot be made."""
 
 
 class Problem(NamedTuple):
     """Something to fix, as browsers and the terminal show it."""
 
     place: str
-    """File, line and, where it is known, column; empty where there is no place."""
+    """File, line and, if it is known, column; empty without a place."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What there is to say at one time; a new version asks browsers to load their pages again."""
+    """The site and its problems at one time; browsers reload their pages at a new version."""
 
     version: str
     documents: tuple[Document, ...] = ()
-    """What the site shows, drafts as such."""
+    """Documents of the site, drafts included."""
     errors: tuple[Diagnostic, ...] = ()
-    """What would stop a build, in the content."""
+    """Errors of the content, which would stop a build."""
     theme: Problem | None = None
-    """What keeps the site from being made, if anything."""
+    """The problem that keeps the whole site from being made."""
     faults: Mapping[str, Problem] = field(default_factory=dict)
-    """What keeps single files from being made, by path, of those that were asked for."""
+    """Problems that keep files from being made, by path, of files that were requested."""
     findings: tuple[Diagnostic, ...] = ()
-    """Warnings of the last whole check, which may be a moment old."""
+    """Warnings of the last check, which may be a moment old."""
 
 
 class PreviewSession:
-    """The site in the making; all its methods belong to one thread.
+    """A preview of the site; all its methods belong to one thread.
 
-    A change is shown at once; what it leads to elsewhere is left for a quiet moment, in which
+    A change is shown at once; its effects on other pages follow in a quiet moment, in which
     `settle` and `check` are called.
     """
 
@@ -66,7 +66,7 @@ class PreviewSession:
     def __init__(self, request: Request, dialect: Dialect, watched: Sequence[Path]) -> None:
         """Read the content and make the site; raises BuildError when there is no content.
 
-        `watched` are the files and folders, apart from the content, that the site is made of.
+        `watched` are the other files and folders that the site is made of.
         """
         self._request = request
         self._watched = watched
@@ -79,10 +79,10 @@ class PreviewSession:
         self._is_lost = False
         self.state = State(self._name_version())
         self.state = self._make_anew()
-        gc.freeze()  # What was read stays; every collection would look through all of it.
+        gc.freeze()  # The content stays in memory, so the garbage collector need not search it.
 
     def refresh(self, changes: Collection[str] | None = None) -> None:
-        """Take in what changed: only files at these absolute paths, where they are known."""
+        """Read the files at these absolute paths anew, or all that changed if None is given."""
         was_lost, told = self._is_lost, list_changed(self._request.content, changes)
         try:
             is_changed = self._library.refresh(told)
@@ -97,26 +97,23 @@ class PreviewSession:
             self.state = self._make_anew(in_haste=True)
 
     def settle(self) -> None:
-        """Finish what was shown at once, and forget what was before."""
+        """Relate posts anew after a change, and remove earlier content from the cache."""
         if not self._is_whole:
-            self._complete()
+            before, last = self.state, self._build
+            after = self._make_anew()
+            made = {path: self._make(path) for path in before.faults}
+            after = replace(after, faults={p: e for p, e in made.items() if isinstance(e, Problem)})
+            # The version stays if posts are related as before, so that browsers do not reload.
+            is_same = last and self._build and last.related == self._build.related
+            if is_same and (after.theme, after.faults) == (before.theme, before.faults):
+                after = replace(after, version=before.version)
+            self.state = after
         if self._build and not self._is_tidy:
             self._build.tidy()
         self._is_tidy = True
 
-    def _complete(self) -> None:
-        """Relate posts anew, under the same version where that leaves them related as they were."""
-        before, last = self.state, self._build
-        after = self._make_anew()
-        made = {path: self._make(path) for path in before.faults}
-        after = replace(after, faults={p: e for p, e in made.items() if isinstance(e, Problem)})
-        is_same = last and self._build and last.related == self._build.related
-        if is_same and (after.theme, after.faults) == (before.theme, before.faults):
-            after = replace(after, version=before.version)
-        self.state = after
-
     def check(self) -> None:
-        """Check the whole content if it has changed."""
+        """Check all content if it has changed."""
         if self._is_checked:
             return
         self._is_checked = True
@@ -126,10 +123,10 @@ class PreviewSession:
             self.state = replace(self.state, findings=warnings)
 
     def show(self, path: str) -> tuple[bytes | None, State]:
-        """Return a file of the site, None where is none, and the state that it is of.
+        """Return a file of the site, or None if the site has none, and the state of the site.
 
-        Whether the site has changed is looked at before.
-        What cannot be made is noted in `state.faults`, and comes as it was when it last could be.
+        Before a page is made, the site is refreshed. A file that cannot be made is noted in
+        `state.faults`, and its last good form is returned.
         """
         if path.endswith(".html"):
             self.refresh()
@@ -142,7 +139,7 @@ class PreviewSession:
         return made, self.state
 
     def _make(self, path: str) -> bytes | Problem | None:
-        """Return a file made now, or what keeps it from being made; None where there is none."""
+        """Return a file made now, or the problem that stops it; None if the site has none."""
         if self._build is None:
             return self._good.get(path)
         try:
@@ -152,15 +149,15 @@ class PreviewSession:
         if data is not None and path.endswith(".html"):
             self._good.pop(path, None)
             self._good[path] = data
-            if len(self._good) > _LONGEST_MEMORY:
+            if len(self._good) > _MOST_PAGES:
                 self._good.pop(next(iter(self._good)))
         return data
 
     def _make_anew(self, *, in_haste: bool = False) -> State:
-        """Make the site anew and return the state it is in then.
+        """Make the site anew and return its state.
 
-        Where that fails, the last one stays, and the state says why. In haste, posts are related as
-        they were.
+        If that fails, the last site stays, and the state has the reason. In haste, posts stay
+        related as they were.
         """
         content, errors = self._library.collect(), self._library.list_errors()
         last = self._build
@@ -171,35 +168,36 @@ class PreviewSession:
             known = KnownContent(replace(content, documents=public), related)
             self._build = build_preview(self._request, self._site_url, known)
         except BuildError as error:
-            self._is_whole = True  # What failed is tried again when something has changed.
+            self._is_whole = True  # The next attempt follows the next change.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
         return State(self._name_version(), content.documents, errors, findings=self.state.findings)
 
     def _name_version(self) -> str:
-        """Return a name that no other process of the preview gives."""
+        """Return a new name, which no other process of the preview gives."""
         self._number += 1
         return f"{self._session}-{self._number}"
 
 
 def _stamp(places: Sequence[Path]) -> dict[Path, Stamp]:
-    """Return how every file looks, so that a change shows."""
+    """Return the stamp of every file in these places, to notice changes."""
     return {file: stamp(file) for place in places for file in (place, *place.rglob("*"))}
 
 
 def read_sentence(sentence: str) -> Problem:
-    """Return what a build's refusal says, its place apart."""
+    """Return the problem of a BuildError's message, with its place apart."""
     found = re.fullmatch(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", sentence, re.DOTALL)
     return Problem(_shorten(found["place"]), found["message"]) if found else Problem("", sentence)
 
 
 def read_finding(content: Path, finding: Diagnostic) -> Problem:
-    """Return what a finding says, its path as seen from where the command runs."""
-    place = f"{content / finding.path}:{finding.line}:{finding.column}"
-    return Problem(_shorten(place), finding.message)
+    """Return the problem of a finding, with a path relative to the working folder."""
+    return Problem(
+        _shorten(f"{content / finding.path}:{finding.line}:{finding.column}"), finding.message
+    )
 
 
 def _shorten(place: str) -> str:
-    """Return the place as seen from the working folder, where it lies below that."""
+    """Return the place relative to the working folder, if it is below that."""
     return place.removeprefix(f"{os.getcwd()}{os.sep}")  # noqa: PTH109 - a prefix of text
 
 
@@ -219,6 +217,6 @@ def describe_state(state: State, page: str, content: Path) -> dict[str, object]:
 
 
 def list_problems(state: State, page: str, content: Path) -> list[Problem]:
-    """Return what has to be fixed before the site, or the file `page` of it, can be made."""
+    """Return the problems that keep the site, or the file `page` of it, from being made."""
     found = [each for each in (state.theme, state.faults.get(page)) if each]
     return [*found, *(read_finding(content, each) for each in state.errors)]

@@ -1,8 +1,8 @@
-"""Builds as folders of their own, made in a spare copy, and the link to the one that is served.
+"""Releases: builds in folders of their own, and the link to the one that is served.
 
-A build is made in a hidden folder and gets its name when it is whole; then one symbolic link is
-renamed over. Whatever ends it before that, kill -9 among it, leaves the old one served, and the
-next build clears away what is left. It is made in a copy of that, laid out ahead (`spare`).
+A build is made in a hidden folder and gets its name when it is complete; then one symbolic link is
+replaced. If it ends before that, even by kill -9, the old build stays served, and the next build
+removes its remains. It begins with a copy of the served build, made ahead (the spare).
 """
 
 import errno
@@ -11,7 +11,7 @@ import filecmp
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,17 +28,17 @@ from site_build.pelican_plugin.plugin import plain_errors, run_pelican
 from site_build.progress import Observer, Report, Request
 
 NEXT_LINK = "next"
-"""A release that is ready and waits for its instant."""
+"""The link to a release that is ready and waits for its instant."""
 
 _NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
 _STAGING = ".staging-"
 _SPARE = ".spare"
-"""A copy of the served build, made of second names: the next build is made in it."""
+"""A copy of the served build, made of hard links: the next build is made in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What to build, for whom, and into which folder of builds."""
+    """Content, output and options of a build."""
 
     content: Path
     output: Path
@@ -54,10 +54,10 @@ class BuildOptions:
 def build(
     order: BuildOptions, memory: BuildMemory | None = None, *, is_ahead: bool = False
 ) -> Report:
-    """Build the site and point `current` at it, or `next` where it is built ahead of its instant.
+    """Build the site and point `current` at it, or `next` if it is built ahead of its instant.
 
     Raises ContentError with all findings, BusyError while another build is at work, and BuildError
-    for what else stops it; the old build stands then.
+    for any other reason; the old build stays served then.
     """
     with _exclusive(order.output):
         report = _make(order, memory or BuildMemory())
@@ -69,7 +69,7 @@ def build(
 
 
 def serve_prepared(output: Path, build_id: str) -> bool:
-    """Point `current` at this build if `next` names it; return whether it does."""
+    """Point `current` at this build if `next` points at it; return whether it does."""
     with _exclusive(output):
         if _follow(output, NEXT_LINK) != build_id:
             return False
@@ -79,7 +79,7 @@ def serve_prepared(output: Path, build_id: str) -> bool:
 
 
 def withdraw(output: Path) -> None:
-    """Take away the build that `next` names; raises BusyError and BuildError."""
+    """Remove the build that `next` points at; raises BusyError and BuildError."""
     if (output / NEXT_LINK).is_symlink():
         with _exclusive(output):
             (output / NEXT_LINK).unlink()
@@ -87,7 +87,7 @@ def withdraw(output: Path) -> None:
 
 @contextmanager
 def _exclusive(output: Path) -> Iterator[None]:
-    """Hold the folder of builds, and tidy it; raises BusyError when another process holds it."""
+    """Lock the folder of builds, and tidy it at the end; raises BusyError if it is locked."""
     with plain_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         with (output / BUILD_LOCK).open("ab") as lock:
@@ -108,7 +108,7 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     output = order.output.absolute()
     before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE
     staging = output / f"{_STAGING}{os.getpid()}"
-    update_spare(spare, before, SITE_FOLDER)
+    _update_spare(spare, before)
     spare.rename(staging)
     try:
         request = Request(
@@ -125,7 +125,7 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
         )
         report = run_pelican(request, order.site_url, memory)
         _settle(staging, output / report.build_id)
-    except ContentError:  # Nothing was written: it still is what it was.
+    except ContentError:  # Nothing was written, so the folder is still a spare.
         staging.rename(spare)
         raise
     finally:
@@ -134,7 +134,7 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
 
 
 def _settle(staging: Path, target: Path) -> None:
-    """Rename the finished folder; where the same build stands already, fix that file by file."""
+    """Rename the finished folder; if the same build exists, replace its files one by one."""
     if not target.exists():
         staging.rename(target)
         return
@@ -153,7 +153,7 @@ def _serve(output: Path, build_id: str) -> None:
 
 
 def _follow(output: Path, link: str) -> str | None:
-    """Return the name of the build that a link points at, when it is there."""
+    """Return the name of the build that a link points at, if it is there."""
     try:
         name = (output / link).readlink().name
     except OSError:
@@ -171,9 +171,9 @@ def _point(output: Path, link: str, build_id: str) -> None:
 
 
 def _prune(output: Path) -> None:
-    """Remove every build that no link names; what cannot go now goes next time.
+    """Remove every build without a link; one that cannot be removed now is removed next time.
 
-    One of them becomes the spare, which is brought up to what is served while nobody waits.
+    One of them becomes the spare, and is updated to the served build now, while nobody waits.
     """
     wanted = {_follow(output, link) for link in (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)}
     spare = output / _SPARE
@@ -187,67 +187,62 @@ def _prune(output: Path) -> None:
         prune_sources(output / KEPT_FOLDER, (output / each for each in wanted if each))
         list_shares(output, datetime.now(UTC))  # which deletes those that have expired
         if current := _follow(output, CURRENT_LINK):
-            update_spare(spare, output / current, SITE_FOLDER)
+            _update_spare(spare, output / current)
 
 
-def update_spare(spare: Path, release: Path, site: str) -> None:
-    """Have `spare` hold the public files of the build `release`, in the folder `site` of each.
+def _update_spare(spare: Path, release: Path) -> None:
+    """Make `spare` hold the public files of the build `release`, and no others.
 
-    A spare has a manifest only while it is as that says: one that was left half done has none, and
-    is made anew. Raises OSError.
+    A spare has a manifest only while its files are as the manifest says: one that was left half
+    done has none, and is made anew. Raises OSError.
     """
     if spare.is_symlink() or spare.is_file():
-        spare.unlink()  # What a link leads to is left alone.
+        spare.unlink()  # A link is removed, and its target left alone.
     with suppress(OSError):
         if filecmp.cmp(spare / MANIFEST_FILE, release / MANIFEST_FILE) and read_rows(spare):
             return
-    held, wanted = _disown(spare, site), read_rows(release)
+    held, wanted = _strip_spare(spare), read_rows(release)
     surplus, missing = parse_rows(held - wanted), parse_rows(wanted - held)
-    for path in _differing(surplus, missing):
-        remove_file(spare / site, path)
-    _link_files(_differing(missing, surplus), release / site, spare / site)
-    with suppress(FileNotFoundError):  # of the first build there is none before
-        _link(release / MANIFEST_FILE, spare / MANIFEST_FILE)
-
-
-def _disown(spare: Path, site: str) -> frozenset[bytes]:
-    """Leave a spare with nothing but its public files, and return their manifest rows."""
-    held = read_rows(spare)
-    if not held:
-        shutil.rmtree(spare, ignore_errors=True)
-    spare.mkdir(exist_ok=True)
-    (spare / MANIFEST_FILE).unlink(missing_ok=True)
-    for path in spare.iterdir():
-        if path.is_dir() and path.name != site:
-            shutil.rmtree(path)
-        elif path.name != site:
-            path.unlink()
-    return held
-
-
-def _differing(entries: dict[str, Entry], others: dict[str, Entry]) -> Iterator[str]:
-    """Yield the paths of the files that are not of the same sizes and instants in the others."""
-    for path, entry in entries.items():
-        other = others.get(path)
-        if not other or (other.sizes, other.mtimes) != (entry.sizes, entry.mtimes):
-            yield from entry.list_paths()
-
-
-def _link_files(paths: Iterable[str], source: Path, target: Path) -> None:
-    """Give files a second name each; what is missing in `source` is left out."""
+    for path in _list_differing(surplus, missing):
+        remove_file(spare / SITE_FOLDER, path)
     made = set()
-    for path in paths:
-        old, new = f"{source}/{path}", f"{target}/{path}"
+    for path in _list_differing(missing, surplus):
+        old, new = f"{release}/{SITE_FOLDER}/{path}", f"{spare}/{SITE_FOLDER}/{path}"
         folder = new.rpartition("/")[0]
         if folder not in made:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103  called for every folder of the site
             made.add(folder)
         with suppress(FileNotFoundError):
             _link(old, new)
+    with suppress(FileNotFoundError):  # before the first build there is no manifest
+        _link(release / MANIFEST_FILE, spare / MANIFEST_FILE)
+
+
+def _strip_spare(spare: Path) -> frozenset[bytes]:
+    """Remove all but the public files from a spare; return their rows of its manifest."""
+    held = read_rows(spare)
+    if not held:
+        shutil.rmtree(spare, ignore_errors=True)
+    spare.mkdir(exist_ok=True)
+    (spare / MANIFEST_FILE).unlink(missing_ok=True)
+    for path in spare.iterdir():
+        if path.is_dir() and path.name != SITE_FOLDER:
+            shutil.rmtree(path)
+        elif path.name != SITE_FOLDER:
+            path.unlink()
+    return held
+
+
+def _list_differing(entries: dict[str, Entry], others: dict[str, Entry]) -> Iterator[str]:
+    """Yield paths of files that have other sizes or times in `others`, or are not there."""
+    for path, entry in entries.items():
+        other = others.get(path)
+        if not other or (other.sizes, other.mtimes) != (entry.sizes, entry.mtimes):
+            yield from entry.list_paths()
 
 
 def _link(old: str | Path, new: str | Path) -> None:
-    """Give a file a second name; copy it where the file system has no second names."""
+    """Make a hard link to a file, or a copy if the file system has no hard links."""
     try:
         os.link(old, new)
     except OSError as error:

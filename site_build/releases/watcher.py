@@ -1,8 +1,7 @@
-"""Follows the content and publishes what changes, and reports that it lives.
+"""Watches the content, builds and publishes every change, and writes a heartbeat.
 
-Whatever changes is built; the release of the next scheduled instant is made ahead and swapped in
-when its time has come. Whatever stops a build, such as an error with `--strict`, leaves the served
-release standing, and may be over soon: it is tried again.
+The release of the next scheduled instant is made ahead and served when its time has come. If a
+build fails, as by an error with `--strict`, the served release stays, and the build is tried again.
 """
 
 import os
@@ -30,9 +29,9 @@ from site_build.releases.release import BuildOptions, build, serve_prepared, wit
 class HeartbeatThread(threading.Thread):
     """Writes the heartbeat every 20 seconds, and when builds start or stop failing.
 
-    Use it as a context. A signal's KeyboardInterrupt removes the file; any other end leaves it to
-    grow old, which the edge reports. The first one is written after a build or 20 seconds, so that
-    a watcher that dies at each start never looks alive.
+    Use it as a context. A signal's KeyboardInterrupt removes the file; any other end leaves it, and
+    the edge reports that it is old. The first one is written after a build or 20 seconds, so that a
+    watcher that dies at each start never seems alive.
     """
 
     def __init__(
@@ -49,23 +48,23 @@ class HeartbeatThread(threading.Thread):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether other code is installed than this process runs, and nobody is writing it now."""
+        """Whether the installed code is another than this process runs, and completely written."""
         return self._code.has_changed and self._code.is_stable
 
     def note(self, failure: str) -> None:
-        """Note that no build is under way, and why the last one failed ("" where it did not)."""
+        """Note that no build is under way, and why the last one failed ("" if it did not)."""
         self._active_at = datetime.now(UTC)
         if failure != self._failure:
             self._failure = failure
             self._wake.set()
 
     def run(self) -> None:
-        """Beat until the context is left."""
+        """Write heartbeats until the context is left."""
         while not self._is_over:
             was_woken = self._wake.wait(self._beat_seconds)
             self._wake.clear()
             if not self._is_over:
-                with suppress(OSError):  # a full disk: the heartbeat just grows old
+                with suppress(OSError):  # on a full disk the heartbeat grows old
                     if not was_woken:
                         self._code.check()
                     Heartbeat(
@@ -73,7 +72,7 @@ class HeartbeatThread(threading.Thread):
                         active_at=self._active_at,
                         pid=os.getpid(),
                         code_changed=self._code.has_changed,
-                        # It may have names of files, which may be no text.
+                        # A failure may have names of files, which may be no valid text.
                         failure=(self._failure or "").encode("utf-8", "replace").decode(),
                     ).write(self._build_dir)
 
@@ -90,16 +89,16 @@ class HeartbeatThread(threading.Thread):
 
 
 _GLANCE = 200
-"""Milliseconds between two looks at the clock."""
+"""Milliseconds between two steps of the watcher."""
 
 _LOOK_INTERVAL = timedelta(minutes=10)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class ReleaseEvent(NamedTuple):
-    """A release is served from now on, or waits for its instant, or was refused by an error.
+    """A release is served from now on, waits for its instant, or was refused by an error.
 
-    `outdated`, by itself: other code is installed than this process runs.
+    `outdated` has neither report nor error: the installed code is another than this process runs.
     """
 
     kind: Literal["served", "prepared", "refused", "outdated"]
@@ -108,7 +107,10 @@ class ReleaseEvent(NamedTuple):
 
 
 class Watcher:
-    """Turns changes and instants into releases; `tell` hears of each, and once of each error."""
+    """Makes releases at changes and at scheduled instants.
+
+    `tell` is called with each release, and once with each error.
+    """
 
     def __init__(self, order: BuildOptions, tell: Callable[[ReleaseEvent], None]) -> None:
         self._order = order
@@ -117,18 +119,18 @@ class Watcher:
         self._look_at = _NEVER
         self._stale = True
         self._due: datetime | None = None
-        """When the next scheduled post or page appears."""
+        """The instant at which the next scheduled post or page appears."""
         self._ahead: Report | None = None
         """The release that was made for that instant."""
         self._resume_at: datetime | None = None
-        """Until when nothing is tried after a refused attempt, unless the content changes."""
+        """The end of the pause after a refused attempt; a change ends it at once."""
         self._told: object = None
         """The error that was reported last, if no release came after it."""
         self.failure = ""
-        """Why the last build failed, in one line; empty where it did not."""
+        """The reason why the last build failed, in one line; empty if it did not."""
 
     def note_changes(self, paths: Iterable[str] | None) -> None:
-        """Remember that these absolute paths, or any (None), changed: what failed may be fixed."""
+        """Note that these absolute paths changed (None: any may have), and end a pause."""
         self._memory.note(paths)
         self._stale = True
         self._resume_at = None
@@ -136,12 +138,12 @@ class Watcher:
     def act(self, now: datetime) -> None:
         """Do the next thing that is due at `now` (UTC), if any."""
         if not self._look_at - _LOOK_INTERVAL <= now < self._look_at:  # a clock may be set back
-            # At every file, since a file system may forget a change; that ends a pause, too.
+            # Check every file, since a file system may miss a change; that ends a pause, too.
             self._look_at, self._resume_at = now + _LOOK_INTERVAL, None
             try:
                 is_changed = self._memory.look()
             except (BuildError, OSError):
-                is_changed = True  # The build will say why.
+                is_changed = True  # The build will report the reason.
             if is_changed:
                 self.note_changes(())
         if self._resume_at and now < self._resume_at:
@@ -149,11 +151,11 @@ class Watcher:
         try:
             news = self._step(now)
         except BusyError:
-            return  # Somebody builds by hand; that may be over at the next glance.
+            return  # Somebody builds by hand; that may be over at the next step.
         except BuildError as error:
             if self._stale:
                 self._withdraw()
-            # Not beyond the next scheduled instant. What stops a strict build may be over by then.
+            # The pause ends by the next scheduled instant: then a strict build may succeed.
             due = self._due if self._due and self._due > now else _NEVER
             self._resume_at = min(due, now + timedelta(seconds=30))
             self.failure = str(error).partition("\n")[0]
@@ -170,13 +172,13 @@ class Watcher:
 
     def _step(self, now: datetime) -> ReleaseEvent | None:
         if self._stale or not (self._order.output / CURRENT_LINK / SITE_FOLDER).is_dir():
-            return self._build(now)  # What is served may have been deleted.
+            return self._build(now)  # The served build may have been deleted.
         if self._due and self._due <= now:
             if self._ahead and serve_prepared(self._order.output, self._ahead.build_id):
                 report, self._ahead = self._ahead, None
                 self._due = report.next_instant
                 return ReleaseEvent("served", report)
-            return self._build(now)  # Somebody has taken away the one that was made ahead.
+            return self._build(now)  # Somebody has removed the release that was made ahead.
         if self._due and self._ahead is None:
             self._ahead = build(replace(self._order, now=self._due), self._memory, is_ahead=True)
             return ReleaseEvent("prepared", self._ahead)
@@ -190,7 +192,7 @@ class Watcher:
         return ReleaseEvent("served", report)
 
     def _withdraw(self) -> None:
-        """Forget the release that was made ahead: it may say what its author has taken back."""
+        """Remove the release that was made ahead: it may have texts that were withdrawn."""
         self._ahead = None
         with suppress(BuildError):
             withdraw(self._order.output)
@@ -204,14 +206,14 @@ def publish(
     *,
     stays: bool,
 ) -> None:
-    """Publish until interrupted, or until other code is installed; then `stays` only reports it.
+    """Publish until interrupted, or until other code is installed; with `stays`, only report that.
 
-    The order's own instant does not count; `watched` are the files and folders that a release is
-    made from. Raises KeyboardInterrupt when a signal ends it.
+    The instant of the order is ignored; `watched` are the files and folders that a release is made
+    from. Raises KeyboardInterrupt when a signal ends it.
     """
     publisher = Watcher(order, tell)
     is_told = False
-    # A watch of a file ends with the first save that renames another over it.
+    # Files are compared: a watch of a file ends when an editor renames another over it.
     files = [path for path in watched if path.is_file()]
     stamps = [*map(stamp, files)]
     # The watch goes on while a build is made, so no change is missed.
@@ -230,9 +232,9 @@ def publish(
 
 
 def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
-    """Yield absolute paths that changed, every 200 ms at least; None: any may have.
+    """Yield absolute paths that changed, at least every 200 ms; None: any may have.
 
-    A watch stays with the folder that it began with: one that was replaced is watched anew.
+    A watch is bound to one folder: if another replaces it, that one is watched anew.
     """
     polls = False
     while True:
