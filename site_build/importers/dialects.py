@@ -70,11 +70,6 @@ _USED = {
     "Eleventy": "aside callout wiki pair tag filter block end template",
 }
 """Names of the patterns of each system."""
-_PICTURE = re.compile(r".+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", re.IGNORECASE)
-_VALUE = re.compile(
-    r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']|\w+\s*$))"
-    r"(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^\s\"'`{},)]+))"
-)
 
 
 def slugify(text: str) -> str:
@@ -87,10 +82,11 @@ class Converter:
 
     def __init__(self, system: str, known: Mapping[str, str], body: str, *, is_mdx: bool) -> None:
         """`known` has the paths of texts and files by the names that notes have for them."""
-        names = "fence kept " + _USED.get(
-            system, "remarked leaf directive box span callout wiki rooted pair tag"
+        names = (
+            "fence kept "
+            + _USED.get(system, "remarked leaf directive box span callout wiki rooted pair tag")
+            + " module remark string braces" * is_mdx
         )
-        names += " module remark string braces" * is_mdx
         self._pieces = re.compile(
             "|".join(f"(?P<{name}_>{_PIECES[name]})" for name in names.split()), re.MULTILINE
         )
@@ -132,7 +128,8 @@ class Converter:
         if note and not target:
             return self._leave_out(found, f"nothing has the name {shorten(note)}", label)
         link = target and SOURCE + quote(target)
-        if found["embed"] and _PICTURE.fullmatch(target):
+        pictures = r"(?i).+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)"
+        if found["embed"] and re.fullmatch(pictures, target):
             size = re.match(r"\d+(?=$|x)", text)
             return f"![]({link}){{width={size[0]}}}" if size else f"![{text}]({link})"
         # The id of a block, `^id`, is Obsidian's alone.
@@ -161,7 +158,11 @@ class Converter:
             # Bundlers know pictures by names.
             **{
                 (key or "0").lower(): self._pictures.get(value.removesuffix(".src"), value)
-                for key, *forms in _VALUE.findall(found[f"{kind}words"])
+                for key, *forms in re.findall(
+                    r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']|\w+\s*$))"
+                    r"(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^\s\"'`{},)]+))",
+                    found[f"{kind}words"],
+                )
                 for value in ["".join(forms)]
             },
         }

@@ -19,12 +19,6 @@ from site_build.importers.imported import (
     walk,
 )
 
-_HOST: Final = re.compile(r"__GHOST_URL__|(?<=[\"'])https?://[^/\"'\s]+(?=/content/images/)")
-_RESIZED: Final = re.compile(r"(?<=/content/images/)size/w\d+(?:h\d+)?/(?:format/\w+/)?")
-_STRINGS: Final = re.compile(
-    r'(?:"(?:text|html|markdown|code)":|\[0,\[[^]]*\],\d+,)("(?:[^"\\]|\\.)*")'
-)
-"""The texts in a document of Ghost's editors, Lexical and Mobiledoc."""
 _DRAFTS: Final = {
     "paid": "it was for paying members alone",
     "tiers": "it was for paying members alone",
@@ -96,9 +90,13 @@ class _Reader:
     def read(self, row: _Row) -> None:
         """Read a post or a page."""
         source, linked = f"{self.name}/{row['slug']}", self.linked[row["id"]]
+        # The document of an editor, Lexical or Mobiledoc, has at least the texts.
         html = row["html"] or "".join(
             f"<p>{json.loads(text)}</p>"
-            for text in _STRINGS.findall(row["lexical"] or row["mobiledoc"])
+            for text in re.findall(
+                r'(?:"(?:text|html|markdown|code)":|\[0,\[[^]]*\],\d+,)("(?:[^"\\]|\\.)*")',
+                row["lexical"] or row["mobiledoc"],
+            )
         )
         is_gated = row["visibility"] not in {"", "public"} or "kg-gated-block:begin" in html
         reason = _DRAFTS.get(
@@ -119,7 +117,16 @@ class _Reader:
             **({"year": f"{date:%Y}", "month": f"{date:%m}", "day": f"{date:%d}"} if date else {}),
         }
         forms = [self.forms[tag] for tag in (*(e["slug"] for e in tags), "") if tag in self.forms]
-        html, image = (_RESIZED.sub("", _HOST.sub("", e)) for e in (html, row["feature_image"]))
+        # Pictures lose their host and their size.
+        html, image = (
+            re.sub(
+                r"__GHOST_URL__|(?<=[\"'])https?://[^/\"'\s]+(?=/content/images/)"
+                r"|(?<=/content/images/)size/w\d+(?:h\d+)?/(?:format/\w+/)?",
+                "",
+                each,
+            )
+            for each in (html, row["feature_image"])
+        )
         self.journal.texts.append(
             Text(
                 source,
@@ -161,8 +168,12 @@ class _Reader:
             plain = re.sub(r"^\^|/?\??\$?$", "", str(old).replace("\\/", "/"))
             # To write more than a text can fill the memory, as YAML has aliases.
             if not isinstance(new, str) or re.search(r"[\\()\[\]*+?|^$]", plain):
-                fix = "write its addresses into `content/redirects.txt`"
-                self.journal.find(name, 0, f"the redirect of {old} is a pattern", fix)
+                self.journal.find(
+                    name,
+                    0,
+                    f"the redirect of {old} is a pattern",
+                    "write its addresses into `content/redirects.txt`",
+                )
             else:
                 self.journal.redirects |= {plain: new, f"{plain}/": new}
 
@@ -175,8 +186,9 @@ class _Reader:
             self.forms |= dict.fromkeys(tags or [""], each["permalink"])
             self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
         for old in said["routes"]:
-            what = f"{old} was a page of the theme, and is left out"
-            self.journal.find(name, 0, what, "write it anew")
+            self.journal.find(
+                name, 0, f"{old} was a page of the theme, and is left out", "write it anew"
+            )
 
 
 def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:

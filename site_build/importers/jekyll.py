@@ -37,9 +37,6 @@ _MOMENTS = {
     "long_day": "%A",
 }
 """Parts of addresses that a date fills."""
-_NAME = re.compile(r"(?P<date>\d{2,4}-\d{1,2}-\d{1,2})-(?P<slug>.+)")
-_BARE = re.compile(r"\w+:[^\n]*\n(?:[^\n]+\n)*?---[ ]*\n")
-"""A head of Hexo, whose first line may be missing."""
 _MARKDOWN = {".md", ".markdown", ".mkd", ".mkdn", ".mkdown"}
 _NO_READERS = re.compile(
     r"(?i).*\.(?:css|js|map|s[ac]ss|less|styl|coffee|rb|gemspec|lock|ya?ml|toml|sh|bat|woff2?|ttf"
@@ -47,10 +44,6 @@ _NO_READERS = re.compile(
     r"|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)(?:\..*)?|robots\.txt|(?:package|search).*\.json"
 )
 """Files of a theme, a tool or a host."""
-_LIST = re.compile(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b")
-"""Patterns of a page of HTML that lists posts."""
-_FEW = 25
-"""Words that such a page may have around its list, and be no more than that."""
 _LEADS = {
     r"feed|atom|rss": "feed:",
     r"tag|categor|topic": "tags:",
@@ -180,9 +173,9 @@ class _Site:
         if suffix in {".textile", ".adoc", ".asciidoc", ".org", ".rst"}:
             raise ValueError(f"{suffix} is not read; convert it to Markdown")
         text = read_text(path) if suffix in {*_MARKDOWN, ".html", ".htm"} else ""
-        head, body, line = heads.split_head(
-            f"---\n{text}" if self.hexo and _BARE.match(text) else text
-        )
+        # The first line of a head may be missing in Hexo.
+        is_bare = self.hexo and re.match(r"\w+:[^\n]*\n(?:[^\n]+\n)*?---[ ]*\n", text)
+        head, body, line = heads.split_head(f"---\n{text}" if is_bare else text)
         if line == 1 and suffix not in _MARKDOWN:
             if label == "drafts":
                 return
@@ -210,7 +203,8 @@ class _Site:
         post.image = next(
             (e if "//" in e else f"source:{self.find_path(e, name)}" for e in pictures), ""
         )
-        fewest = _FEW * bool(_LIST.search(body))
+        # Words that a page which lists posts may have around them, and be no more than a list.
+        fewest = 25 * bool(re.search(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b", body))
         body = convert_liquid(
             body,
             {
@@ -226,13 +220,20 @@ class _Site:
         body = re.sub(".+", r"<\g<0>>\n\n", _name(values, "redirect_to")) + body
         words = len(re.findall(r"\w+", re.sub("<[^>]*>", "", body)))
         if post.kind == "page" and (words <= fewest or PurePosixPath(name).stem == "404"):
-            words_of_path = f"{name} {values.get('layout')}"
-            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words_of_path))
+            goal = next(
+                goal
+                for word, goal in _LEADS.items()
+                if re.search(word, f"{name} {values.get('layout')}")
+            )
             self.imported.redirects |= dict.fromkeys(
                 {post.address, *post.aliases} - {"", "/"}, goal
             )
-            what = f"the page is a list or a form, has {words} words, and leads to {goal}"
-            self.imported.find(source, 0, what, "see if that does")
+            self.imported.find(
+                source,
+                0,
+                f"the page is a list or a form, has {words} words, and leads to {goal}",
+                "see if that does",
+            )
             return
         media = re.sub("(?<=[^/])/*$", "/", _name(values, "media_subpath", "img_path"))
         body = convert_kramdown(body) if suffix in _MARKDOWN else convert(body)
@@ -249,7 +250,11 @@ class _Site:
         stem, inner = PurePosixPath(name).stem, PurePosixPath(name.rpartition(f"_{label}/")[2])
         # Hexo takes the date for a part of the name, unless it is told otherwise.
         is_plain = self.hexo and ":year" not in _name(self.config, "new_post_name")
-        named = None if is_plain else _NAME.fullmatch(stem)
+        named = (
+            None
+            if is_plain
+            else re.fullmatch(r"(?P<date>\d{2,4}-\d{1,2}-\d{1,2})-(?P<slug>.+)", stem)
+        )
         said = heads.read_date(values.get("date"))
         if date := said or heads.read_date(named and named["date"]):
             # Ruby reads a time without a zone in UTC, but a day in the zone of the site.

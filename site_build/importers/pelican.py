@@ -38,16 +38,10 @@ _COVERS = (
     "thumbnail",
 )
 """Keys under which themes look for the picture of a post."""
-_UNREAD = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
-"""Suffixes of texts that plugins read."""
-_LISTS = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
 _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
     "hidden": "hidden",
 }
-_DESCRIPTIONS = ("SITESUBTITLE", "SITE_DESCRIPTION", "SITEDESCRIPTION")
-_INLINE = re.compile(r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]")
-"""Markup of a description, which is plain text here."""
 _SYNTAX = re.compile(
     r"""
     (?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)|\Z)
@@ -71,7 +65,14 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     imported = Imported(
         "Pelican",
         title=str(said["SITENAME"]),
-        description=next((str(said[name]) for name in _DESCRIPTIONS if said.get(name)), ""),
+        description=next(
+            (
+                str(said[name])
+                for name in ("SITESUBTITLE", "SITE_DESCRIPTION", "SITEDESCRIPTION")
+                if said.get(name)
+            ),
+            "",
+        ),
         author=str(said.get("AUTHOR") or ""),
         lang=str(said["DEFAULT_LANG"]),
         timezone=str(said.get("TIMEZONE") or ""),
@@ -140,7 +141,9 @@ class _Site(NamedTuple):
         if not (is_text and self._read_text(path, file, kind, suffix)):
             if _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
                 self.add_file(path)
-            elif kind is contents.Article and suffix in _UNREAD:
+            elif kind is contents.Article and re.fullmatch(
+                "asc|a(scii)?doc|ipynb|org|textile", suffix
+            ):
                 find(0, "its format is that of a plugin", "copy it by hand", "left out")
 
     def _read_text(self, path: str, file: Path, kind: Any, suffix: str) -> bool:
@@ -193,7 +196,10 @@ class _Site(NamedTuple):
                 category=category,
                 author=str(made.author) if {"author", "authors"} & metadata.keys() else "",
                 lang=lang,
-                description=" ".join(_INLINE.sub(r"\1", about).split()),
+                # Without markup, since it is plain text here.
+                description=" ".join(
+                    re.sub(r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]", r"\1", about).split()
+                ),
                 series=str(metadata.get("series", "")),
                 # Themes put the site's address before it.
                 image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
@@ -216,8 +222,9 @@ class _Site(NamedTuple):
             known = {"SITEURL": "", "SITENAME": self.settings["SITENAME"]}
             if "jinja2content" in str(self.settings.get("PLUGINS")) and found["setting"] in known:
                 return str(known[found["setting"]])
-            what = f"{found[0]} is not filled in"
-            self.imported.find(self.name(path), line, what, "write what it should show")
+            self.imported.find(
+                self.name(path), line, f"{found[0]} is not filled in", "write what it should show"
+            )
             return found[0]
         if found["plugin"]:
             if shown := _SHOWN.match(found["words"]):
@@ -230,8 +237,9 @@ class _Site(NamedTuple):
             )
             media = find_media(found["plugin"], found["words"].partition(" ")[0].strip("\"'"))
             return re.sub(r"^https?://\S+$", r"<\g<0>>", media)
-        if kind in _WRAPPERS:
-            return _show(_WRAPPERS[kind](unquote(target), self.settings).url)
+        if kind in {"author", "category", "tag"}:
+            wrapper = getattr(contents, kind.title())
+            return _show(wrapper(unquote(target), self.settings).url)
         place, mark, folder = *re.split("(?=[?#]|$)", target, maxsplit=1), posixpath.dirname(path)
         place = posixpath.normpath(
             posixpath.join("" if place.startswith("/") else folder, unquote(place).lstrip("/"))
@@ -247,11 +255,12 @@ class _Site(NamedTuple):
 
 def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, str]]:
     """Yield the old addresses of lists of posts and of feeds, and where they lead."""
+    places = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
     lists = [
         (
             said.get(f"{name.upper()}_SAVE_AS", f"{name}.html"),
             name,
-            _LISTS.get(name, "posts:"),
+            places.get(name, "posts:"),
             posts,
         )
         for name in said["DIRECT_TEMPLATES"]
@@ -330,9 +339,4 @@ _READERS: dict[str, Callable[..., tuple[dict[str, str], str, int]]] = {
     **dict.fromkeys(("md", "markdown", "mkd", "mdown"), _read_markdown),
     **dict.fromkeys(("html", "htm"), _read_html),
     "rst": read_restructured_text,
-}
-_WRAPPERS = {
-    "author": contents.Author,
-    "category": contents.Category,
-    "tag": contents.Tag,
 }

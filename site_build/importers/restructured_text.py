@@ -34,8 +34,6 @@ _SETTINGS: dict[str, Any] = {
 }
 _UNKNOWN = re.compile(r'(?:Unknown|No) .*?"(.*?)"|[^"]*"([^"]*)" directive|(.+)')
 """Patterns of docutils' messages; another is shown by its first line."""
-_ROLE = re.compile(r":([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", re.DOTALL)
-_DIRECTIVE = re.compile(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)")
 _MEDIA = {
     "youtube": "https://www.youtube.com/watch?v={}",
     "vimeo": "https://vimeo.com/{}",
@@ -117,9 +115,9 @@ def _picture(node: Any) -> Any:
 def _unknown(node: Any) -> Any:
     """Return what a reader can use of a role or directive that docutils does not know."""
     source = node.astext() if node.tagname == "problematic" else node[-1].astext()
-    if role := _ROLE.fullmatch(source):
+    if role := re.fullmatch(r"(?s):([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", source):
         return _raw(f"<kbd>{escape(role[2])}</kbd>" if role[1] == "kbd" else escape(role[2]))
-    if directive := _DIRECTIVE.match(source):
+    if directive := re.match(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)", source):
         media = find_media(directive[1], escape(directive[2]))
         media = re.sub(r"^https?://\S+$", r'<a href="\g<0>">\g<0></a>', media)
         parts = re.split(r"\n\s*\n", escape(directive[3]).strip())
