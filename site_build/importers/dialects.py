@@ -118,8 +118,9 @@ class Converter:
         return shown
 
     def _change_callout(self, found: re.Match[str]) -> str:
-        heading = self._convert_part(found, "heading").strip()
-        return write_callout(found["quote"], found["kind"], heading)
+        return write_callout(
+            found["quote"], found["kind"], self._convert_part(found, "heading").strip()
+        )
 
     def _change_wiki(self, found: re.Match[str]) -> str:
         note, part, text = (found[name] or "" for name in ("note", "part", "text"))
@@ -128,8 +129,7 @@ class Converter:
         if note and not target:
             return self._leave_out(found, f"nothing has the name {shorten(note)}", label)
         link = target and SOURCE + quote(target)
-        pictures = r"(?i).+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)"
-        if found["embed"] and re.fullmatch(pictures, target):
+        if found["embed"] and re.fullmatch(r"(?i).+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", target):
             size = re.match(r"\d+(?=$|x)", text)
             return f"![]({link}){{width={size[0]}}}" if size else f"![{text}]({link})"
         # The id of a block, `^id`, is Obsidian's alone.
@@ -177,5 +177,6 @@ class Converter:
             found.string[: found.start()],
             lambda link: re.sub("^[@~]/?(?=.*/)", f"{SOURCE}src/", link),
         )
-        what = f"the component {shorten(name)} is not known"
-        return shown if is_known else self._leave_out(found, what, shown)
+        if is_known:
+            return shown
+        return self._leave_out(found, f"the component {shorten(name)} is not known", shown)

@@ -182,8 +182,10 @@ class _Reader:
         said = defaultdict(dict, {key: value for key, value in data.items() if value})
         self.lists |= said["taxonomies"]
         for old, each in said["collections"].items():
-            tags = re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "")
-            self.forms |= dict.fromkeys(tags or [""], each["permalink"])
+            self.forms |= dict.fromkeys(
+                re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "") or [""],
+                each["permalink"],
+            )
             self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
         for old in said["routes"]:
             self.journal.find(

@@ -70,8 +70,11 @@ def split_head(text: str) -> tuple[dict[str, Any], str, int]:
     head = (read(found["text"], line) or {}) if found and read else None
     if not found or not isinstance(head, dict):  # no head, or a text that begins with a rule
         return {}, text, 1
-    first_line = text.count("\n", 0, found.end()) + 1
-    return {str(key): head[key] for key in head}, text[found.end() :], first_line
+    return (
+        {str(key): value for key, value in head.items()},
+        text[found.end() :],
+        text.count("\n", 0, found.end()) + 1,
+    )
 
 
 def read_yaml(text: str, first_line: int = 1, fixed: int = 0) -> Any:
@@ -102,8 +105,11 @@ def read_yaml(text: str, first_line: int = 1, fixed: int = 0) -> Any:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as fault:
         # What is left open is missed below; its context names the line that opens it.
-        opened = re.search("quoted|flow|simple key", fault.context or "")
-        mark = fault.context_mark if opened else fault.problem_mark
+        mark = (
+            fault.context_mark
+            if re.search("quoted|flow|simple key", fault.context or "")
+            else fault.problem_mark
+        )
         lines, at = text.split("\n"), mark.line if mark else 0
         entry = re.match(
             r"""(\s*(?:- )?[\w-]+:[ ]+)(["'](?![^"']*\S["']\s)|)(.*?)\2\s*$""", lines[at]
@@ -174,5 +180,6 @@ def _decode(read: Callable[[str], Any], text: str, first_line: int) -> Any:
         return read(text)
     except (ValueError, RecursionError) as fault:
         line, *_ = re.findall(r"line (\d+)", f"{fault}, line 1")
-        what = re.split(r": line| \(at", str(fault))[0]
-        raise HeadError(first_line - 1 + int(line), what) from fault
+        raise HeadError(
+            first_line - 1 + int(line), re.split(r": line| \(at", str(fault))[0]
+        ) from fault

@@ -326,8 +326,11 @@ class _Reader:
                 "has no text of its own, so its address leads to the archive",
                 "write a page of that name",
             )
-        keys = (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower())
-        for each, key, mark in product((lang, ""), keys, ("", f".{lang}")):
+        for each, key, mark in product(
+            (lang, ""),
+            (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower()),
+            ("", f".{lang}"),
+        ):
             self.index.setdefault(
                 (each, key + mark), address if is_empty else SOURCE + quote(source)
             )

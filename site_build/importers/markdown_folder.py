@@ -220,7 +220,7 @@ def _add_text(
         )
         return
     # Texts of Next.js may say in a program what others say in a head.
-    exported = re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head))
+    program = re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head))
     converter = Converter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
     body = converter.body
     for what, below in converter.left_out.items():
@@ -228,7 +228,7 @@ def _add_text(
     said = {
         key.lower(): value
         for part in (
-            read_program("".join(exported)),
+            read_program("".join(program)),
             head.get("taxonomies"),
             head.get("extra"),
             head,

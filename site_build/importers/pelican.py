@@ -180,7 +180,6 @@ class _Site(NamedTuple):
         usual = {"", str(said["DEFAULT_CATEGORY"]).lower(), *map(str.lower, tags)}
         image = next((str(metadata[key]) for key in _COVERS if metadata.get(key)), "")
         write = partial(self._write, path, made, line)
-        about = str(metadata.get("summary") or metadata.get("description") or "")
         self.imported.texts.append(
             Text(
                 self.name(path),
@@ -198,7 +197,11 @@ class _Site(NamedTuple):
                 lang=lang,
                 # Without markup, since it is plain text here.
                 description=" ".join(
-                    re.sub(r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]", r"\1", about).split()
+                    re.sub(
+                        r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]",
+                        r"\1",
+                        str(metadata.get("summary") or metadata.get("description") or ""),
+                    ).split()
                 ),
                 series=str(metadata.get("series", "")),
                 # Themes put the site's address before it.
@@ -238,8 +241,7 @@ class _Site(NamedTuple):
             media = find_media(found["plugin"], found["words"].partition(" ")[0].strip("\"'"))
             return re.sub(r"^https?://\S+$", r"<\g<0>>", media)
         if kind in {"author", "category", "tag"}:
-            wrapper = getattr(contents, kind.title())
-            return _show(wrapper(unquote(target), self.settings).url)
+            return _show(getattr(contents, kind.title())(unquote(target), self.settings).url)
         place, mark, folder = *re.split("(?=[?#]|$)", target, maxsplit=1), posixpath.dirname(path)
         place = posixpath.normpath(
             posixpath.join("" if place.startswith("/") else folder, unquote(place).lstrip("/"))
@@ -268,8 +270,9 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
     feeds = [(f"FEED_{name}", "", "") for name in ("ATOM", "RSS", "ALL_ATOM", "ALL_RSS")]
     groups = defaultdict(list)
     for own in map(vars, posts):
-        named = (*own.get("tags", ()), *own.get("authors", ()), own.get("category"))
-        for group in filter(None, named):
+        for group in filter(
+            None, (*own.get("tags", ()), *own.get("authors", ()), own.get("category"))
+        ):
             groups[group].append(own)
     for group, members in groups.items():
         kind = type(group).__name__.lower()

@@ -32,8 +32,12 @@ async def fetch_pictures(
     with suppress(ValueError):
         origin = URL(imported.origin)
     if not origin.host:
-        what = "no picture was fetched, since nothing says at which host the journal was"
-        imported.find("", 0, what, "put them below content/, at the paths that texts name")
+        imported.find(
+            "",
+            0,
+            "no picture was fetched, since nothing says at which host the journal was",
+            "put them below content/, at the paths that texts name",
+        )
         return
     for text in imported.texts:
         for link in _LINK.findall(f"{text.body}\n{text.image}\n"):

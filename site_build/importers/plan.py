@@ -112,8 +112,9 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     shared = posixpath.commonpath(text.folder for text in imported.texts)
     others = map_urls((), (), plan.rules).others | EDGE
     taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
-    ranks = ("published", "hidden", "draft")
-    for text in sorted(imported.texts, key=lambda text: ranks.index(text.status)):
+    for text in sorted(
+        imported.texts, key=lambda text: ("published", "hidden", "draft").index(text.status)
+    ):
         if len(text.body.encode(errors="replace")) > _LONGEST:
             imported.find(
                 text.source,
@@ -219,12 +220,23 @@ def _make_head(
 def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at the paths that they had, and note what answers in the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
-    pages = ({each.address, name_file(each.address)} for each in public)
     # There always is a page with the form for messages.
-    plan.known.update({CONTACT}, EDGE, *pages, map_urls(public, (), plan.rules).others)
+    plan.known.update(
+        {CONTACT},
+        EDGE,
+        *({each.address, name_file(each.address)} for each in public),
+        map_urls(public, (), plan.rules).others,
+    )
     sources = {path: source for source, path in imported.file_sources.items()}
-    places = [*imported.files, "pages/contact.md", *(each.path for _, each, _ in plan.texts)]
-    folders = {str(each) for path in places for each in PurePosixPath(path).parents}
+    folders = {
+        str(each)
+        for path in (
+            *imported.files,
+            "pages/contact.md",
+            *(document.path for _, document, _ in plan.texts),
+        )
+        for each in PurePosixPath(path).parents
+    }
     for path, content in imported.files.items():
         parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)
         faults = {

@@ -76,8 +76,8 @@ def read_restructured_text(
         # Its messages are findings already.
         settings_overrides={**_SETTINGS, "report_level": 5},
     )
-    body = convert(html.partition("<body")[2].partition(">")[2])
-    return head, _ALERT.sub(r"\1[!\2]\n", body), 0
+    html = html.partition("<body")[2].partition(">")[2]
+    return head, _ALERT.sub(r"\1[!\2]\n", convert(html)), 0
 
 
 def find_media(plugin: str, words: str) -> str:
