@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from site_build.importers.dialects import Converter, slugify
+from site_build.importers.dialects import SYSTEMS, Converter, slugify
 from site_build.importers.heads import (
     pick,
     read_date,
@@ -30,7 +30,6 @@ from site_build.importers.imported import (
     read_text,
     walk,
 )
-from site_build.importers.markdown_systems import SYSTEMS
 from site_build.text import fold, make_slug
 
 _SUFFIX = re.compile(r"\.(?:md|mdx|markdown|mkd|mdown)\Z", re.IGNORECASE)

@@ -8,6 +8,7 @@ the content security policy forbids them.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field
 from html import escape
@@ -327,3 +328,39 @@ def fix_tables(root: Element) -> None:
         inner.text, inner[:], inner.tail = table.text, table[:], "\n"
         table.tag, table.text, table[:] = "div", "\n", [inner]
         table.attrib = {"class": SCROLLER, "role": "group", "aria-label": "Table", "tabindex": "0"}
+
+
+_MARK = re.compile(
+    r'<(h[1-6]|table|summary|figcaption)\b.*?</\1>|<div [^>]*class="footnote".*'
+    r'|<sup id="fnref-([^"]+)">.*?</sup>',
+    re.DOTALL,
+)
+"""A first mark of a note, or an element that has no side: a heading is read out whole, and a cell
+is too narrow."""
+
+
+def add_sidenotes(html: str) -> str:
+    """Return HTML with each short footnote of one paragraph also behind the mark that names it.
+
+    The copy is `hidden`, until a style sheet shows it and hides the note below the text.
+
+    A note with several marks stays below, where each of them finds it, and so does one whose mark
+    has no room at its side, and a long one, which would push those after it away from their marks.
+    """
+    links = Counter(re.findall(r'href="#fn-([^"]+)"', html))
+    marks = {mark for _, mark in _MARK.findall(html) if links[mark] == 1}
+    # An id and a link back are once in a page.
+    once = r' id="[^"]*"(?=[^<>]*>)|(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>'
+    notes = {
+        name: f'<span class="sidenote" hidden><sup>{number}</sup> {re.sub(once, "", text)}</span>'
+        for name, number, text in re.findall(
+            r'(?s)<li id="fn-([^"]+)" value="(\d+)">\s*<p>((?:(?!<p\b).){1,800}?)</p>\s*</li>', html
+        )
+        if name in marks
+    }
+    html = _MARK.sub(lambda found: found[0] + notes.get(found[2], ""), html)
+    return re.sub(
+        r'<li (?=id="fn-([^"]+)")',
+        lambda found: '<li class="beside" ' if found[1] in notes else found[0],
+        html,
+    )
