@@ -62,9 +62,8 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
     """
     path, first = document.path, document.body_line
     if not document.markdown:
-        note = Diagnostic(
-            path, first, 1, "warning", "the text is empty; write it, or take the file away"
-        )
+        message = "the text is empty; write it, or take the file away"
+        note = Diagnostic(path, first, 1, "warning", message)
         return Facts((note,), (), frozenset()), convert(document, "", dialect)
     places = Places(document.markdown, first)
     if excess := find_excess(document.markdown):

@@ -143,8 +143,12 @@ def find_losers(documents: Iterable[Document], kept: Mapping[str, str]) -> set[s
     """
 
     def rank(document: Document) -> tuple[bool, bool, bool, str]:
-        path = document.path
-        return document.draft, kept.get(path) != document.digest, path not in kept, path
+        return (
+            document.draft,
+            kept.get(document.path) != document.digest,
+            document.path not in kept,
+            document.path,
+        )
 
     losers, taken = set(), set[tuple[str, str]]()
     for document in sorted(documents, key=rank):

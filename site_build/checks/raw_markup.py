@@ -205,14 +205,19 @@ CLOSED_BY_OTHERS: Final = _names(
 """Elements whose end tag may be left out (HTML, section 13.1.2.4)."""
 TABLE_PARTS: Final = _names("caption col colgroup tbody td tfoot th thead tr")
 """Elements that browsers drop outside of a table."""
-OTHERS: Final = _names(
-    "a abbr address article aside audio b bdi bdo blockquote body button canvas caption cite "
-    "code data datalist del details dfn dialog div dl em fieldset figcaption figure footer "
-    "form h1 h2 h3 h4 h5 h6 head header hgroup html i iframe ins kbd label legend main map "
-    "mark menu meter nav noscript object ol output picture pre progress q ruby s samp search "
-    "section select slot small span strong sub summary sup table template time u ul var video"
+ELEMENTS: Final = (
+    RAW
+    | FOREIGN
+    | VOID
+    | CLOSED_BY_OTHERS
+    | _names(
+        "a abbr address article aside audio b bdi bdo blockquote body button canvas caption cite "
+        "code data datalist del details dfn dialog div dl em fieldset figcaption figure footer "
+        "form h1 h2 h3 h4 h5 h6 head header hgroup html i iframe ins kbd label legend main map "
+        "mark menu meter nav noscript object ol output picture pre progress q ruby s samp search "
+        "section select slot small span strong sub summary sup table template time u ul var video"
+    )
 )
-ELEMENTS: Final = RAW | FOREIGN | VOID | CLOSED_BY_OTHERS | OTHERS
 """Every element of HTML that is not obsolete."""
 ENDS_PARAGRAPH: Final = _names(
     "address article aside blockquote details dialog div dl fieldset figcaption figure footer form "

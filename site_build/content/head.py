@@ -344,11 +344,11 @@ def _sort_out(
         name = ALIASES.get(entry.key, entry.key)
         if first := seen.get(name):
             says = "is given twice" if entry.key == first.key else f"says the same as `{first.key}`"
-            line = places.locate(first.key_at)[0]
             faults.append(
                 Fault(
                     entry.key_at,
-                    f"`{shorten(entry.key)}` {says}, which line {line} has; keep one of them",
+                    f"`{shorten(entry.key)}` {says}, which line "
+                    f"{places.locate(first.key_at)[0]} has; keep one of them",
                 )
             )
         elif name not in declared and name not in PageFrontMatter.model_fields:

@@ -132,8 +132,9 @@ class ContentLibrary:
         """
         if told is not None and not self._listing.has_links and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
-            found = {path: stamp(f"{folder}/{path}", follows=False) for path in told}
-            stamps = {**self._stamps, **found}
+            stamps = self._stamps | {
+                path: stamp(f"{folder}/{path}", follows=False) for path in told
+            }
             if GONE not in stamps.values():
                 return self._take(self._listing, stamps)
         listing = list_folder(self._request.content, self._dialect.rules)

@@ -259,14 +259,15 @@ class Texts:
         known = self._cache.recall(_READINGS, keys, Reading)
         unknown = [path for path in paths if path not in known]
         readings = dict(known)
-        fresh = []
         request.observer.begin("reading", len(unknown))
         for index, reading in map_unordered(self.examine, unknown, request.jobs):
             readings[unknown[index]] = reading
-            if reading.digest:
-                fresh.append((make_key(reader, unknown[index], reading.digest), reading))
             request.observer.advance()
-        self._cache.put(_READINGS, fresh)
+        fresh = ((path, readings[path]) for path in unknown)
+        self._cache.put(
+            _READINGS,
+            [(make_key(reader, path, each.digest), each) for path, each in fresh if each.digest],
+        )
         self._cache.keep_only(
             _READINGS, (make_key(reader, path, each.digest) for path, each in readings.items())
         )

@@ -36,10 +36,13 @@ def read_ghost(root: Path) -> Imported:
     That is the folder `content` with the pictures, redirects, routes, and a list of members (CSV).
     Raises what FAULTS names for one that is broken.
     """
-    folder = root if root.is_dir() else root.parent
     path = next((e for e in sorted(root.glob("*.json")) if e.name != "redirects.json"), root)
     document = json.loads(read_text(path))
-    reader = _Reader(path.name, folder, document.get("data") or document["db"][0]["data"])
+    reader = _Reader(
+        path.name,
+        root if root.is_dir() else root.parent,
+        document.get("data") or document["db"][0]["data"],
+    )
     for each in reader.posts:
         with reader.journal.going_on(path.name, str(each)[:80]):
             row = {**reader.noted.get(each["id"], {}), **each}

@@ -61,8 +61,8 @@ class FaultFinder:
                 yield from _find_foreign(prose, start)
                 yield from _find_struck(prose, start)
             if before.type == "paragraph_open":
-                lines = _MARKS.sub("", token.content).split("\n")
-                yield from _find_lost_blocks([line.strip() for line in lines], start)
+                lines = [line.strip() for line in _MARKS.sub("", token.content).split("\n")]
+                yield from _find_lost_blocks(lines, start)
 
     def _read_inline(self, text: str, names: dict[str, object]) -> str:
         """Return what is prose; a `*` stands for code, a tag, a formula or an escaped sign."""
@@ -136,10 +136,9 @@ def _find_foreign(prose: str, line: int) -> Iterator[Fault]:
     """Yield what is meant for other programs in the prose of a block that begins on `line`."""
     for found in _FOREIGN.finditer(prose):
         typed = shorten(" ".join(found[0].split()))
-        message = f"`{typed}` stays as it was typed; {_FIXES[found.lastgroup or '']}"
         yield Fault(
             line + prose.count("\n", 0, found.start()),
-            message,
+            f"`{typed}` stays as it was typed; {_FIXES[found.lastgroup or '']}",
             re.split(r"[*\n]", found[0], maxsplit=1)[0],
         )
 

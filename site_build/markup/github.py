@@ -24,9 +24,6 @@ from site_build.markup.blocks import Blocks
 from site_build.markup.faults import Fault, FaultFinder
 
 LONGEST: Final = 4000
-_INLINE: Final = (
-    r"(?<![\w\\$])\$(?![\s$])((?:\\.|[^\\$\x02\x03\n]|\n(?!\n)){1,4000}?)(?<![\s\\])\$(?![\w$])"
-)
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
 _FAULTS: Final = {
     "ExtraLeftOrMissingRightError": r"`\left` and `\right` are no pair",
@@ -45,7 +42,11 @@ class Formulas(inlinepatterns.InlineProcessor):
     """Makes the formulas of texts, and keeps those that it cannot read."""
 
     def __init__(self, md: Markdown) -> None:
-        super().__init__(_INLINE, md)
+        super().__init__(
+            r"(?<![\w\\$])\$(?![\s$])((?:\\.|[^\\$\x02\x03\n]|\n(?!\n)){1,4000}?)"
+            r"(?<![\s\\])\$(?![\w$])",
+            md,
+        )
         self.faults: list[tuple[str, str]] = []
         """Each formula that could not be read, with what is wrong."""
 
@@ -170,10 +171,13 @@ class GitHub(Extension):
         md.inlinePatterns.register(self.formulas, "formula", 189)
         if type(md.inlinePatterns["backtick"]) is inlinepatterns.BacktickInlineProcessor:
             md.inlinePatterns.register(CodeSpans(inlinepatterns.BACKTICK_RE), "backtick", 190)
-        line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
-        md.inlinePatterns.register(line_break, "backslash_break", 185)
-        many_tildes = inlinepatterns.SimpleTextInlineProcessor(r"(~{3,})")  # strike nothing through
-        md.inlinePatterns.register(many_tildes, "many_tildes", 184)
+        md.inlinePatterns.register(
+            inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br"), "backslash_break", 185
+        )
+        # More than two tildes strike nothing through.
+        md.inlinePatterns.register(
+            inlinepatterns.SimpleTextInlineProcessor(r"(~{3,})"), "many_tildes", 184
+        )
         md.treeprocessors.register(QuickInline(md), "inline", 20)
 
     def reset(self) -> None:

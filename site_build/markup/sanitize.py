@@ -51,8 +51,8 @@ def _is_contained(html: str) -> bool:
     # A parser applies these tags to the whole page.
     if re.search(r"(?i)</?(?:html|head|body|frameset|plaintext)\b", html):
         return False
-    page = LexborHTMLParser(f"{_OPENING}<div id={_INSIDE}>{html}{_END}")
-    found = page.css(f"#{_INSIDE},#{_BELOW}")
+    page = f"{_OPENING}<div id={_INSIDE}>{html}{_END}"
+    found = LexborHTMLParser(page).css(f"#{_INSIDE},#{_BELOW}")
     if [node.tag for node in found] != ["div", "section", "i", "b"]:
         return False
     text, block, run, below = found
