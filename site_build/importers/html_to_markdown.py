@@ -101,15 +101,6 @@ _LANGUAGE: Final = re.compile(
     r"(?!(?:hljs|language|lang|highlight|wp|brush|sourceCode|notranslate|plain\w*|text)\b|default)"
     r"([a-z][\w+#]*+)(?![-:])"
 )
-_EMBEDDED: Final = {
-    r"(?:https?:)?//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
-        r"https://www.youtube.com/watch?v=\1"
-    ),
-    r"(?:https?:)?//player\.vimeo\.com/video/(\d+).*": r"https://vimeo.com/\1",
-    r"(https://open\.spotify\.com)/embed/(\w+/\w+).*": r"\1/\2",
-    "^//": "https://",
-}
-"""Addresses made for frames, and where people see the same."""
 
 
 def parse(html: str) -> BeautifulSoup:
@@ -216,7 +207,15 @@ def show_plain(html: str) -> str:
 def write_target(address: object) -> str:
     """Return an address as it may stand in the parentheses of a link, as people see it."""
     target = " ".join(str(address or "").split())
-    for pattern, seen in _EMBEDDED.items():
+    # People see at other addresses what was made for frames.
+    for pattern, seen in {
+        r"(?:https?:)?//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
+            r"https://www.youtube.com/watch?v=\1"
+        ),
+        r"(?:https?:)?//player\.vimeo\.com/video/(\d+).*": r"https://vimeo.com/\1",
+        r"(https://open\.spotify\.com)/embed/(\w+/\w+).*": r"\1/\2",
+        "^//": "https://",
+    }.items():
         target = re.sub(pattern, seen, target)
     return quote(target, safe="!#$%&'*+,/:;=?@[]~", errors="ignore")
 

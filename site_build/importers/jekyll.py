@@ -44,13 +44,6 @@ _NO_READERS = re.compile(
     r"|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)(?:\..*)?|robots\.txt|(?:package|search).*\.json"
 )
 """Files of a theme, a tool or a host."""
-_LEADS = {
-    r"feed|atom|rss": "feed:",
-    r"tag|categor|topic": "tags:",
-    r"archive|post|blog|news|year": "archive:",
-    r"": "home:",
-}
-"""Targets of pages without words of their own, by a word of their path or layout."""
 _PICTURES = (
     "image",
     "header",
@@ -67,8 +60,7 @@ _PICTURES = (
     "index_img",
     "teaser",
 )
-_PARTS = ("path", "teaser", "feature", "image", "og_image", "overlay_image", "url")
-"""Keys of a post's picture in heads of many themes, and those within one."""
+"""Keys of a post's picture in heads of many themes."""
 
 
 def read_jekyll(root: Path) -> Imported:
@@ -198,7 +190,8 @@ class _Site:
             str(link)
             for key in _PICTURES
             for part, link in (_mapping(head.get(key)) or {"path": head.get(key)}).items()
-            if part in _PARTS and re.search(r"\w\.\w{3,4}\b|//", str(link))
+            if part in {"path", "teaser", "feature", "image", "og_image", "overlay_image", "url"}
+            and re.search(r"\w\.\w{3,4}\b|//", str(link))
         )
         post.image = next(
             (e if "//" in e else f"source:{self.find_path(e, name)}" for e in pictures), ""
@@ -220,9 +213,15 @@ class _Site:
         body = re.sub(".+", r"<\g<0>>\n\n", _name(values, "redirect_to")) + body
         words = len(re.findall(r"\w+", re.sub("<[^>]*>", "", body)))
         if post.kind == "page" and (words <= fewest or PurePosixPath(name).stem == "404"):
+            # A word of its path or layout says what it was.
             goal = next(
                 goal
-                for word, goal in _LEADS.items()
+                for word, goal in {
+                    "feed|atom|rss": "feed:",
+                    "tag|categor|topic": "tags:",
+                    "archive|post|blog|news|year": "archive:",
+                    "": "home:",
+                }.items()
                 if re.search(word, f"{name} {values.get('layout')}")
             )
             self.imported.redirects |= dict.fromkeys(

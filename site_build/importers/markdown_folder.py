@@ -43,7 +43,6 @@ _GENERAL = re.compile(
     r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
 """Folders that are no subject, and tags by which Eleventy collects texts."""
-_POSTS = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
 _PAGES = re.compile(
     r"(?:(?:src|source|content|docs|site|pages)/)*(?:readme|index|about|now|contact|imprint|uses)"
     r"|(?:.*/)?(?:_index(?:\.\w+)?|pages?/.*)",
@@ -90,11 +89,6 @@ _SETTINGS = {
     "origin": r"(?:site|website|site_?url|base_?url|url)=(https?://[^/\"'`]+)",
 }
 """The name and address of a journal in its settings."""
-_SETTING_FILES = re.compile(
-    r"(?:eleventy\.config|(?:astro|next|gatsby|docusaurus|quartz)[.-]config|zola|config"
-    r"|vercel|netlify|(?:src/)?_data/\w+|src/(?:config|consts|site\.config)|data/siteMetadata"
-    r"|(?:(?:public|static)/)?_redirects)(?:\.(?:m?[jt]s|cjs|json|toml))?"
-)
 _LISTS = (
     {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"}
     | {
@@ -180,7 +174,15 @@ def read_markdown_folder(root: Path) -> Imported:
     }
     journal.files = {public: files[source] for source, public in journal.file_sources.items()}
     settings = "\n".join(
-        read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source)
+        read_text(path)
+        for source, path in files.items()
+        if re.fullmatch(
+            r"(?:eleventy\.config|(?:astro|next|gatsby|docusaurus|quartz)[.-]config|zola|config"
+            r"|vercel|netlify|(?:src/)?_data/\w+|src/(?:config|consts|site\.config)"
+            r"|data/siteMetadata|(?:(?:public|static)/)?_redirects)"
+            r"(?:\.(?:m?[jt]s|cjs|json|toml))?",
+            source,
+        )
     )
     for key, pattern in _SETTINGS.items():
         named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
@@ -249,7 +251,16 @@ def _add_text(
     named = _DAY.search(stem)
     date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
     is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (
-        not date and (_PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem)))
+        not date
+        and (
+            _PAGES.fullmatch(stem)
+            or (
+                is_site
+                and not re.search(
+                    r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/", stem
+                )
+            )
+        )
     )
     tags = [
         tag

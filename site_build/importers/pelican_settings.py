@@ -18,10 +18,6 @@ from site_build.importers.imported import Finding, UnreadableJournal, read_text,
 from site_build.pelican_plugin.settings import DEFAULTS, IGNORED, REFUSED, read_file
 
 _WRITE = "write its value there, or use --trust to run it"
-_NAME = re.compile(
-    r"^(SITENAME|SITEURL|(?:ARTICLE|PAGE)_(?:URL|SAVE_AS|PATHS))\s*[:=]", re.MULTILINE
-)
-"""Names that tell a file of settings from other programs."""
 _DEEPEST, _LONGEST = 3, 100_000
 """Folders above such a file, and characters of a value as Python writes it."""
 _UNSAFE = {
@@ -70,7 +66,11 @@ def read_settings(
         path: text
         for name, path in walk(root)
         if path.suffix == ".py" and name.count("/") <= _DEEPEST
-        if _NAME.search(text := read_text(path))
+        # Such a name tells a file of settings from other programs.
+        if re.search(
+            r"(?m)^(SITENAME|SITEURL|(?:ARTICLE|PAGE)_(?:URL|SAVE_AS|PATHS))\s*[:=]",
+            text := read_text(path),
+        )
     }
     files = sorted(
         texts,

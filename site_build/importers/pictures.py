@@ -15,7 +15,6 @@ from site_build.importers.imported import Imported
 LARGEST = 25_000_000  # bytes of one picture
 _GUARD = SsrfGuard()
 MOST = 1_000_000_000  # bytes of all
-_LINK = re.compile(r"(?i)[(<\"'\s]([^\s()<>\[\]\"']+\.(?:jpe?g|png|gif|webp|avif))(?=[?#\s)>\"'])")
 
 
 async def fetch_pictures(
@@ -40,7 +39,10 @@ async def fetch_pictures(
         )
         return
     for text in imported.texts:
-        for link in _LINK.findall(f"{text.body}\n{text.image}\n"):
+        for link in re.findall(
+            r"(?i)[(<\"'\s]([^\s()<>\[\]\"']+\.(?:jpe?g|png|gif|webp|avif))(?=[?#\s)>\"'])",
+            f"{text.body}\n{text.image}\n",
+        ):
             with suppress(ValueError):
                 url = urlsplit(urljoin(f"{imported.origin}{text.address or '/'}", link))
                 path = unquote(url.path).lstrip("/")

@@ -116,13 +116,8 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
         imported.texts, key=lambda text: ("published", "hidden", "draft").index(text.status)
     ):
         if len(text.body.encode(errors="replace")) > _LONGEST:
-            imported.find(
-                text.source,
-                0,
-                f"it is longer than {_LONGEST:,} bytes",
-                "put its pictures into files",
-                "left out",
-            )
+            what, fix = f"it is longer than {_LONGEST:,} bytes", "put its pictures into files"
+            imported.find(text.source, 0, what, fix, "left out")
             continue
         head = _make_head(imported, plan.rules, text, newest)
         folder = f"{text.kind}s"

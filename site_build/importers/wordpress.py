@@ -64,12 +64,6 @@ _BLOCK: Final = (
     r"(?:address|article|aside|blockquote|details|div|dl|dt|dd|figure|figcaption|form|h[1-6]|hr|li"
     r"|ol|p|pre|section|summary|caption|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
 )
-_GATED: Final = re.compile(
-    r"<!-- wp:(?:jetpack/paywall|premium-content/)|\[(?:mepr|pmpro|wlm)[-_]"
-    r"|\[(?:membership|members_only|restrict|private|s2If|um_loggedin)[\s\]]",
-    re.IGNORECASE,
-)
-"""Marks that plugins write around words for members alone."""
 _UNSHARED: Final = re.compile(
     r"(?:.*/)?(?:woocommerce_uploads|edd|wc-logs|download-manager-files|[^/]*backups?)/.*"
     r"|.*\.(?:php\d?|phtml|phar|sql|log|bak|ini)(?:\.\w+)?",
@@ -282,10 +276,17 @@ class _Reader:
                 each.get("nicename", ""),
             )
         ]
-        is_open = noted["_jetpack_newsletter_access"] in {"", "everybody"}
-        is_gated = not is_open or bool(_GATED.search(row["encoded"]))
         reason = "it had a password" if row["post_password"] else _STATES[row["status"]]
-        reason = reason or "it was for members alone" * is_gated
+        # Plugins write marks around words for members alone.
+        if not reason and (
+            noted["_jetpack_newsletter_access"] not in {"", "everybody"}
+            or re.search(
+                r"(?i)<!-- wp:(?:jetpack/paywall|premium-content/)|\[(?:mepr|pmpro|wlm)[-_]"
+                r"|\[(?:membership|members_only|restrict|private|s2If|um_loggedin)[\s\]]",
+                row["encoded"],
+            )
+        ):
+            reason = "it was for members alone"
         is_public = row["status"] == "publish" and not reason
         address = _address(row["link"]) if is_public else ""
         image = self.attachments.get(noted["_thumbnail_id"], _NOTHING)
