@@ -194,8 +194,8 @@ def _offset(part: yaml.Event | yaml.Node) -> int:
 def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     problem = fault.problem or ""
     # For what is left open, the place that opened it helps more than the place where it was missed.
-    opening = "while (parsing a flow|scanning a (quoted|simple key))"
-    mark = (re.match(opening, fault.context or "") and fault.context_mark) or fault.problem_mark
+    opened = re.match("while (parsing a flow|scanning a (quoted|simple key))", fault.context or "")
+    mark = (fault.context_mark if opened else None) or fault.problem_mark
     offset = min(mark.index, len(text)) if mark else 0
     if text[offset : offset + 1] == "\t":
         problem = "tab character"
