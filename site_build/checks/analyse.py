@@ -49,6 +49,7 @@ _LINKS = frozenset({"a", "area"})
 _MEDIA = frozenset({"img", "source", "video", "audio", "track"})
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _SCHEMES: Final = ("http", "https", "mailto")
+_SCHEMES_KNOWN: Final = {*_SCHEMES, "ftp", "tel", "sms", "xmpp", "irc", "matrix", "magnet", "geo"}
 _LOCAL: Final = re.compile(
     r"https?://(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\])(?=[:/?#]|$)", re.IGNORECASE
 )
@@ -62,8 +63,9 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
     """
     path, first = document.path, document.body_line
     if not document.markdown:
-        message = "the text is empty; write it, or take the file away"
-        note = Diagnostic(path, first, 1, "warning", message)
+        note = Diagnostic(
+            path, first, 1, "warning", "the text is empty; write it, or take the file away"
+        )
         return Facts((note,), (), frozenset()), convert(document, "", dialect)
     places = Places(document.markdown, first)
     if excess := find_excess(document.markdown):
@@ -233,11 +235,7 @@ class _Analyzer:
         """Tell of addresses that the site's policy makes vain."""
         scheme = address.partition(":")[0].lower()
         near = "".join(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75))
-        is_link = tag in _LINKS
-        is_unknown = scheme not in {
-            *_SCHEMES,
-            *("ftp", "tel", "sms", "xmpp", "irc", "matrix", "magnet", "geo"),
-        }
+        is_link, is_unknown = tag in _LINKS, scheme not in _SCHEMES_KNOWN
         cases = {
             "the file is on your own machine; copy it to content/images": (
                 len(scheme) == 1 or scheme == "file"

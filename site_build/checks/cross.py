@@ -286,8 +286,8 @@ class CrossCheck:
         if re.fullmatch(r"[^\s@/:]+@(?:[\w-]+\.)+[a-z]{2,}", reference.address):
             return f"write mailto:{reference.address}"
         # A file may have another folder, be meant from the top, or differ by a slip or capitals.
-        is_page = not reference.shown and not re.search(r"\.(?!html?$|md$)\w{1,5}$", path)
-        files = {} if is_page else self._urls.files
+        is_file = reference.shown or re.search(r"\.(?!html?$|md$)\w{1,5}$", path)
+        files = self._urls.files if is_file else {}
         written = find_source("", reference.address.replace("\\", "/")).casefold()
         near = (
             [file for file in files if file.rpartition("/")[2] == written.rpartition("/")[2]]

@@ -66,6 +66,8 @@ _SOURCE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})(?=[?#]|$)")
 _CONVERTED = re.compile(rf"(?:{'|'.join(map(re.escape, CONVERTED))})(?=[?#]|$)", re.IGNORECASE)
 _BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders that are the edge's, but for a few files that the build makes."""
+_ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
+"""Answered by the edge, or made by the build at addresses that the content cannot know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,7 @@ class UrlMap:
 
     def answers(self, path: str) -> bool:
         """Return whether something that is no document answers at `path`, or may."""
-        # The content cannot know what the edge answers, or what the build makes of it.
-        folders = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
-        return path in self.others or path.startswith(folders)
+        return path in self.others or path.startswith(_ELSEWHERE)
 
     def canonical(self, path: str) -> str:
         """Return the address that `path` leads to: without file name, `.md` or leaf number."""

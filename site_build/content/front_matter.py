@@ -170,6 +170,7 @@ Picture = Annotated[
         ),
     ),
 ]
+Status = Annotated[Literal["published", "hidden", "draft"], BeforeValidator(_require_status)]
 Series = Annotated[
     str,
     Field(max_length=LONGEST_SERIES),
@@ -210,11 +211,9 @@ class PageFrontMatter(BaseModel):
         "", description="One or two sentences for lists, search engines and feeds."
     )
     excerpt: Text = Field("", description="Shown in lists in place of the description.")
-    status: Annotated[Literal["published", "hidden", "draft"], BeforeValidator(_require_status)] = (
-        Field(
-            "published",
-            description="A draft is kept out of everything public; what is hidden is in no list.",
-        )
+    status: Status = Field(
+        "published",
+        description="A draft is kept out of everything public; what is hidden is in no list.",
     )
     lang: Language = Field("", description="The language of the text, as a BCP 47 tag.")
     author: Text = Field("", description="Who wrote it, where that is not the site's author.")

@@ -86,8 +86,8 @@ class _Choice:
             appears = reading.document.published if reading.document else reading.appears
             if reading.is_draft or (appears and appears > self._now):
                 return {}
-        inside = _list_inside(path, self._kept)
-        return {name: each for name in inside if (each := self._recall(name))}
+        former = {name: self._recall(name) for name in _list_inside(path, self._kept)}
+        return {name: each for name, each in former.items() if each}
 
 
 def _list_inside(path: str, names: Iterable[str]) -> list[str]:

@@ -43,6 +43,7 @@ _GENERAL = re.compile(
     r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
 """Folders that are no subject, and tags by which Eleventy collects texts."""
+_POSTS = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
 _PAGES = re.compile(
     r"(?:(?:src|source|content|docs|site|pages)/)*(?:readme|index|about|now|contact|imprint|uses)"
     r"|(?:.*/)?(?:_index(?:\.\w+)?|pages?/.*)",
@@ -251,16 +252,7 @@ def _add_text(
     named = _DAY.search(stem)
     date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
     is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (
-        not date
-        and (
-            _PAGES.fullmatch(stem)
-            or (
-                is_site
-                and not re.search(
-                    r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/", stem
-                )
-            )
-        )
+        not date and (_PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem)))
     )
     tags = [
         tag

@@ -35,6 +35,7 @@ from site_build.importers.writer import Summary, clean, fill_starter, write_head
 from site_build.site import Document
 from site_build.text import fold, make_slug, shorten
 
+_MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.PageFrontMatter}
 _MOST_TRIES: Final = 10_000
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
     TypeAdapter[str](kind).validator.isinstance_python
@@ -43,7 +44,7 @@ _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
 _LONGEST: Final = LARGEST_FILE - 50_000
 """Bytes of a body; the rest of a file is its head, and what links become longer."""
 _QUICK: Final = 500_000
-"""Bytes of a picture that is unpacked to see whether it is whole."""
+"""Bytes of a picture up to which it is unpacked to see whether it is whole."""
 
 
 @dataclass
@@ -195,9 +196,7 @@ def _make_head(
     }
     said = {name: e if isinstance(e, list) else str(e) for name, e in head.items() if e}
     try:
-        (
-            front_matter.PostFrontMatter if text.kind == "post" else front_matter.PageFrontMatter
-        ).model_validate(said, context=zone)
+        _MODELS[text.kind].model_validate(said, context=zone)
     except ValidationError as refusal:
         # From the last one on, so that the places of those before stay.
         for complaint in reversed(refusal.errors(include_url=False)):
