@@ -13,6 +13,7 @@ _ISO = re.compile(
 )
 _LONGEST = 60
 """Characters; dateutil takes a time with the square of what is longer."""
+_DEFAULTS = (datetime(2001, 1, 1, 0), datetime(2002, 2, 2, 23))  # noqa: DTZ001 - only compared
 _ZONES = {
     name: timezone(timedelta(hours=hours))
     for sign, hours in (("E", -5), ("C", -6), ("M", -7), ("P", -8))
@@ -85,8 +86,7 @@ def _guess(text: str, unknown: tzinfo | None = None, **order: bool) -> date | da
             instant = datetime.fromisoformat(text.upper())
             return instant if ":" in text else instant.date()
         both: list[datetime] = [
-            parse(text, default=each, tzinfos=find_zone, **order)
-            for each in (datetime(2001, 1, 1, 0), datetime(2002, 2, 2, 23))  # noqa: DTZ001
+            parse(text, default=each, tzinfos=find_zone, **order) for each in _DEFAULTS
         ]
     except Exception:  # noqa: BLE001 - dateutil raises whatever its parts raise
         return None

@@ -193,12 +193,13 @@ def _read_text(
         alt = re.sub(r"([\[\]\\])", r"\\\1", head.image_alt)
         text = f"![{alt}]({head.image}){blank}{document.markdown}"
         document = replace(document, markdown=text, body_line=at["image"][0])
-    return replace(
+    document = replace(
         document,
         description=description,
         excerpt=document.excerpt or description,
         aliases=(*aliases.values(),),
-    ), faults
+    )
+    return document, faults
 
 
 def _read_name(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:

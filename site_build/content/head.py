@@ -195,7 +195,7 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     problem = fault.problem or ""
     # For what is left open, the place that opened it helps more than the place where it was missed.
     opened = re.match("while (parsing a flow|scanning a (quoted|simple key))", fault.context or "")
-    mark = (fault.context_mark if opened else None) or fault.problem_mark
+    mark = fault.context_mark if opened and fault.context_mark else fault.problem_mark
     offset = min(mark.index, len(text)) if mark else 0
     if text[offset : offset + 1] == "\t":
         problem = "tab character"

@@ -101,6 +101,15 @@ _LANGUAGE: Final = re.compile(
     r"(?!(?:hljs|language|lang|highlight|wp|brush|sourceCode|notranslate|plain\w*|text)\b|default)"
     r"([a-z][\w+#]*+)(?![-:])"
 )
+_EMBEDDED: Final = {
+    r"(?:https?:)?//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
+        r"https://www.youtube.com/watch?v=\1"
+    ),
+    r"(?:https?:)?//player\.vimeo\.com/video/(\d+).*": r"https://vimeo.com/\1",
+    r"(https://open\.spotify\.com)/embed/(\w+/\w+).*": r"\1/\2",
+    "^//": "https://",
+}
+"""Addresses made for frames, and where people see the same."""
 
 
 def parse(html: str) -> BeautifulSoup:
@@ -188,9 +197,8 @@ def _surround(before: str, after: str, el: Tag, text: str, *, parent_tags: set[s
     ):
         return "" if is_block and not inner else text  # emphasis ends with its paragraph
     if is_block:
-        text = inner = inner.replace(
-            "\n", {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}.get(el.name, "\n")
-        )
+        breaks = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}
+        text = inner = inner.replace("\n", breaks.get(el.name, "\n"))
         before, after = (" ", " ") if "_inline" in parent_tags else (before, after)
     elif "<" not in before:
         before = "" if getattr(el.previous_sibling, "name", "") == el.name else before
@@ -207,15 +215,7 @@ def show_plain(html: str) -> str:
 def write_target(address: object) -> str:
     """Return an address as it may stand in the parentheses of a link, as people see it."""
     target = " ".join(str(address or "").split())
-    # People see at other addresses what was made for frames.
-    for pattern, seen in {
-        r"(?:https?:)?//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
-            r"https://www.youtube.com/watch?v=\1"
-        ),
-        r"(?:https?:)?//player\.vimeo\.com/video/(\d+).*": r"https://vimeo.com/\1",
-        r"(https://open\.spotify\.com)/embed/(\w+/\w+).*": r"\1/\2",
-        "^//": "https://",
-    }.items():
+    for pattern, seen in _EMBEDDED.items():
         target = re.sub(pattern, seen, target)
     return quote(target, safe="!#$%&'*+,/:;=?@[]~", errors="ignore")
 

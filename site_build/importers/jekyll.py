@@ -44,6 +44,13 @@ _NO_READERS = re.compile(
     r"|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)(?:\..*)?|robots\.txt|(?:package|search).*\.json"
 )
 """Files of a theme, a tool or a host."""
+_LEADS = {
+    "feed|atom|rss": "feed:",
+    "tag|categor|topic": "tags:",
+    "archive|post|blog|news|year": "archive:",
+    "": "home:",
+}
+"""Targets of pages without words of their own, by a word of their path or layout."""
 _PICTURES = (
     "image",
     "header",
@@ -213,17 +220,8 @@ class _Site:
         body = re.sub(".+", r"<\g<0>>\n\n", _name(values, "redirect_to")) + body
         words = len(re.findall(r"\w+", re.sub("<[^>]*>", "", body)))
         if post.kind == "page" and (words <= fewest or PurePosixPath(name).stem == "404"):
-            # A word of its path or layout says what it was.
-            goal = next(
-                goal
-                for word, goal in {
-                    "feed|atom|rss": "feed:",
-                    "tag|categor|topic": "tags:",
-                    "archive|post|blog|news|year": "archive:",
-                    "": "home:",
-                }.items()
-                if re.search(word, f"{name} {values.get('layout')}")
-            )
+            words_of_path = f"{name} {values.get('layout')}"
+            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words_of_path))
             self.imported.redirects |= dict.fromkeys(
                 {post.address, *post.aliases} - {"", "/"}, goal
             )

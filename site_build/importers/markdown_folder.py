@@ -135,7 +135,7 @@ def read_markdown_folder(root: Path) -> Imported:
         with journal.going_on(source, source):
             raws[source] = read_text(files[source])
             _add_text(journal, source, raws[source], known, rules)
-    # Some notes of a vault say that only such notes are public.
+    # Where some notes of a vault say that they are public, no others are.
     opted = {
         source
         for source, raw in raws.items()

@@ -38,6 +38,8 @@ _COVERS = (
     "thumbnail",
 )
 """Keys under which themes look for the picture of a post."""
+_UNREAD = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
+"""Suffixes of texts that plugins read."""
 _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
     "hidden": "hidden",
@@ -141,9 +143,7 @@ class _Site(NamedTuple):
         if not (is_text and self._read_text(path, file, kind, suffix)):
             if _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
                 self.add_file(path)
-            elif kind is contents.Article and re.fullmatch(
-                "asc|a(scii)?doc|ipynb|org|textile", suffix
-            ):
+            elif kind is contents.Article and suffix in _UNREAD:
                 find(0, "its format is that of a plugin", "copy it by hand", "left out")
 
     def _read_text(self, path: str, file: Path, kind: Any, suffix: str) -> bool:
@@ -240,8 +240,8 @@ class _Site(NamedTuple):
             )
             media = find_media(found["plugin"], found["words"].partition(" ")[0].strip("\"'"))
             return re.sub(r"^https?://\S+$", r"<\g<0>>", media)
-        if kind in {"author", "category", "tag"}:
-            return _show(getattr(contents, kind.title())(unquote(target), self.settings).url)
+        if kind in _WRAPPERS:
+            return _show(_WRAPPERS[kind](unquote(target), self.settings).url)
         place, mark, folder = *re.split("(?=[?#]|$)", target, maxsplit=1), posixpath.dirname(path)
         place = posixpath.normpath(
             posixpath.join("" if place.startswith("/") else folder, unquote(place).lstrip("/"))
@@ -342,4 +342,9 @@ _READERS: dict[str, Callable[..., tuple[dict[str, str], str, int]]] = {
     **dict.fromkeys(("md", "markdown", "mkd", "mdown"), _read_markdown),
     **dict.fromkeys(("html", "htm"), _read_html),
     "rst": read_restructured_text,
+}
+_WRAPPERS = {
+    "author": contents.Author,
+    "category": contents.Category,
+    "tag": contents.Tag,
 }

@@ -51,7 +51,7 @@ _SHORTCODES: Final = {
     r"\.(?:jpe?g|png|gif|webp))[\"']": r'<p><img src="\1"></p>\g<0>',
     r"\[latex[^\]]{0,999}\](.+?)\[/latex\]": r"\\(\1\\)",
 }
-"""Replacements of an address on its own line, and of shortcodes, whose lengths are bounded."""
+"""Replacements of addresses and shortcodes, bounded: one without its end must take no time."""
 _UNKNOWN: Final = re.compile(
     r"(?<!\[)\[(?:/|(?=[a-z][\w-]*(?:\s+(?:[\w-]+=|https?:|\d+\])|\s*/\])"
     r"|(?:[a-z]+_\w+|toc|sitemap|archives|blog-stats|googlemaps|portfolio"

@@ -381,7 +381,8 @@ def _read_info(info: str) -> tuple[str, str]:
         return _join(dict(attributes).get("title") or ""), info
     titles = [found["double"] or found["single"] or "" for found in _TITLE.finditer(info)]
     rest = _TITLE.sub("", info)
-    name = re.findall(r"\A\.?([\w#.+-]*)", rest)[0]
+    language = re.match(r"\.?([\w#.+-]*)", rest)
+    name = language[1] if language else ""
     pointed = re.findall(r"""(?<!\S)hl_lines=(?:"([\d -]*)"|'([\d -]*)')""", rest)
     ranges = [found for pair in pointed for found in pair] or _RANGES.findall(rest)
     lines = " ".join(
