@@ -120,7 +120,7 @@ class _Reader:
             **({"year": f"{date:%Y}", "month": f"{date:%m}", "day": f"{date:%d}"} if date else {}),
         }
         forms = [self.forms[tag] for tag in (*(e["slug"] for e in tags), "") if tag in self.forms]
-        # Pictures lose their host and their size.
+        # Links lose the mark for Ghost's host, pictures their host and size too.
         html, image = (
             re.sub(
                 r"__GHOST_URL__|(?<=[\"'])https?://[^/\"'\s]+(?=/content/images/)"
