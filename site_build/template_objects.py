@@ -32,8 +32,7 @@ from site_build.content.document import NOT_PROSE
 from site_build.content.sources import Texts
 from site_build.images.encode import WIDEST
 from site_build.images.responsive import COLUMN, ImageSet
-from site_build.markup.convert import say_words
-from site_build.markup.sidenotes import add_sidenotes
+from site_build.markup.convert import add_sidenotes, say_words
 from site_build.site import UNDATED, Document, Part, split_authors
 
 _OPENING = 2

@@ -48,10 +48,6 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
 _LINKS = frozenset({"a", "area"})
 _MEDIA = frozenset({"img", "source", "video", "audio", "track"})
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-_CODE: Final = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
-_NOTE: Final = re.compile(r"\[\^([^\]\s]{1,60})\]")
-_NOTES: Final = re.compile(r'<li id="fn-([^"]+)"')
-_UNDEFINED: Final = re.compile(r"(?<![\w\]])\[[^\[\]<>]{1,200}\]\[([^\[\]<>]{1,200})\]")
 _SCHEMES: Final = ("http", "https", "mailto")
 _SCHEMES_KNOWN: Final = {*_SCHEMES, "ftp", "tel", "sms", "xmpp", "irc", "matrix", "magnet", "geo"}
 _LOCAL: Final = re.compile(
@@ -82,8 +78,9 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
             return _refuse(path, first + refusal.line, 1, f"{refusal}; flatten them")
         except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
             what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
-            what = f"the converter cannot take the text ({what}); rewrite it"
-            return _refuse(path, first, 1, what)
+            return _refuse(
+                path, first, 1, f"the converter cannot take the text ({what}); rewrite it"
+            )
         analyzer = _Analyzer(document, places, marked)
         facts = analyzer.examine(LexborHTMLParser(conversion.html), conversion)
         # A link without a mark stands in what was taken for code: it would be no link to the site.
@@ -168,8 +165,9 @@ class _Analyzer:
     def _note(self, offset: int | None, message: str) -> None:
         """Keep a warning; what has no place in the source was not written by the author."""
         if offset is not None:
-            place = self.places.locate(offset)
-            self.notes.append(Diagnostic(self.document.path, *place, "warning", message))
+            self.notes.append(
+                Diagnostic(self.document.path, *self.places.locate(offset), "warning", message)
+            )
 
     def _examine_heading(self, heading: LexborNode) -> None:
         offset = self._find(heading, heading.text())
@@ -231,8 +229,7 @@ class _Analyzer:
         elif _OUTSIDE.match(address):
             self._examine_outside(offset, address, tag)
         else:
-            place = self.places.locate(offset)
-            self.references.append(Reference(*place, address, shown))
+            self.references.append(Reference(*self.places.locate(offset), address, shown))
 
     def _examine_outside(self, offset: int, address: str, tag: str) -> None:
         """Tell of addresses that the site's policy makes vain."""
@@ -274,17 +271,18 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
     """
     if "[^" not in prose and "][" not in prose:
         return
-    for name in _NOTES.findall(html):
+    for name in re.findall(r'<li id="fn-([^"]+)"', html):
         sign = re.escape(name).replace(r"\-", "[- ]")
         if f'href="#fn-{name}"' not in html and (note := re.search(rf"\[\^{sign}\]:", prose)):
             mark = f"`{shorten(note[0][:-1])}`"
             yield note.start(), f"the note {mark} is never used; write it in the text, or remove it"
-    shown = _CODE.sub("", html)
-    for name in dict.fromkeys(_NOTE.findall(shown)):
+    shown = re.sub(r"(?s)<(pre|code)\b.*?</\1>", "", html)
+    for name in dict.fromkeys(re.findall(r"\[\^([^\]\s]{1,60})\]", shown)):
         sign = f"[^{name}]"
         if (at := prose.find(sign)) >= 0:
             yield at, f"`{shorten(sign)}` stands for no footnote; write a line `{sign}: …`"
-    for name in dict.fromkeys(_UNDEFINED.findall(strip_marks(shown))):
+    undefined = r"(?<![\w\]])\[[^\[\]<>]{1,200}\]\[([^\[\]<>]{1,200})\]"
+    for name in dict.fromkeys(re.findall(undefined, strip_marks(shown))):
         if (at := prose.find(f"[{unescape(name)}]")) >= 0:
             sign = f"[{shorten(unescape(name))}]"
             yield at, f"no line says where `{sign}` leads; write a line `{sign}: address`"

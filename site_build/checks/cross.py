@@ -1,4 +1,4 @@
-"""What is wrong between documents: addresses given twice, and links that lead nowhere.
+"""Checks documents against each other: addresses given twice, and broken links.
 
 It works on facts alone, so it costs little and is done anew at every build.
 """
@@ -34,10 +34,6 @@ _MOST_COMPARED = 200
 _SLIP = 3
 """Signs by which a misspelt slug may be longer or shorter."""
 
-_DOCUMENT = re.compile(r"(?:[^/]+/)+|(?:[^/]+/)*[^/.]+(?:\.html)?")
-"""An address that a document could have."""
-_FILE = re.compile(r"\.(?!html?$|md$)\w{1,5}$")
-"""Ends the address of what is no page."""
 _RULES = SourceRules()
 
 
@@ -50,15 +46,18 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
         if document.kind == "post":
             slugs[fold(document.slug)].append(document)
     # The API, feeds and cards know a post by its slug, wherever its page stands.
-    apart = (group for group in slugs.values() if len({fold(e.address) for e in group}) > 1)
     message = "another post has this slug, which names it in feeds and in the API; change one"
     findings = [
-        Diagnostic(each.path, *each.slug_at, "error", message) for group in apart for each in group
+        Diagnostic(each.path, *each.slug_at, "error", message)
+        for group in slugs.values()
+        if len({fold(each.address) for each in group}) > 1
+        for each in group
     ]
     for group in sharing.values():
         for each in group if len(group) > 1 else ():
-            others = sorted((other.path, other.address) for other in group if other is not each)
-            (path, address), *rest = others
+            (path, address), *rest = sorted(
+                (other.path, other.address) for other in group if other is not each
+            )
             owner = f"{path} and {len(rest)} more" if rest else path
             does = f"which some disks cannot tell from /{address} of {owner}"
             does = f"as {owner} does" if address == each.address else does
@@ -94,8 +93,8 @@ def _find_bad_aliases(documents: Iterable[Document], urls: UrlMap) -> Iterator[D
     for document in documents:
         for alias in document.aliases:
             path = urls.canonical(alias.path)
-            above = [path[:at] for at, sign in enumerate(path) if sign == "/"]
             known = (urls.others, urls.documents, givers)
+            above = (path[:at] for at, sign in enumerate(path) if sign == "/")
             file = next((e for e in above if any(e in each for each in known)), "")
             others = sorted(each.path for each in givers[alias.path] if each is not document)
             if owner := urls.documents.get(path):
@@ -116,8 +115,11 @@ def _find_conflicts(
     documents: Sequence[Document], files: Collection[str], rules: SourceRules
 ) -> tuple[UrlMap, list[Diagnostic]]:
     urls = map_urls(documents, files, rules)
-    found = [*find_repeated_slugs(documents), *_find_covered(documents, urls)]
-    return urls, [*found, *_find_bad_aliases(documents, urls)]
+    return urls, [
+        *find_repeated_slugs(documents),
+        *_find_covered(documents, urls),
+        *_find_bad_aliases(documents, urls),
+    ]
 
 
 def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
@@ -141,8 +143,12 @@ def find_losers(documents: Iterable[Document], kept: Mapping[str, str]) -> set[s
     """
 
     def rank(document: Document) -> tuple[bool, bool, bool, str]:
-        path = document.path
-        return document.draft, kept.get(path) != document.digest, path not in kept, path
+        return (
+            document.draft,
+            kept.get(document.path) != document.digest,
+            document.path not in kept,
+            document.path,
+        )
 
     losers, taken = set(), set[tuple[str, str]]()
     for document in sorted(documents, key=rank):
@@ -200,13 +206,12 @@ class CrossCheck:
         """
         findings = [*self.find_conflicts(documents, files), *_find_near_series(documents)]
         urls = self._urls
-        public = (
+        self._near = NearSlugs(
             slug
             for slug, at in urls.slugs.items()
             if not (urls.documents[at].draft or urls.documents[at].hidden)
         )
-        self._near, self._facts = NearSlugs(public), facts
-        self._now, self._unread = now, "\n".join(sorted(unread)).casefold()
+        self._facts, self._now, self._unread = facts, now, "\n".join(sorted(unread)).casefold()
         basis = (
             (urls.others, urls.files, self._unread),
             [
@@ -248,8 +253,7 @@ class CrossCheck:
         address, own = address or reference.address, f"/{document.address}"
         try:
             # As a browser would ask for it, from this document's page.
-            whole = f"{own}{address}" if address.startswith("#") else urljoin(own, address)
-            parts = urlsplit(whole)
+            parts = urlsplit(own + address if address.startswith("#") else urljoin(own, address))
         except ValueError:
             return f"{_quote(reference.address)} is no address; fix it"
         path = self._urls.canonical(unquote(parts.path).removeprefix("/"))
@@ -262,7 +266,9 @@ class CrossCheck:
             address = _quote(reference.address)
             return f"the link {address} leads to a former address; write /{present}"
         last = path.rstrip("/").rpartition("/")[2].removesuffix(".html").casefold()
-        is_unread = last and last in self._unread and _DOCUMENT.fullmatch(path)
+        # A document that was not read could have such an address.
+        form = r"(?:[^/]+/)+|(?:[^/]+/)*[^/.]+(?:\.html)?"
+        is_unread = last and last in self._unread and re.fullmatch(form, path)
         if self._urls.answers(path) or is_unread:
             return None
         what = "missing image or file:" if reference.shown else "broken link: no page at"
@@ -280,7 +286,8 @@ class CrossCheck:
         if re.fullmatch(r"[^\s@/:]+@(?:[\w-]+\.)+[a-z]{2,}", reference.address):
             return f"write mailto:{reference.address}"
         # A file may have another folder, be meant from the top, or differ by a slip or capitals.
-        files = self._urls.files if reference.shown or _FILE.search(path) else {}
+        is_file = reference.shown or re.search(r"\.(?!html?$|md$)\w{1,5}$", path)
+        files = self._urls.files if is_file else {}
         written = find_source("", reference.address.replace("\\", "/")).casefold()
         near = (
             [file for file in files if file.rpartition("/")[2] == written.rpartition("/")[2]]
@@ -304,8 +311,10 @@ class CrossCheck:
         if target.draft:
             return f"the link leads to a draft, {target.path}; publish it, or take the link away"
         if target.published > max(self._now, document.published):
-            day = f"{target.published:%Y-%m-%d %H:%M}"
-            return f"the link leads to {target.path}, which appears on {day} UTC; wait, or unlink"
+            return (
+                f"the link leads to {target.path}, which appears on "
+                f"{target.published:%Y-%m-%d %H:%M} UTC; wait, or unlink"
+            )
         return None
 
     def _explain_anchor(self, document: Document, target: Document, fragment: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a check knows: what one document says of itself, what answers at which address, pictures.
+"""Facts for checks: what one document says of itself, what answers at which address, pictures.
 
 It knows documents and addresses, and nothing of HTML or of who asks.
 """
@@ -66,7 +66,6 @@ _SOURCE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})(?=[?#]|$)")
 _CONVERTED = re.compile(rf"(?:{'|'.join(map(re.escape, CONVERTED))})(?=[?#]|$)", re.IGNORECASE)
 _BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders that are the edge's, but for a few files that the build makes."""
-
 _ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
 """Answered by the edge, or made by the build at addresses that the content cannot know."""
 
@@ -134,9 +133,12 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
     for document in documents:
         found.setdefault(document.address, document)
     public = list_targets((e for e in found.values() if not (e.draft or e.hidden)), (), rules)
-    tags = {address for name, address in public.items() if name.startswith("{tag}")}
-    forms = (addresses.FEED, addresses.FEED_JSON)
-    feeds = {addresses.locate_feed(tag, form) for tag in tags for form in forms}
+    feeds = {
+        addresses.locate_feed(address, form)
+        for name, address in public.items()
+        if name.startswith("{tag}")
+        for form in (addresses.FEED, addresses.FEED_JSON)
+    }
     groups = {address for name, address in public.items() if name.startswith("{")}
     published = sorted(rules.list_paths(sources).values())
     return UrlMap(
@@ -156,8 +158,8 @@ def find_source(base: str, address: str) -> str:
     Both are relative to the content folder. Links to files are what works on a code host.
     """
     plain = unquote(re.split("[?#]", address, maxsplit=1)[0])
-    source = re.sub(r"^\{(?:filename|static|attach)\}", "", plain)
-    return urljoin(f"/{base}", source).removeprefix("/")
+    plain = re.sub(r"^\{(?:filename|static|attach)\}", "", plain)
+    return urljoin(f"/{base}", plain).removeprefix("/")
 
 
 def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) -> str | None:
@@ -166,8 +168,8 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
     `paths` has the addresses by source files, those of pictures and other files among them.
     """
     address = re.sub(r"^\|(\w+)\|", r"{\1}", reference.address)
-    is_page = bool(_SOURCE.search(address)) and not reference.shown
-    is_named = is_page or bool(_CONVERTED.search(address))  # its own address gives nothing
+    # The own address of such a file gives nothing.
+    is_named = (_SOURCE.search(address) and not reference.shown) or _CONVERTED.search(address)
     if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
         return f"/{named}"
     if address.startswith(("/", "#", "?")) and not is_named:
@@ -227,8 +229,11 @@ def judge_pictures(
                 continue
             used.add(path := sources[public])
             if fault := album[path].fault:
-                message = f"the picture {path} {fault}"
-                findings.append(Diagnostic(document.path, *reference[:2], "error", message))
+                findings.append(
+                    Diagnostic(
+                        document.path, *reference[:2], "error", f"the picture {path} {fault}"
+                    )
+                )
     for path, measured in album.items():
         remarks = list(measured.remarks)
         if measured.fault and path not in used:

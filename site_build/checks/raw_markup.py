@@ -1,4 +1,4 @@
-"""What is wrong with an author's markup: HTML, and what no converter gets through in sensible time.
+"""Faults in an author's markup: HTML, and what no converter gets through in sensible time.
 
 Marks in a text tell where each part was written: a parser has fixed the page, so each fault is
 looked for again in the source. Python-Markdown looks for the end of every bracket, tag and brace
@@ -18,11 +18,6 @@ ATTRIBUTE = "data-at"
 
 _FIRST = 0xF0000
 _LAST = 0x10FFFD
-_NUMBERED = re.compile(
-    rf"(<[a-z][a-z0-9]*)(?:(\s){ATTRIBUTE}=[0-9]+ |\s{ATTRIBUTE}=[0-9]+(?=[/>])"
-    rf'|\s{ATTRIBUTE}="[0-9]+")',
-    re.IGNORECASE,
-)
 _FOREIGN = re.compile(f"[{chr(_FIRST)}-{chr(0x10FFFF)}]")
 _MARK = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
 _AT_HOME = re.compile(
@@ -57,8 +52,6 @@ _FENCED = re.compile(
 )
 """What looks like fenced code: without a last fence, all that follows."""
 _IN_LINES = re.compile(r"[^\n]")
-_TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
-"""Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
 
 
 class Marked:
@@ -132,8 +125,10 @@ def blank_fences(text: str) -> str:
     """
     pieces, done = [], 0
     for fenced in find_fenced(text):
-        code = text[fenced.code : fenced.code_end]
-        pieces += [text[done : fenced.code], _IN_LINES.sub(" ", code)]
+        pieces += [
+            text[done : fenced.code],
+            _IN_LINES.sub(" ", text[fenced.code : fenced.code_end]),
+        ]
         done = fenced.code_end
     return "".join([*pieces, text[done:]])
 
@@ -145,7 +140,8 @@ def _pair_ticks(text: str) -> Iterator[tuple[int, int]]:
     """
     ends: dict[str, int] = {}
     pairs = []
-    for run in reversed([*_TICKS.finditer(text)]):
+    # No span goes beyond the end of a paragraph.
+    for run in reversed([*re.finditer(r"`+|\n(?=[ \t]*\n)", text)]):
         if run[0] == "\n":
             ends.clear()
         elif end := ends.get(run[0]):
@@ -165,7 +161,12 @@ def clean(conversion: Conversion, marked: Marked) -> Conversion | None:
     A mark that comes out elsewhere, such as in code, may have changed how the text was read; so may
     one that cannot be told from what the author wrote. Then it has to be converted without marks.
     """
-    html, found = _NUMBERED.subn(r"\1\2", conversion.html)
+    html, found = re.subn(
+        rf"(?i)(<[a-z][a-z0-9]*)(?:(\s){ATTRIBUTE}=[0-9]+ |\s{ATTRIBUTE}=[0-9]+(?=[/>])"
+        rf'|\s{ATTRIBUTE}="[0-9]+")',
+        r"\1\2",
+        conversion.html,
+    )
     strayed = len(_MARK.findall(html)) - len(_AT_HOME.findall(html))
     if strayed or not marked.faithful or found != marked.attributes or ATTRIBUTE in html:
         return None
@@ -178,11 +179,6 @@ _TAG: Final = re.compile(
     r"(?P<rest>(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)>",
     re.DOTALL,
 )
-_UNTERMINATED: Final = re.compile(
-    r"(?<!\\)<(?P<name>[A-Za-z][a-z0-9-]*+)"
-    r"(?!(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+>)(?P<rest>\s[^<>]*+)>"
-)
-"""A `<` that begins no tag, because a quote before its `>` has no end."""
 _SHOWN: Final = 30
 _MISPLACED: Final = {
     "script": "has no effect: the site runs no script of a text; remove it",
@@ -209,14 +205,19 @@ CLOSED_BY_OTHERS: Final = _names(
 """Elements whose end tag may be left out (HTML, section 13.1.2.4)."""
 TABLE_PARTS: Final = _names("caption col colgroup tbody td tfoot th thead tr")
 """Elements that browsers drop outside of a table."""
-OTHERS: Final = _names(
-    "a abbr address article aside audio b bdi bdo blockquote body button canvas caption cite "
-    "code data datalist del details dfn dialog div dl em fieldset figcaption figure footer "
-    "form h1 h2 h3 h4 h5 h6 head header hgroup html i iframe ins kbd label legend main map "
-    "mark menu meter nav noscript object ol output picture pre progress q ruby s samp search "
-    "section select slot small span strong sub summary sup table template time u ul var video"
+ELEMENTS: Final = (
+    RAW
+    | FOREIGN
+    | VOID
+    | CLOSED_BY_OTHERS
+    | _names(
+        "a abbr address article aside audio b bdi bdo blockquote body button canvas caption cite "
+        "code data datalist del details dfn dialog div dl em fieldset figcaption figure footer "
+        "form h1 h2 h3 h4 h5 h6 head header hgroup html i iframe ins kbd label legend main map "
+        "mark menu meter nav noscript object ol output picture pre progress q ruby s samp search "
+        "section select slot small span strong sub summary sup table template time u ul var video"
+    )
 )
-ELEMENTS: Final = RAW | FOREIGN | VOID | CLOSED_BY_OTHERS | OTHERS
 """Every element of HTML that is not obsolete."""
 ENDS_PARAGRAPH: Final = _names(
     "address article aside blockquote details dialog div dl fieldset figcaption figure footer form "
@@ -256,8 +257,9 @@ def find_flaws(html: str) -> Iterator[Flaw]:
             yield from _close(place, open_tags)
             continue
         if name in TABLE_PARTS and seen.get("<table", 0) == seen.get("</table", 0):
-            message = f"`<{name}>` is outside of a table; write `<table>` around it"
-            yield place._replace(message=message)
+            yield place._replace(
+                message=f"`<{name}>` is outside of a table; write `<table>` around it"
+            )
         if name in ENDS_PARAGRAPH and open_tags and open_tags[-1].message == "p":
             open_tags.pop()
         if name not in VOID:
@@ -273,7 +275,12 @@ def find_unterminated(prose: str) -> Iterator[tuple[int, str]]:
     comment = prose.find("<!--", prose.rfind("-->") + 1)
     if comment >= 0:
         yield comment, "the comment `<!--` is never closed; write `-->`"
-    for tag in _UNTERMINATED.finditer(prose):
+    # A `<` begins no tag where a quote before its `>` has no end.
+    for tag in re.finditer(
+        r"(?<!\\)<(?P<name>[A-Za-z][a-z0-9-]*+)"
+        r"(?!(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+>)(?P<rest>\s[^<>]*+)>",
+        prose,
+    ):
         if re.search("[\"']", re.sub("\"[^\"]*\"|'[^']*'", "", tag["rest"])):
             name = f"<{shorten(tag['name'], _SHOWN)} …>"
             yield tag.start(), f"`{name}` has a quote that is never closed; write it before the `>`"
@@ -315,7 +322,6 @@ MOST_OPEN = 500
 MOST_STEPS = 5_000_000
 """Code points between openings and their ends, summed up over one paragraph."""
 
-_PARAGRAPH = re.compile(r"^(?:[^\S\n]*+\S[^\n]*+(?:\n|\Z))+", re.MULTILINE)
 _COUNTED = (
     (re.compile(r"\[\^"), 2_000, "marks of footnotes"),
     (re.compile(r"^[ \t>]*\[TOC\]", re.MULTILINE), 10, "tables of contents"),
@@ -347,7 +353,7 @@ def _count(text: str, sign: re.Pattern[str], most: int, name: str) -> tuple[int,
 def _weigh_paragraphs(text: str) -> Iterator[tuple[int, str]]:
     if all(_is_light(text, sign) for sign in _PAIRS):
         return  # No paragraph of the text can be too much.
-    for paragraph in _PARAGRAPH.finditer(text):
+    for paragraph in re.finditer(r"(?m)^(?:[^\S\n]*+\S[^\n]*+(?:\n|\Z))+", text):
         for sign, ends in _PAIRS.items():
             if offence := _weigh(paragraph[0], sign, ends, paragraph.start()):
                 yield offence

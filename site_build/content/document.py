@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import NamedTuple
 from unicodedata import normalize
 from zoneinfo import ZoneInfo
 
@@ -43,9 +42,6 @@ from site_build.text import Places, find_control_characters, make_slug
 _BEGINNING_TAGS = 4_000
 """Code points in which the first paragraph is looked for."""
 
-_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]^\n]+\]:[^\n]+$", re.MULTILINE)
-
-
 NOT_PROSE = "sup:has(a.footnote-ref), script, style"
 """What a paragraph loses where another page shows it: marks of footnotes, and what is no text."""
 
@@ -56,7 +52,8 @@ def summarise(document: Document, longest: int) -> str:
     if len(beginning) > _BEGINNING_TAGS:  # with the definitions of links that stand further down
         end = beginning.rfind("\n\n", 0, _BEGINNING_TAGS)
         end = end if end > 0 else _BEGINNING_TAGS
-        beginning = "\n".join([beginning[:end], "", *_DEFINITION.findall(beginning, end)])
+        definitions = re.compile(r"(?m)^ {0,3}\[[^\[\]^\n]+\]:[^\n]+$").findall(beginning, end)
+        beginning = "\n".join([beginning[:end], "", *definitions])
     if find_excess(beginning):
         return ""
     try:
@@ -78,17 +75,6 @@ LARGEST_FILE = 2 * 1024 * 1024
 """Bytes; some three hundred thousand words."""
 
 _RULES = SourceRules()
-_SIGN = re.compile(r"^[^:\n]*:[ \t]*[\[{\"'|>&*!%@`#-]", re.MULTILINE)
-"""A line whose value means something else to YAML than it says."""
-
-
-class _Parts(NamedTuple):
-    """The front matter and the body of a text, and their offsets in it."""
-
-    entries: list[Entry]
-    fence_at: int
-    body_at: int
-    body: str
 
 
 def read_document(
@@ -116,7 +102,7 @@ def guess_appearance(raw: bytes, rules: SourceRules) -> datetime | None:
     """
     text, faults = _decode(raw)
     parts = None if faults else _split(text)
-    known = parts.entries if isinstance(parts, _Parts) else []
+    known = parts[0] if parts and not isinstance(parts, Fault) else []
     lines = [f"{e.key}: {' '.join(str(e.value).split())}" for e in known]
     if is_withdrawn("\n".join(lines) or find_head(raw)):
         return None
@@ -155,13 +141,14 @@ def _read_text(
     parts = _split(text)
     if isinstance(parts, Fault):
         return None, [parts]
+    entries, fence_at, body_at = parts
     kind: Kind = "page" if rules.is_page(path) else "post"
     declared = {name.lower(): name for name in rules.extra}
-    extra = tuple((declared[e.key], e.typed) for e in parts.entries if e.key in declared)
-    entries, places = parts.entries, Places(text)
+    extra = tuple((declared[e.key], e.typed) for e in entries if e.key in declared)
+    body, places = text[body_at:].rstrip(), Places(text)
     entries += _read_name(path, entries, rules)
     entries += _choose_slug(path, entries, rules)
-    head, faults = read_head(kind, parts.fence_at, entries, rules, places)
+    head, faults = read_head(kind, fence_at, entries, rules, places)
     if head is None or any(fault.severity == "error" for fault in faults):
         return None, faults
     published = head.date or UNDATED
@@ -185,8 +172,8 @@ def _read_text(
         draft=head.status == "draft",
         hidden=head.status == "hidden",
         image=head.image,
-        markdown=f"{parts.body}\n" if parts.body else "",
-        body_line=places.locate(parts.body_at)[0],
+        markdown=f"{body}\n" if body else "",
+        body_line=places.locate(body_at)[0],
         digest=digest,
         slug_at=at["slug"],
         series_at=at["series"],
@@ -233,17 +220,17 @@ def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
     return path if not path or path.endswith(("/", ".html")) else f"{path}/"
 
 
-def _split(text: str) -> _Parts | Fault:
-    """Split a text; python-frontmatter's parts begin with a line end."""
+def _split(text: str) -> tuple[list[Entry], int, int] | Fault:
+    """Return the entries of a head, and the offsets of its fence and of the text below it."""
     start = len(text) - len(text.lstrip())
     opening = HANDLER.FM_BOUNDARY.match(text, start)
     if opening is None and (found := read_pelican_head(text)):
-        return _Parts(found[0], 0, found[1], text[found[1] :].rstrip())
+        return found[0], 0, found[1]
     if opening is None:
         what = "the file is empty" if start == len(text) else "the file has no front matter"
         fix = "begin it with `---`, the keys title and date, and `---` again"
         return Fault(0 if start == len(text) else start, f"{what}; {fix}")
-    try:
+    try:  # Parts of python-frontmatter begin with a line end.
         head, body = (part.removeprefix("\n") for part in HANDLER.split(text))
     except ValueError:
         return Fault(start, "the front matter is never closed; add a line `---` below its keys")
@@ -252,12 +239,15 @@ def _split(text: str) -> _Parts | Fault:
         entries = read_entries(head, head_at)
     except YamlFaultError as fault:
         found = read_pelican_head(head, head_at)
-        # Plain lines `Key: value` say what they mean with a second colon, too.
-        is_other = SECOND_COLON not in str(fault) or _SIGN.search(head)
+        # Plain lines `Key: value` say what they mean with a second colon, too, unless a value
+        # begins with a sign that means something to YAML.
+        is_other = SECOND_COLON not in str(fault) or re.search(
+            r"(?m)^[^:\n]*:[ \t]*[\[{\"'|>&*!%@`#-]", head
+        )
         if is_other or found is None or found[1] < len(head):
             return Fault(fault.offset, f"the front matter {fault}")
         entries = found[0]
-    return _Parts(entries, start, len(text) - len(body), body.rstrip())
+    return entries, start, len(text) - len(body)
 
 
 def _choose_slug(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:

@@ -35,8 +35,6 @@ _VALUE = (
 )
 """What a line says before its comment, if no further line goes on with it."""
 _LINE = re.compile(r"(?P<key>[^\s:]+)(?P<colon>[ \t]*:[ \t]*)" + _VALUE)
-_WRITTEN = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\S+)?")
-"""A date whose form is right already."""
 _RENAMED = {other: key for other, key in OTHER_NAMES.items() if key != "slug"}
 _HIDES = {
     **dict.fromkeys(("draft true", "draft yes", "published false", "published no"), "draft"),
@@ -96,7 +94,9 @@ def _fix_value(name: str, value: object, written: str) -> str:
     text = value if isinstance(value, str) else ""
     if name == "status" and not text.islower():
         return text.lower()
-    if name in {"date", "updated", "modified"} and not _WRITTEN.fullmatch(text):
+    if name in {"date", "updated", "modified"} and not re.fullmatch(
+        r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\S+)?", text
+    ):
         with suppress(ValueError):
             return "" if explain_doubt(text) else write_moment(text)
     members = make_entry(name, value, 0, 0).value

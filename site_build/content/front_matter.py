@@ -70,11 +70,16 @@ def _require_slug(value: object) -> str:
     text = normalize("NFC", _require_text(value))
     if (count := len(text.encode("utf-8", "replace"))) > _SLUG_BYTES:
         raise _fault(f"has {count} bytes; shorten it to {_SLUG_BYTES} at most")
-    kinds = [category(sign)[0] for sign in text if not sign.isascii()]
-    if re.fullmatch(SLUG_FORM, text) and category(text[0])[0] != "M" and set(kinds) <= set("LMN"):
+    if (
+        re.fullmatch(SLUG_FORM, text)
+        and category(text[0])[0] != "M"
+        and all(category(sign)[0] in "LMN" for sign in text if not sign.isascii())
+    ):
         return text
-    fix = f"use letters, digits and - _ . ~, such as `slug: {make_slug(text) or 'my-post'}`"
-    raise _fault(f"is {text[:40]!r}; {fix}")
+    raise _fault(
+        f"is {text[:40]!r}; use letters, digits and - _ . ~, such as "
+        f"`slug: {make_slug(text) or 'my-post'}`"
+    )
 
 
 def _require_instant(value: object, info: ValidationInfo) -> datetime:
@@ -138,7 +143,6 @@ def _require_status(value: object) -> str:
 Text = Annotated[str, BeforeValidator(_require_text)]
 Slug = Annotated[str, PostSummary.model_fields["slug"], BeforeValidator(_require_slug)]
 Instant = Annotated[datetime, BeforeValidator(_require_instant)]
-Revision = Annotated[datetime, BeforeValidator(_require_revision)]
 Tag = Annotated[
     str,
     _require(
@@ -157,7 +161,6 @@ Alias = Annotated[
         ),
     ),
 ]
-Aliases = Annotated[tuple[Alias, ...], BeforeValidator(_require_list)]
 Picture = Annotated[
     str,
     _require(
@@ -199,7 +202,9 @@ class PageFrontMatter(BaseModel):
     date: Instant | None = Field(
         None, description="When it appears; in TIMEZONE unless it has a zone."
     )
-    updated: Revision | None = Field(None, description="When it was last revised.")
+    updated: Annotated[datetime, BeforeValidator(_require_revision)] | None = Field(
+        None, description="When it was last revised."
+    )
     tags: Tags = Field((), description="What it is about, in the author's order.")
     series: Series = Field("", description="The series of posts that it is a part of.")
     description: Text = Field(
@@ -215,7 +220,9 @@ class PageFrontMatter(BaseModel):
     category: Text = Field("", description="The one category that it is in, for Pelican's themes.")
     image: Picture = Field("", description="A picture for its top and for lists, as a link to it.")
     image_alt: Text = Field("", description="What the picture shows, for who does not see it.")
-    aliases: Aliases = Field((), description="Its former slugs and paths, which lead to it.")
+    aliases: Annotated[tuple[Alias, ...], BeforeValidator(_require_list)] = Field(
+        (), description="Its former slugs and paths, which lead to it."
+    )
 
 
 class PostFrontMatter(PageFrontMatter):

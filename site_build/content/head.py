@@ -39,9 +39,6 @@ LONGEST_TEXT = 65_536
 
 DEEPEST_NESTING = 8
 
-_UNPRINTABLE = re.compile(
-    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
 SECOND_COLON = "a second colon"
 _LIST = "separate the members with commas and close the bracket"
 _SINGLE = "use single quotes, where a backslash stands for itself"
@@ -100,7 +97,7 @@ def make_entry(
     key: str, value: object, key_at: int, value_at: int, members_at: tuple[int, ...] = ()
 ) -> Entry:
     """Return an entry; semicolons, or else commas, part a text into tags and the like."""
-    if key in _LISTS and isinstance(value, str):
+    if key in {"tags", "aliases", "authors"} and isinstance(value, str):
         members = value.split(";" if ";" in value else ",")
         value = [member.strip() for member in members if member.strip()]
         members_at = (value_at,) * len(value)
@@ -128,7 +125,9 @@ def read_entries(text: str, start: int = 0) -> list[Entry]:
         offset, message = _explain(fault, text)
     except yaml.YAMLError:
         offset, message = 0, f"cannot be read; {_ANY_FIX}"
-        if found := _UNPRINTABLE.search(text):
+        if found := re.search(
+            "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text
+        ):
             offset, message = found.start(), f"holds U+{ord(found[0]):04X}, unseen; take it out"
     raise YamlFaultError(start + offset, message)
 
@@ -150,13 +149,12 @@ class _EntryLoader(yaml.CSafeLoader):
         if not isinstance(key, yaml.ScalarNode):
             raise YamlFaultError(_offset(key), f"has a key that is no word; {_ANY_FIX}")
         members = value.value if isinstance(value, yaml.SequenceNode) else ()
-        places = tuple(self._start + _offset(member) for member in members)
         entry = make_entry(
             key.value.lower(),
             self._read_text(value),
             self._start + _offset(key),
             self._start + _offset(value),
-            places,
+            tuple(self._start + _offset(member) for member in members),
         )
         return replace(entry, typed=self._construct(value))
 
@@ -169,10 +167,9 @@ class _EntryLoader(yaml.CSafeLoader):
 
     def _construct(self, node: yaml.Node) -> object:
         try:
-            value: object = self.construct_object(node, deep=True)
+            return self.construct_object(node, deep=True)
         except (ConstructorError, ValueError, OverflowError):
             return node.value if isinstance(node, yaml.ScalarNode) else str(node.tag)
-        return value
 
 
 def _refuse_extravagance(text: str) -> None:
@@ -197,22 +194,21 @@ def _offset(part: yaml.Event | yaml.Node) -> int:
 def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     problem = fault.problem or ""
     # For what is left open, the place that opened it helps more than the place where it was missed.
-    opened = (fault.context or "").startswith(
-        ("while parsing a flow", "while scanning a quoted", "while scanning a simple key")
-    )
+    opened = re.match("while (parsing a flow|scanning a (quoted|simple key))", fault.context or "")
     mark = fault.context_mark if opened and fault.context_mark else fault.problem_mark
     offset = min(mark.index, len(text)) if mark else 0
     if text[offset : offset + 1] == "\t":
         problem = "tab character"
     elif text[text.rfind("\n", 0, offset) + 1 :][:1] == " " and "mapping values" in problem:
         problem = "indented"
-    known = (said for sign, said in _YAML_FAULTS.items() if sign in problem)
-    said = next(known, f"this is no `key: value`; {_ANY_FIX}")
+    said = next(
+        (said for sign, said in _YAML_FAULTS.items() if sign in problem),
+        f"this is no `key: value`; {_ANY_FIX}",
+    )
     return offset, f"cannot be read: {said}"
 
 
 _LINE = re.compile(r" {0,3}([A-Za-z0-9_-]+):\s*(.*)")
-_LISTS = frozenset({"tags", "aliases", "authors"})
 
 
 def read_pelican_head(text: str, start: int = 0) -> tuple[list[Entry], int] | None:
@@ -335,8 +331,7 @@ def read_head(
 
 def find_value(entries: list[Entry], name: str) -> int:
     """Return the offset of what a key says in a head that was understood; 0 without the key."""
-    named = (each.value_at for each in entries if ALIASES.get(each.key, each.key) == name)
-    return next(named, 0)
+    return next((each.value_at for each in entries if ALIASES.get(each.key, each.key) == name), 0)
 
 
 def _sort_out(
@@ -349,9 +344,13 @@ def _sort_out(
         name = ALIASES.get(entry.key, entry.key)
         if first := seen.get(name):
             says = "is given twice" if entry.key == first.key else f"says the same as `{first.key}`"
-            line = places.locate(first.key_at)[0]
-            message = f"`{shorten(entry.key)}` {says}, which line {line} has; keep one of them"
-            faults.append(Fault(entry.key_at, message))
+            faults.append(
+                Fault(
+                    entry.key_at,
+                    f"`{shorten(entry.key)}` {says}, which line "
+                    f"{places.locate(first.key_at)[0]} has; keep one of them",
+                )
+            )
         elif name not in declared and name not in PageFrontMatter.model_fields:
             faults.append(_explain_unknown(entry))
         seen.setdefault(name, entry)
@@ -372,8 +371,9 @@ def _explain_unknown(entry: Entry) -> Fault:
         if near
         else f"the keys are {', '.join(KEYS)}, and those of FRONT_MATTER_EXTRA"
     )
-    message = f"`{shorten(entry.key)}` is no key of the front matter; {fix}"
-    return Fault(entry.key_at, message, "warning")
+    return Fault(
+        entry.key_at, f"`{shorten(entry.key)}` is no key of the front matter; {fix}", "warning"
+    )
 
 
 def _explain_refusal(

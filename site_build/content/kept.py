@@ -68,8 +68,6 @@ def prune_sources(folder: Path, builds: Iterable[Path]) -> None:
             (folder / name).unlink()
 
 
-_FENCE: Final = re.compile(r"\n[-+~.]{2,}\w*[ \t]*$", re.MULTILINE)
-"""The one that closes a head."""
 _LONGEST_HEAD: Final = 65_536
 _GAP: Final = r"\s{0,9}+"
 """Never more, since three of them in a row take a time with the cube of what they may hold."""
@@ -96,8 +94,9 @@ def is_withdrawn(head: str) -> bool:
 
 def find_slug(raw: bytes) -> str:
     """Return the slug in the head of a file, which cannot be understood; empty without one."""
-    line = r"""(?im)^[ \t]*+["']?slug["']?\s{0,9}+[:=]\s{0,9}+["']?([^\s"',]+)"""
-    found = re.search(line, find_head(raw))
+    found = re.search(
+        r"""(?im)^[ \t]*+["']?slug["']?\s{0,9}+[:=]\s{0,9}+["']?([^\s"',]+)""", find_head(raw)
+    )
     return found[1] if found else ""
 
 
@@ -110,6 +109,8 @@ def find_head(raw: bytes) -> str:
     plain = raw[: 2 * _LONGEST_HEAD].decode("utf-16" if is_wide else "utf-8-sig", "ignore")
     text = plain.replace("\0", "").replace("\r", "\n").strip()
     fence = re.match(r"[-+~.]{2,}[^\n]*\n|", text)
-    end = (fence and fence[0] and _FENCE.search(text)) or re.search(r"\n[ \t]*\n", text)
+    end = (fence and fence[0] and re.search(r"(?m)\n[-+~.]{2,}\w*[ \t]*$", text)) or re.search(
+        r"\n[ \t]*\n", text
+    )
     head = text[: end.start() if end else _LONGEST_HEAD]
     return re.sub("[{,]", "\n", head) if head[fence.end() if fence else 0 :][:1] == "{" else head

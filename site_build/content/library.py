@@ -66,8 +66,7 @@ class _Choice:
         reading = self.shown[error.path]
         if document := reading.document:
             kept = tuple(e for e in document.aliases if (e.line, e.column) != error[1:3])
-            changed = replace(document, aliases=kept)
-            self.shown[error.path] = reading._replace(document=changed)
+            self.shown[error.path] = reading._replace(document=replace(document, aliases=kept))
 
     def is_changed(self, path: str) -> bool:
         """Return whether a file is shown in another version than the build before shows."""
@@ -122,7 +121,7 @@ class ContentLibrary:
 
     @property
     def count(self) -> int:
-        """How many source files there are."""
+        """Number of source files."""
         return len(self._readings)
 
     def refresh(self, told: Collection[str] | None = None) -> bool:
@@ -133,8 +132,9 @@ class ContentLibrary:
         """
         if told is not None and not self._listing.has_links and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
-            found = {path: stamp(f"{folder}/{path}", follows=False) for path in told}
-            stamps = {**self._stamps, **found}
+            stamps = self._stamps | {
+                path: stamp(f"{folder}/{path}", follows=False) for path in told
+            }
             if GONE not in stamps.values():
                 return self._take(self._listing, stamps)
         listing = list_folder(self._request.content, self._dialect.rules)
@@ -154,8 +154,7 @@ class ContentLibrary:
             before = {path: self._stamps[path] for path in self._listing.files}
             if {path: stamps[path] for path in listing.files} != before:
                 self._album = self._measure(listing)
-        known = {**self._readings, **fresh}
-        self._readings = {path: known[path] for path in listing.sources}
+        self._readings = {path: fresh.get(path) or self._readings[path] for path in listing.sources}
         stamps |= self._list_unread()
         is_changed = (listing, stamps) != (self._listing, self._stamps)
         self._listing, self._stamps = listing, stamps
@@ -169,14 +168,19 @@ class ContentLibrary:
 
     def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return why files are not shown as they are, sorted by place."""
-        readings = self._readings.values()
-        usable = (e.document for e in readings if e.document and not _list_errors(e))
+        usable = (
+            each.document
+            for each in self._readings.values()
+            if each.document and not _list_errors(each)
+        )
         return tuple(sorted([*self._list_faults(), *find_repeated_slugs(usable)]))
 
     def _list_faults(self) -> list[Diagnostic]:
         """Return the errors that files have by themselves."""
-        found = [each for each in self._listing.findings if each.severity == "error"]
-        return [*found, *chain.from_iterable(map(_list_errors, self._readings.values()))]
+        return [
+            *(each for each in self._listing.findings if each.severity == "error"),
+            *chain.from_iterable(map(_list_errors, self._readings.values())),
+        ]
 
     def check(self, now: datetime) -> tuple[Diagnostic, ...]:
         """Return every finding about the content as readers would see it at `now` (UTC).
@@ -185,16 +189,19 @@ class ContentLibrary:
         author keeps from readers nothing is an error.
         """
         files = self._listing.files
-        readings = self._readings.values()
         documents, facts = _list_facts(self._readings)
-        findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in readings)]
+        findings = [
+            *self._listing.findings,
+            *(finding for each in self._readings.values() for finding in each.findings),
+        ]
         unread, paths = self._readings.keys() - facts, self._dialect.rules.list_paths(files)
         findings += self._cross.check(documents, facts, files, now, unread)
         findings += judge_pictures(documents, facts, self._album, paths)
         findings += check_redirects(self._request.content, documents, files, self._dialect.rules)
         drafts = {path for path, each in self._readings.items() if each.is_draft}
-        found = (e._replace(severity="warning") if e.path in drafts else e for e in findings)
-        return tuple(sorted(found))
+        return tuple(
+            sorted(e._replace(severity="warning") if e.path in drafts else e for e in findings)
+        )
 
     def collect(self, request: Request | None = None) -> Content:
         """Return what can be shown; of files with faults, what the build before `request` shows.
@@ -202,8 +209,11 @@ class ContentLibrary:
         Without a request, as in a preview, that is what was returned last.
         """
         rules = self._dialect.rules
-        before = {path: each.digest for path, each in self._former.items()}
-        kept = read_kept(request.before) if request else before
+        kept = (
+            read_kept(request.before)
+            if request
+            else {path: each.digest for path, each in self._former.items()}
+        )
         choice = _Choice(
             self._readings, kept, partial(self._recall, kept), request.now if request else None
         )
@@ -225,7 +235,6 @@ class ContentLibrary:
             own = facts[document.path]
             if document.path not in self._links or self._links[document.path][0] is not own:
                 self._links[document.path] = own, link_sources(document, own, paths)
-        links = {each.path: self._links[each.path][1] for each in documents}
         pictures = {path: each.picture for path, each in album.items() if each.picture}
         # Settings name a picture by its file, pages by its address.
         pictures |= {paths[path]: each for path, each in pictures.items()}
@@ -235,7 +244,11 @@ class ContentLibrary:
             {path: each.terms for path, each in choice.shown.items()},
             rules.list_paths(files),
             facts,
-            ImageSet(pictures, list_shown(documents, facts, album, paths), links),
+            ImageSet(
+                pictures,
+                list_shown(documents, facts, album, paths),
+                {each.path: self._links[each.path][1] for each in documents},
+            ),
             len(self._readings),
             self._hits,
             tuple(choice.list_held(former)),
@@ -270,8 +283,8 @@ class ContentLibrary:
         shown = list_shown(open_ones, facts, lost, paths)
         for path, picture in [(at, each) for at, found in shown.items() for each in found]:
             place = picture if picture in former else path
-            message = f"the picture {picture} {lost[picture].fault}"
-            error = Diagnostic(place, 1, 1, "error", message)
+            fault = lost[picture].fault
+            error = Diagnostic(place, 1, 1, "error", f"the picture {picture} {fault}")
             if place == path and choice.is_changed(path):
                 choice.refuse(error)
             choice.errors.setdefault(place, error)
@@ -286,20 +299,24 @@ class ContentLibrary:
         conflicts = self._cross.find_conflicts(documents, self._listing.files)
         losers = find_losers(documents, kept) if conflicts else set()
         errors = [each for each in conflicts if each.severity == "error"]
-        fresh = {each.path: each for each in errors if choice.is_changed(each.path)}
-        wrong = {each.path: each for each in conflicts if each.path in losers} or fresh
+        wrong = {each.path: each for each in conflicts if each.path in losers} or {
+            each.path: each for each in errors if choice.is_changed(each.path)
+        }
         for each in errors if not wrong else ():
             choice.drop_alias(each)
         return wrong
 
     def _measure(self, listing: Listing) -> MeasuredImages:
-        content, jobs = self._request.content, self._request.jobs
-        return measure_pictures(content, listing.files, jobs, self._cache, self._code)
+        return measure_pictures(
+            self._request.content, listing.files, self._request.jobs, self._cache, self._code
+        )
 
     def _stamp(self, listing: Listing) -> dict[str, Stamp]:
         folder = os.fspath(self._request.content)
-        paths = (*listing.sources, *listing.files, REDIRECTS)
-        found = {path: stamp(f"{folder}/{path}") for path in paths}
+        found = {
+            path: stamp(f"{folder}/{path}")
+            for path in (*listing.sources, *listing.files, REDIRECTS)
+        }
         # A missing file has no stamp, so that the folder is listed once it is there.
         return {path: each for path, each in found.items() if path != REDIRECTS or each != GONE}
 
@@ -312,8 +329,9 @@ def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | N
     home = f"{os.path.abspath(content)}{os.sep}"  # noqa: PTH100 - text
     if changes is None or not all(path.startswith(home) for path in changes):
         return None
-    paths = {path.removeprefix(home) for path in changes}
-    return {path for path in paths if not path.rpartition("/")[2].startswith(".")}
+    return {
+        path.removeprefix(home) for path in changes if not path.rpartition("/")[2].startswith(".")
+    }
 
 
 def _list_errors(reading: Reading) -> list[Diagnostic]:

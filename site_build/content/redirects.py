@@ -14,10 +14,6 @@ from site_build.errors import Diagnostic
 from site_build.site import Document
 
 REDIRECTS = "redirects.txt"
-_WRONG = (
-    "is no redirect, or the second of its path; write one old path and a new one, such as "
-    "`/?p=12 /journal/oak/`"
-)
 
 Redirects = dict[str, tuple[int, str]]
 """The line, from 1, and the present path by the former one, which may have `?` and a query.
@@ -32,16 +28,22 @@ def read_redirects(content: Path) -> tuple[Redirects, list[Diagnostic]]:
     All findings are warnings: like a broken link, a bad line holds nothing up. Whoever lists the
     folder reports a file that cannot be read.
     """
-    redirects, findings = Redirects(), list[Diagnostic]()
-    is_there = stamp(content / REDIRECTS) != GONE  # a pipe would have no end
+    redirects, findings, text = Redirects(), list[Diagnostic](), ""
     with suppress(OSError):
-        text = (content / REDIRECTS).read_text("utf-8-sig", "replace") if is_there else ""
+        if stamp(content / REDIRECTS) != GONE:  # a pipe would have no end
+            text = (content / REDIRECTS).read_text("utf-8-sig", "replace")
         for number, line in enumerate(text.splitlines(), 1):
             match [*map(_decode, re.sub(r"(?:^|\s)#.*", "", line).split())]:
                 case [str(former), str(target)] if "?" not in target and former not in redirects:
                     redirects[former] = number, target
                 case [_, *_]:
-                    findings.append(_warn(number, f"{line.strip()[:100]!r} {_WRONG}"))
+                    findings.append(
+                        _warn(
+                            number,
+                            f"{line.strip()[:100]!r} is no redirect, or the second of its path; "
+                            "write one old path and a new one, such as `/?p=12 /journal/oak/`",
+                        )
+                    )
     return redirects, findings
 
 

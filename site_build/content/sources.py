@@ -39,7 +39,7 @@ GONE: Stamp = (0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is in a content folder; paths are relative to it, with `/`, and sorted."""
+    """The files of a content folder; paths are relative to it, with `/`, and sorted."""
 
     sources: tuple[str, ...]
     """Markdown files."""
@@ -60,8 +60,9 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
     try:
         os.scandir(content).close()
     except OSError as error:
-        reason = f"cannot be read: {error.strerror}; {find_fix(error)}"
-        raise BuildError(f"the content folder {content} {reason}") from error
+        raise BuildError(
+            f"the content folder {content} cannot be read: {error.strerror}; {find_fix(error)}"
+        ) from error
     for path, fault, is_link in _walk(content):
         has_links |= is_link
         if fault:
@@ -79,8 +80,7 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
             fix = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
             message = f"the file is not built; {fix} the suffix .md"
             findings.append(Diagnostic(show_path(path), 1, 1, "warning", message))
-    found = tuple(sorted(findings))
-    return Listing(tuple(sorted(sources)), tuple(sorted(files)), found, has_links)
+    return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)), has_links)
 
 
 def read_bytes(folder: Path, path: str, largest: int = LARGEST_FILE) -> bytes:
@@ -113,8 +113,13 @@ def stamp(path: str | Path, *, follows: bool = True) -> Stamp:
 
 def explain_refusal(path: str, refusal: OSError) -> Diagnostic:
     """Return the finding for a file that the disk would not give."""
-    message = f"the file cannot be read ({refusal.strerror}); {find_fix(refusal)}"
-    return Diagnostic(show_path(path), 1, 1, "error", message)
+    return Diagnostic(
+        show_path(path),
+        1,
+        1,
+        "error",
+        f"the file cannot be read ({refusal.strerror}); {find_fix(refusal)}",
+    )
 
 
 def show_path(path: str) -> str:
@@ -135,8 +140,11 @@ def _walk(folder: Path) -> Iterator[tuple[str, str | None, bool]]:
             with os.scandir(folder / inside) as found:
                 entries = [entry for entry in found if not entry.name.startswith(".")]
         except OSError as refusal:
-            fault = f"the folder cannot be read ({refusal.strerror}); {find_fix(refusal)}"
-            yield inside, fault, False
+            yield (
+                inside,
+                f"the folder cannot be read ({refusal.strerror}); {find_fix(refusal)}",
+                False,
+            )
             continue
         for entry in entries:
             path, wrong = f"{inside}{entry.name}", _find_fault(entry, home)
@@ -171,8 +179,9 @@ def measure_pictures(
 ) -> dict[str, Measured]:
     """Return the measures of pictures by path; `code`, the program, is part of their cache keys."""
     paths = [path for path in files if is_picture(path)]
-    digests = {path: digest_file(content, path, LARGEST_PICTURE) for path in paths}
-    keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
+    keys = {
+        path: make_key(code, path, digest_file(content, path, LARGEST_PICTURE)) for path in paths
+    }
     known = cache.recall(_MEASURES, keys, Measured)
     unknown = [path for path in paths if path not in known]
     fresh = {
@@ -187,8 +196,9 @@ def _measure(content: Path, path: str) -> Measured:
     try:
         return measure(path, read_bytes(content, path, LARGEST_PICTURE))
     except OSError as refusal:
-        fault = f"cannot be read ({refusal.strerror}); {find_fix(refusal)}"
-        return Measured(None, fault, is_read=False)
+        return Measured(
+            None, f"cannot be read ({refusal.strerror}); {find_fix(refusal)}", is_read=False
+        )
 
 
 TEXTS = "text"
@@ -196,7 +206,7 @@ _READINGS = "reading"
 
 
 class Reading(NamedTuple):
-    """What one source file gives by itself, as the cache keeps it; the document carries no text.
+    """The result of reading one source file, as the cache keeps it; its document has no text.
 
     A tuple, like what it holds of each file: they are read from the cache several times as fast.
     """
@@ -221,7 +231,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a document says, as written and as HTML."""
+    """The text of a document, as written and as HTML."""
 
     markdown: str
     conversion: Conversion
@@ -232,8 +242,7 @@ class Texts:
 
     def __init__(self, request: Request, cache: Cache, code: str, dialect: Dialect) -> None:
         self._content, self._kept = request.content, request.kept
-        self._cache = cache
-        self._code = code
+        self._cache, self._code = cache, code
         self.dialect = dialect
         self.asked: dict[str, None] = {}
         """Paths of the documents asked for, in order; whoever looks into it clears it before."""
@@ -250,16 +259,18 @@ class Texts:
         known = self._cache.recall(_READINGS, keys, Reading)
         unknown = [path for path in paths if path not in known]
         readings = dict(known)
-        fresh = []
         request.observer.begin("reading", len(unknown))
         for index, reading in map_unordered(self.examine, unknown, request.jobs):
             readings[unknown[index]] = reading
-            if reading.digest:
-                fresh.append((make_key(reader, unknown[index], reading.digest), reading))
             request.observer.advance()
-        self._cache.put(_READINGS, fresh)
-        kept = (make_key(reader, path, each.digest) for path, each in readings.items())
-        self._cache.keep_only(_READINGS, kept)
+        fresh = ((path, readings[path]) for path in unknown)
+        self._cache.put(
+            _READINGS,
+            [(make_key(reader, path, each.digest), each) for path, each in fresh if each.digest],
+        )
+        self._cache.keep_only(
+            _READINGS, (make_key(reader, path, each.digest) for path, each in readings.items())
+        )
         return {path: readings[path] for path in paths}, len(known)
 
     def examine(self, path: str, kept: str = "") -> Reading:

@@ -1,4 +1,7 @@
-"""The Markdown of Obsidian, MDX, Zola, Eleventy and Docusaurus, made Markdown of this journal."""
+"""Systems of which a folder of Markdown may be: their marks, their addresses and their Markdown.
+
+`Converter` makes Markdown of this journal out of that of Obsidian, MDX, Zola and the others.
+"""
 
 import re
 from collections.abc import Mapping
@@ -70,11 +73,75 @@ _USED = {
     "Eleventy": "aside callout wiki pair tag filter block end template",
 }
 """Names of the patterns of each system."""
-_PICTURE = re.compile(r".+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", re.IGNORECASE)
-_VALUE = re.compile(
-    r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']|\w+\s*$))"
-    r"(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^\s\"'`{},)]+))"
-)
+SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "Astro": (
+        ("astro.config.*", "src/content/*/", "src/data/blog"),
+        {
+            r"src/(?:content/)?pages/(?P<rest>.+)": "/:rest/",
+            r"src/content/(?:docs|spec|pages)/(?P<rest>.+)": "/:ids/",
+            r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:ids/",
+        },
+    ),
+    "Eleventy": (
+        (".eleventy.js", "eleventy.config.*"),
+        {
+            # A text with the name of its folder stands for it.
+            r"(?:(?:src|content|site)/)?(?P<rest>(?:.*/)?(?P<leaf>[^/]+))/(?P=leaf)": "/:rest/",
+            r"(?:(?:src|content|site)/)?(?P<rest>.+)": "/:rest/",
+        },
+    ),
+    "Docusaurus": (
+        ("docusaurus.config.*",),
+        {
+            r"blog/(?P<rest>.+)": "/blog/:year/:month/:day/:name/",
+            r"(?:src/pages/)?(?P<rest>.+)": "/:rest/",
+        },
+    ),
+    "Gatsby": (
+        ("gatsby-config.*",),
+        {r"(?:src/)?(?:content/|pages/)?(?:(?:blog|posts)/)?(?P<rest>.+)": "/:rest/"},
+    ),
+    "VitePress": ((".vitepress", "docs/.vitepress"), {r"(?:docs/)?(?P<rest>.+)": "/:rest.html"}),
+    "VuePress": ((".vuepress", "docs/.vuepress"), {r"(?:docs/)?(?P<rest>.+)": "/:rest.html"}),
+    "MkDocs": (
+        ("mkdocs.yml",),
+        {
+            r"docs/blog/posts/(?P<rest>.+)": "/blog/:year/:month/:day/:title/",
+            r"docs/(?P<rest>.+)": "/:rest/",
+        },
+    ),
+    "Quartz": (("quartz.config.ts",), {r"content/(?P<rest>.+)": "/:dashed"}),
+    "Zola": (
+        ("zola.toml", "config.toml", "content/**/_index*.md"),
+        {
+            r"content/(?P<rest>.+)\.(?P<lang>[a-z]{2}(?:-\w+)?)": "/:lang/:ascii/",
+            r"content/(?P<rest>.+)": "/:ascii/",
+        },
+    ),
+    "Hexo": (
+        ("source/_posts",),
+        {
+            r"source/_posts/(?P<rest>.+)": "/:year/:month/:day/:name/",
+            r"source/(?P<rest>.+)": "/:rest/",
+        },
+    ),
+    "Next.js": (
+        ("next.config.*", "public/**/*.md", "public/**/*.mdx", "data/siteMetadata.*"),
+        {
+            r"public/(?P<rest>.+)": "/:rest/",
+            r"(?:src/)?app/(?P<collection>[^/]+)/(?:posts|content)/(?P<rest>[^/]+)": (
+                "/:collection/:rest/"
+            ),
+            r"(?:src/)?(?:app|pages)/(?P<rest>.+)": "/:rest/",
+            r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:rest/",
+            r"(?:src/)?_?(?P<collection>posts|blog)/(?P<rest>.+)": "/:collection/:rest/",
+            r"(?:src/)?content/(?P<rest>.+)": "/blog/:rest/",
+        },
+    ),
+    "Obsidian": ((".obsidian", "*/.obsidian"), {}),
+    "Markdown": (("*",), {}),
+}
+"""Marks of each system, then patterns of its sources with their addresses; the first counts."""
 
 
 def slugify(text: str) -> str:
@@ -87,10 +154,11 @@ class Converter:
 
     def __init__(self, system: str, known: Mapping[str, str], body: str, *, is_mdx: bool) -> None:
         """`known` has the paths of texts and files by the names that notes have for them."""
-        names = "fence kept " + _USED.get(
-            system, "remarked leaf directive box span callout wiki rooted pair tag"
+        names = (
+            "fence kept "
+            + _USED.get(system, "remarked leaf directive box span callout wiki rooted pair tag")
+            + " module remark string braces" * is_mdx
         )
-        names += " module remark string braces" * is_mdx
         self._pieces = re.compile(
             "|".join(f"(?P<{name}_>{_PIECES[name]})" for name in names.split()), re.MULTILINE
         )
@@ -122,8 +190,9 @@ class Converter:
         return shown
 
     def _change_callout(self, found: re.Match[str]) -> str:
-        heading = self._convert_part(found, "heading").strip()
-        return write_callout(found["quote"], found["kind"], heading)
+        return write_callout(
+            found["quote"], found["kind"], self._convert_part(found, "heading").strip()
+        )
 
     def _change_wiki(self, found: re.Match[str]) -> str:
         note, part, text = (found[name] or "" for name in ("note", "part", "text"))
@@ -132,7 +201,7 @@ class Converter:
         if note and not target:
             return self._leave_out(found, f"nothing has the name {shorten(note)}", label)
         link = target and SOURCE + quote(target)
-        if found["embed"] and _PICTURE.fullmatch(target):
+        if found["embed"] and re.fullmatch(r"(?i).+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", target):
             size = re.match(r"\d+(?=$|x)", text)
             return f"![]({link}){{width={size[0]}}}" if size else f"![{text}]({link})"
         # The id of a block, `^id`, is Obsidian's alone.
@@ -161,7 +230,11 @@ class Converter:
             # Bundlers know pictures by names.
             **{
                 (key or "0").lower(): self._pictures.get(value.removesuffix(".src"), value)
-                for key, *forms in _VALUE.findall(found[f"{kind}words"])
+                for key, *forms in re.findall(
+                    r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']|\w+\s*$))"
+                    r"(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^\s\"'`{},)]+))",
+                    found[f"{kind}words"],
+                )
                 for value in ["".join(forms)]
             },
         }
@@ -176,5 +249,6 @@ class Converter:
             found.string[: found.start()],
             lambda link: re.sub("^[@~]/?(?=.*/)", f"{SOURCE}src/", link),
         )
-        what = f"the component {shorten(name)} is not known"
-        return shown if is_known else self._leave_out(found, what, shown)
+        if is_known:
+            return shown
+        return self._leave_out(found, f"the component {shorten(name)} is not known", shown)

@@ -19,12 +19,6 @@ from site_build.importers.imported import (
     walk,
 )
 
-_HOST: Final = re.compile(r"__GHOST_URL__|(?<=[\"'])https?://[^/\"'\s]+(?=/content/images/)")
-_RESIZED: Final = re.compile(r"(?<=/content/images/)size/w\d+(?:h\d+)?/(?:format/\w+/)?")
-_STRINGS: Final = re.compile(
-    r'(?:"(?:text|html|markdown|code)":|\[0,\[[^]]*\],\d+,)("(?:[^"\\]|\\.)*")'
-)
-"""The texts in a document of Ghost's editors, Lexical and Mobiledoc."""
 _DRAFTS: Final = {
     "paid": "it was for paying members alone",
     "tiers": "it was for paying members alone",
@@ -42,10 +36,13 @@ def read_ghost(root: Path) -> Imported:
     That is the folder `content` with the pictures, redirects, routes, and a list of members (CSV).
     Raises what FAULTS names for one that is broken.
     """
-    folder = root if root.is_dir() else root.parent
     path = next((e for e in sorted(root.glob("*.json")) if e.name != "redirects.json"), root)
     document = json.loads(read_text(path))
-    reader = _Reader(path.name, folder, document.get("data") or document["db"][0]["data"])
+    reader = _Reader(
+        path.name,
+        root if root.is_dir() else root.parent,
+        document.get("data") or document["db"][0]["data"],
+    )
     for each in reader.posts:
         with reader.journal.going_on(path.name, str(each)[:80]):
             row = {**reader.noted.get(each["id"], {}), **each}
@@ -96,9 +93,13 @@ class _Reader:
     def read(self, row: _Row) -> None:
         """Read a post or a page."""
         source, linked = f"{self.name}/{row['slug']}", self.linked[row["id"]]
+        # The document of an editor, Lexical or Mobiledoc, has at least the texts.
         html = row["html"] or "".join(
             f"<p>{json.loads(text)}</p>"
-            for text in _STRINGS.findall(row["lexical"] or row["mobiledoc"])
+            for text in re.findall(
+                r'(?:"(?:text|html|markdown|code)":|\[0,\[[^]]*\],\d+,)("(?:[^"\\]|\\.)*")',
+                row["lexical"] or row["mobiledoc"],
+            )
         )
         is_gated = row["visibility"] not in {"", "public"} or "kg-gated-block:begin" in html
         reason = _DRAFTS.get(
@@ -119,7 +120,16 @@ class _Reader:
             **({"year": f"{date:%Y}", "month": f"{date:%m}", "day": f"{date:%d}"} if date else {}),
         }
         forms = [self.forms[tag] for tag in (*(e["slug"] for e in tags), "") if tag in self.forms]
-        html, image = (_RESIZED.sub("", _HOST.sub("", e)) for e in (html, row["feature_image"]))
+        # Links lose the mark for Ghost's host, pictures their host and size too.
+        html, image = (
+            re.sub(
+                r"__GHOST_URL__|(?<=[\"'])https?://[^/\"'\s]+(?=/content/images/)"
+                r"|(?<=/content/images/)size/w\d+(?:h\d+)?/(?:format/\w+/)?",
+                "",
+                each,
+            )
+            for each in (html, row["feature_image"])
+        )
         self.journal.texts.append(
             Text(
                 source,
@@ -161,8 +171,12 @@ class _Reader:
             plain = re.sub(r"^\^|/?\??\$?$", "", str(old).replace("\\/", "/"))
             # To write more than a text can fill the memory, as YAML has aliases.
             if not isinstance(new, str) or re.search(r"[\\()\[\]*+?|^$]", plain):
-                fix = "write its addresses into `content/redirects.txt`"
-                self.journal.find(name, 0, f"the redirect of {old} is a pattern", fix)
+                self.journal.find(
+                    name,
+                    0,
+                    f"the redirect of {old} is a pattern",
+                    "write its addresses into `content/redirects.txt`",
+                )
             else:
                 self.journal.redirects |= {plain: new, f"{plain}/": new}
 
@@ -171,12 +185,15 @@ class _Reader:
         said = defaultdict(dict, {key: value for key, value in data.items() if value})
         self.lists |= said["taxonomies"]
         for old, each in said["collections"].items():
-            tags = re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "")
-            self.forms |= dict.fromkeys(tags or [""], each["permalink"])
+            self.forms |= dict.fromkeys(
+                re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "") or [""],
+                each["permalink"],
+            )
             self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
         for old in said["routes"]:
-            what = f"{old} was a page of the theme, and is left out"
-            self.journal.find(name, 0, what, "write it anew")
+            self.journal.find(
+                name, 0, f"{old} was a page of the theme, and is left out", "write it anew"
+            )
 
 
 def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:

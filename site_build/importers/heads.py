@@ -19,16 +19,7 @@ _HEAD = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """With marks around it, or JSON that ends with a bracket at the left."""
-_UNCLOSED = re.compile(r"\s*(?:---|\+\+\+)[ \t]*\n[\w-]+[ \t]*[:=]|\s*\{\s*\"[\w-]+\"\s*:")
-_UNPRINTABLE = re.compile(
-    "[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
-_ENTRY = re.compile(r"""(\s*(?:- )?[\w-]+:[ ]+)(["'](?![^"']*\S["']\s)|)(.*?)\2\s*$""")
-_BREAK = re.compile("[\x85\u2028\u2029]")
-"""Ends a line in YAML alone."""
-_LONGEST, _MOST_FIXES = 200_000, 30
-_HEAVIEST, _ALIAS = 40, 3
-"""Levels of a YAML text, and how many an alias counts for."""
+_LONGEST, _MOST_FIXES, _DEEPEST = 200_000, 30, 40
 _YAML = "tag:yaml.org,2002:"
 
 
@@ -70,15 +61,20 @@ def split_head(text: str) -> tuple[dict[str, Any], str, int]:
     A text without a head has an empty one. Raises HeadError.
     """
     found = _HEAD.match(text)
-    if not found and _UNCLOSED.match(text):
+    if not found and re.match(
+        r"\s*(?:---|\+\+\+)[ \t]*\n[\w-]+[ \t]*[:=]|\s*\{\s*\"[\w-]+\"\s*:", text
+    ):
         raise HeadError(1, "it has no end; write its first line again below it")
     line = text.count("\n", 0, found.start("text")) + 1 if found else 1
     read = _READERS.get((found["mark"] or "{") + (found["form"] or "")) if found else None
     head = (read(found["text"], line) or {}) if found and read else None
     if not found or not isinstance(head, dict):  # no head, or a text that begins with a rule
         return {}, text, 1
-    end = found.end()
-    return {str(key): head[key] for key in head}, text[end:], text.count("\n", 0, end) + 1
+    return (
+        {str(key): value for key, value in head.items()},
+        text[found.end() :],
+        text.count("\n", 0, found.end()) + 1,
+    )
 
 
 def read_yaml(text: str, first_line: int = 1, fixed: int = 0) -> Any:
@@ -89,24 +85,35 @@ def read_yaml(text: str, first_line: int = 1, fixed: int = 0) -> Any:
     """
     if len(text) > _LONGEST:
         raise HeadError(first_line, f"it has more than {_LONGEST} characters; shorten it")
-    text = _UNPRINTABLE.sub("", _BREAK.sub(" ", text.expandtabs(4)))
+    # Some signs end a line in YAML alone, and others may not be printed.
+    text = re.sub(
+        "[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]",
+        "",
+        re.sub("[\x85\u2028\u2029]", " ", text.expandtabs(4)),
+    )
     try:
-        # What fills the memory or the stack is refused before anything is composed.
+        # What fills the memory or the stack is refused before anything is composed. An alias
+        # counts for three levels.
         burden = accumulate(
             isinstance(event, yaml.CollectionStartEvent)
             - isinstance(event, yaml.CollectionEndEvent)
-            + isinstance(event, yaml.AliasEvent) * _ALIAS
+            + isinstance(event, yaml.AliasEvent) * 3
             for event in yaml.parse(text, Loader=yaml.CSafeLoader)
         )
-        if any(each > _HEAVIEST for each in burden):
+        if any(each > _DEEPEST for each in burden):
             raise HeadError(first_line, "it is too deep or has many aliases; write values out")
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as fault:
         # What is left open is missed below; its context names the line that opens it.
-        opened = re.search("quoted|flow|simple key", fault.context or "")
-        mark = fault.context_mark if opened else fault.problem_mark
+        mark = (
+            fault.context_mark
+            if re.search("quoted|flow|simple key", fault.context or "")
+            else fault.problem_mark
+        )
         lines, at = text.split("\n"), mark.line if mark else 0
-        entry = _ENTRY.match(lines[at])
+        entry = re.match(
+            r"""(\s*(?:- )?[\w-]+:[ ]+)(["'](?![^"']*\S["']\s)|)(.*?)\2\s*$""", lines[at]
+        )
         if not entry or fixed == _MOST_FIXES:
             raise HeadError(first_line + at, f"{fault.problem}; quote the value") from fault
         lines[at] = entry[1] + json.dumps(entry[3], ensure_ascii=False)
@@ -173,5 +180,6 @@ def _decode(read: Callable[[str], Any], text: str, first_line: int) -> Any:
         return read(text)
     except (ValueError, RecursionError) as fault:
         line, *_ = re.findall(r"line (\d+)", f"{fault}, line 1")
-        what = re.split(r": line| \(at", str(fault))[0]
-        raise HeadError(first_line - 1 + int(line), what) from fault
+        raise HeadError(
+            first_line - 1 + int(line), re.split(r": line| \(at", str(fault))[0]
+        ) from fault

@@ -87,24 +87,7 @@ _AROUND: Final = {
     "footnote-text": ("\n\n[^{number}]: ", "\n\n"),
 }
 """Markdown before and after the text of an element; names of attributes in braces."""
-_OF_TABLES: Final = frozenset(
-    {"colspan", "rowspan", "scope", "href", "src", "alt", "title", "start"}
-)
-_PLAYED: Final = (
-    "iframe[src]",
-    "video[src]",
-    "audio[src]",
-    "embed[src]",
-    "source[src]:first-of-type:is(video > *, audio > *)",
-)
-"""Elements that become a link to the media in them."""
 _INNER_LINK: Final = re.compile("^#")
-_REFUSED: Final = re.compile(
-    r"(?i)<(?=!\[(?!(?:temp|cdata|ignore|include|rcdata|if|else|endif)(?=[\s\[\]>])))"
-)
-"""Begins what the parser takes for a broken declaration, and refuses with all of the text."""
-_NEW_LINES: Final = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}
-"""Placeholder of a line break in the text of an element."""
 _SPECIAL: Final = re.compile(
     # TeX as WordPress.com and MathJax read it; between single signs there are prices more often.
     r"(?:\$latex\s|\\\()(?P<line>.+?)(?:\$|\\\))|(?:\$\$|\\\[)(?P<block>.+?)(?:\$\$|\\\])"
@@ -131,7 +114,13 @@ _EMBEDDED: Final = {
 
 def parse(html: str) -> BeautifulSoup:
     """Return the elements of HTML."""
-    return BeautifulSoup(_REFUSED.sub("&lt;", html), "html.parser", multi_valued_attributes=None)
+    # The parser takes this for a broken declaration, and refuses all of the text with it.
+    html = re.sub(
+        r"(?i)<(?=!\[(?!(?:temp|cdata|ignore|include|rcdata|if|else|endif)(?=[\s\[\]>])))",
+        "&lt;",
+        html,
+    )
+    return BeautifulSoup(html, "html.parser", multi_valued_attributes=None)
 
 
 def convert(html: str) -> str:
@@ -148,7 +137,16 @@ def convert(html: str) -> str:
     for selector, name in _RENAMED.items():
         for element in _select(soup, html, selector):
             element.name = name
-    for element in _select(soup, html, *_PLAYED):
+    # Media become links.
+    for element in _select(
+        soup,
+        html,
+        "iframe[src]",
+        "video[src]",
+        "audio[src]",
+        "embed[src]",
+        "source[src]:first-of-type:is(video > *, audio > *)",
+    ):
         link = write_target(element["src"])
         name = link if element.name == "iframe" else link.rpartition("/")[2]
         element.string = str(element.get("title") or name or link)
@@ -199,7 +197,8 @@ def _surround(before: str, after: str, el: Tag, text: str, *, parent_tags: set[s
     ):
         return "" if is_block and not inner else text  # emphasis ends with its paragraph
     if is_block:
-        text = inner = inner.replace("\n", _NEW_LINES.get(el.name, "\n"))
+        breaks = {"footnote-text": "\n    ", "alert": "\n> ", "figcaption": " "}
+        text = inner = inner.replace("\n", breaks.get(el.name, "\n"))
         before, after = (" ", " ") if "_inline" in parent_tags else (before, after)
     elif "<" not in before:
         before = "" if getattr(el.previous_sibling, "name", "") == el.name else before
@@ -307,7 +306,11 @@ class _Converter(MarkdownConverter):
     def convert_html_table(self, el: Tag, _text: str, **_: object) -> str:
         """Keep a table as HTML, without its looks and without the blank lines that would end it."""
         for each in el.select("*"):
-            each.attrs = {key: each.attrs[key] for key in _OF_TABLES & each.attrs.keys()}
+            each.attrs = {
+                key: value
+                for key, value in each.attrs.items()
+                if key in {"colspan", "rowspan", "scope", "href", "src", "alt", "title", "start"}
+            }
         html = re.sub("</?span>", "", el.decode_contents())
         return "\n\n<table>" + re.sub(r"\s*\n\s*", "\n", html) + "</table>\n\n"
 

@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote
 
 from site_build.importers import heads
-from site_build.importers.heads import pick
 from site_build.importers.hugo_settings import (
     as_list,
     as_table,
@@ -31,8 +30,6 @@ from site_build.importers.imported import (
 )
 from site_build.importers.shortcodes import convert_body
 
-_PAGES = {"", "page", "pages", "about"}
-"""Sections whose texts are pages, although they have dates."""
 _NO_TAGS = {"series", "authors", "author"}
 _IMAGES = (
     "cover",
@@ -72,15 +69,15 @@ class _Reader:
         self.size = int(next(iter(re.findall(r"[1-9]\d*", str(size))), 10))
         self.journal = Imported(
             "Hugo",
-            title=pick(site.get("title")),
-            description=pick(site["params"], ("description", "subtitle")),
-            author=pick(site["params"].get("author") or site.get("author")),
+            title=heads.pick(site.get("title")),
+            description=heads.pick(site["params"], ("description", "subtitle")),
+            author=heads.pick(site["params"].get("author") or site.get("author")),
             lang=str(site.get("locale") or site.get("languagecode") or self.default),
-            timezone=pick(site.get("timezone")),
+            timezone=heads.pick(site.get("timezone")),
             origin=origin if "://" in origin else "",
             menu=[
                 (
-                    pick(entry, ("name", "identifier")),
+                    heads.pick(entry, ("name", "identifier")),
                     link if ":" in link else f"{self.base}/{link.lstrip('/')}",
                 )
                 for entry in sorted(
@@ -157,8 +154,12 @@ class _Reader:
                 elif posixpath.basename(source) in {"_redirects", "netlify.toml"}:
                     self.journal.redirects |= read_redirects(read_text(self.sources[source]))
                 elif owner and not self.places[owner]:
-                    what = "it lies beside a draft, and is not published"
-                    self.journal.find(source, 0, what, "copy it when you publish the draft")
+                    self.journal.find(
+                        source,
+                        0,
+                        "it lies beside a draft, and is not published",
+                        "copy it when you publish the draft",
+                    )
                 elif owner:
                     self.journal.file_sources[source] = (
                         self.places[owner] + source.removeprefix(f"{owner}/")
@@ -224,14 +225,21 @@ class _Reader:
         head = dict(ChainMap(head, as_table(head.get("params")), *handed_down, *dated))
         body = re.sub(
             r"\{\{[<%]\s*param\s+\"?([\w-]+)\"?\s*[%>]\}\}",
-            lambda found: pick(ChainMap(head, site["params"]).get(found[1].lower())) or found[0],
+            lambda found: (
+                heads.pick(ChainMap(head, site["params"]).get(found[1].lower())) or found[0]
+            ),
             body,
         )
         date = heads.read_date(head.get("date") or head.get("publishdate") or head.get("pubdate"))
         section = folder.partition("/")[0].lower()
         groups = {section, str(head.get("type") or section).lower()}
         mains = {each.lower() for each in heads.read_tags(site["params"].get("mainsections"))}
-        is_post = name and date and (groups & mains if mains else not groups & _PAGES)
+        is_post = (
+            name
+            and date
+            # Texts of some sections are pages, although they have dates.
+            and (groups & mains if mains else not groups & {"", "page", "pages", "about"})
+        )
         # A slash in a title made a folder until Hugo 0.156, and makes a hyphen since; the language
         # stood before an absolute `url` until 0.131.
         title = str(head.get("title") or "")
@@ -253,12 +261,12 @@ class _Reader:
             updated=heads.read_date(head.get("lastmod") or head.get("modified")),
             slug=str(head.get("slug") or ""),
             tags=list(dict.fromkeys(term for plural, term in terms if plural not in _NO_TAGS)),
-            category=pick(head.get("categories")),
-            author=", ".join(map(pick, as_list(head.get("authors") or head.get("author")))),
+            category=heads.pick(head.get("categories")),
+            author=", ".join(map(heads.pick, as_list(head.get("authors") or head.get("author")))),
             lang="" if lang == self.default else lang,
             description=str(head.get("description") or head.get("summary") or ""),
-            series=pick(head.get("series")),
-            image=pick(head, _IMAGES)
+            series=heads.pick(head.get("series")),
+            image=heads.pick(head, _IMAGES)
             or self.featured.get(posixpath.dirname(source) if bundle else "", ""),
             image_alt=str(as_table(head.get("cover")).get("alt") or ""),
             aliases=[
@@ -318,8 +326,11 @@ class _Reader:
                 "has no text of its own, so its address leads to the archive",
                 "write a page of that name",
             )
-        keys = (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower())
-        for each, key, mark in product((lang, ""), keys, ("", f".{lang}")):
+        for each, key, mark in product(
+            (lang, ""),
+            (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower()),
+            ("", f".{lang}"),
+        ):
             self.index.setdefault(
                 (each, key + mark), address if is_empty else SOURCE + quote(source)
             )

@@ -87,8 +87,11 @@ def find_path(
     """Return a text's path below the home of its language, without a slash in front."""
     section, slug = folder.partition("/")[0], str(head.get("slug") or "")
     forms, url = as_table(site.get("permalinks")), str(head.get("url") or "")
-    tables = (as_table(forms.get("page" if name else "section")), forms if name else {})
-    patterns = (url, *(each.get(section.lower()) for each in tables))
+    patterns = (
+        url,
+        as_table(forms.get("page" if name else "section")).get(section.lower()),
+        forms.get(section.lower()) if name else "",
+    )
     # Hugo reads a plus in such a path as a blank.
     title, chosen = (urlize(each.replace("+", " "), site) for each in (head["title"], slug))
     when = date or datetime(1, 1, 1, tzinfo=UTC)

@@ -43,16 +43,6 @@ FAULTS: Final = (
 """Exceptions of a broken archive, table, text or setting; a tree too deep is a RuntimeError."""
 
 
-_REDIRECT = re.compile(
-    r"\b(?:source|from)[\"']?\s*[:=]\s*[\"'](/[^\"']*)[\"'],?\s*"
-    r"[\"']?(?:destination|to)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']"
-    r"|[\"'](/[^\"'\s]+)[\"']\s*:\s*(?:\{[^{}]*?\bdestination\s*:\s*)?"
-    r"[\"'](/[^\"'\s]*|https?:[^\"'\s]+)"
-    r"|^(/\w\S*)[ \t]+(/\S*|http\S+)",
-    re.MULTILINE,
-)
-
-
 class UnreadableJournal(BuildError):  # noqa: N818 - it is named for what it is about
     """A journal that cannot be read as a whole; the message is a sentence that says what to do."""
 
@@ -161,8 +151,11 @@ class Imported:
 
     def note(self, source: str, notes: Mapping[str, object]) -> None:
         """Note those of some findings about a text whose value is true."""
-        fix = "look at it in the new journal"
-        self.findings += [Finding(source, 0, what, fix) for what, holds in notes.items() if holds]
+        self.findings += [
+            Finding(source, 0, what, "look at it in the new journal")
+            for what, holds in notes.items()
+            if holds
+        ]
 
     @contextmanager
     def going_on(self, source: str, name: str) -> Iterator[None]:
@@ -209,7 +202,17 @@ def read_text(path: Path | zipfile.Path) -> str:
 
 def read_redirects(text: str) -> dict[str, str]:
     """Return new paths by old ones as files of Netlify and settings of others write them."""
-    found = (filter(None, groups) for groups in _REDIRECT.findall(text))
+    found = (
+        filter(None, groups)
+        for groups in re.findall(
+            r"(?m)\b(?:source|from)[\"']?\s*[:=]\s*[\"'](/[^\"']*)[\"'],?\s*"
+            r"[\"']?(?:destination|to)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']"
+            r"|[\"'](/[^\"'\s]+)[\"']\s*:\s*(?:\{[^{}]*?\bdestination\s*:\s*)?"
+            r"[\"'](/[^\"'\s]*|https?:[^\"'\s]+)"
+            r"|^(/\w\S*)[ \t]+(/\S*|http\S+)",
+            text,
+        )
+    )
     return {old: new for old, new in found}  # noqa: C416 - mypy cannot count them
 
 

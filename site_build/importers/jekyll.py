@@ -37,9 +37,6 @@ _MOMENTS = {
     "long_day": "%A",
 }
 """Parts of addresses that a date fills."""
-_NAME = re.compile(r"(?P<date>\d{2,4}-\d{1,2}-\d{1,2})-(?P<slug>.+)")
-_BARE = re.compile(r"\w+:[^\n]*\n(?:[^\n]+\n)*?---[ ]*\n")
-"""A head of Hexo, whose first line may be missing."""
 _MARKDOWN = {".md", ".markdown", ".mkd", ".mkdn", ".mkdown"}
 _NO_READERS = re.compile(
     r"(?i).*\.(?:css|js|map|s[ac]ss|less|styl|coffee|rb|gemspec|lock|ya?ml|toml|sh|bat|woff2?|ttf"
@@ -47,15 +44,11 @@ _NO_READERS = re.compile(
     r"|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)(?:\..*)?|robots\.txt|(?:package|search).*\.json"
 )
 """Files of a theme, a tool or a host."""
-_LIST = re.compile(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b")
-"""Patterns of a page of HTML that lists posts."""
-_FEW = 25
-"""Words that such a page may have around its list, and be no more than that."""
 _LEADS = {
-    r"feed|atom|rss": "feed:",
-    r"tag|categor|topic": "tags:",
-    r"archive|post|blog|news|year": "archive:",
-    r"": "home:",
+    "feed|atom|rss": "feed:",
+    "tag|categor|topic": "tags:",
+    "archive|post|blog|news|year": "archive:",
+    "": "home:",
 }
 """Targets of pages without words of their own, by a word of their path or layout."""
 _PICTURES = (
@@ -74,8 +67,7 @@ _PICTURES = (
     "index_img",
     "teaser",
 )
-_PARTS = ("path", "teaser", "feature", "image", "og_image", "overlay_image", "url")
-"""Keys of a post's picture in heads of many themes, and those within one."""
+"""Keys of a post's picture in heads of many themes."""
 
 
 def read_jekyll(root: Path) -> Imported:
@@ -180,9 +172,9 @@ class _Site:
         if suffix in {".textile", ".adoc", ".asciidoc", ".org", ".rst"}:
             raise ValueError(f"{suffix} is not read; convert it to Markdown")
         text = read_text(path) if suffix in {*_MARKDOWN, ".html", ".htm"} else ""
-        head, body, line = heads.split_head(
-            f"---\n{text}" if self.hexo and _BARE.match(text) else text
-        )
+        # The first line of a head may be missing in Hexo.
+        is_bare = self.hexo and re.match(r"\w+:[^\n]*\n(?:[^\n]+\n)*?---[ ]*\n", text)
+        head, body, line = heads.split_head(f"---\n{text}" if is_bare else text)
         if line == 1 and suffix not in _MARKDOWN:
             if label == "drafts":
                 return
@@ -205,12 +197,14 @@ class _Site:
             str(link)
             for key in _PICTURES
             for part, link in (_mapping(head.get(key)) or {"path": head.get(key)}).items()
-            if part in _PARTS and re.search(r"\w\.\w{3,4}\b|//", str(link))
+            if part in {"path", "teaser", "feature", "image", "og_image", "overlay_image", "url"}
+            and re.search(r"\w\.\w{3,4}\b|//", str(link))
         )
         post.image = next(
             (e if "//" in e else f"source:{self.find_path(e, name)}" for e in pictures), ""
         )
-        fewest = _FEW * bool(_LIST.search(body))
+        # Words that a page which lists posts may have around them, and be no more than a list.
+        fewest = 25 * bool(re.search(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b", body))
         body = convert_liquid(
             body,
             {
@@ -231,8 +225,12 @@ class _Site:
             self.imported.redirects |= dict.fromkeys(
                 {post.address, *post.aliases} - {"", "/"}, goal
             )
-            what = f"the page is a list or a form, has {words} words, and leads to {goal}"
-            self.imported.find(source, 0, what, "see if that does")
+            self.imported.find(
+                source,
+                0,
+                f"the page is a list or a form, has {words} words, and leads to {goal}",
+                "see if that does",
+            )
             return
         media = re.sub("(?<=[^/])/*$", "/", _name(values, "media_subpath", "img_path"))
         body = convert_kramdown(body) if suffix in _MARKDOWN else convert(body)
@@ -249,7 +247,11 @@ class _Site:
         stem, inner = PurePosixPath(name).stem, PurePosixPath(name.rpartition(f"_{label}/")[2])
         # Hexo takes the date for a part of the name, unless it is told otherwise.
         is_plain = self.hexo and ":year" not in _name(self.config, "new_post_name")
-        named = None if is_plain else _NAME.fullmatch(stem)
+        named = (
+            None
+            if is_plain
+            else re.fullmatch(r"(?P<date>\d{2,4}-\d{1,2}-\d{1,2})-(?P<slug>.+)", stem)
+        )
         said = heads.read_date(values.get("date"))
         if date := said or heads.read_date(named and named["date"]):
             # Ruby reads a time without a zone in UTC, but a day in the zone of the site.

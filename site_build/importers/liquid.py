@@ -66,12 +66,6 @@ _TAGS = {
     ),
 }
 """Tags by their pattern, and what a reader has of them."""
-_GALLERY = re.compile(
-    r"""include\S*\s+(?P<name>gallery|feature_row)\b(?:.*?\bid\s*=\s*["']?(?P<id>[\w-]+))?"""
-)
-"""Pictures that the head of a text lists."""
-_WITHIN_HTML = re.compile(r"^[ \t]*<(?!!--)[^\n]*\n[ \t]*\Z", re.MULTILINE)
-"""The end of what comes before a tag that Markdown leaves as it is."""
 _ALERTS = {
     **dict.fromkeys(("tip", "success"), "TIP"),
     **dict.fromkeys(("danger", "caution"), "CAUTION"),
@@ -139,7 +133,12 @@ def convert_liquid(
         value, tag = _VALUE.fullmatch(found["value"] or ""), found["tag"] or ""
         tags = ((re.fullmatch(each, tag, re.DOTALL), form) for each, form in _TAGS.items())
         shown = next((known.expand(form) for known, form in tags if known), None)
-        if gallery := _GALLERY.match(tag):
+        # Pictures that the head of a text lists.
+        if gallery := re.match(
+            r"""include\S*\s+(?P<name>gallery|feature_row)\b"""
+            r"""(?:.*?\bid\s*=\s*["']?(?P<id>[\w-]+))?""",
+            tag,
+        ):
             pictures = _pick(values["page"], gallery["id"] or gallery["name"])
             shown = "\n".join(
                 f"![{_pick(each, 'alt') or ''}]({'source:' * ('//' not in path)}{path})"
@@ -157,7 +156,9 @@ def convert_liquid(
             if found.lastgroup != "silent":
                 note(body.count("\n", 0, found.start()), shorten(found[0]))
             return ""
-        if _WITHIN_HTML.search(body[max(0, found.start() - 300) : found.start()]):
+        # Behind a line of HTML, Markdown would be left as it is.
+        before = body[max(0, found.start() - 300) : found.start()]
+        if re.search(r"(?m)^[ \t]*<(?!!--)[^\n]*\n[ \t]*\Z", before):
             said = re.sub(r"!\[(.*?)\]\((.*?)\)", r'<img src="\2" alt="\1">', said)
         if value and "url" in value["filters"] and "://" not in said:
             said = f"{values['site']['baseurl']}/{said.lstrip('/')}"

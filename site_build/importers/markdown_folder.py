@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from site_build.importers.dialects import Converter, slugify
+from site_build.importers.dialects import SYSTEMS, Converter, slugify
 from site_build.importers.heads import (
     pick,
     read_date,
@@ -30,7 +30,6 @@ from site_build.importers.imported import (
     read_text,
     walk,
 )
-from site_build.importers.markdown_systems import SYSTEMS
 from site_build.text import fold, make_slug
 
 _SUFFIX = re.compile(r"\.(?:md|mdx|markdown|mkd|mdown)\Z", re.IGNORECASE)
@@ -40,8 +39,6 @@ _MEDIA = re.compile(
     re.IGNORECASE,
 )
 """Name of a file that may be served; code may not."""
-_PUBLIC = re.compile(r"(?:(?:src|source|content|docs|site)/)?(?:(?:public|static)/)?")
-"""Folders that were no part of a file's address."""
 _GENERAL = re.compile(
     r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
@@ -63,17 +60,12 @@ _NO_TEXT = re.compile(
 _DAY = re.compile(
     r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)(?:T\d\d[\d:.-]+Z)?[-_ ]*"
 )
-_HEADING = re.compile(r"\A((?:(?!```|~~~|#)[^\n]*\n)*?)#[ \t]+(\S[^\n]*?)[ \t]*#*[ \t]*(\n|\Z)")
 _DRAFT = {"draft true", "draft yes", "private true", "status draft", "status private"} | {
     f"{key} false" for key in ("published", "publish", "permalink", "dg-publish")
 }
 """Lines of heads that keep a text from the public."""
 _HELD_BACK = re.compile(r"(?:^|/)_?(?:drafts?|private)/", re.IGNORECASE)
 """Folders that are not for the public."""
-_PERMALINK = re.compile(
-    r"permalink\b(?:[\"']?\s*:\s*false\b|.*?[\"'`]([^\"'`]*/[^\"'`]*))", re.DOTALL
-)
-"""The address of the texts beside a data file of Eleventy's, or that they have none."""
 _KEYS = {
     "date": "date pubdate pubdatetime publishdate publisheddate publishedat published_at "
     "date_published created created_at createdat date_created published",
@@ -89,8 +81,6 @@ _KEYS = {
     "aliases": "aliases redirect_from",
 }
 """Keys of heads, in small letters, by what they say."""
-_OPTED = re.compile(r"---\n(?:(?!---).*\n)*?(?:dg-)?publish: *true", re.IGNORECASE)
-"""Begins a note of a vault of which only such notes are public."""
 _SETTINGS = {
     "title": r"(?:site|page)?_?title=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
     "description": r"(?:site)?_?desc(?:ription)?=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
@@ -100,11 +90,6 @@ _SETTINGS = {
     "origin": r"(?:site|website|site_?url|base_?url|url)=(https?://[^/\"'`]+)",
 }
 """The name and address of a journal in its settings."""
-_SETTING_FILES = re.compile(
-    r"(?:eleventy\.config|(?:astro|next|gatsby|docusaurus|quartz)[.-]config|zola|config"
-    r"|vercel|netlify|(?:src/)?_data/\w+|src/(?:config|consts|site\.config)|data/siteMetadata"
-    r"|(?:(?:public|static)/)?_redirects)(?:\.(?:m?[jt]s|cjs|json|toml))?"
-)
 _LISTS = (
     {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"}
     | {
@@ -133,19 +118,29 @@ def read_markdown_folder(root: Path) -> Imported:
         for parts in [fold(_SUFFIX.sub("", source)).split("/")]
         for start in range(len(parts))
     }
-    # Eleventy has the address of a folder's texts in a file beside them.
+    # Eleventy has the address of a folder's texts in a file beside them, or that they have none.
     rules = {
         rf"{re.escape(source.rpartition('/')[0])}/(?P<rest>.+)": found[1] or ""
         for source, path in files.items()
         if re.search(r"\.11tydata\.\w+$|(?:^|/)([^/]+)/\1\.json$", source)
-        if (found := _PERMALINK.search(read_text(path)))
+        if (
+            found := re.search(
+                r"(?s)permalink\b(?:[\"']?\s*:\s*false\b|.*?[\"'`]([^\"'`]*/[^\"'`]*))",
+                read_text(path),
+            )
+        )
     } | SYSTEMS[journal.system][1]
     raws = dict[str, str]()
     for source in filter(_SUFFIX.search, files):
         with journal.going_on(source, source):
             raws[source] = read_text(files[source])
             _add_text(journal, source, raws[source], known, rules)
-    opted = {source for source, raw in raws.items() if _OPTED.match(raw)} if not rules else set()
+    # Where some notes of a vault say that they are public, no others are.
+    opted = {
+        source
+        for source, raw in raws.items()
+        if not rules and re.match(r"(?i)---\n(?:(?!---).*\n)*?(?:dg-)?publish: *true", raw)
+    }
     if opted:
         journal.find(
             "",
@@ -169,13 +164,26 @@ def read_markdown_folder(root: Path) -> Imported:
         for each in (name.strip(), name.rpartition(" ")[2])
     }
     journal.file_sources = {
-        source: _PUBLIC.sub("", source, count=1) if rules else source
+        # Some folders were no part of a file's address.
+        source: re.sub(
+            r"(?:(?:src|source|content|docs|site)/)?(?:(?:public|static)/)?", "", source, count=1
+        )
+        if rules
+        else source
         for source, path in files.items()
         if path.name in mentioned and _MEDIA.fullmatch(path.name) and not _HELD_BACK.search(source)
     }
     journal.files = {public: files[source] for source, public in journal.file_sources.items()}
     settings = "\n".join(
-        read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source)
+        read_text(path)
+        for source, path in files.items()
+        if re.fullmatch(
+            r"(?:eleventy\.config|(?:astro|next|gatsby|docusaurus|quartz)[.-]config|zola|config"
+            r"|vercel|netlify|(?:src/)?_data/\w+|src/(?:config|consts|site\.config)"
+            r"|data/siteMetadata|(?:(?:public|static)/)?_redirects)"
+            r"(?:\.(?:m?[jt]s|cjs|json|toml))?",
+            source,
+        )
     )
     for key, pattern in _SETTINGS.items():
         named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
@@ -214,7 +222,7 @@ def _add_text(
         )
         return
     # Texts of Next.js may say in a program what others say in a head.
-    exported = re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head))
+    program = re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head))
     converter = Converter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
     body = converter.body
     for what, below in converter.left_out.items():
@@ -222,7 +230,7 @@ def _add_text(
     said = {
         key.lower(): value
         for part in (
-            read_program("".join(exported)),
+            read_program("".join(program)),
             head.get("taxonomies"),
             head.get("extra"),
             head,
@@ -230,7 +238,10 @@ def _add_text(
         if isinstance(part, dict)
         for key, value in part.items()
     }
-    title, heading = _pick(said, "title"), _HEADING.match(body)
+    title = _pick(said, "title")
+    heading = re.match(
+        r"\A((?:(?!```|~~~|#)[^\n]*\n)*?)#[ \t]+(\S[^\n]*?)[ \t]*#*[ \t]*(\n|\Z)", body
+    )
     if heading and title in {"", heading[2]}:
         body = heading[1] + heading[3] + body[heading.end() :]
         title = re.sub(r"`|!?\[([^\]]*)\]\([^)]*\)", r"\1", heading[2])
@@ -351,12 +362,16 @@ def _read_first_commits(root: Path) -> dict[str, datetime]:
         "git --no-pager -c log.showSignature=false -c core.fsmonitor=false log -z --no-renames "
         "--diff-filter=A --name-only --relative --no-ext-diff --no-textconv --format=%x01%aI"
     )
-    own = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ALLOW_PROTOCOL": ""}
     try:
         done = subprocess.run(  # noqa: S603 - our own words
             words.split(),
             cwd=root,
-            env=os.environ | own,
+            env=os.environ
+            | {
+                "GIT_CONFIG_NOSYSTEM": "1",
+                "GIT_CONFIG_GLOBAL": os.devnull,
+                "GIT_ALLOW_PROTOCOL": "",
+            },
             capture_output=True,
             timeout=60,
             check=False,

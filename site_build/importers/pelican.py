@@ -40,14 +40,10 @@ _COVERS = (
 """Keys under which themes look for the picture of a post."""
 _UNREAD = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
 """Suffixes of texts that plugins read."""
-_LISTS = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
 _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
     "hidden": "hidden",
 }
-_DESCRIPTIONS = ("SITESUBTITLE", "SITE_DESCRIPTION", "SITEDESCRIPTION")
-_INLINE = re.compile(r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]")
-"""Markup of a description, which is plain text here."""
 _SYNTAX = re.compile(
     r"""
     (?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)|\Z)
@@ -71,7 +67,14 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     imported = Imported(
         "Pelican",
         title=str(said["SITENAME"]),
-        description=next((str(said[name]) for name in _DESCRIPTIONS if said.get(name)), ""),
+        description=next(
+            (
+                str(said[name])
+                for name in ("SITESUBTITLE", "SITE_DESCRIPTION", "SITEDESCRIPTION")
+                if said.get(name)
+            ),
+            "",
+        ),
         author=str(said.get("AUTHOR") or ""),
         lang=str(said["DEFAULT_LANG"]),
         timezone=str(said.get("TIMEZONE") or ""),
@@ -177,7 +180,6 @@ class _Site(NamedTuple):
         usual = {"", str(said["DEFAULT_CATEGORY"]).lower(), *map(str.lower, tags)}
         image = next((str(metadata[key]) for key in _COVERS if metadata.get(key)), "")
         write = partial(self._write, path, made, line)
-        about = str(metadata.get("summary") or metadata.get("description") or "")
         self.imported.texts.append(
             Text(
                 self.name(path),
@@ -193,7 +195,14 @@ class _Site(NamedTuple):
                 category=category,
                 author=str(made.author) if {"author", "authors"} & metadata.keys() else "",
                 lang=lang,
-                description=" ".join(_INLINE.sub(r"\1", about).split()),
+                # Without markup, since it is plain text here.
+                description=" ".join(
+                    re.sub(
+                        r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]",
+                        r"\1",
+                        str(metadata.get("summary") or metadata.get("description") or ""),
+                    ).split()
+                ),
                 series=str(metadata.get("series", "")),
                 # Themes put the site's address before it.
                 image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
@@ -216,8 +225,9 @@ class _Site(NamedTuple):
             known = {"SITEURL": "", "SITENAME": self.settings["SITENAME"]}
             if "jinja2content" in str(self.settings.get("PLUGINS")) and found["setting"] in known:
                 return str(known[found["setting"]])
-            what = f"{found[0]} is not filled in"
-            self.imported.find(self.name(path), line, what, "write what it should show")
+            self.imported.find(
+                self.name(path), line, f"{found[0]} is not filled in", "write what it should show"
+            )
             return found[0]
         if found["plugin"]:
             if shown := _SHOWN.match(found["words"]):
@@ -247,11 +257,12 @@ class _Site(NamedTuple):
 
 def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, str]]:
     """Yield the old addresses of lists of posts and of feeds, and where they lead."""
+    places = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
     lists = [
         (
             said.get(f"{name.upper()}_SAVE_AS", f"{name}.html"),
             name,
-            _LISTS.get(name, "posts:"),
+            places.get(name, "posts:"),
             posts,
         )
         for name in said["DIRECT_TEMPLATES"]
@@ -259,8 +270,9 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
     feeds = [(f"FEED_{name}", "", "") for name in ("ATOM", "RSS", "ALL_ATOM", "ALL_RSS")]
     groups = defaultdict(list)
     for own in map(vars, posts):
-        named = (*own.get("tags", ()), *own.get("authors", ()), own.get("category"))
-        for group in filter(None, named):
+        for group in filter(
+            None, (*own.get("tags", ()), *own.get("authors", ()), own.get("category"))
+        ):
             groups[group].append(own)
     for group, members in groups.items():
         kind = type(group).__name__.lower()

@@ -18,16 +18,8 @@ from site_build.importers.imported import Finding, UnreadableJournal, read_text,
 from site_build.pelican_plugin.settings import DEFAULTS, IGNORED, REFUSED, read_file
 
 _WRITE = "write its value there, or use --trust to run it"
-_NAME = re.compile(
-    r"^(SITENAME|SITEURL|(?:ARTICLE|PAGE)_(?:URL|SAVE_AS|PATHS))\s*[:=]", re.MULTILINE
-)
-"""Names that tell a file of settings from other programs."""
-_DEEPEST = 3
-"""Folders above such a file."""
-_PUBLISHED = re.compile("publish|prod|deploy|live")
-"""Names of files with what differs where the site is published."""
-_LONGEST = 100_000
-"""Characters of a value as Python writes it: a list of lists of lists must not fill the memory."""
+_DEEPEST, _LONGEST = 3, 100_000
+"""Folders above such a file, and characters of a value as Python writes it."""
 _UNSAFE = {
     r"(?:FILENAME|PATH)_METADATA|\w+_SUBSTITUTIONS": r"\)[*+{]|(?:(?:[*+]|\{\d*,)[^*+{']*){5}",
     r"\w+_(?:URL|SAVE_AS)|\w*FEED_\w+|PAGINATION_PATTERNS": r"\{[^}]*[:!](?!%)",
@@ -36,20 +28,21 @@ _UNSAFE = {
 
 In a regular expression a group is repeated, or too much is; a field is made longer than it is.
 """
-_REASONS = {
-    "the journal has the default theme; docs/themes.md says how to keep another": "THEME CSS_FILE"
-    " THEME_TEMPLATES_OVERRIDES TEMPLATE_PAGES TEMPLATE_EXTENSIONS JINJA_ENVIRONMENT JINJA_FILTERS"
-    " JINJA_GLOBALS JINJA_TESTS",
-    "plugins are not installed; docs/themes.md says how to add one": "PLUGINS PLUGIN_PATHS"
-    " PLUGIN_PATH",
-    "Markdown is GitHub's; docs/themes.md says how to add extensions": "MARKDOWN MD_EXTENSIONS",
-    "lists are those of the default theme": "DIRECT_TEMPLATES PAGINATED_TEMPLATES"
-    " PAGINATED_DIRECT_TEMPLATES PAGINATION_PATTERNS DEFAULT_ORPHANS",
+_OMITTED = dict(REFUSED) | {
+    name: reason
+    for reason, names in {
+        "the journal has the default theme; docs/themes.md says how to keep another": "THEME"
+        " CSS_FILE THEME_TEMPLATES_OVERRIDES TEMPLATE_PAGES TEMPLATE_EXTENSIONS JINJA_ENVIRONMENT"
+        " JINJA_FILTERS JINJA_GLOBALS JINJA_TESTS",
+        "plugins are not installed; docs/themes.md says how to add one": "PLUGINS PLUGIN_PATHS"
+        " PLUGIN_PATH",
+        "Markdown is GitHub's; docs/themes.md says how to add extensions": "MARKDOWN MD_EXTENSIONS",
+        "lists are those of the default theme": "DIRECT_TEMPLATES PAGINATED_TEMPLATES"
+        " PAGINATED_DIRECT_TEMPLATES PAGINATION_PATTERNS DEFAULT_ORPHANS",
+    }.items()
+    for name in names.split()
 }
-_OMITTED = {
-    **REFUSED,
-    **{name: reason for reason, names in _REASONS.items() for name in names.split()},
-}
+"""Settings that are not taken over, and why."""
 _FOLLOWED = re.compile(
     "SITENAME|SITEURL|AUTHOR|TIMEZONE|LOCALE|MENUITEMS|I18N_.*|(?:ARTICLE|PAGE|STATIC|CACHE|OUTPUT)?"
     "_?PATHS?|.*_EXCLUDES|.*_METADATA|.*_SAVE_AS|(?:.*_)?FEED_(?!MAX).*|SLUGIFY_.*"
@@ -73,7 +66,11 @@ def read_settings(
         path: text
         for name, path in walk(root)
         if path.suffix == ".py" and name.count("/") <= _DEEPEST
-        if _NAME.search(text := read_text(path))
+        # Such a name tells a file of settings from other programs.
+        if re.search(
+            r"(?m)^(SITENAME|SITEURL|(?:ARTICLE|PAGE)_(?:URL|SAVE_AS|PATHS))\s*[:=]",
+            text := read_text(path),
+        )
     }
     files = sorted(
         texts,
@@ -84,7 +81,9 @@ def read_settings(
             f"{root} has no settings of Pelican, such as pelicanconf.py; name the folder that has"
         )
     folder, top, known = files[0].parent, root.resolve(), dict[str, Any]()
-    for file in (files[0], *(at for at in files[1:] if _PUBLISHED.search(at.stem))):
+    # Others have what differs where the site is published.
+    published = (at for at in files[1:] if re.search("publish|prod|deploy|live", at.stem))
+    for file in (files[0], *published):
         if file.parent == folder:
             known |= _run(file) if trust else _read(file, top, known)
     found = {name: value for name, value in known.items() if re.match("[A-Z][A-Z0-9_]*( |$)", name)}
@@ -197,6 +196,7 @@ def _evaluate(node: Any, known: dict[str, Any]) -> Any:
     """Return the value of an expression; raises for what is more than literals and names."""
     read = _EXPRESSIONS.get(type(node), _EXPRESSIONS[ast.Constant])
     value = read(node, lambda part: _evaluate(part, known), known)
+    # A list of lists of lists must not fill the memory.
     if isinstance(value, Finding) or len(repr(value)) > _LONGEST:
         raise ValueError
     return value

@@ -15,7 +15,6 @@ from site_build.importers.imported import Imported
 LARGEST = 25_000_000  # bytes of one picture
 _GUARD = SsrfGuard()
 MOST = 1_000_000_000  # bytes of all
-_LINK = re.compile(r"(?i)[(<\"'\s]([^\s()<>\[\]\"']+\.(?:jpe?g|png|gif|webp|avif))(?=[?#\s)>\"'])")
 
 
 async def fetch_pictures(
@@ -32,11 +31,18 @@ async def fetch_pictures(
     with suppress(ValueError):
         origin = URL(imported.origin)
     if not origin.host:
-        what = "no picture was fetched, since nothing says at which host the journal was"
-        imported.find("", 0, what, "put them below content/, at the paths that texts name")
+        imported.find(
+            "",
+            0,
+            "no picture was fetched, since nothing says at which host the journal was",
+            "put them below content/, at the paths that texts name",
+        )
         return
     for text in imported.texts:
-        for link in _LINK.findall(f"{text.body}\n{text.image}\n"):
+        for link in re.findall(
+            r"(?i)[(<\"'\s]([^\s()<>\[\]\"']+\.(?:jpe?g|png|gif|webp|avif))(?=[?#\s)>\"'])",
+            f"{text.body}\n{text.image}\n",
+        ):
             with suppress(ValueError):
                 url = urlsplit(urljoin(f"{imported.origin}{text.address or '/'}", link))
                 path = unquote(url.path).lstrip("/")

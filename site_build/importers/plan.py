@@ -37,7 +37,6 @@ from site_build.text import fold, make_slug, shorten
 
 _MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.PageFrontMatter}
 _MOST_TRIES: Final = 10_000
-_RANKS: Final = ("published", "hidden", "draft")
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
     TypeAdapter[str](kind).validator.isinstance_python
     for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
@@ -45,8 +44,7 @@ _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
 _LONGEST: Final = LARGEST_FILE - 50_000
 """Bytes of a body; the rest of a file is its head, and what links become longer."""
 _QUICK: Final = 500_000
-_ENDS: Final = {b"\xff\xd8": b"\xff\xd9", b"\x89P": b"IEND"}
-"""Ends of a JPEG and a PNG. To unpack those of more than `_QUICK` bytes that have it takes long."""
+"""Bytes of a picture up to which it is unpacked to see whether it is whole."""
 
 
 @dataclass
@@ -115,7 +113,9 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     shared = posixpath.commonpath(text.folder for text in imported.texts)
     others = map_urls((), (), plan.rules).others | EDGE
     taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
-    for text in sorted(imported.texts, key=lambda text: _RANKS.index(text.status)):
+    for text in sorted(
+        imported.texts, key=lambda text: ("published", "hidden", "draft").index(text.status)
+    ):
         if len(text.body.encode(errors="replace")) > _LONGEST:
             what, fix = f"it is longer than {_LONGEST:,} bytes", "put its pictures into files"
             imported.find(text.source, 0, what, fix, "left out")
@@ -214,12 +214,23 @@ def _make_head(
 def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at the paths that they had, and note what answers in the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
-    pages = ({each.address, name_file(each.address)} for each in public)
     # There always is a page with the form for messages.
-    plan.known.update({CONTACT}, EDGE, *pages, map_urls(public, (), plan.rules).others)
+    plan.known.update(
+        {CONTACT},
+        EDGE,
+        *({each.address, name_file(each.address)} for each in public),
+        map_urls(public, (), plan.rules).others,
+    )
     sources = {path: source for source, path in imported.file_sources.items()}
-    places = [*imported.files, "pages/contact.md", *(each.path for _, each, _ in plan.texts)]
-    folders = {str(each) for path in places for each in PurePosixPath(path).parents}
+    folders = {
+        str(each)
+        for path in (
+            *imported.files,
+            "pages/contact.md",
+            *(document.path for _, document, _ in plan.texts),
+        )
+        for each in PurePosixPath(path).parents
+    }
     for path, content in imported.files.items():
         parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)
         faults = {
@@ -238,7 +249,9 @@ def _place_files(imported: Imported, plan: Plan) -> None:
         # A text with a picture that cannot be shown would be refused.
         if not why and is_picture(path):
             whole = Path(content).read_bytes() if isinstance(content, Path) else content
-            is_whole = _ENDS.get(whole[:2], whole) in whole[-_QUICK:] and len(whole) > _QUICK
+            # To unpack a large JPEG or PNG takes long: its end will do.
+            end = {b"\xff\xd8": b"\xff\xd9", b"\x89P": b"IEND"}.get(whole[:2], whole)
+            is_whole = end in whole[-_QUICK:] and len(whole) > _QUICK
             why = "" if is_whole else measure(path, whole).fault
         if why:
             imported.find(
@@ -377,5 +390,6 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
         csv.DictWriter(table, fields).writerows(rows)
         plan.files["members.csv"] = table.getvalue().encode()
     if imported.comments:
-        comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
-        plan.files["comments.json"] = comments.encode(errors="replace")
+        plan.files["comments.json"] = json.dumps(
+            imported.comments, ensure_ascii=False, indent=1
+        ).encode(errors="replace")

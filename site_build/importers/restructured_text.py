@@ -32,10 +32,6 @@ _SETTINGS: dict[str, Any] = {
     "initial_header_level": 2,
     "toc_backlinks": False,
 }
-_UNKNOWN = re.compile(r'(?:Unknown|No) .*?"(.*?)"|[^"]*"([^"]*)" directive|(.+)')
-"""Patterns of docutils' messages; another is shown by its first line."""
-_ROLE = re.compile(r":([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", re.DOTALL)
-_DIRECTIVE = re.compile(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)")
 _MEDIA = {
     "youtube": "https://www.youtube.com/watch?v={}",
     "vimeo": "https://vimeo.com/{}",
@@ -62,24 +58,30 @@ def read_restructured_text(
         values = field if isinstance(field, nodes.authors) else field[1:] if is_own else [field]
         name = field[0].astext().lower() if is_own else field.tagname
         head[name] = "; ".join(value.astext() for value in values)
+    # The name in a message of docutils, or else its first line.
     unknown = {
         (message.get("line", 0), next(filter(None, found.groups())))
         for message in document.findall(nodes.system_message)
-        if (found := _UNKNOWN.search(message[0].astext()))
+        if (
+            found := re.search(
+                r'(?:Unknown|No) .*?"(.*?)"|[^"]*"([^"]*)" directive|(.+)', message[0].astext()
+            )
+        )
         and (found[2] or message["level"] > _SETTINGS["report_level"])
     }
     for line, name in sorted(each for each in unknown if each[1] != "kbd"):
         find(line, f"{name} has no form in Markdown", "check what stands in its place")
     for node in list(document.findall(lambda each: each.tagname in _FORMS)):
         node.parent.replace(node, _FORMS[node.tagname](node))
-    html = publish_from_doctree(
+    page = publish_from_doctree(
         document,
         writer="html5",
         # Its messages are findings already.
         settings_overrides={**_SETTINGS, "report_level": 5},
     )
-    body = convert(html.partition("<body")[2].partition(">")[2])
-    return head, _ALERT.sub(r"\1[!\2]\n", body), 0
+    body = convert(page.partition("<body")[2].partition(">")[2])
+    # The brackets of an alert became text, and an empty line keeps them apart from the rest.
+    return head, re.sub(r"(?m)^([ >]*> )\\\[!([A-Z]+)\\\]\n[ >]*\n", r"\1[!\2]\n", body), 0
 
 
 def find_media(plugin: str, words: str) -> str:
@@ -117,9 +119,9 @@ def _picture(node: Any) -> Any:
 def _unknown(node: Any) -> Any:
     """Return what a reader can use of a role or directive that docutils does not know."""
     source = node.astext() if node.tagname == "problematic" else node[-1].astext()
-    if role := _ROLE.fullmatch(source):
+    if role := re.fullmatch(r"(?s):([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", source):
         return _raw(f"<kbd>{escape(role[2])}</kbd>" if role[1] == "kbd" else escape(role[2]))
-    if directive := _DIRECTIVE.match(source):
+    if directive := re.match(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)", source):
         media = find_media(directive[1], escape(directive[2]))
         media = re.sub(r"^https?://\S+$", r'<a href="\g<0>">\g<0></a>', media)
         parts = re.split(r"\n\s*\n", escape(directive[3]).strip())
@@ -136,8 +138,6 @@ _ALERTS = {
     **dict.fromkeys(("warning", "attention"), "WARNING"),
     **dict.fromkeys(("caution", "danger", "error"), "CAUTION"),
 }
-_ALERT = re.compile(r"^([ >]*> )\\\[!([A-Z]+)\\\]\n[ >]*\n", re.MULTILINE)
-"""The first line of an alert, whose brackets became text, and the one that keeps it apart."""
 _FORMS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(_ALERTS, _alert),
     **dict.fromkeys(("literal_block", "doctest_block"), _fence),

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from site_build import default_settings
@@ -12,14 +12,6 @@ from site_build.errors import BuildError
 from site_build.importers.imported import Imported, Text
 from site_build.pelican_plugin.settings import DEFAULTS, prepare_settings, read_dialect
 from site_build.text import make_slug
-
-_OURS: Final = frozenset(
-    {f"{kind}_{what}" for kind in ("ARTICLE", "PAGE", "STATIC") for what in ("PATHS", "EXCLUDES")}
-    | {"PATH", "OUTPUT_PATH", "EXTRA_PATH_METADATA", "FILENAME_METADATA", "SLUGIFY_SOURCE"}
-)
-"""Settings of Pelican that say where its files were: they are elsewhere now."""
-_FEWEST: Final = 0.25
-"""The share of the texts that a form of addresses has to reach."""
 
 
 def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], SourceRules]:
@@ -35,7 +27,14 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
         "TIMEZONE": imported.timezone,
     }
     settings: dict[str, Any] = {key: value for key, value in own.items() if value} | {
-        key: value for key, value in imported.settings.items() if key not in _OURS
+        key: value
+        for key, value in imported.settings.items()
+        # These say where Pelican's files were: they are elsewhere now.
+        if not re.fullmatch(
+            "(?:ARTICLE|PAGE|STATIC)_(?:PATHS|EXCLUDES)|(?:OUTPUT_)?PATH"
+            "|(?:EXTRA_PATH|FILENAME)_METADATA|SLUGIFY_SOURCE",
+            key,
+        )
     }
     # A page of the old journal may be at the address that the page of a tag would have.
     tags = re.escape(str(settings.get("TAG_URL", "")).strip("/")).replace(r"\{slug\}", "[^/]+")
@@ -62,10 +61,10 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
 
 
 def find_form(texts: list[Text], zone: ZoneInfo) -> str:
-    """Return the form of addresses that most texts share; empty where few do."""
+    """Return the form of addresses that most texts share; empty where less than a quarter do."""
     forms = Counter(_read_form(e, zone) for e in texts if e.address and "?" not in e.address)
     form, count = next(iter(forms.most_common(1)), ("", 0))
-    return form if count >= _FEWEST * len(texts) else ""
+    return form if count >= len(texts) / 4 else ""
 
 
 def _read_form(text: Text, zone: ZoneInfo) -> str:

@@ -18,15 +18,6 @@ _PIECES = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
-_GIVEN = re.compile(
-    r"""(?:([\w-]+)\s*=\s*)?(?:"((?:\\.|[^"\\])*)"|`([^`]*)`|([^\s"`]+))""", re.DOTALL
-)
-_CALLOUT = re.compile(r"^([ \t>]*>[ \t]*)\[!(\w+)\][+-]?[ \t]*([^\n]*)", re.MULTILINE)
-_SHOWN = re.compile(r"(\{\{[<%])/\*((?:(?!\{\{[<%]).)*?)\*/([>%]\}\})", re.DOTALL)
-_FENCE_OPTIONS = re.compile(r"\A([ \t>]*[`~]{3,}[ \t]*[\w+#.-]*)[ \t]*\{[^\n]*\}")
-_LINK = re.compile(
-    r"""(\]\(\s*<?|^\[[^\]\n]+\]:[ \t]*<?|\b(?:src|href)=["']?)([^\s()<>"']+)""", re.MULTILINE
-)
 
 FORMS = {
     name: form
@@ -71,9 +62,6 @@ FORMS = {
 }
 """Markdown of shortcodes, by name."""
 CODE = {"highlight", "code", "mermaid"}
-_BY_TYPE = {"alert", "aside", "notice", "admonition", "callout", "adm", "notification", "box"}
-"""Shortcodes that say in a parameter which kind of alert they are."""
-
 
 Resolve = Callable[[str | None, str], str]
 """Returns the link for a target, which is a reference where the first argument is a language,
@@ -89,8 +77,16 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
     write = partial(_write, resolve=resolve, report=report, first_line=first_line)
 
     def relink(text: str) -> str:
-        text = _CALLOUT.sub(lambda found: write_callout(*found.groups()), text)
-        return _LINK.sub(lambda found: found[1] + resolve(None, found[2]), text)
+        text = re.sub(
+            r"(?m)^([ \t>]*>[ \t]*)\[!(\w+)\][+-]?[ \t]*([^\n]*)",
+            lambda found: write_callout(*found.groups()),
+            text,
+        )
+        return re.sub(
+            r"""(?m)(\]\(\s*<?|^\[[^\]\n]+\]:[ \t]*<?|\b(?:src|href)=["']?)([^\s()<>"']+)""",
+            lambda found: found[1] + resolve(None, found[2]),
+            text,
+        )
 
     def join(pieces: list[str | re.Match[str]]) -> str:
         return "".join(each if isinstance(each, str) else write(each, "") for each in pieces)
@@ -101,8 +97,13 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
         parts.append(text if isinstance(last, re.Match) and last["name"] in CODE else relink(text))
         end = found.end()
         if found["name"] is None:
-            shown = r"`\1\2\3`" if found["shown"] else r"\1\2\3"
-            parts.append(_FENCE_OPTIONS.sub(r"\1", _SHOWN.sub(shown, found[0])))
+            code = re.sub(
+                r"(?s)(\{\{[<%])/\*((?:(?!\{\{[<%]).)*?)\*/([>%]\}\})",
+                r"`\1\2\3`" if found["shown"] else r"\1\2\3",
+                found[0],
+            )
+            # A fence keeps its language, and loses its options.
+            parts.append(re.sub(r"\A([ \t>]*[`~]{3,}[ \t]*[\w+#.-]*)[ \t]*\{[^\n]*\}", r"\1", code))
         elif not found["close"]:
             parts.append(write(found, "") if found["single"] else found)
         elif opened := [
@@ -123,7 +124,12 @@ def _write(
     line, name = first_line + tag.string.count("\n", 0, tag.start()), tag["name"].lower()
     given = {
         (each[1] or str(number)).lower(): (each[2] or each[3] or each[4] or "")
-        for number, each in enumerate(_GIVEN.finditer(tag["given"]))
+        for number, each in enumerate(
+            re.finditer(
+                r"""(?s)(?:([\w-]+)\s*=\s*)?(?:"((?:\\.|[^"\\])*)"|`([^`]*)`|([^\s"`]+))""",
+                tag["given"],
+            )
+        )
     }
     if name in {"ref", "relref"}:
         target = given.get("path") or given.get("0", "")
@@ -158,7 +164,8 @@ def write_shortcode(
     def first(*names: str) -> str:
         return next((given[each] for each in names if given.get(each)), "")
 
-    if name in _BY_TYPE:
+    # These say in a parameter which kind of alert they are.
+    if name in {"alert", "aside", "notice", "admonition", "callout", "adm", "notification", "box"}:
         kind = first("type", "color", "variant", "0").lower()
         name = kind if "[!" in FORMS.get(kind, "") else "note"
     source = resolve(first("src", "link", "href", "url", "file", "path", "0").replace(" ", "%20"))

@@ -64,8 +64,12 @@ def read_substack(root: Path) -> Imported:
     )
     journal.origin = next((host for host, _ in hosts.most_common(1)), "")
     if pictures := re.findall(r"!\[[^\]]*\]\(https?://", bodies):
-        what = f"{len(pictures)} pictures are at Substack still, and pages show nothing of others"
-        journal.find("", 0, what, "put them into content/images, and name them in the texts")
+        journal.find(
+            "",
+            0,
+            f"{len(pictures)} pictures are at Substack still, and pages show nothing of others",
+            "put them into content/images, and name them in the texts",
+        )
     return journal
 
 

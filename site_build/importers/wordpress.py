@@ -14,11 +14,6 @@ from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 from site_build.importers.html_to_markdown import convert, show_plain
 from site_build.importers.imported import Imported, Text, UnreadableJournal, walk
 
-_UNSORTED: Final = re.compile(
-    "uncategori[sz]ed|allgemein|non-classe|sin-categoria|senza-categoria|sem-categoria"
-    "|geen-categorie|okategoriserade|bez-kategorii"
-)
-"""Slugs of the category of texts that have none."""
 _STATES: Final = {
     "publish": "",
     "draft": "",
@@ -56,10 +51,7 @@ _SHORTCODES: Final = {
     r"\.(?:jpe?g|png|gif|webp))[\"']": r'<p><img src="\1"></p>\g<0>',
     r"\[latex[^\]]{0,999}\](.+?)\[/latex\]": r"\\(\1\\)",
 }
-"""Replacements of shortcodes, and of an address that has a line to itself.
-
-Their lengths are bounded, so that one without its end takes no time.
-"""
+"""Replacements of addresses and shortcodes, bounded: one without its end must take no time."""
 _UNKNOWN: Final = re.compile(
     r"(?<!\[)\[(?:/|(?=[a-z][\w-]*(?:\s+(?:[\w-]+=|https?:|\d+\])|\s*/\])"
     r"|(?:[a-z]+_\w+|toc|sitemap|archives|blog-stats|googlemaps|portfolio"
@@ -67,22 +59,11 @@ _UNKNOWN: Final = re.compile(
     r"([a-z][\w-]*)[^\]]{0,999}\]",
     re.IGNORECASE,
 )
-"""A shortcode: it ends somewhere, has a value, is closed at once, or has a name of its kind.
-
-`[sic]` is none.
-"""
+"""A shortcode: it has an end, a value or a name of its kind, or is closed at once; not `[sic]`."""
 _BLOCK: Final = (
     r"(?:address|article|aside|blockquote|details|div|dl|dt|dd|figure|figcaption|form|h[1-6]|hr|li"
     r"|ol|p|pre|section|summary|caption|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
 )
-_INNER: Final = r"^(wp_|nav_|acf|shop_|custom|oembed|elementor|attachment|revision)|\?"
-"""Kinds of items, and addresses, of what never had a page."""
-_GATED: Final = re.compile(
-    r"<!-- wp:(?:jetpack/paywall|premium-content/)|\[(?:mepr|pmpro|wlm)[-_]"
-    r"|\[(?:membership|members_only|restrict|private|s2If|um_loggedin)[\s\]]",
-    re.IGNORECASE,
-)
-"""Marks that plugins write around words for members alone."""
 _UNSHARED: Final = re.compile(
     r"(?:.*/)?(?:woocommerce_uploads|edd|wc-logs|download-manager-files|[^/]*backups?)/.*"
     r"|.*\.(?:php\d?|phtml|phar|sql|log|bak|ini)(?:\.\w+)?",
@@ -91,7 +72,6 @@ _UNSHARED: Final = re.compile(
 """Files of uploads that were never for readers: sold ones, programs, and copies of the site."""
 _PLAIN: Final = re.compile(r"(?i)(?:sites/\d+/)?(?:\d{4}/\d\d/)?[^/]+(?<!\.zip)(?<!\.gz)")
 """Paths that WordPress itself gives to files."""
-_NAMED: Final = re.compile(r"/(?:wp-)?uploads/([^\s\"'<>()\[\]?#]+)")
 _NOTHING: Final[Mapping[str, str]] = defaultdict(str)
 
 
@@ -149,7 +129,10 @@ class _Reader:
             form
             for row in rows
             if row["attachment_url"] or row["status"] == "publish"
-            for name in _NAMED.findall(unquote(f"{row['attachment_url']} {row['encoded']}"))
+            for name in re.findall(
+                r"/(?:wp-)?uploads/([^\s\"'<>()\[\]?#]+)",
+                unquote(f"{row['attachment_url']} {row['encoded']}"),
+            )
             for form in (name, _SMALLER.sub("", name))
         }
         found = {**dict(walk(folder, "wp-content/uploads")), **dict(walk(folder, "uploads"))}
@@ -244,15 +227,17 @@ class _Reader:
             ),
         )
         html = re.sub(
-            r"<pre class=\"wp-block-verse[^>]*>(.*?)</pre>",
+            r"(?s)<pre class=\"wp-block-verse[^>]*>(.*?)</pre>",
             lambda verse: f"<p>{verse[1].replace(chr(10), '<br>')}</p>",
             html,
-            flags=re.DOTALL,
         )
         pieces = re.split(r"(<pre\b.*?</pre>)", html, flags=re.DOTALL)
-        gallery = r"(?<!\[)\[gallery\b([^\]]{0,999})\]"
         for index in range(0, len(pieces), 2):
-            piece = re.sub(gallery, lambda found: self.show_gallery(found, post), pieces[index])
+            piece = re.sub(
+                r"(?<!\[)\[gallery\b([^\]]{0,999})\]",
+                lambda found: self.show_gallery(found, post),
+                pieces[index],
+            )
             for pattern, replacement in _SHORTCODES.items():
                 piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
             names = {*_UNKNOWN.findall(piece)}
@@ -283,12 +268,25 @@ class _Reader:
             (kind, each.get("nicename", ""), each.text or "")
             for kind, domains in (("tag", ("post_tag", "tag")), ("category", ("category",)))
             for each in item.iter("category")
-            if each.get("domain") in domains and not _UNSORTED.fullmatch(each.get("nicename", ""))
+            if each.get("domain") in domains
+            # That of texts without a category.
+            and not re.fullmatch(
+                "uncategori[sz]ed|allgemein|non-classe|sin-categoria|senza-categoria"
+                "|sem-categoria|geen-categorie|okategoriserade|bez-kategorii",
+                each.get("nicename", ""),
+            )
         ]
-        is_open = noted["_jetpack_newsletter_access"] in {"", "everybody"}
-        is_gated = not is_open or bool(_GATED.search(row["encoded"]))
         reason = "it had a password" if row["post_password"] else _STATES[row["status"]]
-        reason = reason or "it was for members alone" * is_gated
+        # Plugins write marks around words for members alone.
+        if not reason and (
+            noted["_jetpack_newsletter_access"] not in {"", "everybody"}
+            or re.search(
+                r"(?i)<!-- wp:(?:jetpack/paywall|premium-content/)|\[(?:mepr|pmpro|wlm)[-_]"
+                r"|\[(?:membership|members_only|restrict|private|s2If|um_loggedin)[\s\]]",
+                row["encoded"],
+            )
+        ):
+            reason = "it was for members alone"
         is_public = row["status"] == "publish" and not reason
         address = _address(row["link"]) if is_public else ""
         image = self.attachments.get(noted["_thumbnail_id"], _NOTHING)
@@ -381,7 +379,11 @@ def read_wordpress(root: Path) -> Imported:
         if kind in {"post", "page"} and row["status"] in _STATES:
             with journal.going_on(source, row["title"]):
                 reader.read(source, item)
-        elif row["status"] == "publish" and not re.search(_INNER, f"{kind} {row['link']}"):
+        # Some kinds, and what has an address with a query, never had a page.
+        elif row["status"] == "publish" and not re.search(
+            r"^(wp_|nav_|acf|shop_|custom|oembed|elementor|attachment|revision)|\?",
+            f"{kind} {row['link']}",
+        ):
             what = f"{row['title']!r} of the kind {kind}, at {_address(row['link'])}, is left out"
             journal.find(source, 0, what, "write a page of it")
         else:

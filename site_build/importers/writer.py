@@ -26,7 +26,6 @@ MARKDOWN: Final = "import-report.md"
 """Says to people what was left out and changed."""
 MOST: Final = 10
 """Places of one kind that are listed for people."""
-_PRIVATE: Final = {".env", "members.csv", "comments.json"}
 
 
 class Summary(NamedTuple):
@@ -189,5 +188,5 @@ def _digest(path: Path) -> str:
 def _write(home: Path, files: Mapping[str, bytes | Path]) -> None:
     for path, content in ((home / name, content) for name, content in files.items()):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(0o600 if path.name in _PRIVATE else 0o666)
+        path.touch(0o600 if path.name in {".env", "members.csv", "comments.json"} else 0o666)
         shutil.copyfile(content, path) if isinstance(content, Path) else path.write_bytes(content)

@@ -31,9 +31,6 @@ _ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *(?:\n|\Z
 _MARKDOWN_INSIDE: Final = re.compile(r"<([A-Za-z][\w-]*)(?=\s)[^<>]*\smarkdown(?=[\s=>])")
 """A tag with the attribute `markdown`: Python-Markdown reads what is in its element."""
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
-_FENCE_LINE: Final = re.compile(r"^(?:(`{3,})([^`\n]*)|(~{3,})(.*))$", re.MULTILINE)
-_CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
-_PIPE: Final = re.compile(r"(?<!\\)\|")
 _PLUGINS: Final = {
     "admonition": admon_plugin,
     "deflist": deflist_plugin,
@@ -56,10 +53,6 @@ REPLACED: Final = (
 """Python-Markdown's own ways to find blocks, by their names."""
 
 
-KEPT: Final = ("empty", "code", "markdown_block", "footnote", "abbr", "reference", "paragraph")
-"""Python-Markdown's processors that still run, on paragraphs and indented code."""
-
-
 class TooDeepError(Exception):
     """Blocks are nested more deeply than anybody reads: `line` says where, from 0."""
 
@@ -69,7 +62,7 @@ class TooDeepError(Exception):
 
 
 class Reading(NamedTuple):
-    """What markdown-it-py has found in a text."""
+    """The blocks that markdown-it-py has found in a text."""
 
     lines: list[str]
     tokens: list[Token]
@@ -101,7 +94,7 @@ class Fenced(NamedTuple):
 def find_fenced(text: str) -> Iterator[Fenced]:
     """Yield the code between fences at the beginning of lines; one without its end is left out."""
     fence, opening = "", None
-    for line in _FENCE_LINE.finditer(text):
+    for line in re.finditer(r"(?m)^(?:(`{3,})([^`\n]*)|(~{3,})(.*))$", text):
         run, info = line[1] or line[3], line[2] or line[4] or ""
         if opening is None:
             fence, opening = run, line
@@ -144,7 +137,11 @@ def _read_table(state: StateBlock, start: int, end: int, silent: bool) -> bool: 
     if silent or not is_table:
         return is_table
     begin, after = state.eMarks[start + 1], state.eMarks[state.line - 1]
-    rows = _CODE.sub(lambda code: _PIPE.sub(STX, code[0]), text[begin:after])
+    rows = re.sub(
+        r"(?<![`\\])(`+)(?!`)[^\n]*?(?<!`)\1(?!`)",
+        lambda code: re.sub(r"(?<!\\)\|", STX, code[0]),
+        text[begin:after],
+    )
     if STX in rows:
         del state.tokens[first:]
         state.src = text[:begin] + rows + text[after:]
@@ -180,8 +177,12 @@ class Blocks(BlockProcessor):
         for name in self._extensions:
             self._reader.use(_PLUGINS[name])
         if "markdown_block" in processors:
-            ends = ["paragraph", "reference", "blockquote"]
-            rules.before("html_block", "markdown_in_html", _read_element, {"alt": ends})
+            rules.before(
+                "html_block",
+                "markdown_in_html",
+                _read_element,
+                {"alt": ["paragraph", "reference", "blockquote"]},
+            )
         self._reader.use(dollarmath_plugin, allow_labels=False, allow_blank_lines=False)
         self._reader.core.ruler.enableOnly(["normalize", "block"])
         for name in REPLACED:
@@ -294,7 +295,10 @@ class Blocks(BlockProcessor):
         self._passed_on = outer
 
     def _add_leaf(self, parent: Element, token: Token) -> None:
-        """Add what has no Markdown inside: code, HTML, a formula, a rule, where a link leads."""
+        """Add what has no Markdown inside: code, HTML, a formula, a rule, where a link leads.
+
+        Raises TooDeepError.
+        """
         content = token.content.rstrip("\n")
         if token.type == "hr":
             SubElement(parent, "hr")
@@ -306,13 +310,19 @@ class Blocks(BlockProcessor):
         if token.type == "html_block" and _MARKDOWN_INSIDE.search(content):
             pieces, done = [], 0
             for fenced in find_fenced(content):
-                code = content[fenced.code : fenced.code_end]
-                pieces += [content[done : fenced.start], self._make_code(fenced.info, code)]
+                pieces += [
+                    content[done : fenced.start],
+                    self._make_code(fenced.info, content[fenced.code : fenced.code_end]),
+                ]
                 done = fenced.end
             text = "".join([*pieces, content[done:]])
             text = "\n".join(self._html.run(text.split("\n")))
             if text != content:  # else it is an element that Python-Markdown leaves as it is
-                self._parse_inside(parent, text, token.map[0] if token.map else 0)
+                try:
+                    self.parser.parseChunk(parent, text)
+                except TooDeepError as refusal:
+                    line = token.map[0] if token.map else 0
+                    raise TooDeepError(line + refusal.line) from None
                 return
         if token.type == "html_block":
             made = self._md.htmlStash.store(content)
@@ -321,13 +331,6 @@ class Blocks(BlockProcessor):
         else:
             made = self._make_code(token.info.strip(), token.content)
         self._add_text(parent, made, is_tight=parent.tag in {"li", "dd"})
-
-    def _parse_inside(self, parent: Element, text: str, line: int) -> None:
-        """Make the blocks within an element that begins at `line`; raises TooDeepError."""
-        try:
-            self.parser.parseChunk(parent, text)
-        except TooDeepError as refusal:
-            raise TooDeepError(line + refusal.line) from None
 
     def _make_code(self, info: str, code: str) -> str:
         """Return what stands for a block of code; `info` stands behind the opening fence.
@@ -367,11 +370,8 @@ def _read_code(token: Token, reading: Reading, depth: int) -> str:
     return token.content.rstrip()
 
 
-_LANGUAGE: Final = re.compile(r"\.?([\w#.+-]*)")
 _TITLE: Final = re.compile(r"""(?<!\S)title=(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)')""")
-_POINTED: Final = re.compile(r"""(?<!\S)hl_lines=(?:"([\d -]*)"|'([\d -]*)')""")
 _RANGES: Final = re.compile(r"\{(\d+(?:-\d+)?(?:, *\d+(?:-\d+)?)*)\}")
-_RANGE: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
 
 
 def _read_info(info: str) -> tuple[str, str]:
@@ -381,15 +381,16 @@ def _read_info(info: str) -> tuple[str, str]:
         return _join(dict(attributes).get("title") or ""), info
     titles = [found["double"] or found["single"] or "" for found in _TITLE.finditer(info)]
     rest = _TITLE.sub("", info)
-    language = _LANGUAGE.match(rest)
+    language = re.match(r"\.?([\w#.+-]*)", rest)
     name = language[1] if language else ""
-    ranges = [found for pair in _POINTED.findall(rest) for found in pair] or _RANGES.findall(rest)
-    pointed = " ".join(
+    pointed = re.findall(r"""(?<!\S)hl_lines=(?:"([\d -]*)"|'([\d -]*)')""", rest)
+    ranges = [found for pair in pointed for found in pair] or _RANGES.findall(rest)
+    lines = " ".join(
         str(line)
-        for first, last in _RANGE.findall(" ".join(ranges))
+        for first, last in re.findall(r"(\d{1,5})(?:-(\d{1,5}))?", " ".join(ranges))
         for line in range(int(first), min(int(last or first), int(first) + 999) + 1)
     )
-    return _join(*titles[-1:]), f'{name} hl_lines="{pointed}"' if pointed else name
+    return _join(*titles[-1:]), f'{name} hl_lines="{lines}"' if lines else name
 
 
 def _join(*words: str) -> str:

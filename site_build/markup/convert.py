@@ -8,6 +8,7 @@ the content security policy forbids them.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field
 from html import escape
@@ -47,7 +48,7 @@ _EXTENSIONS = (
 
 
 class Dialect(NamedTuple):
-    """How texts become HTML on one site."""
+    """The settings of one site for making HTML of texts."""
 
     site_url: str = ""
     """Tells which links leave the site."""
@@ -169,7 +170,6 @@ def _render_toc(entries: list[dict[str, Any]]) -> str:
     return f"<ul>{items}</ul>"
 
 
-_SUSPECT = re.compile(r"[\s\"'/](?:style|on[a-z]+)\s*=", re.IGNORECASE)
 _TAG = re.compile(r"""<[a-z](?:[^<>"']|"[^"]*"|'[^']*')*>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
     r"""(?P<value>=\s*(?:"[^"]*"|'[^']*'))"""
@@ -222,17 +222,11 @@ class _Text(Postprocessor):
         text = text.replace("<pre>", '<pre tabindex="0">')
         for box, html in _BOXES.items():
             text = text.replace(box, html)
-        if not _SUSPECT.search(text):
+        if not re.search(r"(?i)[\s\"'/](?:style|on[a-z]+)\s*=", text):
             return text
         return _TAG.sub(
             lambda tag: _ATTRIBUTE.sub(lambda found: found["value"] or "", tag[0]), text
         )
-
-
-_IN_A_ROW = (2, 3)
-"""Pictures of a paragraph that has nothing else."""
-_CAPTIONS = (["em"], ["br", "em"])
-"""What stands behind the pictures of a paragraph where it is their caption."""
 
 
 def frame_images(root: Element) -> None:
@@ -245,7 +239,7 @@ def frame_images(root: Element) -> None:
     for paragraph in [each for each in root.iter("p") if id(each) not in framed]:
         images = [image for each in paragraph if (image := _find_image(each)) is not None]
         shown, rest = paragraph[: len(images)], paragraph[len(images) :]
-        is_captioned = [each.tag for each in rest] in _CAPTIONS
+        is_captioned = [each.tag for each in rest] in (["em"], ["br", "em"])
         if not images or _has_words(paragraph) or (rest and not is_captioned):
             continue
         caption = rest[-1] if rest else Element("em")
@@ -257,14 +251,13 @@ def frame_images(root: Element) -> None:
         row = paragraph[0] if paragraph.tag == "figure" else paragraph
         if len(images) > 1:
             row[:] = shown
-        if len(images) in _IN_A_ROW:
+        if len(images) in {2, 3}:
             row.set("class", "pictures")
 
 
 def _has_words(element: Element) -> bool:
     """Return whether a text stands beside the elements within one."""
-    texts = [element.text, *(each.tail for each in element)]
-    return any((text or "").strip() for text in texts)
+    return any((text or "").strip() for text in (element.text, *(each.tail for each in element)))
 
 
 def _find_image(element: Element) -> Element | None:
@@ -327,17 +320,47 @@ def fix_tables(root: Element) -> None:
             cell.tag = "td"  # an empty one, as in a corner, heads nothing
         elif "scope" not in cell.attrib:
             cell.set("scope", "col")
+    # The table becomes the box, since its parent is not known, and a table like it is put inside.
+    # What can be reached by keyboard needs a role and a name (WCAG 2.2, 4.1.2); a group is no
+    # landmark, of which a page should have few.
     for table in list(root.iter("table")):
-        _wrap(table)
+        inner = Element("table", table.attrib)
+        inner.text, inner[:], inner.tail = table.text, table[:], "\n"
+        table.tag, table.text, table[:] = "div", "\n", [inner]
+        table.attrib = {"class": SCROLLER, "role": "group", "aria-label": "Table", "tabindex": "0"}
 
 
-def _wrap(table: Element) -> None:
-    """Make `table` the box, since its parent is not known, and put a table like it inside.
+_MARK = re.compile(
+    r'<(h[1-6]|table|summary|figcaption)\b.*?</\1>|<div [^>]*class="footnote".*'
+    r'|<sup id="fnref-([^"]+)">.*?</sup>',
+    re.DOTALL,
+)
+"""A first mark of a note, or an element that has no side: a heading is read out whole, and a cell
+is too narrow."""
 
-    What can be reached by keyboard needs a role and a name (WCAG 2.2, 4.1.2); a group is no
-    landmark, of which a page should have few.
+
+def add_sidenotes(html: str) -> str:
+    """Return HTML with each short footnote of one paragraph also behind the mark that names it.
+
+    The copy is `hidden`, until a style sheet shows it and hides the note below the text.
+
+    A note with several marks stays below, where each of them finds it, and so does one whose mark
+    has no room at its side, and a long one, which would push those after it away from their marks.
     """
-    inner = Element("table", table.attrib)
-    inner.text, inner[:], inner.tail = table.text, table[:], "\n"
-    table.tag, table.text, table[:] = "div", "\n", [inner]
-    table.attrib = {"class": SCROLLER, "role": "group", "aria-label": "Table", "tabindex": "0"}
+    links = Counter(re.findall(r'href="#fn-([^"]+)"', html))
+    marks = {mark for _, mark in _MARK.findall(html) if links[mark] == 1}
+    # An id and a link back are once in a page.
+    once = r' id="[^"]*"(?=[^<>]*>)|(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>'
+    notes = {
+        name: f'<span class="sidenote" hidden><sup>{number}</sup> {re.sub(once, "", text)}</span>'
+        for name, number, text in re.findall(
+            r'(?s)<li id="fn-([^"]+)" value="(\d+)">\s*<p>((?:(?!<p\b).){1,800}?)</p>\s*</li>', html
+        )
+        if name in marks
+    }
+    html = _MARK.sub(lambda found: found[0] + notes.get(found[2], ""), html)
+    return re.sub(
+        r'<li (?=id="fn-([^"]+)")',
+        lambda found: '<li class="beside" ' if found[1] in notes else found[0],
+        html,
+    )

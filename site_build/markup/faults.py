@@ -1,4 +1,4 @@
-"""What its author has to fix in a text, found in the tokens of its blocks.
+"""Finds in the tokens of a text's blocks what its author has to fix.
 
 That is what GitHub shows otherwise, and what was typed for other programs, or lacks a sign, and is
 therefore shown as it was typed: wiki links, marked words and tags of template languages, which
@@ -18,15 +18,12 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from site_build.markup.blocks import Reading
 from site_build.text import shorten
 
-_SIGNS: Final = ("~", "<", "==", "[[", "{{", "{%")
-"""A text without any of these has no fault within its lines."""
 _MARKS: Final = re.compile("[\U000f0000-\U0010fffd]")
 """Those of a check, which tell where each part was written."""
 _LITERAL: Final = re.compile(
     r"<(?P<end>/?)(?:code|pre|kbd|samp|tt|script|style|textarea|svg|math)\b", re.IGNORECASE
 )
 """Elements whose content is shown as it is, or not as prose."""
-_TILDES: Final = re.compile(r"(?<!~)~~?(?!~)")
 
 
 class Fault(NamedTuple):
@@ -56,15 +53,16 @@ class FaultFinder:
             start, end = token.map or (0, 0)
             if token.type == "fence":
                 yield from _examine_fence(token, start, end)
+            # A text without any of these signs has no fault within its lines.
             if token.type in {"inline", "html_block"} and any(
-                sign in token.content for sign in _SIGNS
+                sign in token.content for sign in ("~", "<", "==", "[[", "{{", "{%")
             ):
                 prose = self._read_inline(token.content, reading.names)
                 yield from _find_foreign(prose, start)
                 yield from _find_struck(prose, start)
             if before.type == "paragraph_open":
-                lines = _MARKS.sub("", token.content).split("\n")
-                yield from _find_lost_blocks([line.strip() for line in lines], start)
+                lines = [line.strip() for line in _MARKS.sub("", token.content).split("\n")]
+                yield from _find_lost_blocks(lines, start)
 
     def _read_inline(self, text: str, names: dict[str, object]) -> str:
         """Return what is prose; a `*` stands for code, a tag, a formula or an escaped sign."""
@@ -81,8 +79,9 @@ class FaultFinder:
 
 def _examine_fence(token: Token, start: int, end: int) -> Iterator[Fault]:
     if end - start - 2 != token.content.count("\n"):  # a last line is beside those of the code
-        sign = shorten(token.markup, 20)
-        yield Fault(start, f"this code block is never closed; add {sign} below it")
+        yield Fault(
+            start, f"this code block is never closed; add {shorten(token.markup, 20)} below it"
+        )
     if token.info.split()[:1] == ["mermaid"]:
         yield Fault(
             start,
@@ -94,7 +93,7 @@ def _examine_fence(token: Token, start: int, end: int) -> Iterator[Fault]:
 def _find_struck(prose: str, line: int) -> Iterator[Fault]:
     """Yield where one tilde on each side strikes text through on GitHub (GFM 0.29, section 6.5)."""
     opened: dict[str, int] = {}
-    for tildes in _TILDES.finditer(prose):
+    for tildes in re.finditer(r"(?<!~)~~?(?!~)", prose):
         start, end, sign = tildes.start(), tildes.end(), tildes[0]
         before, after = prose[max(0, start - 1) : start], prose[end : end + 1]
         if sign in opened and _touches(before, after):
@@ -137,9 +136,11 @@ def _find_foreign(prose: str, line: int) -> Iterator[Fault]:
     """Yield what is meant for other programs in the prose of a block that begins on `line`."""
     for found in _FOREIGN.finditer(prose):
         typed = shorten(" ".join(found[0].split()))
-        message = f"`{typed}` stays as it was typed; {_FIXES[found.lastgroup or '']}"
-        at = line + prose.count("\n", 0, found.start())
-        yield Fault(at, message, re.split(r"[*\n]", found[0], maxsplit=1)[0])
+        yield Fault(
+            line + prose.count("\n", 0, found.start()),
+            f"`{typed}` stays as it was typed; {_FIXES[found.lastgroup or '']}",
+            re.split(r"[*\n]", found[0], maxsplit=1)[0],
+        )
 
 
 def _find_lost_blocks(lines: Sequence[str], start: int) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""What GitHub reads in a text, as one extension of Python-Markdown: blocks, formulas, line breaks.
+"""GitHub's Markdown as one extension of Python-Markdown: blocks, formulas, line breaks.
 
 Names of emoji, such as `:tada:`, get their signs when all else is done.
 
@@ -24,13 +24,7 @@ from site_build.markup.blocks import Blocks
 from site_build.markup.faults import Fault, FaultFinder
 
 LONGEST: Final = 4000
-_INLINE: Final = (
-    r"(?<![\w\\$])\$(?![\s$])((?:\\.|[^\\$\x02\x03\n]|\n(?!\n)){1,4000}?)(?<![\s\\])\$(?![\w$])"
-)
-_PRICE: Final = re.compile(r"\d[\d.,]*\s[^\\^_={}]*")
-"""What begins with a number and goes on in words: two prices in one sentence."""
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
-_BRACES: Final = re.compile(r"\\.|([{}])", re.DOTALL)
 _FAULTS: Final = {
     "ExtraLeftOrMissingRightError": r"`\left` and `\right` are no pair",
     "MissingEndError": r"`\begin` has no `\end`",
@@ -48,7 +42,11 @@ class Formulas(inlinepatterns.InlineProcessor):
     """Makes the formulas of texts, and keeps those that it cannot read."""
 
     def __init__(self, md: Markdown) -> None:
-        super().__init__(_INLINE, md)
+        super().__init__(
+            r"(?<![\w\\$])\$(?![\s$])((?:\\.|[^\\$\x02\x03\n]|\n(?!\n)){1,4000}?)"
+            r"(?<![\s\\])\$(?![\w$])",
+            md,
+        )
         self.faults: list[tuple[str, str]] = []
         """Each formula that could not be read, with what is wrong."""
 
@@ -57,7 +55,8 @@ class Formulas(inlinepatterns.InlineProcessor):
     ) -> tuple[str | None, int | None, int | None]:
         """Return what stands for a formula within a line."""
         del data
-        if _PRICE.fullmatch(m[1]):
+        # A number that is followed by words: two prices in one sentence.
+        if re.fullmatch(r"\d[\d.,]*\s[^\\^_={}]*", m[1]):
             return None, None, None
         return self.make(m[1], "inline"), m.start(), m.end()
 
@@ -75,7 +74,7 @@ def write_mathml(tex: str, display: str) -> str:
     """Return a formula as MathML, `inline` or as a `block`; raises FormulaError."""
     if len(tex) > LONGEST:
         raise FormulaError(f"it has more than {LONGEST} characters")
-    steps = ({"{": 1, "}": -1}.get(sign, 0) for sign in _BRACES.findall(tex))
+    steps = ({"{": 1, "}": -1}.get(sign, 0) for sign in re.findall(r"(?s)\\.|([{}])", tex))
     levels = [*accumulate(steps, initial=0)]
     if min(levels) < 0 or levels[-1]:
         raise FormulaError("`{` and `}` are no pairs")
@@ -84,8 +83,9 @@ def write_mathml(tex: str, display: str) -> str:
     except RecursionError:
         raise FormulaError("its brackets are nested too deeply") from None
     except Exception as refusal:  # noqa: BLE001 - the library raises what it happens to
-        what = _FAULTS.get(type(refusal).__name__, "something is missing at its end")
-        raise FormulaError(what) from None
+        raise FormulaError(
+            _FAULTS.get(type(refusal).__name__, "something is missing at its end")
+        ) from None
     for element in root.iter():
         element.text = unescape(element.text or "")  # the library writes some signs as entities
         if _COMMAND.fullmatch(element.text):
@@ -171,10 +171,13 @@ class GitHub(Extension):
         md.inlinePatterns.register(self.formulas, "formula", 189)
         if type(md.inlinePatterns["backtick"]) is inlinepatterns.BacktickInlineProcessor:
             md.inlinePatterns.register(CodeSpans(inlinepatterns.BACKTICK_RE), "backtick", 190)
-        line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
-        md.inlinePatterns.register(line_break, "backslash_break", 185)
-        many_tildes = inlinepatterns.SimpleTextInlineProcessor(r"(~{3,})")  # strike nothing through
-        md.inlinePatterns.register(many_tildes, "many_tildes", 184)
+        md.inlinePatterns.register(
+            inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br"), "backslash_break", 185
+        )
+        # More than two tildes strike nothing through.
+        md.inlinePatterns.register(
+            inlinepatterns.SimpleTextInlineProcessor(r"(~{3,})"), "many_tildes", 184
+        )
         md.treeprocessors.register(QuickInline(md), "inline", 20)
 
     def reset(self) -> None:
@@ -186,8 +189,10 @@ class GitHub(Extension):
         """Yield what its author has to fix in the text that was converted last."""
         yield from self._finder.find(self.blocks.reading)
         for tex, message in self.formulas.faults:
-            line = text.count("\n", 0, max(0, text.find(tex)))
-            yield Fault(line, f"the formula cannot be read: {message}")
+            yield Fault(
+                text.count("\n", 0, max(0, text.find(tex))),
+                f"the formula cannot be read: {message}",
+            )
 
 
 class QuickInline(treeprocessors.InlineProcessor):

@@ -23,8 +23,6 @@ _INSIDE, _BELOW = "repair-inside", "repair-below"
 _END: Final = f"<section id={_INSIDE}></section><i id={_INSIDE}></i></div><b id={_BELOW}></b>"
 """What follows a text, without quotes and comments, so that it ends none of the text's own. Open
 formatting goes on in the `<i>`, and any other open element holds the `<section>`."""
-_OF_PAGES: Final = re.compile(r"</?(?:html|head|body|frameset|plaintext)\b", re.IGNORECASE)
-"""Tags that a parser applies to the whole page."""
 _BEGINNING: Final = re.compile(
     r"<(?P<raw>!--|(?:script|style|textarea|title|iframe|noembed|noframes|noscript|xmp|plaintext)"
     r"(?=[\s/>]))|<(?P<torn>/?[a-z])(?:[^>\"']++|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))*+(?P<end>>?)",
@@ -50,10 +48,11 @@ def repair(html: str) -> str:
 
 
 def _is_contained(html: str) -> bool:
-    if _OF_PAGES.search(html):
+    # A parser applies these tags to the whole page.
+    if re.search(r"(?i)</?(?:html|head|body|frameset|plaintext)\b", html):
         return False
-    page = LexborHTMLParser(f"{_OPENING}<div id={_INSIDE}>{html}{_END}")
-    found = page.css(f"#{_INSIDE},#{_BELOW}")
+    page = f"{_OPENING}<div id={_INSIDE}>{html}{_END}"
+    found = LexborHTMLParser(page).css(f"#{_INSIDE},#{_BELOW}")
     if [node.tag for node in found] != ["div", "section", "i", "b"]:
         return False
     text, block, run, below = found
@@ -62,8 +61,7 @@ def _is_contained(html: str) -> bool:
 
 def _escape_unterminated(html: str) -> str:
     """Escape the `<` of comments, raw text elements and tags that have no end."""
-    lower = html.lower()
-    find_last = cache(lower.rfind)
+    find_last = cache(html.lower().rfind)
 
     def show(found: re.Match[str]) -> str:
         raw = (found["raw"] or "").lower()
@@ -84,8 +82,6 @@ _ADDRESS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """A web address with its host, or one on the site itself, without."""
-_BLANKS = re.compile(r"[\t\n\r]|^[\x00- ]+| +$")
-"""What browsers take out of an address (URL Standard, section 4.4)."""
 _FOR_PEOPLE = {
     r".*//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
         r"//www.youtube.com/watch?v=\1"
@@ -111,8 +107,10 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
         kind = (found["kind"] or "").lower() if found["end"] else ""
         wanted = f"{kind}[src], {kind} > source[src]"
         node = LexborHTMLParser(found[0]).css_first(wanted) if kind else None
-        address = _BLANKS.sub("", node.attributes["src"] or "") if node else ""
-        # A browser takes a backslash before the query for a slash (URL Standard, section 4.4).
+        address = node.attributes["src"] or "" if node else ""
+        # A browser removes blanks, and reads a backslash before the query as a slash (URL
+        # Standard, section 4.4).
+        address = re.sub(r"[\t\n\r]|^[\x00- ]+| +$", "", address)
         address = re.sub("^[^?#]*", lambda path: path[0].replace("\\", "/"), address)
         for pattern, seen in _FOR_PEOPLE.items():
             address = re.sub(pattern, seen, address)
@@ -121,8 +119,8 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
             return "" if kind == "iframe" else found[0]
         is_own = target["host"] in {None, own}
         if plays and is_own and kind != "iframe":
-            silent = r"^<\w++(?![^>]*\s(?:autoplay|controls)\b)"
-            return re.sub(silent, f"<{kind} controls", found[0], flags=re.IGNORECASE)
+            silent = r"(?i)^<\w++(?![^>]*\s(?:autoplay|controls)\b)"
+            return re.sub(silent, f"<{kind} controls", found[0])
         host = re.sub("^(?:www|player|open|embed|w)[.]", "", target["host"] or own or "this site")
         is_film = kind == "video" or re.search("youtu|vimeo|video|twitch|loom", host)
         verb = "Watch" if is_film else "Listen" if kind == "audio" else "Open"
@@ -143,8 +141,6 @@ section small strong sub summary sup table tbody td tfoot th thead time tr u ul 
 math menclose mfenced mfrac mi mlabeledtr mmultiscripts mn mo mover mpadded mphantom mprescripts
 mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none
 """
-_SILENCED = frozenset({"script", "style", "template", "iframe", "object", "noscript", "svg"})
-"""Removed with all they hold; of other unknown elements the text stays."""
 
 _ATTRIBUTES = {
     "*": {"dir", "lang", "title"},
@@ -169,16 +165,19 @@ _CLASSES = {
     "td": _ALIGNMENTS,
     "th": _ALIGNMENTS,
 }
-_ANCHOR = re.compile(r'<a class="heading-anchor"[^>]*>#</a>')
-"""The mark that the converter puts behind a heading; it means nothing outside the page."""
 
 
 def sanitize(html: str, base_url: str) -> str:
     """Return `html` by the allow-list, relative addresses made absolute against `base_url`."""
+    # The mark that the converter puts behind a heading means nothing outside the page.
+    plain = re.sub(
+        r'<a class="heading-anchor"[^>]*>#</a>', "", show_plates(html, base_url, plays=False)
+    )
     cleaned = nh3.clean(
-        _ANCHOR.sub("", show_plates(html, base_url, plays=False)),
+        plain,
         tags=set(_TAGS.split()),
-        clean_content_tags=set(_SILENCED),
+        # Removed with all they hold; of other unknown elements the text stays.
+        clean_content_tags={"script", "style", "template", "iframe", "object", "noscript", "svg"},
         attributes=_ATTRIBUTES,
         allowed_classes=_CLASSES,
         url_schemes={"http", "https", "mailto"},
