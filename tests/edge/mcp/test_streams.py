@@ -173,6 +173,22 @@ async def test_revocation_ends_open_streams(edge: Any, monkeypatch: pytest.Monke
     assert await come_true(lambda: slots_of(edge).open_count == 0)
 
 
+async def test_no_event_is_sent_to_a_revoked_credential(
+    make_edge: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked before each event too, however long it is until the next ping."""
+    monkeypatch.setattr(mcp, "CHECK_SECONDS", 60.0)
+    point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", [make_post("first")]))
+    async with make_edge(BUILD_DIR=str(tmp_path / "b")) as edge:
+        agent = Agent(edge, await edge.token(*READER), MODERN)
+        async with listening(agent, **RESOURCES) as answer:
+            keys = Keys(edge.service.store, edge.service.clock)
+            for row in await keys.all():
+                await keys.revoke(row["id"])
+            point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0002"))
+            assert await next_message(answer) is None
+
+
 async def test_the_end_of_the_service_is_said(edge: Any) -> None:
     """At the drain of the service, listeners get their result as the last message."""
     agent = Agent(edge, await edge.token(*READER), MODERN)

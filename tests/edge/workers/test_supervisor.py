@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from edge_api.__main__ import main
+from edge_api.cli.supervisor import MAX_EARLY_EXITS
 from edge_api.http.logs import JsonFormatter
 from edge_api.journal.search_index_files import MIN_POSTS_FOR_INDEX_FILE
 from tests.edge.edge_process import Installation, free_port
@@ -227,6 +228,24 @@ def test_workers_that_never_come_to_serve_are_given_up_when_none_serves(
         assert service.process.wait(3 * patience()) == 1  # five starts of a busy machine
         # The other worker may complain of the database after that.
         assert service.log.count("no worker serves: worker ") == 1
+
+
+@pytest.mark.size("ci")
+def test_a_worker_that_never_starts_ends_nothing_while_another_serves(
+    installation: Installation, postgresql: PostgreSQL
+) -> None:
+    """It is tried again beyond the number of starts after which a service without any ends."""
+    with supervised(installation) as service:
+        postgresql.drop(service.database)
+        psutil.Process(service.workers[2]).kill()
+        failed = "ended with status 1; a new one replaces it"
+        service.await_that(
+            lambda: (
+                service.log.count(failed) > MAX_EARLY_EXITS or service.process.poll() is not None
+            )
+        )
+        assert service.process.poll() is None
+        assert service.edge.get("/")[0] == 200
 
 
 def test_log_lines_as_json_have_the_worker() -> None:
