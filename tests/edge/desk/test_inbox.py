@@ -12,6 +12,8 @@ from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.leads.input import dedupe_digest
+from edge_api.leads.service import FIRST_SEARCHED
+from edge_api.leads.threads import PAGE_SIZE
 from tests.edge.conftest import RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
 from tests.edge.store.samples import make_row
@@ -177,6 +179,26 @@ async def test_pages_end_and_say_so(owner: Browser) -> None:
         "of 999+"
         in (await owner.get(str(shown.one(".who").attributes["href"]).partition("?")[0])).said
     )
+
+
+async def test_a_search_goes_on_behind_a_step_that_fills_a_page(owner: Browser) -> None:
+    """Of the newest messages, which are read first, as many fit as a page has; older ones too."""
+    given = [
+        {
+            "name": f"n{n}",
+            "email": f"n{n}@x.org",
+            "message": "blue" if n % 5 == 0 or n >= FIRST_SEARCHED else "red",
+            "created_at": ago(hours=n),
+        }
+        for n in range(FIRST_SEARCHED + 10)
+    ]
+    await store_leads(owner, *given)
+    shown = await owner.get(f"{INBOX}?q=blue")
+
+    assert len(names_of(shown)) == FIRST_SEARCHED // 5 == PAGE_SIZE
+    assert "All 60" in shown.said
+    following = await owner.get(str(shown.one("a[rel=next]").attributes["href"]))
+    assert names_of(following) == [f"n{n}" for n in range(FIRST_SEARCHED, FIRST_SEARCHED + 10)]
 
 
 async def test_a_press_is_about_the_whole_thread(owner: Browser) -> None:

@@ -12,7 +12,7 @@ from edge_api.db.query import Delete, Filter, Update
 from edge_api.db.tables import AUDIT_LOG, LEADS
 from edge_api.webhooks.dispatcher import MAX_CONCURRENT
 from edge_api.webhooks.endpoints import KEY_PURPOSE
-from tests.edge.webhooks.conftest import SECRET, Office, Receiver
+from tests.edge.webhooks.conftest import SECRET, Office, Receiver, make_office
 
 
 async def delete_lead(office: Office, lead_id: str) -> None:
@@ -170,3 +170,22 @@ async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
 
     (row,) = await office.rows(WEBHOOK_DELIVERIES)
     assert (row["attempts"], row["lease"], receiver.received) == (1, None, [])
+
+
+async def test_a_retry_leaves_alone_what_is_under_way(office: Office, receiver: Receiver) -> None:
+    """The receiver has the event and has not answered yet: nobody else sends it once more."""
+    keyed = await office.endpoints.add(receiver.url)
+    await office.lead()
+    rival = make_office(office.store, office.clock)
+    retried = []
+
+    async def retry_meanwhile() -> None:
+        if len(receiver.received) == 1:
+            retried.append(await office.endpoints.retry(keyed["id"]))
+            await rival.dispatcher.run_once()
+
+    receiver.before_answer = retry_meanwhile
+    await office.dispatcher.run_once()
+
+    assert (retried, len(receiver.received)) == ([0], 1)
+    assert await office.deliveries() == []
