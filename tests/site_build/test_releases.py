@@ -38,15 +38,3 @@ def test_a_prepared_build_that_is_served_already_keeps_the_way_back(desk: Desk) 
     assert serve_prepared(desk.output, prepared)
     assert (named(desk, "current"), named(desk, "previous")) == (prepared, first)
     assert not (desk.output / "next").is_symlink()
-
-
-def test_a_build_at_an_instant_keeps_another_that_waits(desk: Desk) -> None:
-    """The one that was prepared is served whole at its instant, and named if one goes back."""
-    prepared = build(desk.order(LATER), is_ahead=True).build_id
-    for day in range(2, 5):
-        last = desk.build(f"2026-05-0{day}T00:00:00Z").name
-
-    assert serve_prepared(desk.output, prepared)
-    assert (named(desk, "current"), named(desk, "previous")) == (prepared, last)
-    later = desk.output / "current" / "site" / "journal" / "veiled-later"
-    assert (later / "index.html").is_file()

@@ -60,3 +60,16 @@ async def test_a_full_log_is_moved_aside_with_its_store(installation: Installati
         aside = restore(installation)
 
     assert (ids(installation.store), ids(aside)) == (set(), {lead["id"]})
+
+
+async def test_what_a_killed_restore_left_is_in_nobodys_way(installation: Installation) -> None:
+    """Its half-made file, with a log, is neither taken for the backup nor left behind."""
+    lead = make_lead()
+    await write(installation, Insert(LEADS, [lead]))
+    drafts = [installation.store.with_name(f".edge.db.restoring{end}") for end in ("", "-wal")]
+    for draft in drafts:
+        draft.write_bytes(b"half" * 5000)
+    aside = restore(installation)
+
+    assert (ids(installation.store), ids(aside)) == (set(), {lead["id"]})
+    assert [draft for draft in drafts if draft.exists()] == []

@@ -145,6 +145,22 @@ async def test_a_reminder_hides_a_message_until_it_is_due(owner: Browser) -> Non
     assert (await owner.rows(LEADS))[0]["remind_at"] is None
 
 
+async def test_a_reminder_is_moved_and_taken_away(owner: Browser) -> None:
+    """The message waits already and keeps its status: its day alone is another, or none."""
+    path = path_of(await owner.lead())
+    await press(owner, path, "remind", remind="week")
+    (first,) = await owner.rows(LEADS)
+    moved = await press(owner, path, "remind", remind="tomorrow")
+    (row,) = await owner.rows(LEADS)
+    assert (row["status"], row["remind_at"] < first["remind_at"]) == ("new", True)
+    await owner.post(f"/desk/audit/{moved.to.rpartition('=')[2]}/undo/")
+    assert (await owner.rows(LEADS))[0]["remind_at"] == first["remind_at"]
+
+    await press(owner, path, "new")
+    assert (await owner.rows(LEADS))[0]["remind_at"] is None
+    assert names_of(await owner.get("/desk/leads/")) == ["Ann Lee"]
+
+
 @pytest.mark.parametrize(
     ("at", "wanted"),
     [
@@ -237,6 +253,17 @@ async def test_a_second_window_is_not_overwritten(owner: Browser) -> None:
     again = {**form_of(await owner.get(path)), "text": "mine", "notes": "mine"}
     assert (await owner.post(path, **again)).status == 303
     assert form_of(await owner.get(path))["notes"] == "mine"
+
+
+async def test_what_was_typed_for_an_erased_person_is_shown(owner: Browser) -> None:
+    """Another window erased them: nothing is stored, and the owner can copy the text."""
+    path = path_of(await owner.lead())
+    form = form_of(await owner.get(path))
+    assert (await owner.post(f"{path}erase/", sure="yes")).status == 200
+    late = await owner.post(path, **{**form, "text": "typed for an hour", "notes": "a note"})
+    assert late.status == 404
+    assert ("typed for an hour" in late.said, "a note" in late.said) == (True, True)
+    assert await owner.rows(LEAD_MESSAGES) == await owner.rows(LEADS) == []
 
 
 async def test_a_status_is_chosen(owner: Browser) -> None:

@@ -132,6 +132,21 @@ async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
     assert others.status == 200
 
 
+async def test_a_stream_that_is_closed_makes_room_for_one(edge: Any) -> None:
+    """The others of its token stay open and go on counting."""
+    agent = Agent(edge, await edge.token(*READER), MODERN)
+    async with AsyncExitStack() as stack:
+        streams = [
+            await stack.enter_async_context(listening(agent)) for _ in range(MAX_STREAMS_PER_KEY)
+        ]
+        streams[0].connection.transport.abort()
+        assert await come_true(lambda: slots_of(edge).open_count == MAX_STREAMS_PER_KEY - 1)
+        await stack.enter_async_context(listening(agent))
+        refused = await agent.ask("subscriptions/listen", 5, notifications={})
+
+    assert refused.status == 429
+
+
 async def test_all_streams_have_a_bound(edge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Above it the answer is 503 with a sentence and a time to come again."""
     monkeypatch.setattr(slots_of(edge), "_limit", 1)

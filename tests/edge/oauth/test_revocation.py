@@ -1,7 +1,10 @@
 """Tokens taken back (RFC 7009)."""
 
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+from edge_api.auth.keys import KEY_ROTATION_OVERLAP
+from edge_api.oauth.consents import ConsentRequest
 from tests.edge.oauth.conftest import World, basic, new_verifier, refusal
 
 
@@ -66,3 +69,38 @@ async def test_only_its_client_takes_a_token_back(world: World) -> None:
 
     assert await world.authenticator.authenticate(tokens["access_token"])
     assert (await refusal(revoke(world, other, ""))).oauth == "invalid_request"
+
+
+async def allowed(world: World) -> tuple[str, str, str, str]:
+    """Return a client, a code for it, its verifier, and the id of the key that allowed it."""
+    client, verifier = await world.public_client(), new_verifier()
+    asked = await world.ask(verifier, client)
+    assert isinstance(asked, ConsentRequest)
+    _, holder = await world.holder()
+    location = await world.oauth.consents.allow(asked, holder, asked.scopes)
+    code = dict(parse_qsl(urlsplit(location).query))["code"]
+    return client, code, verifier, holder.credential_id
+
+
+async def test_a_code_ends_with_the_key_that_allowed_it(world: World) -> None:
+    """Also where it has not been exchanged yet."""
+    client, code, verifier, key = await allowed(world)
+    await world.keys.revoke(key)
+
+    late = world.redeem(client, code, verifier)
+    assert (await refusal(late)).oauth == "invalid_grant"
+
+
+async def test_a_rotated_key_hands_on_what_it_allowed(world: World) -> None:
+    """A code under way and what comes of it live on after the old key, and end with the new one."""
+    client, code, verifier, key = await allowed(world)
+    successor = await world.keys.rotate(key)
+    tokens = await world.redeem(client, code, verifier)
+    world.clock.move(seconds=KEY_ROTATION_OVERLAP.total_seconds())
+    again = await world.refresh(client, tokens["refresh_token"])
+    await world.keys.revoke(key)
+    assert await world.authenticator.authenticate(again["access_token"])
+
+    await world.keys.revoke(successor.row["id"])
+    late = world.refresh(client, again["refresh_token"])
+    assert (await refusal(late)).oauth == "invalid_grant"

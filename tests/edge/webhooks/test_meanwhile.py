@@ -189,3 +189,43 @@ async def test_a_retry_leaves_alone_what_is_under_way(office: Office, receiver: 
 
     assert (retried, len(receiver.received)) == ([0], 1)
     assert await office.deliveries() == []
+
+
+async def test_a_pause_waits_for_what_is_under_way_alone(
+    office: Office, receiver: Receiver
+) -> None:
+    """The rest is kept, and is told once when the endpoint is enabled again."""
+    keyed = await office.endpoints.add(receiver.url)
+    for number in range(MAX_CONCURRENT + 2):
+        await office.lead(f"Hello {number}")
+
+    async def pause_at_the_first() -> None:
+        if len(receiver.received) == 1:
+            await office.endpoints.pause(keyed["id"])
+
+    receiver.before_answer = pause_at_the_first
+    await office.dispatcher.run_once()
+    office.clock.move(hours=1)
+    await office.dispatcher.run_once()
+    assert (len(receiver.received), len(await office.deliveries())) == (MAX_CONCURRENT, 2)
+
+    await office.endpoints.enable(keyed["id"])
+    await office.dispatcher.run_once()
+    assert len(receiver.ids) == len(set(receiver.ids)) == MAX_CONCURRENT + 2
+    assert await office.deliveries() == []
+
+
+async def test_a_pause_does_not_hide_why_an_endpoint_gets_nothing(
+    office: Office, receiver: Receiver
+) -> None:
+    """It was disabled when its receiver said that it is gone: since when and why stay known."""
+    keyed = await office.endpoints.add(receiver.url)
+    await office.lead()
+    receiver.status = 410
+    await office.dispatcher.run_once()
+    disabled = await office.endpoint()
+    office.clock.move(hours=1)
+    await office.endpoints.pause(keyed["id"])
+
+    assert await office.endpoint() == disabled
+    assert disabled["disabled_for"] == "it answered 410 Gone"

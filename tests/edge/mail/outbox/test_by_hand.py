@@ -1,10 +1,13 @@
 """Commands for mail by hand: list what waits, queue again what was given up."""
 
+import asyncio
+
 import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.mail.queue import OutboxAdmin
+from tests.edge.edge_process import until
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 
@@ -104,3 +107,20 @@ async def test_an_acknowledgement_that_is_queued_again_is_the_one_of_its_day(
     await polite.tick()
 
     assert (await polite.statuses("acknowledgement"))[-1] == "sent"
+
+
+async def test_what_is_under_way_is_not_hastened(office: PostOffice, relay: Relay) -> None:
+    """The relay has the message and has not answered yet: nobody else sends it once more."""
+    relay.silent = asyncio.Event()
+    await office.take_lead()
+    sending = asyncio.create_task(office.tick())
+    await until(lambda: len(relay.tried) == 1)
+    rival = open_office(office.store, office.clock, relay)
+    hastened = await OutboxAdmin(office.store, office.clock).hasten()
+    also_sending = asyncio.create_task(rival.tick())
+    await asyncio.wait({also_sending}, timeout=0.2)
+    relay.silent.set()
+    await asyncio.gather(sending, also_sending)
+
+    assert (hastened, len(relay.taken)) == (0, 1)
+    assert await office.statuses() == ["pending", "sent"]
