@@ -191,9 +191,7 @@ async def test_a_retry_leaves_alone_what_is_under_way(office: Office, receiver: 
     assert await office.deliveries() == []
 
 
-async def test_a_pause_waits_for_what_is_under_way_alone(
-    office: Office, receiver: Receiver
-) -> None:
+async def test_a_pause_cuts_nothing_that_is_under_way(office: Office, receiver: Receiver) -> None:
     """The rest is kept, and is told once when the endpoint is enabled again."""
     keyed = await office.endpoints.add(receiver.url)
     for number in range(MAX_CONCURRENT + 2):
