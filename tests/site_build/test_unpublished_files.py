@@ -158,7 +158,7 @@ def test_a_folder_is_chosen_by_its_whole_name(empty_desk: Desk, tmp_path: Path) 
     chosen = {"STATIC_PATHS": ["images"], "STATIC_EXCLUDES": ["images/raw"]}
     chosen |= {"ARTICLE_PATHS": ["blog"], "ARTICLE_EXCLUDES": ["blog/hidden"]}
     site = tmp_path / "output"
-    run_journal(empty_desk.content, site, PAGE_PATHS=["pages"], **chosen)
+    run_journal(empty_desk.content, site, THEME, PAGE_PATHS=["pages"], **chosen)
 
     assert {path.parent.name for path in site.rglob("a.svg")} == {"images", "raw-too"}
     texts = {path.parent.name for path in site.rglob("index.html")}
