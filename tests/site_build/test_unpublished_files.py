@@ -147,18 +147,18 @@ def test_no_form_of_a_withdrawn_picture_is_kept(bench: Workbench) -> None:
     assert after == {"b-480", "b-800"}
 
 
-def test_a_folder_is_chosen_by_its_whole_name(empty_desk: Desk, tmp_path: Path) -> None:
+def test_content_folders_are_matched_by_whole_names(empty_bench: Workbench, tmp_path: Path) -> None:
     """Raw pictures beside `images/` are not published, nor texts beside the folders of texts."""
     for folder in ("images", "images-raw", "images/raw", "images/raw-too"):
-        empty_desk.write(f"{folder}/a.svg", SVG)
+        empty_bench.write(f"{folder}/a.svg", SVG)
     for folder in ("blog", "blog-old", "blog/hidden", "blog/hidden-gems", "pages", "pages-old"):
         slug, date = folder.replace("/", "-"), "date: 2026-03-01\n" if "blog" in folder else ""
         head = f"---\ntitle: {slug}\nslug: {slug}\n{date}---\n\n"
-        empty_desk.write(f"{folder}/a.md", f"{head}Words.\n")
+        empty_bench.write(f"{folder}/a.md", f"{head}Words.\n")
     chosen = {"STATIC_PATHS": ["images"], "STATIC_EXCLUDES": ["images/raw"]}
     chosen |= {"ARTICLE_PATHS": ["blog"], "ARTICLE_EXCLUDES": ["blog/hidden"]}
     site = tmp_path / "output"
-    run_journal(empty_desk.content, site, THEME, PAGE_PATHS=["pages"], **chosen)
+    run_journal(empty_bench.content, site, THEME, PAGE_PATHS=["pages"], **chosen)
 
     assert {path.parent.name for path in site.rglob("a.svg")} == {"images", "raw-too"}
     texts = {path.parent.name for path in site.rglob("index.html")}

@@ -51,7 +51,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
 
 
-async def test_a_full_log_is_moved_aside_with_its_store(installation: Installation) -> None:
+async def test_a_replaced_store_keeps_its_write_ahead_log(installation: Installation) -> None:
     """A reader of an older state keeps the log from being written back before the restore."""
     lead = make_lead(message="in the log alone")
     with reading(installation.store):
@@ -62,7 +62,7 @@ async def test_a_full_log_is_moved_aside_with_its_store(installation: Installati
     assert (ids(installation.store), ids(aside)) == (set(), {lead["id"]})
 
 
-async def test_what_a_killed_restore_left_is_in_nobodys_way(installation: Installation) -> None:
+async def test_the_draft_of_a_killed_restore_is_removed(installation: Installation) -> None:
     """Its half-made file, with a log, is neither taken for the backup nor left behind."""
     lead = make_lead()
     await write(installation, Insert(LEADS, [lead]))

@@ -181,7 +181,7 @@ async def test_pages_end_and_say_so(owner: Browser) -> None:
     )
 
 
-async def test_a_search_goes_on_behind_a_step_that_fills_a_page(owner: Browser) -> None:
+async def test_a_search_has_a_next_page_though_its_first_read_fills_one(owner: Browser) -> None:
     """Of the newest messages, which are read first, as many fit as a page has; older ones too."""
     given = [
         {

@@ -145,7 +145,7 @@ async def test_a_reminder_hides_a_message_until_it_is_due(owner: Browser) -> Non
     assert (await owner.rows(LEADS))[0]["remind_at"] is None
 
 
-async def test_a_reminder_is_moved_and_taken_away(owner: Browser) -> None:
+async def test_a_reminder_is_changed_and_removed(owner: Browser) -> None:
     """The message waits already and keeps its status: its day alone is another, or none."""
     path = path_of(await owner.lead())
     await press(owner, path, "remind", remind="week")
@@ -255,7 +255,7 @@ async def test_a_second_window_is_not_overwritten(owner: Browser) -> None:
     assert form_of(await owner.get(path))["notes"] == "mine"
 
 
-async def test_what_was_typed_for_an_erased_person_is_shown(owner: Browser) -> None:
+async def test_text_typed_for_an_erased_person_is_shown_again(owner: Browser) -> None:
     """Another window erased them: nothing is stored, and the owner can copy the text."""
     path = path_of(await owner.lead())
     form = form_of(await owner.get(path))

@@ -30,7 +30,7 @@ def sessions_in(shown: str) -> int:
     return shown.count('action="/desk/access/sessions/')
 
 
-async def test_a_rotated_key_keeps_its_sign_in_until_it_ends(make_edge: EdgeMaker) -> None:
+async def test_a_rotated_key_keeps_its_session_until_it_expires(make_edge: EdgeMaker) -> None:
     """The browser goes on for the seven days of the old key, and is listed as signed in."""
     clock = MovableClock(system_clock())
     async with make_edge(clock) as edge:
@@ -46,9 +46,7 @@ async def test_a_rotated_key_keeps_its_sign_in_until_it_ends(make_edge: EdgeMake
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired"])
-async def test_a_form_that_is_open_as_its_key_ends_changes_nothing(
-    make_edge: EdgeMaker, end: str
-) -> None:
+async def test_an_open_form_of_an_ended_key_changes_nothing(make_edge: EdgeMaker, end: str) -> None:
     """What was typed is kept through a sign-in with another key, and is stored then, once."""
     clock = MovableClock(system_clock())
     async with make_edge(clock) as edge:
@@ -80,7 +78,7 @@ async def test_a_form_that_is_open_as_its_key_ends_changes_nothing(
         assert (await ann.rows(LEADS))[0]["notes"] == "typed for an hour"
 
 
-async def test_a_successor_signs_in_beside_the_key_that_it_replaces(make_edge: EdgeMaker) -> None:
+async def test_a_rotated_key_and_its_successor_have_own_sessions(make_edge: EdgeMaker) -> None:
     """Each has a session of its own: the end of one is not that of the other."""
     clock = MovableClock(system_clock())
     async with make_edge(clock) as edge:

@@ -132,7 +132,7 @@ async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
     assert others.status == 200
 
 
-async def test_a_stream_that_is_closed_makes_room_for_one(edge: Any) -> None:
+async def test_a_closed_stream_frees_one_place_of_its_token(edge: Any) -> None:
     """The others of its token stay open and go on counting."""
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with AsyncExitStack() as stack:

@@ -82,7 +82,7 @@ async def allowed(world: World) -> tuple[str, str, str, str]:
     return client, code, verifier, holder.credential_id
 
 
-async def test_a_code_ends_with_the_key_that_allowed_it(world: World) -> None:
+async def test_a_code_is_void_once_its_key_is_revoked(world: World) -> None:
     """Also where it has not been exchanged yet."""
     client, code, verifier, key = await allowed(world)
     await world.keys.revoke(key)
@@ -91,7 +91,7 @@ async def test_a_code_ends_with_the_key_that_allowed_it(world: World) -> None:
     assert (await refusal(late)).oauth == "invalid_grant"
 
 
-async def test_a_rotated_key_hands_on_what_it_allowed(world: World) -> None:
+async def test_grants_pass_to_the_successor_of_a_rotated_key(world: World) -> None:
     """A code under way and what comes of it live on after the old key, and end with the new one."""
     client, code, verifier, key = await allowed(world)
     successor = await world.keys.rotate(key)

@@ -172,7 +172,9 @@ async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
     assert (row["attempts"], row["lease"], receiver.received) == (1, None, [])
 
 
-async def test_a_retry_leaves_alone_what_is_under_way(office: Office, receiver: Receiver) -> None:
+async def test_a_retry_does_not_resend_a_delivery_under_way(
+    office: Office, receiver: Receiver
+) -> None:
     """The receiver has the event and has not answered yet: nobody else sends it once more."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
@@ -191,7 +193,9 @@ async def test_a_retry_leaves_alone_what_is_under_way(office: Office, receiver: 
     assert await office.deliveries() == []
 
 
-async def test_a_pause_cuts_nothing_that_is_under_way(office: Office, receiver: Receiver) -> None:
+async def test_a_paused_endpoint_gets_only_the_deliveries_under_way(
+    office: Office, receiver: Receiver
+) -> None:
     """The rest is kept, and is told once when the endpoint is enabled again."""
     keyed = await office.endpoints.add(receiver.url)
     for number in range(MAX_CONCURRENT + 2):
@@ -213,7 +217,7 @@ async def test_a_pause_cuts_nothing_that_is_under_way(office: Office, receiver: 
     assert await office.deliveries() == []
 
 
-async def test_a_pause_does_not_hide_why_an_endpoint_gets_nothing(
+async def test_a_pause_keeps_the_reason_of_a_disabled_endpoint(
     office: Office, receiver: Receiver
 ) -> None:
     """It was disabled when its receiver said that it is gone: since when and why stay known."""

@@ -48,7 +48,7 @@ def mailbox_of(
     return Mailbox(settings.mailbox_url, incoming, SECRET)
 
 
-async def test_an_edge_that_slept_through_its_turn_writes_nothing_down(
+async def test_an_edge_whose_turn_is_over_saves_no_mailbox_state(
     store: Store, folder: Folder
 ) -> None:
     """Another has read the folder since, which was made anew: how far stays as that one says."""

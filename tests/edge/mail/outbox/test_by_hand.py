@@ -109,7 +109,7 @@ async def test_an_acknowledgement_that_is_queued_again_is_the_one_of_its_day(
     assert (await polite.statuses("acknowledgement"))[-1] == "sent"
 
 
-async def test_what_is_under_way_is_not_hastened(office: PostOffice, relay: Relay) -> None:
+async def test_a_message_under_way_is_not_hastened(office: PostOffice, relay: Relay) -> None:
     """The relay has a message and has not answered yet: nobody else may send it; another waits."""
     relay.silent = asyncio.Event()
     await office.take_lead()
