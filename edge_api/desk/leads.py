@@ -17,7 +17,6 @@ from edge_api.desk.today import read_people
 from edge_api.leads.service import LeadQuery, Leads, all_leads
 from edge_api.leads.threads import (
     MOST_COUNTED,
-    MOST_FOUND,
     PAGE_SIZE,
     count_people,
     fill,
@@ -64,7 +63,7 @@ def read_query(visit: Visit) -> LeadQuery:
 async def inbox(visit: Visit) -> Values:
     """Return a page of a box: a row for each person."""
     store, now, box = visit.service.store, visit.service.clock(), read_box(visit)
-    found = await list_threads(store, now, read_query(visit), box)
+    found, is_cut = await list_threads(store, now, read_query(visit), box)
     typed, last = visit.query.get("page", ""), max(1, -(-len(found) // PAGE_SIZE))
     page = min(max(1, int(typed[:6])), last) if typed.isascii() and typed.isdecimal() else 1
     threads = await fill(store, found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
@@ -81,12 +80,12 @@ async def inbox(visit: Visit) -> Values:
             if name not in SETTLED or counts[name] or name == box
         ],
         "box": box,
-        "found": f"{len(found)}{'+' if len(found) >= MOST_FOUND else ''}",  # by the search
+        "found": f"{len(found)}{'+' if is_cut else ''}",  # by the search
         "q": visit.query.get("q", "").strip(),
         "order": visit.query.get("order", ""),
         "before": page - 1,
         "after": page + 1 if page < last else None,
-        "is_cut": len(found) == MOST_FOUND or counts[box] == MOST_COUNTED,
+        "is_cut": is_cut,
         "failed": {fold_address(row["recipient_email"]) for row in failed},
         "name_of": name_of,
         "first_words": first_words,

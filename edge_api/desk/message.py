@@ -112,7 +112,7 @@ async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
     Each is empty where there is none. A message that has left the box has a next one alone.
     """
     query, now = read_query(visit), visit.service.clock()
-    threads = await list_threads(visit.service.store, now, query, read_box(visit))
+    threads, _ = await list_threads(visit.service.store, now, query, read_box(visit))
     people = [each.person for each in threads]
     place, before = "", threads[:0]
     after = [

@@ -74,8 +74,10 @@ class Thread:
         return fold_address(self.lead["email"])
 
 
-async def list_threads(store: Store, now: datetime, query: LeadQuery, box: str) -> list[Thread]:
-    """Return the threads of a box, as far as it is listed, with the columns that order them.
+async def list_threads(
+    store: Store, now: datetime, query: LeadQuery, box: str
+) -> tuple[list[Thread], bool]:
+    """Return the threads of a box with the columns that order them, and whether more may follow.
 
     Each person is listed once, at their first lead. In New, people who replied or whose reminder is
     due come first. Raises Problem `unavailable`.
@@ -89,12 +91,14 @@ async def list_threads(store: Store, now: datetime, query: LeadQuery, box: str) 
         if box == "waiting":  # else an engine looks through all leads for the few
             ids = tuple(row["id"] for row in await read_all(store, read))
             where = (Filter("id", "in", ids),)
-        leads = await find_leads(store, replace(query, where=where, limit=MOST_FOUND))
+        found = await find_leads(store, replace(query, where=where, limit=MOST_FOUND + 1))
+        leads, is_cut = found[:MOST_FOUND], len(found) > MOST_FOUND
     else:
         leads = await read_all(store, read)
+        is_cut = len(leads) == MOST_COUNTED
     for row in leads:
         threads.setdefault(fold_address(row["email"]), Thread(row, row["created_at"]))
-    return list(threads.values())
+    return list(threads.values()), is_cut
 
 
 async def _find_woken(store: Store, now: datetime) -> list[Thread]:

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 CATALOGUE: Final = "LC_MESSAGES/messages.po"
 """The catalogue in the folder of its language."""
 _RIGHT_TO_LEFT: Final = frozenset(
-    {"ar", "arc", "ckb", "dv", "fa", "he", "iw", "ks", "nqo", "ps", "sd", "syr", "ug", "ur", "yi"}
-    | {"adlm", "arab", "hebr", "nkoo", "rohg", "syrc", "thaa"}
+    ["ar", "arc", "ckb", "dv", "fa", "he", "iw", "ks", "nqo", "ps", "sd", "syr", "ug", "ur", "yi"]
 )
-"""The languages, and in four letters the scripts, that are written from right to left."""
+_RTL_SCRIPTS: Final = frozenset({"adlm", "arab", "hebr", "nkoo", "rohg", "syrc", "thaa"})
 
 
 class Sentence(str):
@@ -202,4 +201,5 @@ def text_direction(code: str) -> str:
     """Return `rtl` or `ltr` for the BCP 47 tag of a language."""
     first, *others = code.lower().replace("_", "-").split("-")
     scripts = [each for each in others if len(each) == 4]  # noqa: PLR2004  such as Arab
-    return "rtl" if _RIGHT_TO_LEFT.issuperset(scripts or [first]) else "ltr"
+    is_rtl = _RTL_SCRIPTS.issuperset(scripts) if scripts else first in _RIGHT_TO_LEFT
+    return "rtl" if is_rtl else "ltr"

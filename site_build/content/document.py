@@ -141,11 +141,11 @@ def _read_text(
     parts = _split(text)
     if isinstance(parts, Fault):
         return None, [parts]
-    entries, fence_at, body_at = parts
+    entries, fence_at, body_at, body = parts
     kind: Kind = "page" if rules.is_page(path) else "post"
     declared = {name.lower(): name for name in rules.extra}
     extra = tuple((declared[e.key], e.typed) for e in entries if e.key in declared)
-    body, places = text[body_at:].rstrip(), Places(text)
+    places = Places(text)
     entries += _read_name(path, entries, rules)
     entries += _choose_slug(path, entries, rules)
     head, faults = read_head(kind, fence_at, entries, rules, places)
@@ -220,12 +220,12 @@ def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
     return path if not path or path.endswith(("/", ".html")) else f"{path}/"
 
 
-def _split(text: str) -> tuple[list[Entry], int, int] | Fault:
-    """Return the entries of a head, and the offsets of its fence and of the text below it."""
+def _split(text: str) -> tuple[list[Entry], int, int, str] | Fault:
+    """Return the entries of a head, the offsets of its fence and of the body, and the body."""
     start = len(text) - len(text.lstrip())
     opening = HANDLER.FM_BOUNDARY.match(text, start)
     if opening is None and (found := read_pelican_head(text)):
-        return found[0], 0, found[1]
+        return found[0], 0, found[1], text[found[1] :].rstrip()
     if opening is None:
         what = "the file is empty" if start == len(text) else "the file has no front matter"
         fix = "begin it with `---`, the keys title and date, and `---` again"
@@ -247,7 +247,7 @@ def _split(text: str) -> tuple[list[Entry], int, int] | Fault:
         if is_other or found is None or found[1] < len(head):
             return Fault(fault.offset, f"the front matter {fault}")
         entries = found[0]
-    return entries, start, len(text) - len(body)
+    return entries, start, len(text) - len(body), body.rstrip()
 
 
 def _choose_slug(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:

@@ -13,7 +13,7 @@ from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.leads.input import dedupe_digest
 from edge_api.leads.service import FIRST_SEARCHED
-from edge_api.leads.threads import PAGE_SIZE
+from edge_api.leads.threads import MOST_COUNTED, MOST_FOUND, PAGE_SIZE
 from tests.edge.conftest import RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
 from tests.edge.store.samples import make_row
@@ -21,6 +21,7 @@ from tests.edge.store.samples import make_row
 pytestmark = pytest.mark.each_engine
 INBOX = "/desk/leads/"
 MARK = "/desk/leads/mark/"
+MORE = "More messages are like that, and pages end here."
 
 
 def ago(**parts: float) -> str:
@@ -157,7 +158,7 @@ async def test_pages_have_each_person_once(owner: Browser, order: str) -> None:
         link = shown.tree.css_first("a[rel=next]")
         path = str(link.attributes["href"]) if link else ""
     assert sorted(seen) == sorted({*seen}) == sorted({each["name"] for each in given})
-    assert "More messages are like that" not in shown.said
+    assert (MORE in shown.said) == ("q=" in order)  # there are more than 200 messages
     assert names_of(await owner.get(f"{INBOX}?page=999{order}")) == names_of(shown)
 
 
@@ -169,7 +170,7 @@ async def test_pages_end_and_say_so(owner: Browser) -> None:
     await store_leads(owner, *given)
     for query, last in (("", 20), ("q=x.org&", 4)):
         shown = await owner.get(f"{INBOX}?{query}page=999")
-        assert "More messages are like that, and pages end here." in shown.said
+        assert MORE in shown.said
         before = await owner.get(f"{INBOX}?{query}page={last - 1}")
         assert "pages end here" not in before.said
         assert str(before.one("a[rel=next]").attributes["href"]).endswith(f"page={last}")
@@ -281,3 +282,24 @@ async def test_a_read_only_key_sees_no_buttons(edge: RunningEdge) -> None:
     await browser.lead()
     shown = await browser.get(INBOX)
     assert shown.tree.css("main form button, [type=checkbox]") == []
+
+
+async def test_a_search_says_that_more_may_follow_only_where_it_was_cut(owner: Browser) -> None:
+    """It stops at 200 messages, whoever sent them; a full box has nothing to do with it."""
+    many = {"name": "many", "email": "many@x.org", "message": "blue"}
+    given = [{**many, "created_at": ago(hours=number)} for number in range(MOST_FOUND)]
+    given += [
+        {"name": f"n{number}", "message": "red", "created_at": ago(hours=300 + number)}
+        for number in range(MOST_COUNTED)
+    ]
+    given[-1]["message"] = "unmistakable blue"
+    await store_leads(owner, *given)
+
+    cut, whole = [await owner.get(f"{INBOX}?q={word}") for word in ("blue", "unmistakable")]
+
+    assert (names_of(cut), "All 1+" in cut.said, MORE in cut.said) == (["many"], True, True)
+    assert (names_of(whole), "All 1+" in whole.said, MORE in whole.said) == (
+        [f"n{MOST_COUNTED - 1}"],
+        False,
+        False,
+    )
