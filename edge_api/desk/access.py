@@ -280,7 +280,7 @@ MAIL: Final = Screen(
     "/desk/mail/", "Mail", "mail", show_mail, EMAIL_SEND_LOG.name, section="Settings"
 )
 AUDIT: Final = Screen(
-    "/desk/audit/", "Audit", "audit", show_audit, section="Settings", is_open=True
+    "/desk/audit/", "Audit", "audit", show_audit, section="Settings", checks_tables=True
 )
 SCREENS: Final = (ACCESS, MAIL, AUDIT)
 ACTIONS: Final = (

@@ -40,7 +40,7 @@ THINGS: Final[Mapping[str, tuple[str, str]]] = {
     "former_rows": ("former version", "former versions"),
     "erased_rows": ("note of an erasure", "notes of erasures"),
 }
-"""One and several of what is in a table, as people call it."""
+"""The singular and plural of the rows of each table, in the owner's words."""
 
 SENTENCES: Final[Mapping[str, str]] = {
     "add": "{what} {was} added",
@@ -97,8 +97,10 @@ NAMED: Final[Mapping[str, str]] = {
     "suppressed_emails": "the address <bdi>{}</bdi>",
     "email_outbox": "the mail to <bdi>{}</bdi>",
 }
-_NAMES: Final = ("name", "email", "recipient_email", "url")
-_BY: Final = {
+"""The words for one row of a table, with its name in braces."""
+_NAME_COLUMNS: Final = ("name", "email", "recipient_email", "url")
+"""Columns that name a row; the first that is not empty counts."""
+_ACTORS: Final = {
     "owner": "the owner",
     OPERATOR.label: "a command on the server",
     SERVICE.label: "the service",
@@ -121,7 +123,7 @@ async def describe(store: Store, entries: Sequence[Row], you: Actor) -> list[dic
     )
     names = {f"credential:{row['id']}": f"the key {row['name']}" for row in found.rows}
     names |= {f"client:{row['id']}": f"the app {row['name']}" for row in clients.rows}
-    # A change of a key has the instant of its entry, which does not name it.
+    # An audit entry does not name the key that it changed, which has the instant of the entry.
     keys = {row[each]: row["name"] for row in found.rows for each in moments if row[each]}
     return [
         {
@@ -142,7 +144,7 @@ def write_sentence(entry: Row, changes: Sequence[Row], key: str = "") -> Markup:
     table, verb, number = entry["table_name"], entry["verb"], entry["rows"]
     one, many = THINGS.get(table, (f"row of {table}", f"rows of {table}"))
     row = (changes[0]["changed"] or changes[0]["former"]) if changes else {}
-    name = next((row[each] for each in _NAMES if str(row.get(each) or "").strip()), "")
+    name = next((row[each] for each in _NAME_COLUMNS if str(row.get(each) or "").strip()), "")
     what: str = f"{one if number == 1 else f'{number:,} {many}'}"
     if number == 1 and key and table == CREDENTIALS.name:
         what = Markup("the key <bdi>{}</bdi>").format(key)
@@ -160,7 +162,7 @@ def write_sentence(entry: Row, changes: Sequence[Row], key: str = "") -> Markup:
 def _describe_lead(changes: Sequence[Row], *, number: int, is_undo: bool) -> str:
     """Return what happened to leads that are still there; empty where the rows do not say it."""
     former, changed = (changes[0]["former"], changes[0]["changed"]) if changes else (None, None)
-    if not (former and changed) or (is_undo and number > 1):  # some may have been something else
+    if not (former and changed) or (is_undo and number > 1):  # other rows may have had other values
         return ""
     status = "answered" if changed["status"] == "contacted" else changed["status"]
     reminder = "set" if changed.get("remind_at") else "removed"
@@ -169,7 +171,7 @@ def _describe_lead(changes: Sequence[Row], *, number: int, is_undo: bool) -> str
         "remind_at": f"the reminder of {{what}} was {reminder}",
         "notes": "the notes on {what} were " + ("as before again" if is_undo else "saved"),
     }
-    first = ("remind_at",) if changed.get("remind_at") else ()  # that was pressed, whatever else
+    first = ("remind_at",) if changed.get("remind_at") else ()  # the action was a reminder
     return next(
         (said[name] for name in (*first, *said) if former.get(name) != changed.get(name)), ""
     )
@@ -177,5 +179,5 @@ def _describe_lead(changes: Sequence[Row], *, number: int, is_undo: bool) -> str
 
 def _name_actor(label: str, names: Mapping[str, str]) -> Markup:
     known = [names[part] for part in reversed(label.split()) if part in names]
-    said = _BY.get(label) or " for ".join(known) or label
+    said = _ACTORS.get(label) or " for ".join(known) or label
     return Markup("<bdi>{}</bdi>").format(said)

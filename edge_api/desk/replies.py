@@ -20,7 +20,7 @@ from edge_api.operation.input import FormErrors, TextRule
 from edge_api.settings import Settings
 
 MAX_REPLIES: Final = 100
-MAX_TEXT: Final = 20_000  # characters of one
+MAX_TEXT: Final = 20_000  # characters of a reply
 _NAME: Final = re.compile(r"\w[\w '\u2019,!?()&+-]{0,59}")
 """Letters, digits and some signs: no dot, and nothing that a path has a meaning for."""
 _RULE: Final = TextRule(MAX_TEXT, "lines")
@@ -64,7 +64,7 @@ async def save(visit: Visit) -> str:
     # Nothing is awaited from here on, so that no other request comes in between.
     replies, folder = list_replies(service.settings), _folder(service.settings)
     file, current = folder / f"{name}.md", replies.get(name, "")
-    if current == text:  # a second press
+    if current == text:  # the button was pressed twice
         return PATH
     if current != was:
         said = f"changed to: {current}" if current else "deleted."
@@ -81,21 +81,21 @@ async def save(visit: Visit) -> str:
 def _write(file: Path, text: str, *, is_new: bool) -> None:
     """Replace a file, or delete it if there is no text. Raises FormErrors.
 
-    A new one replaces nothing, neither a link nor a file that is no reply.
+    A new reply replaces nothing: neither a link nor a file that is not a reply.
     """
-    draft = file.with_name(f".{token_hex(8)}")
+    temporary = file.with_name(f".{token_hex(8)}")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not text:
             file.unlink(missing_ok=True)
         else:
-            write_private(draft, text.encode())
-            (os.link if is_new else os.replace)(draft, file)
+            write_private(temporary, text.encode())
+            (os.link if is_new else os.replace)(temporary, file)
     except OSError as error:
         raise FormErrors({"form": f"Nothing was changed: {file}: {error.strerror}."}) from None
     finally:
         with suppress(OSError):
-            draft.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 REPLIES: Final = Screen(

@@ -2,7 +2,7 @@
 
 A screen is a GET that changes nothing. An action is a POST that calls the domain function of its
 API or CLI twin, and leads back to a screen; after an error it shows that screen as it was filled
-in. Who has no session is asked to sign in, and nothing that was typed is lost.
+in. A browser without a session is asked to sign in, and nothing that was typed is lost.
 """
 
 import re
@@ -74,7 +74,7 @@ class Visit:
 
     @property
     def actor(self) -> Actor:
-        """Who signed in."""
+        """The actor who signed in."""
         return self.session.actor
 
     @cached_property
@@ -105,7 +105,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A page: where it is, what it needs, and what it reads."""
+    """A page: its address, its template, what it reads, and what it requires of the sign-in."""
 
     path: str
     title: str
@@ -114,18 +114,18 @@ class Screen:
     table: str = ""
     """The administrative table that it shows; empty: only for a sign-in that reaches all."""
     nav: str = ""
-    """Its name in the line of entries; empty: it has no entry."""
+    """Its name in the navigation; empty: it has no entry there."""
     section: str = ""
-    """The entry that is current while it is shown, if it has none of its own."""
-    is_open: bool = False
-    """Whether it checks tables itself."""
+    """The entry of the navigation that is current while it is shown, if it has none of its own."""
+    checks_tables: bool = False
+    """Whether `read` itself checks which tables the sign-in may use."""
     needs_fresh_sign_in: bool = False
     """Whether it asks for a new sign-in when the last one is older than a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A change: where its form is posted to, and the screen that has the form."""
+    """A change: the address that its form is posted to, and the screen that has the form."""
 
     path: str
     screen: Screen
@@ -133,7 +133,7 @@ class Action:
     """Returns the address of the next page, or a page. Raises FormErrors, Problem."""
     scope: Scope = "admin:write"
     needs_fresh_sign_in: bool = False
-    """As that of a screen; where it depends, `run` calls `Visit.require_fresh_sign_in`."""
+    """As in `Screen`; `run` may call `Visit.require_fresh_sign_in` instead, for some forms only."""
 
 
 def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[AnyOperation]:
@@ -142,7 +142,7 @@ def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[Any
     return [
         *(declare(each.path, "GET", partial(_show, each, menu)) for each in screens),
         *(
-            # As many bytes as administrative writes have: an answer may be long.
+            # As many bytes as an administrative write may have, since an answer may be long.
             declare(each.path, "POST", partial(_act, each, menu), max_bytes=2**20)
             for each in actions
         ),
@@ -197,7 +197,7 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
         return redirect(f"{SIGN_IN}{to_query([('to', address)])}")
     visit = Visit(service, session, request.path, request.pairs, address)
     try:
-        _admit(visit, screen, "admin:read", is_grave=screen.needs_fresh_sign_in)
+        _admit(visit, screen, "admin:read", needs_fresh_sign_in=screen.needs_fresh_sign_in)
         values = await screen.read(visit)
     except Problem as problem:
         return await show_problem(service, problem, visit, menu, to=address)
@@ -228,7 +228,7 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     visit = Visit(service, session, request.path, pairs, here, request.body)
     before = service.clock()
     try:
-        _admit(visit, action.screen, action.scope, is_grave=action.needs_fresh_sign_in)
+        _admit(visit, action.screen, action.scope, needs_fresh_sign_in=action.needs_fresh_sign_in)
         result = await action.run(visit)
     except FormErrors as errors:
         return await _show_again(action, menu, visit, Problem("invalid"), errors.by_field)
@@ -261,23 +261,23 @@ async def _show_again(
     return await render_screen(action.screen, menu, visit, shown, problem.status)
 
 
-def _admit(visit: Visit, screen: Screen, scope: Scope, *, is_grave: bool) -> None:
+def _admit(visit: Visit, screen: Screen, scope: Scope, *, needs_fresh_sign_in: bool) -> None:
     """Count the request; raise Problem unless the sign-in has scope and tables, and is new."""
     visit.service.limiter.count(AUTHENTICATED, visit.session.id)
     if scope not in visit.actor.scopes:
         raise Problem(
             "forbidden", f"Your key lacks the scope {scope}: sign in with one that has it"
         )
-    if not screen.is_open and not visit.actor.may_use(screen.table):
+    if not screen.checks_tables and not visit.actor.may_use(screen.table):
         raise Problem(
             "forbidden", "Your key is for some tables alone: sign in with one for all, or by a link"
         )
-    if is_grave:
+    if needs_fresh_sign_in:
         visit.require_fresh_sign_in()
 
 
 async def find_session(service: Service, request: Request) -> Session | None:
-    """Return the session of the browser's cookie, if it holds. Raises Problem `unavailable`."""
+    """Return the valid session of the browser's cookie, if any. Raises Problem `unavailable`."""
     secret = read_cookie(service.settings.site_url, request.headers.get("Cookie", ""))
     return await service[Sessions].find(secret) if secret else None
 
@@ -305,9 +305,9 @@ async def show_problem(
     menu: Menu = (),
     **more: Any,
 ) -> OperationResult:
-    """Return an error as a page of the desk: for `unauthenticated` that where one signs in again.
+    """Return an error as a page of the desk; for `unauthenticated` return the sign-in page.
 
-    `more` are values of its template: what was typed as `kept`, and where it goes on as `to`.
+    `more` are values of its template: `kept` is what was typed, `to` the next address.
     """
     is_stale = problem.code == "unauthenticated"
     page = ("sign_in", "Sign in again") if is_stale else ("problem", "This did not work")
@@ -320,7 +320,7 @@ async def show_problem(
 async def render_screen(
     screen: Screen, menu: Menu, visit: Visit, values: Values, status: int = 200
 ) -> HtmlResult:
-    """Return a screen as a page, with the line of entries and a notice of what was just done."""
+    """Return a screen as a page, with the navigation and a notice of what was just done."""
     frame = {**await _frame(menu, visit, screen), **await _read_notice(visit)}
     default = {"title": screen.title, "typed": {}, "errors": {}, "here": visit.here}
     return await render(
@@ -329,7 +329,7 @@ async def render_screen(
 
 
 async def _read_notice(visit: Visit) -> Values:
-    """Return what is said of the last action: of an answer that it was sent, else its entry."""
+    """Return the notice of the last action: the answer that it sent, else its audit entry."""
     store, own = visit.service.store, Filter("actor", "eq", visit.actor.label)
     sent = await visit.service[Answers].find(visit.query.get("sent", ""))
     if sent and visit.actor.may_use(LEADS.name):
@@ -343,7 +343,7 @@ async def _read_notice(visit: Visit) -> Values:
 
 
 async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Values:
-    """Return the line of entries, with the number of people who wait for an answer."""
+    """Return the navigation, with the number of people who wait for an answer."""
     if visit is None:
         return {}
     count, here = "", (screen.nav or screen.section) if screen else ""
@@ -354,7 +354,7 @@ async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) 
     reached = [
         (label, path, label == here)
         for label, path, each in menu
-        if each.is_open or visit.actor.may_use(each.table)
+        if each.checks_tables or visit.actor.may_use(each.table)
     ]
     return {
         "menu": reached,
@@ -369,5 +369,5 @@ async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) 
 async def render(
     service: Service, template: str, title: str, *, status: int = 200, **values: Any
 ) -> HtmlResult:
-    """Return a page of the desk that is not of a screen, such as a secret that is shown once."""
+    """Return a page of the desk made of a template; a screen is rendered by `render_screen`."""
     return HtmlResult(make_page(service, template, title, **values), status, is_private=True)

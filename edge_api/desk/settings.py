@@ -80,7 +80,9 @@ SUPPRESSED: Final = Screen(
     section="Settings",
 )
 SCREENS: Final = (
-    Screen("/desk/settings/", "Settings", "settings", show_settings, nav="Settings", is_open=True),
+    Screen(
+        "/desk/settings/", "Settings", "settings", show_settings, nav="Settings", checks_tables=True
+    ),
     SUPPRESSED,
 )
 ACTIONS: Final = (

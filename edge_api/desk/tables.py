@@ -202,7 +202,7 @@ async def delete(visit: Visit) -> str:
     return f"/desk/tables/{table.name}/"
 
 
-_screen: Final = partial(Screen, section="Settings", is_open=True)
+_screen: Final = partial(Screen, section="Settings", checks_tables=True)
 NEW: Final = _screen("/desk/tables/{table}/new/", "A new row", "row", show_row)
 ROW: Final = _screen("/desk/tables/{table}/{key}/", "A row", "row", show_row)
 SCREENS: Final = (

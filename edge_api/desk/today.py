@@ -121,5 +121,5 @@ async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
     return [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
 
 
-SCREENS: Final = (Screen(DESK, "Today", "today", today, nav="Today", is_open=True),)
+SCREENS: Final = (Screen(DESK, "Today", "today", today, nav="Today", checks_tables=True),)
 ACTIONS: Final = ()

@@ -1,8 +1,9 @@
 """The outbox of mail: its entries, their claims and their log, and what is done with it by hand.
 
-An entry, or why there is none, is written in the transaction of its lead or request, so that no
-message is lost and none is sent of what was rolled back. The log has one row for each transition of
-an entry; the entry's id is its `message_id` there. Nothing is sent here, and the DNS is not asked.
+An entry, or a log row that says why there is none, is written in the transaction of its lead or
+request, so that no message is lost, and none is sent about a row that was rolled back. The log has
+one row for each transition of an entry; the entry's id is its `message_id` there. Nothing is sent
+here, and the DNS is not asked.
 """
 
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def paused_until(state: Row, now: datetime) -> str | None:
 
 
 def time_to_live(state: Row, queue: Queue) -> timedelta:
-    """Return the time from its queueing for which an entry of a queue is tried."""
+    """Return the time for which entries of a queue are tried, from when they were queued."""
     return timedelta(minutes=state[f"{queue}_email_ttl_minutes"])
 
 
@@ -150,7 +151,7 @@ class Claims(Leases):
         super().__init__(store, clock, EMAIL_OUTBOX, LEASE)
 
     async def claim_due(self, limit: int) -> tuple[list[Row], bool]:
-        """Claim up to so many entries; return them, and whether no other is due. Raises Problem."""
+        """Claim up to `limit` entries; return them, and whether no other is due. Raises Problem."""
         now = self._clock()
         wheres = ((*where_due(now), Filter("queue", "eq", queue)) for queue in QUEUES)
         reads = (Read(EMAIL_OUTBOX, (), where, (Order("due_at"),), limit) for where in wheres)
@@ -207,7 +208,7 @@ class Outbox:
     def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return the entries that notify the owner of a lead, and thank its sender if wanted."""
         if lead["status"] == "spam":
-            return self._list_hidden()
+            return self._queue_hidden_list()
         queries: tuple[Query, ...] = self._notify_owner(NOTIFICATION, lead)
         if self._acknowledges:
             queries += self._queue(
@@ -238,7 +239,7 @@ class Outbox:
         return self._queue(message_type, to, subject, None) if to and self.is_configured else ()
 
     def _notify_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
-        """Return a notice for the owner; after many within a while, one that is held for a while.
+        """Return a notice for the owner; after `BURST` within `BURST_WINDOW`, one that is held.
 
         Those that were held become one message when the first of them is due.
         """
@@ -265,12 +266,13 @@ class Outbox:
             InsertFromRead(read, lambda rows: log_insert(choose(rows), "pending", now)),
         )
 
-    def _list_hidden(self) -> tuple[Query, ...]:
-        """Return the entry of the day's list of hidden leads, unless one waits already."""
+    def _queue_hidden_list(self) -> tuple[Query, ...]:
+        """Return the queries that queue a list of hidden leads, unless one waits already."""
         if not self.owner or not self.is_configured:
             return ()
         now = self._clock()
-        # A day after the first hidden lead. About no lead: it outlives the erasure of that one.
+        # Due a day after the first hidden lead. No lead is its subject: erasing that lead would
+        # erase the entry too.
         due = dict.fromkeys(("due_at", "queued_at"), format_instant(now + timedelta(days=1)))
         entry = {**new_entry(HIDDEN, self.owner, new_id(now), now), **due}
         # One that is claimed may have read its leads already.
@@ -298,7 +300,7 @@ class Outbox:
 
 
 def undeliverable_reason(address: str) -> str | None:
-    """Return the reason why an address is never mailed, without it; `None` where it may be."""
+    """Return why an address is never mailed, in words without it; `None` where it may be."""
     try:
         normalize_address(address)
         mailbox = parse_mailbox(address)
