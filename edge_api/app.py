@@ -132,8 +132,8 @@ async def assemble(
         )
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
-        is_file = exclusive and settings.database_path is not None
-        verification = DailyVerification(settings, replication) if is_file else None
+        is_served_file = exclusive and settings.database_path is not None
+        verification = DailyVerification(settings, replication) if is_served_file else None
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.check,
             **({"mailbox": mailbox.check} if mailbox else {}),
@@ -182,7 +182,7 @@ async def assemble(
             is_draining=lambda: health.draining,
         )
         agent_seen = asyncio.Event()
-        # A command dispatches nothing, and ends soon.
+        # A command opens the service without `exclusive`: it dispatches nothing, and ends soon.
         loops: list[Loop] = (
             [
                 webhooks.run,
@@ -249,7 +249,7 @@ async def _open_store(
     """Open the store, and the replication that an exclusive one has. Raises StoreRefusal."""
     async with AsyncExitStack() as stack:
         replication = make_replication(settings) if exclusive else None
-        if replication:  # it ends after the store is closed, so that it has what comes last
+        if replication:  # closed after the store, so that it copies the last commits
             stack.push_async_callback(replication.close)
         await asyncio.to_thread(require_unrestored, settings)
         store = await open_store(

@@ -30,8 +30,8 @@ MAX_DAYS: Final = 36500
 """The longest retention other than for ever."""
 MIN_SECRET_LENGTH: Final = 32  # characters: fewer can be guessed
 MAX_SOCKET_PATH: Final = 100
-"""Bytes of a Unix socket's path, which systems limit to some more."""
-_REPLICAS: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
+"""Bytes of a Unix socket's path; systems allow a few more."""
+_REPLICA_SCHEMES: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
 """The URL schemes that Litestream 0.5 writes to."""
 
 
@@ -127,8 +127,10 @@ def _choice(*words: str) -> Callable[[str], str]:
 
 def _replica(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in _REPLICAS:
-        raise ValueError(f"must be an address such as s3://bucket/path, of {', '.join(_REPLICAS)}")
+    if parts.scheme not in _REPLICA_SCHEMES:
+        raise ValueError(
+            f"must be an address such as s3://bucket/path, of {', '.join(_REPLICA_SCHEMES)}"
+        )
     if parts.scheme == "file" and (parts.netloc or not parts.path.strip("/")):
         raise ValueError("must be like file:///path/to/folder, with three slashes")
     if parts.scheme != "file" and not parts.hostname:
@@ -150,7 +152,7 @@ class Setting:
 
 
 def _setting(*given: Any, **more: Any) -> Any:
-    """Return the field of one value. A store's address may have a password too."""
+    """Return the field of a setting, out of `repr` if its value may hold a secret or a password."""
     entry = Setting(*given, **more)
     return field(repr=entry.show is str and not entry.secret, metadata={"setting": entry})
 
@@ -331,8 +333,8 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
     if values.get("metrics_socket") and values.get("metrics") == "off":
         yield "METRICS_SOCKET: needs METRICS=on"
-    shared = values.keys() >= {"database_url", "secret_key"}
-    if shared and sqlite_file(values["database_url"]) is None and not values["secret_key"]:
+    are_valid = values.keys() >= {"database_url", "secret_key"}
+    if are_valid and sqlite_file(values["database_url"]) is None and not values["secret_key"]:
         yield (
             "SECRET_KEY: needed with PostgreSQL, the same for all edges on one store; "
             'python -c "import secrets; print(secrets.token_hex(32))" makes one'

@@ -1,7 +1,7 @@
 """Handlers of the administrative operations, which answer in PostgREST's dialect.
 
-Bare arrays with `Content-Range` and `Link`, forms by `Accept`, preferences by `Prefer`. What the
-dialect has and these do not is refused by its name.
+They answer with bare arrays, `Content-Range` and `Link`, in the media type that `Accept` chooses,
+and honour `Prefer`. Parts of the dialect that they do not support are refused by name.
 """
 
 import re
@@ -25,21 +25,21 @@ from edge_api.operation.service import JSON, OperationResult, Service
 PREFIX: Final = "/api/public/v1/admin"
 CSV: Final = "text/csv"
 SINGLE: Final = "application/vnd.pgrst.object+json"  # PostgREST's, of one row without an array
-_OTHER_FORMS: Final = re.compile(
+_UNSUPPORTED_TYPES: Final = re.compile(
     r"application/vnd\.pgrst\.(?!(?:object|array)\+json\s*(?:[;,]|$))[^\s;,]*|nulls=stripped"
 )
-"""Forms of PostgREST's that are not supported, such as the plan of a query."""
+"""Media types of PostgREST that are not supported, such as the plan of a query."""
 
 
 @lru_cache(512)
 def negotiate_media_type(accept: str | None) -> str:
     """Return JSON, CSV or SINGLE: the one with most weight (RFC 9110, section 12.5.1).
 
-    JSON wins among equals, stands for every wildcard, and is the answer to any other wish. Raises
-    Problem `invalid` for another media type of PostgREST's.
+    JSON is chosen among equals, for wildcards, and where none of the three is accepted. Raises
+    Problem `invalid` for another media type of PostgREST.
     """
     wanted = accept or "*/*"
-    if other := _OTHER_FORMS.search(wanted.lower()):
+    if other := _UNSUPPORTED_TYPES.search(wanted.lower()):
         raise Problem("invalid", f"Accept: {other[0][:100]} is not supported; take {JSON} or {CSV}")
     weights = {JSON: media_weight(wanted, JSON), CSV: 0.0, SINGLE: 0.0}
     for name, _, weight in preferences(wanted):
@@ -92,8 +92,8 @@ async def read_rows(
 ) -> OperationResult:
     """Return rows in the negotiated media type, with their range.
 
-    The total and the address of the next rows come with CSV, which looks whole to its reader, and
-    where the total is preferred.
+    The total and the address of the next rows are added if the total is preferred, and to CSV,
+    whose reader could not see that rows are missing.
     """
     _refuse_profile(request.headers)
     applied = applied_preferences(request.headers.get("Prefer"), (COUNT_EXACT,))
@@ -125,7 +125,7 @@ async def read_rows(
 def apply_range(pairs: Pairs, headers: Mapping[str, str]) -> Pairs:
     """Return the parameters with limit and offset of a `Range` of rows, such as `0-24`.
 
-    A range of other units is ignored, as RFC 9110 (section 14.2) wants. Raises Problem `invalid`.
+    A range of other units is ignored (RFC 9110, section 14.2). Raises Problem `invalid`.
     """
     text = headers.get("Range", "").lower().removeprefix("items=")
     if (

@@ -41,7 +41,8 @@ _VALIDATORS: Mapping[ColumnType, TypeAdapter[Any]] = {
     ColumnType.UUID: TypeAdapter(Uuid, config=_STRICT),
     ColumnType.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
 }
-"""A value of each kind, without a column's further bounds: what cannot be stored is not found."""
+"""The validators of values to match, by type. They ignore the further bounds of a column: a value
+outside of them matches no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ ALL_COLUMNS: Final = ReturnOptions()
 
 
 class Rows:
-    """The administrative tables, over a store."""
+    """Reads and changes the rows of the administrative tables of a store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

@@ -1,7 +1,7 @@
 """The address that a request comes from, and the key by which requests are counted.
 
-Pure. A forwarding header is only believed if a trusted proxy sent it, and is read from its end,
-which the nearest proxy wrote.
+The functions are pure. A forwarding header is only believed if a trusted proxy sent it, and is read
+from its end, which the nearest proxy wrote.
 """
 
 import re
@@ -57,8 +57,8 @@ def client_address(
 ) -> ClientAddress:
     """Return the client: the peer, or the address that the trusted proxies name.
 
-    `trusted` are networks. If the two headers disagree, a proxy writes one and passes the other on
-    as its client made it up: neither is believed.
+    `trusted` are networks. If the two headers disagree, a proxy writes one of them and forwards the
+    other as the client sent it, perhaps made up: both are ignored.
     """
     common = headers.getall("X-Forwarded-For", ())[-_MAX_LINES:]
     standard = headers.getall("Forwarded", ())[-_MAX_LINES:]

@@ -22,7 +22,8 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, Scope, SecretK
 from edge_api.schema.paths import AUDIENCES, RESOURCE_METADATA, Audience
 
 _REQUIRED_SCOPES: Mapping[Audience, tuple[Scope, ...]] = {"rest": (), "mcp": ("mcp",)}
-"""The scopes of any request there. A client asks for all that a challenge names, and no more."""
+"""The scopes that every request to an audience needs. Clients request exactly the scopes that a
+challenge names."""
 _WRONG_KIND: Mapping[Audience, str] = {
     "rest": f"This access token is for the MCP endpoint, {AUDIENCES['mcp']}: the REST API takes an "
     "API key, or a token whose resource is the REST API",
@@ -32,11 +33,11 @@ _WRONG_KIND: Mapping[Audience, str] = {
 """The sentence for a credential that only the other API takes."""
 
 
-_WANTED_SCOPES: Mapping[Audience, tuple[str, ...]] = {
+_SCOPE_PARAMETERS: Mapping[Audience, tuple[str, ...]] = {
     "rest": (),
     "mcp": (f'scope="{" ".join((*_REQUIRED_SCOPES["mcp"], *DEFAULT_SCOPES))}"',),
 }
-"""The parameter of a challenge with the scopes that a client should request: for MCP's tools."""
+"""The `scope` parameter of a challenge: the scopes that clients should request, for all tools."""
 
 OUTAGE_GRACE: Final = timedelta(seconds=0.5)
 """The time that a credential is accepted after its last confirmed use while the store is
@@ -103,14 +104,14 @@ class Authenticator:
 
     def missing_credential(self, audience: Audience = "rest") -> Problem:
         """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
-        headers = self._challenge(audience, *_WANTED_SCOPES[audience])
+        headers = self._challenge(audience, *_SCOPE_PARAMETERS[audience])
         return Problem("unauthenticated", headers=headers)
 
     def _invalid(self, secret: str, audience: Audience) -> Problem:
         """Return the problem of an invalid credential, or of one for the other audience."""
         other = KINDS["mcp" if audience == "rest" else "rest"]
         message = _WRONG_KIND[audience] if secret.startswith(PREFIXES[other]) else ""
-        parameters = ('error="invalid_token"', *_WANTED_SCOPES[audience])
+        parameters = ('error="invalid_token"', *_SCOPE_PARAMETERS[audience])
         return Problem("unauthenticated", message, headers=self._challenge(audience, *parameters))
 
     def _challenge(self, audience: Audience, *parameters: str) -> dict[str, str]:

@@ -21,15 +21,15 @@ from edge_api.settings import Settings
 CounterKey = tuple[str, str]
 """The name of a limit, and the key that its hits are counted by."""
 Hits = tuple[float, ...]
-"""Instants, oldest first. Python's collector visits no tuple of numbers: of a hundred thousand
-callers it would else stop the service for a tenth of a second, again and again."""
+"""Instants, oldest first. The garbage collector skips tuples of numbers; to visit lists of a
+hundred thousand callers would block the service for a tenth of a second each time."""
 
 _MIN_SWEEP_SIZE: Final = 1024  # below this number of callers, a sweep is not worth its time
 
 
-def _after(hits: Hits, ended: float) -> Hits:
-    """Return the hits after `ended`."""
-    return hits[bisect_right(hits, ended) :] if hits and hits[0] <= ended else hits
+def _after(hits: Hits, start: float) -> Hits:
+    """Return the hits of a window, after its `start`."""
+    return hits[bisect_right(hits, start) :] if hits and hits[0] <= start else hits
 
 
 Exchange = Callable[[Mapping[str, WindowHits]], Awaitable[Mapping[str, Sequence[float]]]]
@@ -61,8 +61,9 @@ class MemoryLimits:
     async def exchange(self, exchange: Exchange) -> None:
         """Report the hits since the last exchange, and fetch those of other processes.
 
-        Each report is repeated once: other processes may have reported since. What cannot be
-        reported now is reported next time. Raises Problem `unavailable`.
+        A caller is reported twice, since the second report also fetches the hits that others
+        reported after the first. A report that fails is repeated next time. Raises Problem
+        `unavailable`.
         """
         pending = {**self._reported, **self._unreported}
         if not pending:
@@ -129,15 +130,15 @@ class MemoryLimits:
     ) -> tuple[tuple[int, float], ...]:
         """Return the remaining hits of each window, and the seconds until its oldest hit expires.
 
-        Without hits, the full window length. Edges that have not heard of one another may
-        together have taken more than there was.
+        Without hits, the full window length. Edges that did not know each other's hits may
+        together have accepted more than the limit.
         """
         hits, windows = self._hits.get(caller, ()), []
         for item, remote in zip(limit.items, self._remote.get(caller) or repeat(()), strict=False):
-            ended = now - item.get_expiry()
-            local, others = _after(hits, ended), _after(remote, ended)
+            start = now - item.get_expiry()
+            local, others = _after(hits, start), _after(remote, start)
             oldest = min((*local[:1], *others[:1]), default=now)
-            windows.append((max(0, item.amount - len(local) - len(others)), oldest - ended))
+            windows.append((max(0, item.amount - len(local) - len(others)), oldest - start))
         return tuple(windows)
 
     def _active_hits(self, limit: RateLimit, caller: CounterKey, now: float) -> Hits:

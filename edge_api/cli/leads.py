@@ -31,7 +31,7 @@ _COLUMNS: Columns = {
 }
 
 
-_CHOICES = (
+_FILTERS = (
     Option(["--status"], multiple=True, type=Choice(_STATUSES), help="of this status; repeatable"),
     Option(["--search"], default="", help="with these words"),
 )
@@ -39,9 +39,9 @@ ACTIONS: Actions = {
     "list": (
         "list leads, newest first",
         "--json",
-        (*_CHOICES, Option(["--limit"], type=COUNT, default=50, help="leads (default: 50)"), JSON),
+        (*_FILTERS, Option(["--limit"], type=COUNT, default=50, help="leads (default: 50)"), JSON),
     ),
-    "export": ("print all leads as CSV, newest first", "--status won", _CHOICES),
+    "export": ("print all leads as CSV, newest first", "--status won", _FILTERS),
     "show": (
         "show a lead and the mail to its address",
         EXAMPLE_ID,

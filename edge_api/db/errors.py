@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecoveringStore(ABC):
-    """The common part of the stores of both engines: probes, the log of outages, and one end."""
+    """The common part of the stores of both engines: probes, the log of outages, and closing."""
 
     def __init__(self) -> None:
         self._probing: asyncio.Task[str] | None = None
@@ -73,8 +73,8 @@ class RecoveringStore(ABC):
     def record_failure(self, error: Exception, reason: object) -> None:
         """Count an attempt that failed with `unavailable`; log `reason` if it is the first.
 
-        Nobody else logs that. A read that took too long does not count: its client gets an error,
-        and the log has it.
+        Nothing else logs an outage. A read that took too long does not count: its client gets an
+        error, which is logged elsewhere.
         """
         if self._closing or not is_unavailable(error):
             return
@@ -170,7 +170,7 @@ def refuse_newer(version: int, store: str) -> None:
 
 
 class OlderSchema(StoreRefusal):
-    """The store lacks steps of the schema, which this command does not take."""
+    """The store lacks migrations, which this command does not apply."""
 
     def __init__(self, version: int, store: str, backup: str) -> None:
         super().__init__(

@@ -37,11 +37,11 @@ from edge_api.schema.site_policy import Header, Headers
 
 _TAG: Final = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")')
 _TAGS: Final = re.compile(rf"(?:[ \t]*+(?:{_TAG.pattern}[ \t]*+)?(?:,|\Z))*+")
-"""Possessive, so that a header of nothing but blanks costs no more than its length."""
+"""A list of ETags. Possessive, so that a header of blanks takes linear time."""
 
 
 def etag_matches(condition: str, etag: str) -> bool:
-    """Return whether a well-formed `If-None-Match` names `etag`, compared weakly (8.8.3.2)."""
+    """Return whether a well-formed `If-None-Match` weakly matches `etag` (RFC 9110, 8.8.3.2)."""
     if condition == etag or condition.strip() == "*":
         return True
     is_list = _TAGS.fullmatch(condition) is not None
@@ -66,7 +66,7 @@ class DocumentResponses:
     async def answer(
         self, document: Document, request: Request, common: Headers = API_HEADERS
     ) -> PreparedResponse:
-        """Return the best form of `document` with `common`, or 304 (section 13.2)."""
+        """Return the best form of `document` with `common`, or 304 (RFC 9110, 13.2)."""
         coding = _coding(document.body, request)
         condition = joined_header(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
@@ -241,10 +241,10 @@ async def _stream(
             async for part in rest:
                 await response.write(part)
         await response.write_eof()
-    except Exception as error:  # noqa: BLE001  the head is out, and nothing else says that rows lack
+    except Exception as error:  # noqa: BLE001  after the head, only this shows that rows are missing
         if request.transport is not None:
             request.transport.abort()
-        if not isinstance(error, OSError):  # as when the client is gone
+        if not isinstance(error, OSError):  # an OSError: the client is gone
             report_internal_error(error)
     return response
 

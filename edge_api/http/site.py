@@ -75,7 +75,7 @@ class SitePages:
     async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
         path, query = request.path, request.rel_url.raw_query_string
-        # A page may be at the path of a former address that its query alone tells apart.
+        # The query alone may distinguish a former address from that of a page.
         if query and (to := self._moved.get(f"{normalize('NFC', path)}?{unquote(query)}")):
             return _redirect(308, to)
         file, status = self.files.get(path), 200
@@ -140,7 +140,7 @@ class SitePages:
         representation = await asyncio.to_thread(
             represent, path, body, coding, choice.status, headers
         )
-        # What is read from the disk each time is kept without its body.
+        # A representation whose body is read from the disk each time is small.
         size = 1024 if representation.body is None else representation.size
         self._cache.put(choice, representation, size)
         return representation
@@ -156,7 +156,7 @@ class Site:
 
     async def answer(self, request: Request, *_: object) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
-        if request.rel_url.raw_path.startswith(SHARED):  # as it was sent, as proxies' logs match
+        if request.rel_url.raw_path.startswith(SHARED):  # not decoded, as proxies match it
             return await self._read_shared(request)
         if request.method in _READ_METHODS:
             return await self._read(request)
@@ -167,7 +167,10 @@ class Site:
         return _answer_other(request, is_open=file is not None and allows_any_origin(file))
 
     async def _read_shared(self, request: Request) -> web.StreamResponse:
-        """Answer from the disk, so that a revocation counts at once; else as for a missing page."""
+        """Answer with a shared draft, read from the disk so that its revocation counts at once.
+
+        Without such a draft, answer as for a missing page.
+        """
         token, slash, name = request.path.removeprefix(SHARED).partition("/")
         headers = (("Content-Type", media_type(name or "index.html")), *SHARED_HEADERS)
         asked = self._service.settings.build_dir, token, name or "index.html"
@@ -181,10 +184,10 @@ class Site:
                 return _answer_other(request)
             if slash:
                 return await answer_file(found, request)
-            # Whether or not a share has this token, which tells nothing of it.
+            # The redirect does not reveal whether a draft is shared under this token.
             return PreparedResponse(308, (("Location", f"{SHARED}{token}/"), *SHARED_HEADERS))
         response = await self._read(request)
-        if response.status == HTTPStatus.NOT_FOUND:
+        if response.status == HTTPStatus.NOT_FOUND:  # the token may be a guess
             trusted = self._service.settings.trusted_proxies
             caller = client_address(request.remote or "", request.headers, trusted)
             await self._service.limiter.hit("failed_auth", caller.key)
@@ -226,7 +229,7 @@ class Site:
 
 
 def _plain_path(path: str) -> str:
-    """Return a path as pages have it: browsers may send letters apart, old links slashes twice."""
+    """Return a path in the form of pages: in Unicode's NFC, without repeated slashes."""
     return re.sub("/{2,}", "/", normalize("NFC", path))
 
 

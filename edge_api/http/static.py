@@ -128,7 +128,7 @@ def list_redirects(
 def canonical_address(files: Mapping[str, SiteFile], path: str) -> str | None:
     """Return the address of a page, given its path without the slash or with `index.html`.
 
-    A path that is an address itself was sent with letters apart.
+    A path that is an address itself was not sent in Unicode's NFC.
     """
     if path in files:
         return quote(path)
@@ -140,12 +140,12 @@ _RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)", re.IGNORECASE)
 
 
 def range_applies(condition: str | None, etag: str) -> bool:
-    """Return whether an `If-Range` is absent, or the same strong validator (section 13.1.5)."""
+    """Return whether an `If-Range` is absent, or the same strong ETag (RFC 9110, 13.1.5)."""
     return condition is None or (condition.strip() == etag and not etag.startswith("W/"))
 
 
 def parse_range(header: str, size: int) -> range | None:
-    """Return the positions among `size` bytes that a `Range` asks for (section 14.1.2).
+    """Return the positions among `size` bytes that a `Range` asks for (RFC 9110, 14.1.2).
 
     They are empty where there are none; `None` for another unit, broken syntax and several ranges.
     """
@@ -206,7 +206,7 @@ def represent(
         headers=headers,
         body=body,
         full_response=None if body is None else PreparedResponse(status, headers, body),
-        not_modified=PreparedResponse(  # without these (RFC 9110, section 15.4.5)
+        not_modified=PreparedResponse(  # without two fields (RFC 9110, section 15.4.5)
             304, [each for each in headers if each[0] not in ("Content-Type", "Link")]
         ),
     )

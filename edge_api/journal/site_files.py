@@ -71,7 +71,10 @@ class SiteFile:
 
 
 def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
-    """Return the public files by path; `is_bare`: without `.html` too. Raises OSError."""
+    """Return the public files by path. Raises OSError.
+
+    With `is_bare`, `about.html` is at `/about` too.
+    """
     names = dict.fromkeys(_walk(os.fspath(folder)))
     files: dict[str, SiteFile] = {}
     for name in names:

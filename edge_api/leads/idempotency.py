@@ -26,7 +26,7 @@ _KEY: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """A request with a key: the digest of key and scope, and that of the request."""
+    """A request with a key: the digest of the key with its owner, and that of the request."""
 
     id: str
     request_digest: str
@@ -38,15 +38,15 @@ Work = Callable[[StoreResponse], Awaitable[str]]
 """Runs the request together with the queries that store its answer, and returns the answer."""
 
 
-def identify_request(secret: bytes, scope: str, key: str, request: bytes) -> IdempotentRequest:
-    """Return the identity of a request; `scope` is the key's owner. Raises Problem `invalid`.
+def identify_request(secret: bytes, owner: str, key: str, request: bytes) -> IdempotentRequest:
+    """Return the identity of a request; `owner` is the sender of the key. Raises Problem `invalid`.
 
     Its id is a keyed hash, so that the store does not reveal the sender (RFC 2104).
     """
     if _KEY.fullmatch(key) is None:
         raise Problem("invalid", "Idempotency-Key: must have 1 to 255 visible ASCII characters")
-    claim_id = hmac.digest(secret, f"{scope}\n{key}".encode(), "sha256").hex()
-    return IdempotentRequest(claim_id, sha256(request).hexdigest())
+    request_id = hmac.digest(secret, f"{owner}\n{key}".encode(), "sha256").hex()
+    return IdempotentRequest(request_id, sha256(request).hexdigest())
 
 
 class Idempotency:
@@ -71,48 +71,48 @@ class Idempotency:
         self._status = status
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def once(self, claim: IdempotentRequest, work: Work) -> tuple[str, bool]:
+    async def once(self, identity: IdempotentRequest, work: Work) -> tuple[str, bool]:
         """Return the answer, and whether it is a stored one.
 
         Raises Problem `idempotency_mismatch` for a key of another request, `in_progress` when the
         first one takes too long, and whatever `work` raises.
         """
-        lock = self._locks.setdefault(claim.id, asyncio.Lock())
+        lock = self._locks.setdefault(identity.id, asyncio.Lock())
         try:
             async with asyncio.timeout(self._timeout):
                 await lock.acquire()
         except TimeoutError:
             raise Problem("in_progress", headers={"Retry-After": "1"}) from None
         try:  # if the first one fails, the next runs
-            return await self._answer(claim, work)
+            return await self._answer(identity, work)
         finally:
             lock.release()
 
-    async def _answer(self, claim: IdempotentRequest, work: Work) -> tuple[str, bool]:
-        stored = await self._find(claim)
+    async def _answer(self, identity: IdempotentRequest, work: Work) -> tuple[str, bool]:
+        stored = await self._find(identity)
         if stored is not None:
             return stored, True
         try:
-            return await work(partial(self._store_queries, claim)), False
+            return await work(partial(self._store_queries, identity)), False
         except Problem as problem:
-            stored = await self._find(claim) if problem.code == "conflict" else None
+            stored = await self._find(identity) if problem.code == "conflict" else None
             if stored is None:
                 raise
             return stored, True
 
-    async def _find(self, claim: IdempotentRequest) -> str | None:
+    async def _find(self, identity: IdempotentRequest) -> str | None:
         """Return the stored answer. Raises Problem `idempotency_mismatch` for another request's."""
         valid = Filter("expires_at", "gt", format_instant(self._clock()))
-        row = await find_row(self._store, IDEMPOTENCY_KEYS, claim.id, valid)
-        if row and row["request_digest"] != claim.request_digest:
+        row = await find_row(self._store, IDEMPOTENCY_KEYS, identity.id, valid)
+        if row and row["request_digest"] != identity.request_digest:
             raise Problem("idempotency_mismatch")
         return row["response"] if row else None
 
-    def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
+    def _store_queries(self, identity: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()
         row = {
-            "id": claim.id,
-            "request_digest": claim.request_digest,
+            "id": identity.id,
+            "request_digest": identity.request_digest,
             "status": self._status,
             "response": response,
             "created_at": format_instant(now),

@@ -1,7 +1,7 @@
 """Parses one MCP message, as its revision requires, and answers it with an SDK server.
 
-Revisions up to 2025-11-25 open with a handshake, which is forgotten at once; from 2026-07-28 on
-each request has all about itself in its body and its headers. The protocol's rules are the SDK's;
+Revisions up to 2025-11-25 open with a handshake, of which nothing is kept; from 2026-07-28 on the
+body and headers of each request describe it completely. The protocol's rules are the SDK's;
 HTTP, streams and credentials are ours. The SDK takes long to load: nothing that starts the service
 may import this module.
 """
@@ -190,7 +190,7 @@ def _route(
 def _compare_arguments(
     request: JSONRPCRequest, headers: Headers, server: Server[Any]
 ) -> InboundLadderRejection | None:
-    """Return the error of headers that repeat arguments of a tool, if there is one."""
+    """Return a rejection if headers differ from the arguments of the tool that they copy."""
     find, params = server.get_tool_input_schema, request.params or {}
     name, arguments = params.get("name"), params.get("arguments") or {}
     if find is None or request.method != "tools/call" or not isinstance(name, str):
@@ -203,7 +203,7 @@ def _compare_arguments(
 
 def _error(rejection: InboundLadderRejection) -> ErrorData:
     data = rejection.data
-    if isinstance(data, dict) and "supported" in data:  # the SDK names those without a handshake
+    if isinstance(data, dict) and "supported" in data:  # the SDK omits those with a handshake
         data = {**data, "supported": list(KNOWN_PROTOCOL_VERSIONS)}
     return ErrorData(code=rejection.code, message=rejection.message, data=data)
 
@@ -231,7 +231,7 @@ class RequestContext:
         self,
         method: str,
         params: Mapping[str, Any] | None,  # noqa: ARG002  the SDK's shape
-        opts: CallOptions | None = None,  # noqa: ARG002  likewise
+        opts: CallOptions | None = None,  # noqa: ARG002  the SDK's shape
     ) -> dict[str, Any]:
         """Raise NoBackChannelError: there is no session."""
         raise NoBackChannelError(method)
@@ -283,7 +283,7 @@ async def answer_message(
         return _ACCEPTED_RESPONSE
     try:
         return await RequestExecution(server, call, request, caller).answer(stream)
-    except Problem as problem:  # no stream can be had; the client waits for this id
+    except Problem as problem:  # no stream is free; the client waits for this id
         return _json_response(problem.status, jsonrpc_error(problem, call.id), problem.headers)
 
 
@@ -307,7 +307,7 @@ async def _answer_batch(
 
 
 class RequestExecution:
-    """The execution of one request."""
+    """Runs one request on an SDK server, and makes JSON or a stream of its result."""
 
     def __init__(self, server: Server[Any], call: Call, request: Request, caller: Caller) -> None:
         self._server = server
@@ -360,7 +360,7 @@ class RequestExecution:
         return {"jsonrpc": "2.0", "id": self._call.id, "result": result}
 
     def _as_json(self, message: Message) -> PreparedResponse:
-        """Return a message as JSON, with the HTTP status of its problem in its revision."""
+        """Return a message as JSON, with the HTTP status that its revision has for an error."""
         problem = self.problem
         # These are HTTP statuses in every revision.
         if problem is not None and problem.status in (401, 403, 429, 503):

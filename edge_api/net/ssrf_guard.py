@@ -94,7 +94,7 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
         raise OSError("too many lookups run at the same time")
     found: asyncio.Future[Sequence[str]] = asyncio.get_running_loop().create_future()
     lookup = partial(_lookup, found, host, port)
-    Thread(target=lookup, name="lookup", daemon=True).start()  # the end of the process awaits none
+    Thread(target=lookup, name="lookup", daemon=True).start()  # the process may end meanwhile
     return await found
 
 

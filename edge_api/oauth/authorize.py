@@ -132,7 +132,8 @@ async def _consent_page(
         ],
         fault=error,
     )
-    # Lax: the page is reached from the client's site, and two questions may be open at once.
+    # Strict would hide the cookie on the way from the client's site: a second consent page would
+    # then replace the nonce of one that is still open.
     secure = "; Secure" if server.issuer.url.startswith("https:") else ""
     cookie = f"{_COOKIE}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Lax{secure}"
     return HtmlResult(

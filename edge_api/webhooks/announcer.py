@@ -24,7 +24,7 @@ _DERIVED: Final = ("content_html", "readingMinutes")
 
 
 class Announcer:
-    """Queues events for changed posts; the row of what was announced lets one edge alone do it."""
+    """Queues events for changed posts. All edges change one row, so that only one edge succeeds."""
 
     def __init__(self, store: Store, clock: Clock, builds: BuildManager) -> None:
         self._store, self._clock, self._builds = store, clock, builds
@@ -35,7 +35,7 @@ class Announcer:
         build = self._builds.current
         if build is None or build.posts.digest == self._compared:
             return
-        if build.head.site_url != self._builds.site_url:  # by mistake, and every URL differs
+        if build.head.site_url != self._builds.site_url:  # a mistake: every URL would differ
             return
         row = await read_first(self._store, Read(ANNOUNCED_POSTS))
         if row and row["index_digest"] != self._compared:

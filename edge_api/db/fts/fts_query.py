@@ -11,8 +11,8 @@ from edge_api.schema.index import MAX_QUERY_LENGTH, Segments, TextSegment
 
 MATCH_START, MATCH_END = "\ufdd0", "\ufdd1"
 WORD_BREAK: Final = "\x1f"
-"""Ends a word for the engine where a reader sees no end: the engine takes no noncharacter for a
-sign between words."""
+"""Separates words for FTS5 where a reader sees no space. A control character, since FTS5 takes
+noncharacters, such as MATCH_START, for parts of words."""
 ELLIPSIS: Final = "\u2026"
 """The text in place of an omitted one."""
 
@@ -108,7 +108,7 @@ def _break_before(text: str, end: int) -> int:
     return end if space < 0 or end >= len(text) else space
 
 
-MAX_TERMS: Final = 16  # terms of a question that count: each costs a look into the index
+MAX_TERMS: Final = 16  # terms of a query that are searched for: each costs an index lookup
 _COMMON: Final = (
     "a about all an and any are as at be been but by can could did do does for from had has have "
     "how i if in into is it its me my no not of on or our should so some than that the their them "
@@ -120,7 +120,7 @@ COMMON_WORDS: Final = frozenset(_COMMON.split())
 _WORD: Final = re.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED})[^\W_])+")
 """One word to FTS5's tokenizer, or a run of letters of scripts without spaces."""
 _PLAIN: Final = {0: " ", **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u00ab\u00bb"), '"')}
-"""Replaces the character that no word has, and quotation marks as they are set."""
+"""Replaces NUL by a space, and typographic quotation marks by the plain one."""
 _PAIR: Final = re.compile(rf"(?=({UNSPACED}{UNSPACED}))")
 
 Forms = Callable[[str], Sequence[str]]
@@ -137,8 +137,8 @@ class FtsQuery(NamedTuple):
     highlight: str
     """Posts with any of the words in any form: what is highlighted in those of `all_words`."""
     words: tuple[str, ...]
-    """The words that tell posts apart, also those of phrases; of scripts without spaces, each two
-    letters that stand together."""
+    """The words that are not common, also those of phrases; in scripts without spaces, each pair of
+    adjacent letters."""
     per_word: tuple[str, ...]
     """For each of `words`: posts with it in any form."""
     adjacent_words: tuple[str, ...]
@@ -149,7 +149,7 @@ class _Term(NamedTuple):
     text: str
     """A phrase or a word; it holds no quotation mark, so that it is one FTS5 string between two."""
     is_phrase: bool
-    is_open: bool = False
+    is_prefix: bool = False
     """Whether it may be the beginning of a word."""
 
 
@@ -204,15 +204,15 @@ def _read_terms(words: str) -> list[_Term]:
     for term in found:
         terms.setdefault(term.text.casefold(), term)
     if found and _is_unfinished(clean, last := found[-1]) and terms[last.text.casefold()] is last:
-        terms[last.text.casefold()] = last._replace(is_open=True)
+        terms[last.text.casefold()] = last._replace(is_prefix=True)
     return list(terms.values())
 
 
 def _is_unfinished(words: str, last: _Term) -> bool:
-    """Return whether the last term may still be typed.
+    """Return whether the person may still be typing the last term.
 
-    A quotation mark at the end closes a phrase, a sign closes a word; and one letter or digit
-    begins words in every post. An accent is part of its letter, also as a character of its own.
+    A quotation mark at the end closes a phrase, a sign closes a word; and a single letter or digit
+    begins words of every post. An accent is part of its letter, also as a character of its own.
     """
     letters = "".join(sign for sign in normalize("NFC", last.text) if not combining(sign))
     is_ended = not (words[-1].isspace() or words[-1].isalnum())
@@ -220,7 +220,7 @@ def _is_unfinished(words: str, last: _Term) -> bool:
 
 
 def _split_terms(terms: Sequence[_Term]) -> Iterator[_Term]:
-    """Yield the words of terms that tell posts apart, each once."""
+    """Yield the words of terms that are not common, each once."""
     texts = dict.fromkeys(
         part
         for term in terms
@@ -229,9 +229,9 @@ def _split_terms(terms: Sequence[_Term]) -> Iterator[_Term]:
         if word.casefold() not in COMMON_WORDS and (len(word) > 1 or re.match(UNSPACED, word))
     )
     last = _WORD.findall(terms[-1].text)[-1]
-    open_part = (_PAIR.findall(last) or [last])[-1] if terms[-1].is_open else None
+    prefix = (_PAIR.findall(last) or [last])[-1] if terms[-1].is_prefix else None
     for text in islice(texts, MAX_TERMS):
-        yield _Term(text, is_phrase=False, is_open=text == open_part)
+        yield _Term(text, is_phrase=False, is_prefix=text == prefix)
 
 
 def _quote(text: str) -> str:
@@ -243,14 +243,14 @@ def _any_form(term: _Term, forms: Forms) -> str:
     start = term.text.rfind(last := _WORD.findall(term.text)[-1])
     others = () if term.is_phrase else forms(last)
     quoted = [_quote(term.text[:start] + form) for form in others]
-    return " OR ".join([_quote(term.text) + "*" * term.is_open, *quoted])
+    return " OR ".join([_quote(term.text) + "*" * term.is_prefix, *quoted])
 
 
 def _all_of(queries: Sequence[str], spans: Sequence[str]) -> str:
     """Return the query for posts that match all queries.
 
     A span begins with the term of its query: it finds no more posts, but ranks those higher where
-    terms stand together as typed.
+    terms are adjacent as typed.
     """
     joined = zip_longest(queries, spans, fillvalue="")
     return " AND ".join(f"({query} OR {span})" if span else f"({query})" for query, span in joined)

@@ -60,7 +60,7 @@ def create_file(path: Path) -> None:
     with closing(sqlite3.connect(":memory:")) as memory:
         check_library(sqlite3.sqlite_version_info, memory)
     require_wal(path.resolve())
-    _require_unlost(path)
+    _refuse_lost_store(path)
     _make_file(path)
     check_file_system(path.parent, file_system_type(path.parent))
 
@@ -80,7 +80,7 @@ def migrate(path: Path, now: str, *, migrates: bool = True) -> None:
 def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
     """Return the refusal for an engine's error at the start."""
     code = primary_code(error)
-    # No statement of ours fails on a file whose header says what the file is.
+    # Our statements are valid, so one that fails on a store's file shows that it is damaged.
     if code == sqlite3.SQLITE_ERROR or (code == sqlite3.SQLITE_NOTADB and _was_store(path)):
         return StoreRefusal(f"{path} is damaged ({error}): {RESTORE_FIX}")
     return StoreRefusal(f"{path} {_REASONS.get(code, f'cannot be used: {error}')}")
@@ -99,11 +99,11 @@ def require_file(path: Path) -> None:
     """Raise StoreRefusal where there is no store: it was never made, or it was lost."""
     if not path.is_file():
         require_wal(path.resolve())
-        _require_unlost(path)
+        _refuse_lost_store(path)
         raise missing_store(f"at {path}")
 
 
-def _require_unlost(path: Path) -> None:
+def _refuse_lost_store(path: Path) -> None:
     """Refuse where the store is gone but its traces are not: an empty one would look healthy."""
     store, ends = path.resolve(), ("-backup.json", "-replica.json")
     left = [litestream_state_path(store), *(store.with_name(f"{store.name}{end}") for end in ends)]
@@ -111,7 +111,7 @@ def _require_unlost(path: Path) -> None:
     # The backups beside several stores may be of another one.
     if not any(each.name != path.name for each in path.parent.glob("*.db")):
         traces += [BACKUPS for _ in path.parent.glob(f"{BACKUPS}/edge-*.db")][:1]
-    # The traces first: who makes a store fills its file before anything is beside it.
+    # Check the traces first: a process that makes a store fills its file before it makes those.
     if traces and not (path.exists() and path.stat().st_size):
         raise StoreRefusal(
             f"{path} is {'empty' if path.exists() else 'missing'}, but a store was there "
@@ -128,22 +128,22 @@ def require_wal(path: Path) -> None:
     """
     log, index = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
     with suppress(OSError):  # refused when the file is opened
-        # The log first: where a store is being made, its file is filled before there is a log.
+        # Check the log first: a process that makes a store fills its file before it makes a log.
         if log.exists() and log.stat().st_size and not (path.exists() and path.stat().st_size):
             state = "empty" if path.exists() else "missing"
             raise StoreRefusal(
                 f"{path} is {state}, but its log {log.name} is there: put the file back, "
                 f"or {RESTORE_FIX}"
             )
-        # Two looks: other processes may close the store, and open it again, between two lines.
-        if not any(log.exists() or not _has_uncheckpointed(index) for _ in range(2)):
+        # Check twice: another process may close the store, and open it again, in between.
+        if not any(log.exists() or not _has_unsaved_commits(index) for _ in range(2)):
             raise StoreRefusal(
                 f"the log of {path} is missing ({log.name}), and commits with it: put it back, or "
                 f"{RESTORE_FIX}; to go on without them, remove {index.name}"
             )
 
 
-def _has_uncheckpointed(index: Path) -> bool:
+def _has_unsaved_commits(index: Path) -> bool:
     head = b""
     if index.exists():
         with index.open("rb") as file:
@@ -291,4 +291,4 @@ def enable_wal(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise StoreRefusal("the disk of the store does not support write-ahead logging")
-    schema_version(connection)
+    schema_version(connection)  # the first read makes the log

@@ -1,7 +1,8 @@
 """The pages of the API reference: an overview, and a page for each group of operations.
 
-Templates write each page in Markdown, with what differs between its two forms; markdown-it makes
-the HTML. Loaded when the reference is first requested: an edge starts without a renderer.
+A template writes the Markdown of a page, which is served as it is and as HTML that markdown-it
+makes of it; `is_page` says which of the two is wanted. Loaded when the reference is first
+requested: an edge starts without a renderer.
 """
 
 import json
@@ -29,7 +30,8 @@ from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS
 
 Json = Mapping[str, Any]
 Row = tuple[str, str, str, str]
-"""A parameter or a member: its name, dotted in another member, its mark, type and description."""
+"""A parameter or a member: its name (`owner.name` for a member of a member), a word that says
+whether it is required, its type and its description."""
 
 MAX_DEPTH: Final = 3
 _COMPONENTS: Final = "#/components/"
@@ -48,7 +50,7 @@ class ReferencePage:
     title: str
     description: str
     write: Callable[..., str]
-    """Writes the text in Markdown; takes `is_page`, whether a page is made of that."""
+    """Returns the text in Markdown; `is_page`: for the page in HTML."""
 
     entries = ()  # for templates of builds before 1.0.2, which loop over it below `prose.html`
 
@@ -172,7 +174,7 @@ class _Schemas:
     def list_members(
         self, schema: Json, marks: tuple[str, str], depth: int = MAX_DEPTH, prefix: str = ""
     ) -> Iterator[Row]:
-        """Yield the rows of members in depth-first order; `marks` are of required and optional."""
+        """Yield the rows of members, depth first; `marks` are words for required and optional."""
         parent = self._find_object(schema)
         for name, member in parent.get("properties", {}).items():
             mark = marks[name not in parent.get("required", ())]
@@ -186,7 +188,7 @@ class _Schemas:
         return name, mark, f"{self._name_type(schema)}{place}", " ".join(texts)
 
     def _find_object(self, schema: Json) -> Json:
-        """Return the object with the members: itself, an item, or the fullest choice."""
+        """Return the schema with the members: itself, its items, or its largest alternative."""
         schema = self._dereference(schema)
         if "properties" in schema:
             return schema
@@ -196,7 +198,7 @@ class _Schemas:
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
 
     def find_example(self, schema: Json) -> Any:
-        """Return an example of a schema, its first choice or its items; else `None`."""
+        """Return an example of a schema, of its first alternative or of its items; else `None`."""
         schema = self._dereference(schema)
         schema = self._dereference(next(iter(schema.get("anyOf", ())), schema))
         if schema.get("type") == "array":
