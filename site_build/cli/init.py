@@ -15,7 +15,13 @@ from site_build.cli import run as run_command
 from site_build.cli.terminal import confirm, open_console
 from site_build.errors import BuildError
 from site_build.importers.detect import SYSTEMS, read_journal
-from site_build.importers.writer import MARKDOWN, MOST, Summary, fill_starter, write_journal
+from site_build.importers.writer import (
+    MOST_LISTED,
+    READABLE_REPORT,
+    Summary,
+    fill_starter,
+    write_journal,
+)
 from site_build.text import write_instant
 
 IMPORT: Final = (
@@ -90,8 +96,8 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
         kept = write_journal(folder, planned.files, (imported, summary))
     lines = [f"{folder} is a journal, from {imported.system}: {summary}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
-        more = [f"{len(names) - MOST:,} more"] if names[MOST:] else []
-        lines += [f"{what}: {each}" for each in (*names[:MOST], *more)]
+        more = [f"{len(names) - MOST_LISTED:,} more"] if names[MOST_LISTED:] else []
+        lines += [f"{what}: {each}" for each in (*names[:MOST_LISTED], *more)]
     private = {"members.csv": imported.members, "comments.json": imported.comments}
     return summary, [
         *lines,
@@ -100,7 +106,7 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
             for name, e in private.items()
             if e
         ),
-        f"what was left out and changed: {folder / MARKDOWN}",
+        f"what was left out and changed: {folder / READABLE_REPORT}",
     ]
 
 

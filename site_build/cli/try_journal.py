@@ -20,7 +20,7 @@ from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.init import IMPORT, import_journal
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
-from site_build.importers.writer import MOST
+from site_build.importers.writer import MOST_LISTED
 from site_build.parallel import count_processors
 from site_build.progress import Observer
 
@@ -107,7 +107,7 @@ def _show(folder: Path, arguments: Arguments) -> int:
             lines = [
                 str(shown),
                 *lines[1:],
-                *(f"nothing answers: {each}" for each in missing[:MOST]),
+                *(f"nothing answers: {each}" for each in missing[:MOST_LISTED]),
                 f"it is at {origin}/ until you press Ctrl-C; then {then}",
             ]
             console.print("\n".join(lines))

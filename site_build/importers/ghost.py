@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import yaml
 
-from site_build.importers.html_to_markdown import convert, show_plain
+from site_build.importers.html_to_markdown import convert, plain_text
 from site_build.importers.imported import (
     Imported,
     Text,
@@ -44,7 +44,7 @@ def read_ghost(root: Path) -> Imported:
         document.get("data") or document["db"][0]["data"],
     )
     for each in reader.posts:
-        with reader.journal.going_on(path.name, str(each)[:80]):
+        with reader.journal.skipping_unreadable(path.name, str(each)[:80]):
             row = {**reader.noted.get(each["id"], {}), **each}
             reader.read(defaultdict(str, {key: value for key, value in row.items() if value}))
     return reader.journal
@@ -85,7 +85,7 @@ class _Reader:
         """The forms of addresses by the tags that give them, and of those of all other posts."""
         self.lists = {"tag": "/tag/{slug}/", "author": "/author/{slug}/"}
         for each in sorted([*folder.glob("redirects.*"), *folder.glob("routes.yaml")]):
-            with self.journal.going_on(each.name, each.name):
+            with self.journal.skipping_unreadable(each.name, each.name):
                 read = self.read_routes if each.stem == "routes" else self.read_redirects
                 load = json.loads if each.suffix == ".json" else yaml.safe_load
                 read(each.name, load(read_text(each)))
@@ -144,10 +144,10 @@ class _Reader:
                 author=", ".join(each["name"] for each in authors),
                 description=row["custom_excerpt"] or row["meta_description"],
                 image=image,
-                image_alt=show_plain(row["feature_image_alt"] or row["feature_image_caption"]),
+                image_alt=plain_text(row["feature_image_alt"] or row["feature_image_caption"]),
             )
         )
-        self.journal.note(
+        self.journal.note_true(
             source,
             {
                 f"is a draft here, for {reason}": reason,
@@ -171,7 +171,7 @@ class _Reader:
             plain = re.sub(r"^\^|/?\??\$?$", "", str(old).replace("\\/", "/"))
             # To write more than a text can fill the memory, as YAML has aliases.
             if not isinstance(new, str) or re.search(r"[\\()\[\]*+?|^$]", plain):
-                self.journal.find(
+                self.journal.note(
                     name,
                     0,
                     f"the redirect of {old} is a pattern",
@@ -191,7 +191,7 @@ class _Reader:
             )
             self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
         for old in said["routes"]:
-            self.journal.find(
+            self.journal.note(
                 name, 0, f"{old} was a page of the theme, and is left out", "write it anew"
             )
 

@@ -47,7 +47,7 @@ _DROPPED: Final = (
 """Elements without a text of the author: code for browsers, players, line numbers of code."""
 _ONE_CELL: Final = "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))"
 _RENAMED: Final = {
-    # Emphasis within emphasis, as a caption is, and boxes around pictures.
+    # Emphasis within emphasis (a caption is emphasised), and boxes around pictures.
     **dict.fromkeys((":is(b, strong) :is(b, strong)", ":is(i, em) :is(i, em)"), "span"),
     **dict.fromkeys(("figcaption :is(i, em)", "table :is(td, th) > p:only-child"), "span"),
     **dict.fromkeys((".wp-block-gallery", ".blocks-gallery-grid", ".blocks-gallery-item"), "span"),
@@ -67,7 +67,8 @@ _RENAMED: Final = {
     ".kg-callout-card": "alert",
     ".pullquote": "blockquote",
 }
-"""Elements that markdownify would take for others: pipes show tables with heads and plain cells."""
+"""Selectors of elements, and the name by which markdownify converts each rightly. A table with a
+head and plain cells is written with pipes, any other as HTML."""
 _AROUND: Final = {
     **dict.fromkeys(("b", "strong"), ("**", "**")),
     **dict.fromkeys(("i", "em"), ("*", "*")),
@@ -89,7 +90,7 @@ _AROUND: Final = {
 """Markdown before and after the text of an element; names of attributes in braces."""
 _INNER_LINK: Final = re.compile("^#")
 _SPECIAL: Final = re.compile(
-    # TeX as WordPress.com and MathJax read it; between single signs there are prices more often.
+    # TeX as WordPress.com and MathJax read it; single dollar signs mostly mean prices.
     r"(?:\$latex\s|\\\()(?P<line>.+?)(?:\$|\\\))|(?:\$\$|\\\[)(?P<block>.+?)(?:\$\$|\\\])"
     r"|(?P<sign>[\\`*\[\]$]|(?<![^\W_])_|_(?![^\W_])|<(?=[a-zA-Z/!?])|~~|\{(?=[:#.])"
     r"|(?<=^\d)[.)](?=\s)|(?<=^\d\d)[.)](?=\s)|(?<=^\d{4})[.)](?=\s)"
@@ -109,7 +110,7 @@ _EMBEDDED: Final = {
     r"(https://open\.spotify\.com)/embed/(\w+/\w+).*": r"\1/\2",
     "^//": "https://",
 }
-"""Addresses made for frames, and where people see the same."""
+"""Addresses of embedded players, and the pages that show the same to people."""
 
 
 def parse(html: str) -> BeautifulSoup:
@@ -133,7 +134,7 @@ def convert(html: str) -> str:
     soup = parse(html)
     for element in _select(soup, html, *_DROPPED):
         element.decompose()
-    _take_footnotes(soup)
+    _mark_footnotes(soup)
     for selector, name in _RENAMED.items():
         for element in _select(soup, html, selector):
             element.name = name
@@ -147,7 +148,7 @@ def convert(html: str) -> str:
         "embed[src]",
         "source[src]:first-of-type:is(video > *, audio > *)",
     ):
-        link = write_target(element["src"])
+        link = quote_target(element["src"])
         name = link if element.name == "iframe" else link.rpartition("/")[2]
         element.string = str(element.get("title") or name or link)
         element.name, element["href"] = "a", link
@@ -157,12 +158,12 @@ def convert(html: str) -> str:
 
 
 def _select(soup: BeautifulSoup, html: str, *selectors: str) -> list[Tag]:
-    """Return elements; only selectors are tried that begin with a name that the text has."""
+    """Return elements; to save time, selectors whose first name the text lacks are not tried."""
     tried = [each for each in selectors if re.findall(r"[\w-]+", each)[0] in html]
     return [*soup.select(",".join(tried))] if tried else []
 
 
-def _take_footnotes(soup: BeautifulSoup) -> None:
+def _mark_footnotes(soup: BeautifulSoup) -> None:
     """Mark the footnotes: a link to an element of the text in which another link leads back."""
     links = soup.find_all("a", href=_INNER_LINK)
     by_id = {
@@ -187,7 +188,7 @@ def _take_footnotes(soup: BeautifulSoup) -> None:
 
 
 def _surround(before: str, after: str, el: Tag, text: str, *, parent_tags: set[str]) -> str:
-    """Put what `_AROUND` has around a text, where Markdown reads it."""
+    """Put the Markdown of `_AROUND` around a text, unless it would not be read as Markdown."""
     inner = text.strip()
     is_block = before.startswith("\n")
     if (
@@ -207,13 +208,13 @@ def _surround(before: str, after: str, el: Tag, text: str, *, parent_tags: set[s
     return text.replace(inner, before.format_map(values) + inner + after, 1)
 
 
-def show_plain(html: str) -> str:
-    """Return the words of a title, a caption or an excerpt."""
+def plain_text(html: str) -> str:
+    """Return the plain text of a title, a caption or an excerpt."""
     return " ".join(unescape(re.sub(r"</?[a-zA-Z!][^>]*>", " ", html)).split())
 
 
-def write_target(address: object) -> str:
-    """Return an address as it may stand in the parentheses of a link, as people see it."""
+def quote_target(address: object) -> str:
+    """Return an address, quoted for the parentheses of a link; for a player, that of its page."""
     target = " ".join(str(address or "").split())
     for pattern, seen in _EMBEDDED.items():
         target = re.sub(pattern, seen, target)
@@ -221,13 +222,13 @@ def write_target(address: object) -> str:
 
 
 class _Converter(MarkdownConverter):
-    """The rules of markdownify, and where this journal's Markdown says more."""
+    """The rules of markdownify, with those that differ for this journal's Markdown."""
 
     linked: frozenset[str] = frozenset()
     """Targets of links within the text."""
 
     def escape(self, text: str, _parent_tags: object = None) -> str:
-        """Return a text in which no sign means anything in Markdown, but TeX is a formula."""
+        """Escape the signs that have a meaning in Markdown, and write TeX as formulas."""
         return _SPECIAL.sub(
             lambda found: (
                 f"${found['line'].strip()}$"
@@ -242,8 +243,8 @@ class _Converter(MarkdownConverter):
         )
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        """Return a link; one that leads nowhere, as to a window of Ghost's, is its text."""
-        target, inner = write_target(el.get("href")), re.sub(r"\s*\n\s*", " ", text.strip())
+        """Return a link; of one that leads nowhere, such as Ghost's `#/portal`, only its text."""
+        target, inner = quote_target(el.get("href")), re.sub(r"\s*\n\s*", " ", text.strip())
         if (
             not target
             or not inner
@@ -257,7 +258,7 @@ class _Converter(MarkdownConverter):
 
     def convert_img(self, el: Tag, _text: str, **_: object) -> str:
         """Return a picture; its title is left out, since it would be shown as a caption."""
-        source = write_target(el.get("data-src") or el.get("src"))
+        source = quote_target(el.get("data-src") or el.get("src"))
         alt = self.escape(" ".join(str(el.get("alt") or el.get("title") or "").split()))
         return f"![{alt}]({source})" if source else ""
 
@@ -315,7 +316,7 @@ class _Converter(MarkdownConverter):
         return "\n\n<table>" + re.sub(r"\s*\n\s*", "\n", html) + "</table>\n\n"
 
     def convert_html_summary(self, el: Tag, _text: str, **_: object) -> str:
-        """Return what is seen of a closed `<details>`: no Markdown is read in it."""
+        """Return the `<summary>` of `<details>`, in which no Markdown is read."""
         return f"<summary>{escape(' '.join(el.get_text().split()))}</summary>\n\n"
 
 

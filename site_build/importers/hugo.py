@@ -130,9 +130,9 @@ class _Reader:
                 for table in (self.contents, self.places)
             )
             suffix = posixpath.splitext(source)[1].lower()
-            with self.journal.going_on(source, source):
+            with self.journal.skipping_unreadable(source, source):
                 if root and suffix in {".org", ".adoc", ".rst", ".pandoc"}:
-                    self.journal.find(
+                    self.journal.note(
                         source,
                         0,
                         f"texts in {suffix} are not read",
@@ -154,7 +154,7 @@ class _Reader:
                 elif posixpath.basename(source) in {"_redirects", "netlify.toml"}:
                     self.journal.redirects |= read_redirects(read_text(self.sources[source]))
                 elif owner and not self.places[owner]:
-                    self.journal.find(
+                    self.journal.note(
                         source,
                         0,
                         "it lies beside a draft, and is not published",
@@ -173,7 +173,7 @@ class _Reader:
             text.body = convert_body(
                 text.body,
                 partial(self._resolve, text),
-                partial(self.journal.find, text.source),
+                partial(self.journal.note, text.source),
                 text.first_line,
             )
         self.journal.files = {
@@ -292,7 +292,7 @@ class _Reader:
             "it was the text of the home page": body.strip() and not path,
         }
         if reason := next((each for each, holds in reasons.items() if holds), ""):
-            self.journal.find(
+            self.journal.note(
                 source, 0, f"is a draft now: {reason}", "publish it if it should be read"
             )
         text.status = (
@@ -320,7 +320,7 @@ class _Reader:
         if not is_empty:
             self.journal.texts.append(text)
         elif name:
-            self.journal.find(
+            self.journal.note(
                 source,
                 0,
                 "has no text of its own, so its address leads to the archive",

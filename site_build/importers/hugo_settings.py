@@ -1,4 +1,4 @@
-"""Settings of Hugo, in one file or in many, in three languages, and the paths that they give."""
+"""Settings of Hugo, from TOML, YAML and JSON files, and the paths that they give to texts."""
 
 import json
 import posixpath
@@ -51,7 +51,7 @@ def read_settings(sources: dict[str, Path]) -> dict[str, dict[str, Any]]:
 
 
 def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
-    """Return two tables as one, of which the second goes before the first."""
+    """Return two tables merged; values of `high` replace those of `low`."""
     inner = {
         key: _merge(as_table(low.get(key)), each) for key, each in high.items() if as_table(each)
     }
@@ -67,17 +67,17 @@ def lower_names(value: Any) -> Any:
 
 
 def as_table(value: Any) -> dict[str, Any]:
-    """Return a table, empty in place of anything else."""
+    """Return a table as it is, and an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list as it is, and one of anything else."""
+    """Return a list as it is, and anything else as the only member of one."""
     return value if isinstance(value, list) else [value]
 
 
 def as_tables(value: Any) -> list[dict[str, Any]]:
-    """Return the tables of a list, or the only one."""
+    """Return the members of a list, or a single value, as tables."""
     return list(map(as_table, as_list(value)))
 
 

@@ -58,9 +58,9 @@ class Finding:
     what: str
     """A sentence without its full stop, such as `the shortcode gist is not known`."""
     fix: str
-    """A command, such as `write a link in its place`."""
+    """An imperative, such as `write a link in its place`."""
     kind: Literal["left out", "changed"] = "changed"
-    """Whether the text itself is missing from the new journal."""
+    """`left out`: the text itself is missing from the new journal."""
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Imported:
     """`post`, `author`, `date`, `text`; no addresses of mail or of the network."""
     findings: list[Finding] = field(default_factory=list)
 
-    def find(
+    def note(
         self,
         source: str,
         line: int,
@@ -146,46 +146,46 @@ class Imported:
         fix: str,
         kind: Literal["left out", "changed"] = "changed",
     ) -> None:
-        """Note a finding."""
+        """Add a finding."""
         self.findings.append(Finding(source, line, what, fix, kind))
 
-    def note(self, source: str, notes: Mapping[str, object]) -> None:
-        """Note those of some findings about a text whose value is true."""
+    def note_true(self, source: str, findings: Mapping[str, object]) -> None:
+        """Add findings about a text: the keys whose values are true."""
         self.findings += [
             Finding(source, 0, what, "look at it in the new journal")
-            for what, holds in notes.items()
+            for what, holds in findings.items()
             if holds
         ]
 
     @contextmanager
-    def going_on(self, source: str, name: str) -> Iterator[None]:
-        """Note a text that cannot be read as left out, and go on to the next."""
+    def skipping_unreadable(self, source: str, name: str) -> Iterator[None]:
+        """End the block with a finding, `left out`, if the text cannot be read."""
         try:
             yield
         except FAULTS as error:
-            line = getattr(error, "line", 0)  # of a head
+            line = getattr(error, "line", 0)  # a HeadError has one
             what = str(error) if line else f"{name!r} cannot be read ({error!r})"
             fix = "fix its head, then run the command again" if line else "copy it by hand"
-            self.find(source, line, what, fix, "left out")
+            self.note(source, line, what, fix, "left out")
 
 
 def walk(root: Path, below: str = "") -> Iterator[tuple[str, Path]]:
-    """Yield regular files below a folder, or below one in it, with their path there, sorted.
+    """Yield the regular files of `root`, or of its folder `below`, sorted, with relative paths.
 
     Names that begin with a dot, `node_modules` and links that lead out of the folder are left out;
-    so are copies that editors keep, and sources in R, beside which lies what was made of them.
+    so are backups of editors, and sources in R, since their output is beside them.
     """
     top = root.resolve()
     for path in sorted((top / below).rglob("*")):
         name = path.relative_to(top / below)
-        is_left = any(part.startswith(".") or part == "node_modules" for part in name.parts)
-        is_left |= path.name.lower().endswith(("~", ".bak", ".orig", ".rmd", ".rmarkdown"))
-        if not is_left and path.is_file() and path.resolve().is_relative_to(top):
+        is_left_out = any(part.startswith(".") or part == "node_modules" for part in name.parts)
+        is_left_out |= path.name.lower().endswith(("~", ".bak", ".orig", ".rmd", ".rmarkdown"))
+        if not is_left_out and path.is_file() and path.resolve().is_relative_to(top):
             yield name.as_posix(), path
 
 
 def _read_windows(fault: Any) -> tuple[str, int]:
-    """Return what bytes that are no UTF-8 mean in Windows-1252."""
+    """Decode bytes that are not UTF-8 as Windows-1252 (an error handler of `codecs`)."""
     return fault.object[fault.start : fault.end].decode("cp1252", "replace"), fault.end
 
 
@@ -193,7 +193,7 @@ codecs.register_error("windows", _read_windows)
 
 
 def read_text(path: Path | zipfile.Path) -> str:
-    """Return a file's text in UTF-8, with what is none read as Windows-1252; no byte order mark."""
+    """Return a file's text without a byte order mark; bytes that are not UTF-8 are Windows-1252."""
     data = path.read_bytes()
     is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     text = data.decode("utf-16", "replace") if is_wide else data.decode("utf-8-sig", "windows")
@@ -201,7 +201,7 @@ def read_text(path: Path | zipfile.Path) -> str:
 
 
 def read_redirects(text: str) -> dict[str, str]:
-    """Return new paths by old ones as files of Netlify and settings of others write them."""
+    """Return new paths by old ones, from files of Netlify or settings of other hosts."""
     found = (
         filter(None, groups)
         for groups in re.findall(

@@ -82,7 +82,7 @@ def read_jekyll(root: Path) -> Imported:
         ) from error
     config = site.config
     for name, path in site.paths.items():
-        with site.imported.going_on(site.prefix + name, name):
+        with site.imported.skipping_unreadable(site.prefix + name, name):
             site.add(name, path)
     archives = {
         kind: f"/{_name(config, f'{kind}_dir') or name}/:name/"
@@ -190,7 +190,7 @@ class _Site:
             for key, value in _mapping(each.get("values")).items()
         } | head
         post = self.describe(name, label, values)
-        self.imported.note(
+        self.imported.note_true(
             source, {"is a draft here, for it had a password": values.get("password")}
         )
         pictures = (
@@ -213,7 +213,7 @@ class _Site:
                 "base_path": self.base,  # of academicpages
             },
             lambda wanted: self.find_path(wanted, name),
-            lambda at, tag: self.imported.find(
+            lambda at, tag: self.imported.note(
                 source, line + at, f"{tag} is taken out", "write what it showed"
             ),
         )
@@ -225,7 +225,7 @@ class _Site:
             self.imported.redirects |= dict.fromkeys(
                 {post.address, *post.aliases} - {"", "/"}, goal
             )
-            self.imported.find(
+            self.imported.note(
                 source,
                 0,
                 f"the page is a list or a form, has {words} words, and leads to {goal}",

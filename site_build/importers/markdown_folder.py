@@ -132,7 +132,7 @@ def read_markdown_folder(root: Path) -> Imported:
     } | SYSTEMS[journal.system][1]
     raws = dict[str, str]()
     for source in filter(_SUFFIX.search, files):
-        with journal.going_on(source, source):
+        with journal.skipping_unreadable(source, source):
             raws[source] = read_text(files[source])
             _add_text(journal, source, raws[source], known, rules)
     # Where some notes of a vault say that they are public, no others are.
@@ -142,7 +142,7 @@ def read_markdown_folder(root: Path) -> Imported:
         if not rules and re.match(r"(?i)---\n(?:(?!---).*\n)*?(?:dg-)?publish: *true", raw)
     }
     if opted:
-        journal.find(
+        journal.note(
             "",
             0,
             "notes without `publish: true` are drafts, since others have it",
@@ -214,7 +214,7 @@ def _add_text(
         or (is_site and not head and not any(re.fullmatch(rule, stem) for rule in rules))
     )
     if not body.strip() or "\0" in body or is_of_project:
-        journal.find(
+        journal.note(
             source,
             0,
             "it is no text of the journal" if body.strip() else "it is empty",
@@ -226,7 +226,7 @@ def _add_text(
     converter = Converter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
     body = converter.body
     for what, below in converter.left_out.items():
-        journal.find(source, line + below, what, "write what a reader can use in its place")
+        journal.note(source, line + below, what, "write what a reader can use in its place")
     said = {
         key.lower(): value
         for part in (
@@ -270,7 +270,7 @@ def _add_text(
             or next((rules[rule] for rule in rules if re.fullmatch(rule, stem)), "/")
         )
     )
-    journal.note(source, {"is a draft here, for it had a password": said.get("password")})
+    journal.note_true(source, {"is a draft here, for it had a password": said.get("password")})
     address, lang = _locate(rules, stem, said, title or words, date)
     journal.texts.append(
         Text(

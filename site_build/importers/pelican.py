@@ -92,7 +92,7 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     others = {str(said["OUTPUT_PATH"]).strip("./"), "output", "theme", "themes", "plugins"}
     for path, file in walk(content):
         if content != site.root or path.partition("/")[0] not in others:
-            with imported.going_on(site.name(path), path):
+            with imported.skipping_unreadable(site.name(path), path):
                 site.read(path, file)
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
     with suppress(*FAULTS):  # Pelican makes no page of a form that cannot be filled in.
@@ -128,7 +128,7 @@ class _Site(NamedTuple):
 
     def read(self, path: str, file: Path) -> None:
         """Read a text or a file of the content."""
-        said, find = self.settings, partial(self.imported.find, self.name(path))
+        said, note = self.settings, partial(self.imported.note, self.name(path))
         if any(
             fnmatch(e, sign) for e in PurePosixPath(path).parts for sign in said["IGNORE_FILES"]
         ):
@@ -144,12 +144,12 @@ class _Site(NamedTuple):
             if _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
                 self.add_file(path)
             elif kind is contents.Article and suffix in _UNREAD:
-                find(0, "its format is that of a plugin", "copy it by hand", "left out")
+                note(0, "its format is that of a plugin", "copy it by hand", "left out")
 
     def _read_text(self, path: str, file: Path, kind: Any, suffix: str) -> bool:
         """Read a text; return False for HTML that is none."""
-        said, find = self.settings, partial(self.imported.find, self.name(path))
-        head, body, line = _READERS[suffix](read_text(file), find)
+        said, note = self.settings, partial(self.imported.note, self.name(path))
+        head, body, line = _READERS[suffix](read_text(file), note)
         process = readers.BaseReader(said).process_metadata
         metadata = {
             **readers.default_metadata(said, process),
@@ -167,11 +167,11 @@ class _Site(NamedTuple):
         # Pelican leaves out what lacks a title or date, or has a status that it does not know.
         is_open = is_whole and not metadata.get("password")
         status = _STATUS.get(str(made.status).lower() if is_open else "", "draft")
-        self.imported.note(
+        self.imported.note_true(
             self.name(path), {"is a draft here, for it had a password": metadata.get("password")}
         )
         if not is_whole:
-            find(1, "Pelican left it out, so it is a draft: it has no title or no date", "add them")
+            note(1, "Pelican left it out, so it is a draft: it has no title or no date", "add them")
         places = [_show(prefix + at) for at in (made.url, made.save_as) if status != "draft"]
         places = list(dict.fromkeys([*places, *(self.base + place for place in places)]))
         self.posts.extend([made] * (status == "published" and kind is contents.Article))
@@ -225,14 +225,14 @@ class _Site(NamedTuple):
             known = {"SITEURL": "", "SITENAME": self.settings["SITENAME"]}
             if "jinja2content" in str(self.settings.get("PLUGINS")) and found["setting"] in known:
                 return str(known[found["setting"]])
-            self.imported.find(
+            self.imported.note(
                 self.name(path), line, f"{found[0]} is not filled in", "write what it should show"
             )
             return found[0]
         if found["plugin"]:
             if shown := _SHOWN.match(found["words"]):
                 return f"![{shown['alt']}]({shown['link']})"
-            self.imported.find(
+            self.imported.note(
                 self.name(path),
                 line,
                 f"the tag {found['plugin']} is that of a plugin",
@@ -311,7 +311,7 @@ def _is_below(path: str, folders: Iterable[str], excluded: Iterable[str]) -> boo
     )
 
 
-def _read_markdown(text: str, _find: object) -> tuple[dict[str, str], str, int]:
+def _read_markdown(text: str, _note: object) -> tuple[dict[str, str], str, int]:
     """Return head, body and its first line of a text whose head is YAML, or `key: value`."""
     head: dict[str, Any] = {}
     with suppress(HeadError):
@@ -327,7 +327,7 @@ def _read_markdown(text: str, _find: object) -> tuple[dict[str, str], str, int]:
     return said, body, line
 
 
-def _read_html(text: str, _find: object) -> tuple[dict[str, str], str, int]:
+def _read_html(text: str, _note: object) -> tuple[dict[str, str], str, int]:
     """Return head and body of a page whose `meta` elements say what it is, and no line: 0."""
     soup = parse(text)
     names = [("title", each.get_text()) for each in soup.select("title")[:1]]

@@ -31,7 +31,7 @@ async def fetch_pictures(
     with suppress(ValueError):
         origin = URL(imported.origin)
     if not origin.host:
-        imported.find(
+        imported.note(
             "",
             0,
             "no picture was fetched, since nothing says at which host the journal was",
@@ -70,7 +70,7 @@ async def fetch_pictures(
     for path, result in found.items():
         if path not in imported.files:
             why = result if isinstance(result, str) else f"its {result:,} bytes were not wanted"
-            imported.find(
+            imported.note(
                 sources[path],
                 0,
                 f"the picture /{path} was not fetched: {why}",

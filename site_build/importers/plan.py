@@ -118,7 +118,7 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     ):
         if len(text.body.encode(errors="replace")) > _LONGEST:
             what, fix = f"it is longer than {_LONGEST:,} bytes", "put its pictures into files"
-            imported.find(text.source, 0, what, fix, "left out")
+            imported.note(text.source, 0, what, fix, "left out")
             continue
         head = _make_head(imported, plan.rules, text, newest)
         folder = f"{text.kind}s"
@@ -145,9 +145,9 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
                 plan.texts.append((text, document, head))
                 break
         else:
-            imported.find(text.source, 0, "its head cannot be read", "shorten it", "left out")
+            imported.note(text.source, 0, "its head cannot be read", "shorten it", "left out")
         if ending:
-            imported.find(
+            imported.note(
                 text.source,
                 0,
                 f"the slug `{slug}` is that of another text, or of a page of the journal itself; "
@@ -168,13 +168,13 @@ def _make_head(
     if not title:
         words = re.sub(r"<[^>]*>|[#*_`>\[\]!|\s]+", " ", text.body[:500])
         title = shorten(words.strip()) or "Untitled"
-        imported.find(text.source, 1, "it had no title; its first words are it", "write a title")
+        imported.note(text.source, 1, "it had no title; its first words are it", "write a title")
     if text.kind == "post" and not date:
         date = newest
-        imported.find(text.source, 1, "it had no date; it got that of the newest post", "fix it")
+        imported.note(text.source, 1, "it had no date; it got that of the newest post", "fix it")
     # The build would take more signs of Markdown than that for an attack.
     if excess := find_excess(text.body):
-        imported.find(
+        imported.note(
             text.source, text.first_line, f"it is a draft: {excess[1]}", "publish it then"
         )
     head: dict[str, Any] = {
@@ -202,7 +202,7 @@ def _make_head(
         for complaint in reversed(refusal.errors(include_url=False)):
             name, *member = complaint["loc"]
             what, _, fix = complaint["msg"].partition("; ")
-            imported.find(text.source, 1, f"`{name}` {what}, and was taken out", fix or "fix it")
+            imported.note(text.source, 1, f"`{name}` {what}, and was taken out", fix or "fix it")
             head[str(name)] = (
                 [each for at, each in enumerate(head[str(name)]) if at not in member]
                 if member
@@ -254,7 +254,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             is_whole = end in whole[-_QUICK:] and len(whole) > _QUICK
             why = "" if is_whole else measure(path, whole).fault
         if why:
-            imported.find(
+            imported.note(
                 sources.get(path, path),
                 0,
                 f"the file `{path}` is not published: {why}",
@@ -299,7 +299,7 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
             links.addresses.setdefault(name_address(old), f"/{address}")
             led.append((old, address, None))
             continue
-        imported.find(
+        imported.note(
             "",
             0,
             f"the redirect from `{old}` to `{target}` leads to nothing that came over",
@@ -348,7 +348,7 @@ def _write_text(
     def replace(link: str, at: int) -> str:
         if found := links.find(link, text.source, f"/{text.address.removeprefix('/')}"):
             return write_link(*found, path)
-        imported.find(
+        imported.note(
             text.source,
             text.first_line + body.count("\n", 0, at),
             f"the link `{shorten(link.removeprefix(SOURCE), 120)}` leads to nothing that came over",

@@ -43,11 +43,11 @@ _CODE = type("AnyCode", (CodeBlock,), {"option_spec": defaultdict(lambda: str, {
 
 
 def read_restructured_text(
-    text: str, find: Callable[[int, str, str], None]
+    text: str, note: Callable[[int, str, str], None]
 ) -> tuple[dict[str, str], str, int]:
     """Return title and fields at the head of a text, its body in Markdown, and no line: 0.
 
-    `find` is called with line, sentence and advice for what Markdown cannot say.
+    `note` is called with line, sentence and advice for what Markdown cannot say.
     """
     for name in ("code", "code-block", "sourcecode"):
         directives.register_directive(name, _CODE)  # Pelican's own write HTML.
@@ -70,7 +70,7 @@ def read_restructured_text(
         and (found[2] or message["level"] > _SETTINGS["report_level"])
     }
     for line, name in sorted(each for each in unknown if each[1] != "kbd"):
-        find(line, f"{name} has no form in Markdown", "check what stands in its place")
+        note(line, f"{name} has no form in Markdown", "check what stands in its place")
     for node in list(document.findall(lambda each: each.tagname in _FORMS)):
         node.parent.replace(node, _FORMS[node.tagname](node))
     page = publish_from_doctree(

@@ -15,9 +15,10 @@ from site_build.text import make_slug
 
 
 def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], SourceRules]:
-    """Return the settings that differ from the house's, and what all mean for source files.
+    """Return the settings that differ from the defaults, and the rules for source files.
 
-    What the build refuses is left out with a finding. `name` is that of a journal without one.
+    Settings that the build refuses are left out, with findings. `name` is for a journal without a
+    title.
     """
     own = {
         "SITENAME": imported.title or name,
@@ -50,13 +51,13 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
         try:
             return settings, read_dialect(prepare_settings({**DEFAULTS, **house, **settings})).rules
         except BuildError as refusal:
-            # It names one setting; the address and the file of a page go together.
+            # The message names one setting; the two for address and file are removed together.
             said = str(refusal).partition(": ")[2]
             prefix = re.sub("_(URL|SAVE_AS)$", "", said.partition(" ")[0])
             refused = settings.keys() & {prefix, f"{prefix}_URL", f"{prefix}_SAVE_AS"}
             if not refused:
                 raise
-            imported.find("", 0, f"the setting {said}", "write it into pelicanconf.py as it fits")
+            imported.note("", 0, f"the setting {said}", "write it into pelicanconf.py as it fits")
             settings = {key: value for key, value in settings.items() if key not in refused}
 
 
@@ -74,15 +75,15 @@ def _read_form(text: Text, zone: ZoneInfo) -> str:
     names = {f"{{date:%{sign}}}": f"{moment:%{sign}}" for sign in "Ymd"} if moment else {}
     names |= {"{category}": category} if category and text.kind == "post" else {}
     for name, value in names.items():
-        # Each stands in an address once, and a month before its day.
+        # Only the first match, as a month comes before a day that may be the same number.
         folder = re.sub(rf"(?<![^/]){value}(?![^/])", name, folder, count=1)
     ending = ".html" if last.endswith(".html") else "/"
     return f"{folder}/{{slug}}{ending}".lstrip("/")
 
 
 def localize(moment: datetime | None, zone: ZoneInfo) -> datetime | None:
-    """Return an instant as the clock of the journal shows it; None for none and for a zero."""
+    """Return an instant in local time; None also for years that stand for no date."""
     if moment is None or moment.year in {1, 9999}:
         return None
     local = moment.astimezone(zone) if moment.tzinfo else moment
-    return datetime(*local.timetuple()[:6])  # noqa: DTZ001 - and of no other class
+    return datetime(*local.timetuple()[:6])  # noqa: DTZ001 - a plain datetime, which YAML can dump

@@ -21,7 +21,7 @@ from site_build.importers.imported import (
     walk,
 )
 
-LARGEST: Final = 500_000_000
+LARGEST: Final = 500_000_000  # bytes of an unpacked export
 _EMBEDDED: Final = re.compile(
     r'<div[^>]* class="(?:tweet|twitter|instagram|embedded-|digest-post|spotify|soundcloud|latex'
     r'|image-gallery)[^>]*? data-attrs="([^"]*)"[^>]*>'
@@ -52,7 +52,7 @@ def read_substack(root: Path) -> Imported:
     for each in csv.DictReader(io.StringIO(read_text(by_name["posts.csv"]))):
         row = defaultdict(str, {key: value for key, value in each.items() if value})
         source = f"posts/{row['post_id']}.html"
-        with journal.going_on(source, row["title"]):
+        with journal.skipping_unreadable(source, row["title"]):
             _read_post(source, row, read_text(by_name[f"{row['post_id']}.html"]), journal)
     # No file says where the journal was, but its texts link to each other.
     bodies = "".join(text.body for text in journal.texts)
@@ -64,7 +64,7 @@ def read_substack(root: Path) -> Imported:
     )
     journal.origin = next((host for host, _ in hosts.most_common(1)), "")
     if pictures := re.findall(r"!\[[^\]]*\]\(https?://", bodies):
-        journal.find(
+        journal.note(
             "",
             0,
             f"{len(pictures)} pictures are at Substack still, and pages show nothing of others",
@@ -92,7 +92,7 @@ def _read_post(source: str, row: dict[str, str], html: str, journal: Imported) -
         )
     )
     lost = re.findall(r'class="(poll|native-audio|native-video)-embed', html)
-    journal.note(
+    journal.note_true(
         source,
         {
             f"is a draft here, for it was for {row['audience']}": (

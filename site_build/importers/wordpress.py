@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
 from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 
-from site_build.importers.html_to_markdown import convert, show_plain
+from site_build.importers.html_to_markdown import convert, plain_text
 from site_build.importers.imported import Imported, Text, UnreadableJournal, walk
 
 _STATES: Final = {
@@ -161,8 +161,8 @@ class _Reader:
         """Addresses of whole pictures, by old address and by name in the folder of uploads."""
         self.journal = Imported(
             "WordPress",
-            title=show_plain(first["title"]),
-            description=show_plain(first["description"]),
+            title=plain_text(first["title"]),
+            description=plain_text(first["description"]),
             author=next(iter(self.authors.values())) if len(self.authors) == 1 else "",
             lang=first["language"],
             origin=f"{home.scheme}://{home.netloc}",
@@ -180,10 +180,10 @@ class _Reader:
         )
         if left := len(found) - len(uploads):
             what = f"{left} files of the uploads are not published: no text shows them"
-            self.journal.find("", 0, what, "copy those that readers need into content/")
+            self.journal.note("", 0, what, "copy those that readers need into content/")
         if any(row["post_date"] != row["post_date_gmt"] > "0001" for row in rows):
             what = "the export does not say its time zone; dates are as they were shown"
-            self.journal.find("", 0, what, "set `TIMEZONE` in pelicanconf.py")
+            self.journal.note("", 0, what, "set `TIMEZONE` in pelicanconf.py")
 
     def find_picture(self, found: re.Match[str]) -> str:
         """Return the address of a whole picture, below this journal where its file is there."""
@@ -293,7 +293,7 @@ class _Reader:
         text = Text(
             source,
             convert(_PICTURE.sub(self.find_picture, html)),
-            show_plain(row["title"]) or unquote(row["post_name"]) or f"Untitled {row['post_id']}",
+            plain_text(row["title"]) or unquote(row["post_name"]) or f"Untitled {row['post_id']}",
             address,
             kind="page" if is_page else "post",
             status="published" if is_public else "draft",
@@ -302,11 +302,11 @@ class _Reader:
             tags=list(dict.fromkeys(label for *_, label in terms)),
             category=next((label for kind, _, label in terms if kind == "category"), ""),
             author=self.authors.get(row["creator"]) or row["creator"],
-            description=show_plain(
+            description=plain_text(
                 row["excerpt"] or noted["_yoast_wpseo_metadesc"] or noted["rank_math_description"]
             ),
             image=_PICTURE.sub(self.find_picture, f"{image['attachment_url']} ").strip(),
-            image_alt=show_plain(self.alts.get(image["post_id"]) or image["excerpt"]),
+            image_alt=plain_text(self.alts.get(image["post_id"]) or image["excerpt"]),
             aliases=[
                 *(_address(urljoin(row["link"], f"../{old}/")) for old in former),
                 f"{self.base}/?{'page_id' if is_page else 'p'}={row['post_id']}",
@@ -315,7 +315,7 @@ class _Reader:
             else [],
         )
         self.journal.texts.append(text)
-        self.journal.note(
+        self.journal.note_true(
             source,
             {
                 f"is a draft here, for {reason}": reason,
@@ -377,7 +377,7 @@ def read_wordpress(root: Path) -> Imported:
         row = _flat(item)
         kind, source = row["post_type"], f"{name}/{row['post_id']}"
         if kind in {"post", "page"} and row["status"] in _STATES:
-            with journal.going_on(source, row["title"]):
+            with journal.skipping_unreadable(source, row["title"]):
                 reader.read(source, item)
         # Some kinds, and what has an address with a query, never had a page.
         elif row["status"] == "publish" and not re.search(
@@ -385,12 +385,12 @@ def read_wordpress(root: Path) -> Imported:
             f"{kind} {row['link']}",
         ):
             what = f"{row['title']!r} of the kind {kind}, at {_address(row['link'])}, is left out"
-            journal.find(source, 0, what, "write a page of it")
+            journal.note(source, 0, what, "write a page of it")
         else:
             others[f"{kind} ({row['status']})"] += 1
         item.clear()  # a large export is not held twice
     for what, count in others.items():
-        journal.find("", 0, f"{count} of the kind {what} are no texts", "see whether you miss them")
+        journal.note("", 0, f"{count} of the kind {what} are no texts", "see whether you miss them")
     published = {e.source.rpartition("/")[2]: e.source for e in journal.texts if e.address}
     journal.redirects |= {
         _address(row["link"]): f"source:{published[row['post_parent']]}"

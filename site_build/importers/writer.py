@@ -1,4 +1,4 @@
-"""Writes a journal in one step with its report, and again without what a person has changed."""
+"""Writes a journal and its report in one step; a second import keeps what people changed."""
 
 import hashlib
 import json
@@ -21,11 +21,11 @@ from site_build.importers.imported import Imported
 from site_build.text import strip_control_characters
 
 REPORT: Final = "import-report.json"
-"""Says, among others, which bytes an import wrote: it is how the next one knows its own files."""
-MARKDOWN: Final = "import-report.md"
-"""Says to people what was left out and changed."""
-MOST: Final = 10
-"""Places of one kind that are listed for people."""
+"""The report for programs. By its digests the next import recognizes the files of this one."""
+READABLE_REPORT: Final = "import-report.md"
+"""The report for people: what was left out and changed."""
+MOST_LISTED: Final = 10
+"""The findings of one kind that are listed for people; the others are counted."""
 
 
 class Summary(NamedTuple):
@@ -33,13 +33,13 @@ class Summary(NamedTuple):
 
     posts: int
     found: int
-    """Posts, those that were left out among them."""
+    """The number of posts, including those that were left out."""
     drafts: int
     pages: int
     addresses: list[str]
     """Old addresses of what was public."""
     missing: list[str]
-    """Those that nothing answers."""
+    """Old addresses that nothing answers."""
     needing: list[str]
     """Files of the old journal that were changed or left out."""
 
@@ -58,12 +58,12 @@ def fill_starter(name: str, **values: str) -> bytes:
 
 
 def clean(text: str) -> str:
-    """Return a text without what no file of a journal may hold: controls, halves of characters."""
+    """Return a text without control characters and lone surrogates."""
     return strip_control_characters(text.encode(errors="replace").decode())
 
 
 def write_head(head: dict[str, Any]) -> bytes:
-    """Return the head of a file: each list on one line, a day without its midnight."""
+    """Return the head of a file: each list on one line, midnight as a date alone."""
     lines = (
         yaml.dump(
             {name: value.date() if str(value).endswith(" 00:00:00") else value},
@@ -81,47 +81,49 @@ def write_head(head: dict[str, Any]) -> bytes:
 def write_journal(
     folder: Path,
     files: Mapping[str, bytes | Path],
-    came: tuple[Imported, Summary] | None = None,
+    origin: tuple[Imported, Summary] | None = None,
 ) -> list[str]:
     """Write files by their paths below a folder, all or, if the folder is new, none of them.
 
-    With what `came` of another system there is a report. Then, in the folder of an earlier import,
-    only files are replaced that still are as it wrote them: what a person changed or removed stays
-    so, and its path is returned. Raises BuildError and OSError.
+    With an `origin` in another system there is a report. Then, in the folder of an earlier import,
+    only files are replaced that still are as it wrote them: files that a person changed or removed
+    are left as they are, and their paths returned. Raises BuildError and OSError.
     """
     known: dict[str, str] = {}
     with suppress(OSError, ValueError, KeyError, TypeError):
-        known |= json.loads((folder / REPORT).read_bytes())["digests"] if came else {}
-    # Names come of foreign exports, and of a report that another may have written.
+        known |= json.loads((folder / REPORT).read_bytes())["digests"] if origin else {}
+    # Names come from exports, and from a report that somebody else may have written.
     if astray := [e for e in (*files, *known) if e.startswith("/") or ".." in e.split("/")]:
         raise BuildError(
             f"{astray[0]!r} is not below {folder}; rename that text, or remove {folder / REPORT}"
         )
-    names = dict.fromkeys(name.split("/")[0] for name in files) if came else files
+    names = dict.fromkeys(name.split("/")[0] for name in files) if origin else files
     if not known and (taken := [name for name in names if os.path.lexists(folder / name)]):
         raise BuildError(
             f"{folder} already has {', '.join(taken)}; choose another folder, or move them away"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside a new folder, so that it can be renamed; of one that was killed, only this is left.
+    # In or beside the folder, so that renaming works. A killed import leaves only this behind.
     place = folder if folder.is_dir() else folder.parent
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=place) as made:
         home = Path(made, "journal")
         _write(home, files)
         digests = {name: _digest(home / name) for name in files}
         now = {name: _digest(folder / name) for name in {**files, **known}}
-        # A digest is empty where there is no file, which is as it was only of a new one.
+        # The digest of a missing file is empty: no change if it is new, else a person removed it.
         kept = [name for name in files if now[name] not in {known.get(name, ""), digests[name]}]
         digests |= {name: known.get(name, "") for name in kept}
         gone = sorted(name for name in known.keys() - files.keys() if now[name] == known[name])
-        # The second part of an export says nothing of the texts of the first.
-        were, less = (sum(name.endswith(".md") for name in names) for names in (known, gone))
-        if less > were / 2:
+        # The second part of an export lacks the texts of the first, which are not gone.
+        known_texts, gone_texts = (
+            sum(name.endswith(".md") for name in names) for names in (known, gone)
+        )
+        if gone_texts > known_texts / 2:
             raise BuildError(
                 f"{folder} has an import of texts most of which are not in this journal; put all "
                 "exports into one folder and import that, or choose another DIR"
             )
-        reports = _report(*came, digests, kept, gone) if came else {}
+        reports = _report(*origin, digests, kept, gone) if origin else {}
         _write(home, reports)
         if not os.path.lexists(folder):
             home.rename(folder)
@@ -143,7 +145,7 @@ def _report(
 ) -> dict[str, bytes]:
     """Return both reports by name.
 
-    `digests` are those of what was written, `kept` is what was not, and `gone` what is removed.
+    `digests` are those of written files, `kept` the files not written, and `gone` those removed.
     """
     counts = {
         "drafts": summary.drafts,
@@ -163,8 +165,10 @@ def _report(
     groups["files removed, since the old journal has them no more"] += [f"`{e}`" for e in gone]
     for heading, found in groups.items():
         lines += ["", f"## {len(found):,} {heading}", ""] if found else []
-        lines += [f"- {each}" for each in found[:MOST]]
-        lines += [f"- and {len(found) - MOST:,} more, in {REPORT}"] if found[MOST:] else []
+        lines += [f"- {each}" for each in found[:MOST_LISTED]]
+        lines += (
+            [f"- and {len(found) - MOST_LISTED:,} more, in {REPORT}"] if found[MOST_LISTED:] else []
+        )
     data = {
         "system": imported.system,
         **summary._asdict(),
@@ -175,7 +179,7 @@ def _report(
         "digests": digests,
     }
     return {
-        MARKDOWN: ("\n".join(lines) + "\n").encode(errors="replace"),
+        READABLE_REPORT: ("\n".join(lines) + "\n").encode(errors="replace"),
         REPORT: json.dumps(data, ensure_ascii=False, indent=1).encode(errors="replace"),
     }
 
