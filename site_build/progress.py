@@ -49,7 +49,7 @@ class Observer:
     def advance(self) -> None:
         """Count one more step as done."""
         self._progress.advance(self._task)
-        # To draw each step would take longer than the work.
+        # Drawing each step would take longer than the work.
         if self._progress.tasks[0].completed % 50 == 0:
             self._progress.refresh()
 

@@ -31,8 +31,8 @@ _CODE: Final = re.compile(
     r"^ {0,3}(?P<mark>`{3,}+|~{3,}+).*(?:\n.*)*?(?:\n {0,3}(?P=mark).*|\Z)", re.MULTILINE
 )
 """A block of code, which ends with its fence or with the text."""
-_DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-"""A sign of a script without blanks between words, in which each pair of signs is a term."""
+_UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+"""A sign of a script without blanks between words; each pair of such signs is a term."""
 
 Terms: TypeAlias = "array[int]"
 """Terms of a post: for each, its number and, in the lowest 8 bits, its count."""
@@ -67,13 +67,13 @@ def _list_words(text: str) -> list[str]:
         # Without addresses, tags of HTML, code and entities.
         re.sub(r"\]\([^)\s]*|https?://\S+|<[^<>]*>|`[^`\n]*`|&#?\w{1,10};", " ", text).casefold(),
     )
-    if not _DENSE.search(text):
+    if not _UNSPACED.search(text):
         return words
     pairs = ([word[at : at + 2] for at in range(len(word) - 1)] for word in words)
     return [
         part
         for word, parts in zip(words, pairs, strict=True)
-        for part in (parts if _DENSE.match(word) else [word])
+        for part in (parts if _UNSPACED.match(word) else [word])
     ]
 
 
@@ -82,15 +82,16 @@ MOST_CLOSE: Final = 12
 LEAST_CLOSENESS: Final = 0.09
 """Cosine below which two posts have little more in common than their language."""
 
-_FEW: Final = 800
-"""Posts that are compared sooner than a process for that starts."""
+_SEQUENTIAL_POSTS: Final = 800
+"""The number of posts up to which comparing them takes less time than starting a process."""
 
 _STAGE: Final = "related"
-_DAMPED: Final = (0.0, *(1 + log(count) for count in range(1, LARGEST_COUNT + 1)))
-"""Factor of a term's weight by its count; to compute it for each term takes a quarter longer."""
+_COUNT_FACTORS: Final = (0.0, *(1 + log(count) for count in range(1, LARGEST_COUNT + 1)))
+"""Factors of a term's weight, by its count; to compute one for each term would take a
+quarter longer."""
 
 Vector: TypeAlias = list[tuple[int, float]]
-"""Numbers of terms with their weights; with the terms that are not compared, its length is 1."""
+"""Numbers of terms with their weights; its length, with terms that are not compared, is 1."""
 
 
 Related: TypeAlias = dict[str, tuple[str, ...]]
@@ -98,7 +99,7 @@ Related: TypeAlias = dict[str, tuple[str, ...]]
 
 
 @contextmanager
-def relating(
+def find_related_in_background(
     cache: Cache, code: str, posts: Sequence[Document], terms: Mapping[str, Terms], jobs: int = 1
 ) -> Iterator[Callable[[], Related]]:
     """Run `find_related` in the background, unless its result is cached.
@@ -106,15 +107,15 @@ def relating(
     Yields a function that waits for the result and returns it.
     """
     order = [(post.path, post.published.timestamp(), post.slug) for post in posts]
-    about = b"".join(terms[post.path].tobytes() + b"." for post in posts)
-    key = make_key(code, order, hashlib.sha256(about).hexdigest())
+    all_terms = b"".join(terms[post.path].tobytes() + b"." for post in posts)
+    key = make_key(code, order, hashlib.sha256(all_terms).hexdigest())
     kept = cache.get(_STAGE, key)
     if isinstance(kept, dict):
         yield lambda: kept
         return
 
     with in_background(
-        partial(find_related, posts, terms), jobs if len(posts) > _FEW else 1
+        partial(find_related, posts, terms), jobs if len(posts) > _SEQUENTIAL_POSTS else 1
     ) as found:
 
         def keep() -> Related:
@@ -170,13 +171,15 @@ def _weigh(terms: Iterable[Terms]) -> list[Vector]:
     rarity = {term: log(total / max(count, 2)) for term, count in frequency.items()}
     # On average, a post is compared with others 200 times: once for each term that they share.
     most = _find_bound(Counter(frequency.values()), 200 * total)
-    followed = {term for term, count in frequency.items() if 1 < count <= most}
+    compared = {term for term, count in frequency.items() if 1 < count <= most}
     vectors = []
     for names, counts in counted:
-        weights = [rarity[name] * _DAMPED[count] for name, count in zip(names, counts, strict=True)]
+        weights = [
+            rarity[name] * _COUNT_FACTORS[count] for name, count in zip(names, counts, strict=True)
+        ]
         length = hypot(*weights) or 1.0
-        shares = zip(names, weights, strict=True)
-        vectors.append([(name, weight / length) for name, weight in shares if name in followed])
+        weighted = zip(names, weights, strict=True)
+        vectors.append([(name, weight / length) for name, weight in weighted if name in compared])
     return vectors
 
 

@@ -72,7 +72,7 @@ from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import free_pictures
 from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
-from site_build.related import Related, relating
+from site_build.related import Related, find_related_in_background
 from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
@@ -124,7 +124,9 @@ class SiteBuild:
             self.site = publish(identity, self.content.documents, request.now)
             related = known.related
             finding: AbstractContextManager[Callable[[], Related]] = (
-                relating(self._cache, code, self.site.posts, self.content.terms, request.jobs)
+                find_related_in_background(
+                    self._cache, code, self.site.posts, self.content.terms, request.jobs
+                )
                 if related is None
                 else nullcontext(lambda: related)
             )

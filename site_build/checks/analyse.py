@@ -119,7 +119,7 @@ class _Analyzer:
         ends: dict[object, int] = {}
         for fault in conversion.faults:
             line = self.places.starts[fault.line]
-            at = prose.find(strip_marks(fault.at), ends.get(fault, line))
+            at = prose.find(strip_marks(fault.excerpt), ends.get(fault, line))
             ends[fault] = at + 1
             self._note(max(at, line), strip_marks(fault.message))
         for node in page.css(f"h1,h2,h3,h4,h5,h6,{','.join(_ADDRESSES)}"):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from edge_api.schema.commands import Arguments
-from site_build.cli.terminal import count, open_console, print_findings
+from site_build.cli.terminal import open_console, print_findings, with_noun
 from site_build.errors import HELD_STATUS, BusyError, ContentError, describe_held
 from site_build.options import (
     CONTENT,
@@ -49,9 +49,9 @@ def run(arguments: Arguments) -> int:
         gc.freeze()
     print_findings(console, arguments.content, report.findings)
     console.print(
-        f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "
+        f"{with_noun(report.posts, 'post')}, {with_noun(report.files, 'file')}, "
         f"{report.size / 1_000_000:.1f} MB in {time.monotonic() - began:.1f} s; "
-        f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
+        f"{report.hits:,} of {with_noun(report.sources, 'source')} from the cache"
     )
     if report.held:
         console.print(describe_held(report.held))

@@ -16,7 +16,7 @@ from edge_api.schema.commands import Arguments
 from site_build.addresses import SourceRules
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
-from site_build.cli.terminal import confirm, count, open_console, print_findings, total
+from site_build.cli.terminal import confirm, open_console, print_findings, summarize, with_noun
 from site_build.content.document import read_document
 from site_build.content.edits import fix_head, rewrite
 from site_build.content.library import ContentLibrary
@@ -72,7 +72,7 @@ def run(arguments: Arguments) -> int:
         sys.stderr.write(f"{refusal}\n")
         return 2
     print_findings(console, arguments.content, findings, sys.maxsize if arguments.all else 10)
-    console.print(total(findings, library.count))
+    console.print(summarize(findings, library.count))
     return int(
         not is_fixed or any(arguments.strict or each.severity == "error" for each in findings)
     )
@@ -98,7 +98,7 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
             shown = shorten(line.expandtabs(), sys.maxsize - 1)  # without control characters
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
             console.print(Text(shown, colour))
-    files, written = count(len(changes), "file"), 0
+    files, written = with_noun(len(changes), "file"), 0
     if not is_agreed and not confirm(console, f"Change {files} so?"):
         console.print(f"nothing is written; {files} can be fixed: check --fix --yes writes them")
         return False
@@ -108,7 +108,7 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
             written += 1
         except BuildError as refusal:
             sys.stderr.write(f"{refusal}\n")
-    console.print(f"{count(written, 'file')} changed")
+    console.print(f"{with_noun(written, 'file')} changed")
     return written == len(changes)
 
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from edge_api.schema.commands import JSON, Arguments
 from site_build.cli.check import find_dialect, read_sources
-from site_build.cli.terminal import count, open_console
+from site_build.cli.terminal import open_console, with_noun
 from site_build.options import CONTENT, NOW
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
@@ -84,7 +84,7 @@ def run(arguments: Arguments) -> int:
     console.file.flush()
     if unread := len(sources) - len(documents):
         sys.stderr.write(
-            f"{count(unread, 'file')} could not be read and may be missing here; "
+            f"{with_noun(unread, 'file')} could not be read and may be missing here; "
             "run `check` to see why\n"
         )
     return int(unread > 0)

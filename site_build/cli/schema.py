@@ -104,18 +104,19 @@ class _Generator(GenerateJsonSchema):
 def describe_front_matter(kind: Kind) -> Schema:
     """Return the schema of the front matter of a post or a page."""
     schema = MODELS[kind].model_json_schema(schema_generator=_Generator)
-    required = {*schema["required"]} - {"slug"}  # it is made of the title
+    required = {*schema["required"]} - {"slug"}  # by default it is made from the title
     properties = {
-        name: each if name in required else _allow_nothing(each)
+        name: each if name in required else _allow_empty(each)
         for name, each in schema["properties"].items()
     }
     reserved = "|".join(map(re.escape, sorted(RESERVED_SLUGS[kind])))
     properties["slug"]["not"] = {"type": "string", "pattern": rf"^\s*(?:{reserved})\s*$"}
-    for name in ("tags", "aliases", "author"):  # a list, or a text that is parted
+    for name in ("tags", "aliases", "author"):  # a list, or a text that is split
         properties[name]["anyOf"].append(
             {"type": "array", "items": _ANY} if name == "author" else _ANY
         )
-    properties["lang"]["anyOf"][0]["type"] = ["string", "boolean"]  # `no` is Norwegian
+    # YAML reads `no`, the code of Norwegian, as false.
+    properties["lang"]["anyOf"][0]["type"] = ["string", "boolean"]
     for alias, name in ALIASES.items():
         properties[alias] = {**properties[name], "description": f"Another name for `{name}`."}
     return {
@@ -128,7 +129,7 @@ def describe_front_matter(kind: Kind) -> Schema:
     }
 
 
-def _allow_nothing(schema: Schema) -> Schema:
+def _allow_empty(schema: Schema) -> Schema:
     """Return the schema for a key whose value may be left empty."""
     about: Schema = {name: schema[name] for name in ("title", "description") if name in schema}
     forms = schema.get("anyOf") or [
@@ -168,7 +169,7 @@ def _describe_settings(content: Path) -> Schema:
     }
 
 
-_FORMS: Mapping[str, Schema] = {
+_FIELD_TYPES: Mapping[str, Schema] = {
     "status": {"type": "draft"},
     "tags": {"type": "tags"},
     "aliases": {"type": "list"},
@@ -177,7 +178,7 @@ _FORMS: Mapping[str, Schema] = {
     "slug": {"type": "slug", "editable": True},
     "title": {"type": "string", "single": True},
 }
-"""Fields of the extension for keys; all others are texts of several lines."""
+"""Types of the extension's fields, by key; all others are texts of several lines."""
 
 
 def _describe_field(name: str, model: type[PageFrontMatter]) -> Schema:
@@ -186,6 +187,6 @@ def _describe_field(name: str, model: type[PageFrontMatter]) -> Schema:
         "name": name,
         "title": name.title(),
         "description": field.description,
-        **_FORMS.get(name, {"type": "string", "single": False}),
+        **_FIELD_TYPES.get(name, {"type": "string", "single": False}),
         "required": field.is_required() and name != "slug",
     }

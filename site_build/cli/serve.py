@@ -16,7 +16,7 @@ from click import IntRange, Option
 from rich.console import Console
 
 from edge_api.schema.commands import PATH, Arguments
-from site_build.cli.terminal import count, open_console, relay_output
+from site_build.cli.terminal import open_console, relay_output, with_noun
 from site_build.options import CONTENT, JOBS, OUTPUT, require_apart
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources
@@ -64,9 +64,8 @@ def run(arguments: Arguments) -> int:
             stage = PreviewSession(make_request(arguments, observer), dialect, sources[1:])
         tell = _report_problems(console, arguments.content)
         tell(stage.state)
-        console.print(
-            f"{count(len(stage.state.documents), 'document')} at {origin}/; Ctrl-C ends the preview"
-        )
+        documents = with_noun(len(stage.state.documents), "document")
+        console.print(f"{documents} at {origin}/; Ctrl-C ends the preview")
         preview = Preview(stage, arguments.content, arguments.host, tell)
         if arguments.open:
             webbrowser.open(origin)

@@ -27,7 +27,7 @@ from site_build.build.fingerprint import fingerprint_code
 from site_build.build.memory import PreviewBuild
 from site_build.checks.facts import is_of_edge
 from site_build.cli.serve import make_request
-from site_build.cli.terminal import count, open_console
+from site_build.cli.terminal import open_console, with_noun
 from site_build.content.library import ContentLibrary
 from site_build.errors import BuildError
 from site_build.images.responsive import resolve
@@ -81,7 +81,7 @@ def run(arguments: Arguments) -> int:
         with plain_errors(arguments.output):
             for folder in ended:
                 shutil.rmtree(folder)
-        console.print(f"{count(len(ended), 'share')} revoked")
+        console.print(f"{with_noun(len(ended), 'share')} revoked")
     for share in shares.values() if arguments.list else ():
         console.print("  ".join(share.values()))
     return 0

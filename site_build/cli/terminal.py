@@ -64,13 +64,14 @@ def print_findings(
         console.on_broken_pipe()
 
 
-def total(findings: Collection[Diagnostic], files: int) -> str:
-    """Return the numbers of errors, warnings, kinds and files as a sentence."""
+def summarize(findings: Collection[Diagnostic], files: int) -> str:
+    """Return a line with the numbers of errors, warnings, kinds and files."""
     errors = sum(each.severity == "error" for each in findings)
     kinds = len({each.kind for each in findings})
-    both = f"{count(errors, 'error')}, {count(len(findings) - errors, 'warning')}"
-    of = f" of {count(kinds, 'kind')}" if kinds < len(findings) else ""
-    return f"{both}{of} in {count(files, 'file')}"
+    warnings = len(findings) - errors
+    numbers = f"{with_noun(errors, 'error')}, {with_noun(warnings, 'warning')}"
+    of_kinds = f" of {with_noun(kinds, 'kind')}" if kinds < len(findings) else ""
+    return f"{numbers}{of_kinds} in {with_noun(files, 'file')}"
 
 
 def confirm(console: Console, question: str, *, is_agreed: bool = False) -> bool:
@@ -80,13 +81,13 @@ def confirm(console: Console, question: str, *, is_agreed: bool = False) -> bool
     return is_agreed or (is_asked and sys.stdin.readline().strip().lower() in {"y", "yes"})
 
 
-def count(number: int, noun: str) -> str:
+def with_noun(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 file` or `3 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 MOST_LINES = 1_000
-"""Most lines that wait for a reader; beyond that, the oldest are dropped."""
+"""The most lines that wait for a reader; beyond that, the oldest are dropped."""
 _END = (0, 0, b"")
 _waiting = SimpleQueue[tuple[int, int, bytes]]()
 """Lines, each with its number and the descriptor that it is for."""
@@ -141,5 +142,5 @@ def _write(last: int) -> None:
             while rest:
                 try:
                     rest = rest[os.write(descriptor, rest) :]
-                except BlockingIOError:  # a pipe that its reader made so
+                except BlockingIOError:  # the reader of the pipe made it non-blocking
                     select([], [descriptor], [])

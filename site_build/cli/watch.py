@@ -14,7 +14,7 @@ from edge_api.schema.commands import Arguments
 from edge_api.schema.installed_code import InstalledCode
 from site_build.build.fingerprint import SOURCES
 from site_build.cli.build import make_order
-from site_build.cli.terminal import count, open_console, print_findings, relay_output
+from site_build.cli.terminal import open_console, print_findings, relay_output, with_noun
 from site_build.errors import BuildError, ContentError, Diagnostic, describe_held
 from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL, STRICT
 from site_build.pelican_plugin.plugin import list_sources
@@ -65,7 +65,7 @@ class Chronicle:
         """Print one event."""
         match news:
             case ReleaseEvent("served", Report() as report):
-                said = f"{count(report.posts, 'post')}{self._compare(report.findings)}"
+                said = f"{with_noun(report.posts, 'post')}{self._compare(report.findings)}"
                 self._console.print(f"{report.build_id} is served, with {said}")
                 if report.held:
                     self._console.print(describe_held(report.held))

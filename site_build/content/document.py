@@ -28,7 +28,7 @@ from site_build.content.head import (
     Entry,
     Fault,
     YamlFaultError,
-    find_value,
+    find_value_offset,
     make_entry,
     read_entries,
     read_head,
@@ -153,7 +153,10 @@ def _read_text(
         return None, faults
     published = head.date or UNDATED
     folder = PurePosixPath(path).parent.name if rules.folder_is_category else ""
-    at = {name: places.locate(find_value(entries, name)) for name in ("slug", "series", "image")}
+    at = {
+        name: places.locate(find_value_offset(entries, name))
+        for name in ("slug", "series", "image")
+    }
     document = Document(
         path=path,
         kind=kind,

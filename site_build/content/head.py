@@ -1,8 +1,8 @@
-"""Understands the head of a source file: checked front matter out, each defect at its place.
+"""Parses and checks the head of a source file; each fault has its offset.
 
-What no front matter needs of YAML (anchors, tags, deep nesting) is refused before libyaml composes
-it: its composer recurses on the C stack and takes the interpreter down with it. Pelican's own sites
-have lines `Key: value`, up to the first empty one. It knows nothing of the text below.
+Parts of YAML that no front matter needs (anchors, tags, deep nesting) are refused before libyaml
+composes them: its composer recurses on the C stack, and could crash the interpreter. Pelican's own
+sites have lines `Key: value`, up to the first empty one. The text below the head is not read.
 """
 
 import re
@@ -32,7 +32,7 @@ from site_build.site import Kind
 from site_build.text import Places, shorten
 
 HANDLER = YAMLHandler()
-"""Of python-frontmatter: finds the front matter of a text, and loads it."""
+"""The handler of python-frontmatter, which finds the front matter of a text and loads it."""
 
 LONGEST_TEXT = 65_536
 """Code points of one mapping; what is longer belongs in the body."""
@@ -40,8 +40,8 @@ LONGEST_TEXT = 65_536
 DEEPEST_NESTING = 8
 
 SECOND_COLON = "a second colon"
-_LIST = "separate the members with commas and close the bracket"
-_SINGLE = "use single quotes, where a backslash stands for itself"
+_LIST_FIX = "separate the members with commas and close the bracket"
+_QUOTE_FIX = "use single quotes, where a backslash stands for itself"
 _YAML_FAULTS = {
     "tab character": "a tab stands where only blanks may; indent with spaces",
     "mapping values are not allowed": (
@@ -52,12 +52,12 @@ _YAML_FAULTS = {
         "put it in quotes, and indent with spaces"
     ),
     "unexpected end of stream": "a quote is never closed; write a quote at its end",
-    "node content": f"a list in brackets holds an empty member; {_LIST}",
-    "',' or": f"a list in brackets is never closed; {_LIST}",
+    "node content": f"a list in brackets holds an empty member; {_LIST_FIX}",
+    "',' or": f"a list in brackets is never closed; {_LIST_FIX}",
     "block sequence entries": "a list begins in the line of its key; begin it on one of its own",
-    "escape character": f"a backslash in double quotes means something else; {_SINGLE}",
-    "hexdecimal": f"a backslash in double quotes means something else; {_SINGLE}",
-    "invalid Unicode character": f"a backslash in double quotes names no character; {_SINGLE}",
+    "escape character": f"a backslash in double quotes means something else; {_QUOTE_FIX}",
+    "hexdecimal": f"a backslash in double quotes means something else; {_QUOTE_FIX}",
+    "invalid Unicode character": f"a backslash in double quotes names no character; {_QUOTE_FIX}",
     "indented": "a key is indented, so it goes on with the value above; begin each key at the left",
     "expected ':'": "a line has no colon; write a colon and a blank behind the key",
     "expected key": (
@@ -65,7 +65,7 @@ _YAML_FAULTS = {
         "put a value that holds quotes in quotes of the other kind"
     ),
 }
-"""What libyaml says, and what that means, with the fix."""
+"""Parts of libyaml's messages, and for each a sentence that explains it, with the fix."""
 _ANY_FIX = "write one `key: value` a line, values with signs such as : # [ in quotes"
 
 
@@ -82,7 +82,7 @@ class Entry:
     """One key with its value; offsets count code points, from 0."""
 
     key: str
-    """In small letters."""
+    """In lower case."""
     value: object
     """Text, None, a list of these, or a mapping: numbers, dates and booleans are as written."""
     key_at: int
@@ -96,7 +96,7 @@ class Entry:
 def make_entry(
     key: str, value: object, key_at: int, value_at: int, members_at: tuple[int, ...] = ()
 ) -> Entry:
-    """Return an entry; semicolons, or else commas, part a text into tags and the like."""
+    """Return an entry; a text of tags, aliases or authors is split at semicolons, else commas."""
     if key in {"tags", "aliases", "authors"} and isinstance(value, str):
         members = value.split(";" if ";" in value else ",")
         value = [member.strip() for member in members if member.strip()]
@@ -113,11 +113,11 @@ def make_entry(
 def read_entries(text: str, start: int = 0) -> list[Entry]:
     """Return the entries of the mapping that `text` holds, repeated keys included, in order.
 
-    `start` is the offset of `text` in its file; every offset given back counts from there.
+    `start` is the offset of `text` in its file; all returned offsets count from there.
     Raises YamlFaultError.
     """
     try:
-        _refuse_extravagance(text)
+        _refuse_unneeded_yaml(text)
         return HANDLER.load(text, Loader=partial(_EntryLoader, start)) or []
     except YamlFaultError as fault:
         offset, message = fault.offset, str(fault)
@@ -172,7 +172,7 @@ class _EntryLoader(yaml.CSafeLoader):
             return node.value if isinstance(node, yaml.ScalarNode) else str(node.tag)
 
 
-def _refuse_extravagance(text: str) -> None:
+def _refuse_unneeded_yaml(text: str) -> None:
     if len(text) > LONGEST_TEXT:
         raise YamlFaultError(0, f"is longer than {LONGEST_TEXT} characters; shorten it")
     depth = 0
@@ -193,7 +193,7 @@ def _offset(part: yaml.Event | yaml.Node) -> int:
 
 def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     problem = fault.problem or ""
-    # For what is left open, the place that opened it helps more than the place where it was missed.
+    # For an unclosed quote or bracket, name the place where it was opened.
     opened = re.match("while (parsing a flow|scanning a (quoted|simple key))", fault.context or "")
     mark = fault.context_mark if opened and fault.context_mark else fault.problem_mark
     offset = min(mark.index, len(text)) if mark else 0
@@ -268,9 +268,9 @@ _WITHOUT_EFFECT = {
     "template": "PAGE_TEMPLATES says which pages have a template of their own",
     **dict.fromkeys(("url", "save_as"), "the settings say addresses; `slug` is the last part"),
 }
-"""Keys of Pelican that a text may keep."""
+"""Keys of Pelican that only give a warning."""
 LAYOUTS = ("pictures",)
-"""Of pages and posts, as the theme has them besides the usual one."""
+"""The layouts of pages and posts that the theme has besides the usual one."""
 DRAFT_KEYS = frozenset({"draft", "hidden", "private", "publish", "published", "unlisted"})
 
 
@@ -287,7 +287,7 @@ def read_head(
 ) -> tuple[PageFrontMatter | None, list[Fault]]:
     """Return the checked front matter, or None where errors forbid it, with all faults.
 
-    `fence_at` is the offset of the opening fence, where faults of missing keys stand; `places` are
+    `fence_at` is the offset of the opening fence, where missing keys are reported; `places` are
     those of the file.
     """
     known, faults = _sort_out(entries, rules.extra, places)
@@ -329,15 +329,15 @@ def read_head(
     return head, faults
 
 
-def find_value(entries: list[Entry], name: str) -> int:
-    """Return the offset of what a key says in a head that was understood; 0 without the key."""
+def find_value_offset(entries: list[Entry], name: str) -> int:
+    """Return the offset of a key's value in a head without errors; 0 without the key."""
     return next((each.value_at for each in entries if ALIASES.get(each.key, each.key) == name), 0)
 
 
 def _sort_out(
     entries: list[Entry], extra: tuple[str, ...], places: Places
 ) -> tuple[dict[str, Entry], list[Fault]]:
-    """Part the keys that mean something from those that do not, or say it twice."""
+    """Return the entries of known keys, and faults for unknown and repeated ones."""
     seen: dict[str, Entry] = {}
     faults, declared = [], {name.lower() for name in extra}
     for entry in entries:
@@ -358,7 +358,7 @@ def _sort_out(
 
 
 def _explain_unknown(entry: Entry) -> Fault:
-    # An author who writes `draft: true` trusts that nobody will read it: not a matter of warning.
+    # An error, since an author who writes `draft: true` trusts that nobody will read the text.
     if entry.key in DRAFT_KEYS:
         fix = "write `status: draft` or `status: published`"
         return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {fix}")
@@ -379,7 +379,7 @@ def _explain_unknown(entry: Entry) -> Fault:
 def _explain_refusal(
     refusal: ValidationError, known: dict[str, Entry], fence_at: int
 ) -> list[Fault]:
-    """Turn the first complaint about each value into a fault at its place."""
+    """Return a fault for the first error of each value, at its place."""
     faults: dict[tuple[str | int, ...], Fault] = {}
     for complaint in refusal.errors(include_url=False):
         name, member = str(complaint["loc"][0]), complaint["loc"][1:2]

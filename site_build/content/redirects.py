@@ -23,14 +23,14 @@ They are decoded, and have no leading slash.
 
 
 def read_redirects(content: Path) -> tuple[Redirects, list[Diagnostic]]:
-    """Return what the file says, and what is wrong with other lines of it.
+    """Return the redirects of the file, and findings about its invalid lines.
 
-    All findings are warnings: like a broken link, a bad line holds nothing up. Whoever lists the
-    folder reports a file that cannot be read.
+    All findings are warnings: like a broken link, a bad line stops no build. A file that cannot be
+    read is reported where the folder is listed.
     """
     redirects, findings, text = Redirects(), list[Diagnostic](), ""
     with suppress(OSError):
-        if stamp(content / REDIRECTS) != GONE:  # a pipe would have no end
+        if stamp(content / REDIRECTS) != GONE:  # a regular file: reading a pipe may never end
             text = (content / REDIRECTS).read_text("utf-8-sig", "replace")
         for number, line in enumerate(text.splitlines(), 1):
             match [*map(_decode, re.sub(r"(?:^|\s)#.*", "", line).split())]:
@@ -50,7 +50,7 @@ def read_redirects(content: Path) -> tuple[Redirects, list[Diagnostic]]:
 def _decode(address: str) -> str | None:
     path, _, query = address.partition("?")
     path = normalize("NFC", unquote(path))
-    longest = max(len(each.encode()) for each in path.split("/"))  # disks have to take it
+    longest = max(len(each.encode()) for each in path.split("/"))  # file systems limit it
     is_path = path == "/" or re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/?\ufffd]+)+/?", path)
     if not is_path or "#" in address or longest > LONGEST_NAME or not path.isprintable():
         return None
@@ -60,7 +60,7 @@ def _decode(address: str) -> str | None:
 def check_redirects(
     content: Path, documents: Iterable[Document], files: Iterable[str], rules: SourceRules
 ) -> list[Diagnostic]:
-    """Return a warning for each line that has no effect, for itself or for what else there is."""
+    """Return a warning for each line that is invalid, or that clashes with the site's addresses."""
     redirects, findings = read_redirects(content)
     urls = map_urls(documents if redirects else (), files, rules)
     known = {*urls.documents, *urls.aliases, *urls.others}

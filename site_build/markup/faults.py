@@ -1,8 +1,8 @@
 """Finds in the tokens of a text's blocks what its author has to fix.
 
-That is what GitHub shows otherwise, and what was typed for other programs, or lacks a sign, and is
-therefore shown as it was typed: wiki links, marked words and tags of template languages, which
-GitHub shows so as well; and lines that were to be a heading or a table.
+These are texts that GitHub shows differently, and texts that are shown as they were typed: wiki
+links, marked words and tags of template languages, which are meant for other programs, and lines
+that miss a sign of a heading or a table.
 """
 
 import re
@@ -19,7 +19,7 @@ from site_build.markup.blocks import Reading
 from site_build.text import shorten
 
 _MARKS: Final = re.compile("[\U000f0000-\U0010fffd]")
-"""Those of a check, which tell where each part was written."""
+"""Characters that `checks/raw_markup.py` inserts, so that each part of a text can be located."""
 _LITERAL: Final = re.compile(
     r"<(?P<end>/?)(?:code|pre|kbd|samp|tt|script|style|textarea|svg|math)\b", re.IGNORECASE
 )
@@ -32,12 +32,12 @@ class Fault(NamedTuple):
     line: int
     """The line of the text, from 0."""
     message: str
-    at: str = ""
-    """What was written there, or how it begins; empty: the line as a whole."""
+    excerpt: str = ""
+    """The faulty text, or its beginning; empty: the whole line."""
 
 
 class FaultFinder:
-    """Goes through what markdown-it-py has found in texts; make one and use it for many."""
+    """Finds faults in the tokens of markdown-it-py; one finder serves many texts."""
 
     def __init__(self) -> None:
         self._inline = MarkdownIt("commonmark")
@@ -45,7 +45,7 @@ class FaultFinder:
         self._inline.inline.ruler.enableOnly(
             ["text", "escape", "backticks", "link", "autolink", "html_inline", "math_inline"]
         )
-        self._inline.core.ruler.disable("text_join")  # it takes what is escaped for prose
+        self._inline.core.ruler.disable("text_join")  # it would make escaped signs prose
 
     def find(self, reading: Reading) -> Iterator[Fault]:
         """Yield the faults of one text."""
@@ -78,7 +78,8 @@ class FaultFinder:
 
 
 def _examine_fence(token: Token, start: int, end: int) -> Iterator[Fault]:
-    if end - start - 2 != token.content.count("\n"):  # a last line is beside those of the code
+    # A closed block has two lines more than its code.
+    if end - start - 2 != token.content.count("\n"):
         yield Fault(
             start, f"this code block is never closed; add {shorten(token.markup, 20)} below it"
         )
@@ -91,7 +92,7 @@ def _examine_fence(token: Token, start: int, end: int) -> Iterator[Fault]:
 
 
 def _find_struck(prose: str, line: int) -> Iterator[Fault]:
-    """Yield where one tilde on each side strikes text through on GitHub (GFM 0.29, section 6.5)."""
+    """Yield texts that one tilde on each side strikes through on GitHub (GFM 0.29, section 6.5)."""
     opened: dict[str, int] = {}
     for tildes in re.finditer(r"(?<!~)~~?(?!~)", prose):
         start, end, sign = tildes.start(), tildes.end(), tildes[0]
@@ -109,7 +110,7 @@ def _find_struck(prose: str, line: int) -> Iterator[Fault]:
 
 
 def _touches(inner: str, outer: str) -> bool:
-    """Return whether a sign that has `inner` and `outer` beside it belongs to the inner one."""
+    """Return whether a delimiter between two characters may enclose text on the `inner` side."""
     return bool(inner) and not inner.isspace() and (inner.isalnum() or not outer.isalnum())
 
 
@@ -144,9 +145,9 @@ def _find_foreign(prose: str, line: int) -> Iterator[Fault]:
 
 
 def _find_lost_blocks(lines: Sequence[str], start: int) -> Iterator[Fault]:
-    """Yield headings and tables that are none, in the lines of a paragraph that begins at `start`.
+    """Yield failed headings and tables in the lines of a paragraph that begins at `start`.
 
-    Of a table the first fault is enough.
+    Only the first fault of a table is reported.
     """
     for number, line in enumerate(lines, start):
         heading = _HEADING.fullmatch(line)
