@@ -1,7 +1,7 @@
-"""Delivery of one message: from a claimed entry to its outcome, written in one transaction.
+"""Delivery of a claimed outbox entry: send its message, and record the outcome.
 
-A message is sent twice only if the process ends after the relay accepted it and before the commit.
-No log line names an address or a word of mail.
+The outcome is one transaction. A message is sent twice only if the process ends after the relay
+accepted it and before that commit. No log line has an address or a word of a message.
 """
 
 import asyncio
@@ -25,22 +25,24 @@ from edge_api.mail.suppressions import is_suppressed, suppression
 from edge_api.mail.transports import CLOSING, MailSession, Refused, Transport
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
-"""Try later; not before five minutes; pause all mail; suppress the address; give up the message;
-pause all mail until an operator has fixed the password."""
+"""The kinds of refusals. `retry`: try later. `greylisted`: try again after five minutes or later.
+`rate_limited`: pause all mail for a minute. `bounced`: suppress the address. `refused`: give up the
+message. `login`: pause all mail for five minutes, since an operator has to fix the password."""
 
 _RULES: Final[tuple[tuple[RefusalKind, str], ...]] = (
     ("rate_limited", r"\w+ (421|454) 4\.7\.\d+"),
     ("rate_limited", r"\w+ 429 .*"),
-    # Said to a recipient or a message it may be about that one alone, which must not stop others.
+    # At other stages it may be about one recipient or message alone, which must not pause others.
     ("rate_limited", r"(connect|login|sender) 45[012] 4\.7\.\d+"),
     ("login", r"(connect|login|sender) 53[0458] .*"),
     ("login", r"login .*"),
-    # A relay that is closed refuses nobody's message (554 in a greeting, RFC 5321, section 3.1).
+    # A 554 in the greeting says that the relay is closed, not that it refuses a message (RFC 5321,
+    # section 3.1).
     ("retry", r"connect .*"),
     ("greylisted", r"(recipient|data) 45[012] 4\.7\.\d+"),
     ("greylisted", r"recipient 45[01] .*"),
-    # Not 5.1.0, 5.1.7, 5.1.8 and 5.1.9: they are about the sender or the way as well, and relays
-    # say what they think of a sender when a recipient is named.
+    # Without 5.1.0, 5.1.7, 5.1.8 and 5.1.9, which may be about the sender or the route: relays
+    # report those only in the answer to a recipient.
     ("bounced", r"recipient 5\d\d 5\.1\.([1-6]|10)"),
     ("bounced", r"data 55[013] 5\.1\.([1-6]|10)"),
     ("refused", r"\w+ 5\d\d .*"),
@@ -59,13 +61,13 @@ def classify(refused: Refused) -> RefusalKind:
 
 
 _TIME_STEP: Final = timedelta(microseconds=1)
-"""The difference in time of two rows of one transaction: the log is sorted by time."""
+"""The time between two log rows of one transaction, so that sorting by time keeps their order."""
 
 _log = logging.getLogger(__name__)
 
 BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 1500))
 """The pauses after the first four attempts."""
-MAX_CLAIMS: Final = 20  # a message with so many claims without an outcome may crash the process
+MAX_CLAIMS: Final = 20  # a message claimed so often without an outcome may crash the process
 
 
 class Connection(AsyncExitStack):
@@ -97,7 +99,7 @@ class Delivery(Claims):
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
 
-        If it raises, the entry is left to the end of its lease.
+        If it raises, the entry stays leased, and is due again when its lease ends.
         """
         leased = await self.ensure_lease(entry, timedelta(seconds=90))
         if leased is None:
@@ -114,10 +116,10 @@ class Delivery(Claims):
         except Problem:
             raise
         except Exception as error:  # noqa: BLE001  one message must not hold up all others
-            # The words of the error may be those of the message: only its name is kept.
+            # The error's text may quote the message, so only its type is logged.
             reason = f"cannot be composed: {type(error).__name__}"
             _log.error("mail %s %s", entry["id"], reason)
-            # Another version may compose it: this one may be about to be replaced.
+            # It is retried, since a newer version of the service may be able to compose it.
             await self.failed(entry, reason, next_attempt(entry, self._clock()))
             return None
         if isinstance(message, NotSent):
@@ -140,18 +142,18 @@ class Delivery(Claims):
         return True
 
     async def _record_sent(self, entry: Row) -> None:
-        """Log that the relay has accepted it, even if another has claimed the entry; delete it.
+        """Log that the relay accepted a message; delete its entry, even if another claimed it.
 
-        The store has a minute to answer: else it is sent twice. If the entry is gone, nothing is
-        logged: another dispatcher did, or it was erased with all that names its recipient.
+        This is tried for a minute; without success the message is sent twice. If the entry is gone,
+        nothing is logged: another dispatcher logged it, or it was erased with its recipient's data.
         """
         unchanged, where = {"lease": entry["lease"]}, where_id(entry["id"])
-        exists, gone = Update(EMAIL_OUTBOX, unchanged, where, at_least=1), _delete(entry)
+        exists, delete = Update(EMAIL_OUTBOX, unchanged, where, at_least=1), _delete(entry)
         for _ in range(60):
             try:
                 log_entry = log_insert(entry, "sent", self._clock())
-                if not await outbox.run_unless_conflict(self._store, exists, log_entry, gone):
-                    await self._store.run(gone)
+                if not await outbox.run_unless_conflict(self._store, exists, log_entry, delete):
+                    await self._store.run(delete)
             except Problem:
                 await asyncio.sleep(1)
             else:
@@ -167,7 +169,7 @@ class Delivery(Claims):
             case "refused":
                 await self.failed(entry, reason, None)
             case "greylisted":
-                # The usual pause of such relays (RFC 6647, section 2.1).
+                # The usual pause of relays that greylist (RFC 6647, section 2.1).
                 due = next_attempt(entry, now, timedelta(minutes=5))
                 await self.failed(entry, reason, due, "soft_bounced")
             case "rate_limited":
@@ -181,14 +183,14 @@ class Delivery(Claims):
         return True
 
     async def suppressed(self, entry: Row, reason: str) -> None:
-        """Log why it must not be sent; delete the entry."""
+        """Log why an entry must not be sent; delete it."""
         log_entry = log_insert(entry, "suppressed", self._clock(), reason)
         await self._write_and_delete(entry, log_entry)
 
     async def failed(
         self, entry: Row, reason: str, retry_at: datetime | None, status: str = "failed"
     ) -> None:
-        """Log that the relay refused it; it is due `retry_at`, or dead if that is `None`."""
+        """Log a failed attempt; the entry is due again at `retry_at`, or dead if that is `None`."""
         now = self._clock()
         values = outbox.failed_values(EMAIL_OUTBOX, entry, retry_at, now)
         log_entries = [log_insert(entry, status, now, reason)]
@@ -198,13 +200,13 @@ class Delivery(Claims):
         await self._write(entry, values, *log_entries)
 
     async def dead(self, entry: Row, reason: str) -> None:
-        """Give it up without an attempt, until an operator queues it again."""
+        """Give an entry up without an attempt, until an operator queues it again."""
         now = self._clock()
         log_entry = log_insert(entry, "dlq", now, reason)
         await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), log_entry)
 
     async def bounced(self, entry: Row, reason: str) -> None:
-        """Suppress the address; delete the entry, or keep it dead if it must not get lost."""
+        """Suppress the address; delete the entry, or keep it as dead if it must reach the owner."""
         now, address = self._clock(), entry["recipient_email"]
         queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
@@ -216,9 +218,9 @@ class Delivery(Claims):
             await self._write_and_delete(entry, *queries)
 
     async def _pause(self, entry: Row, status: str, reason: str, until: datetime) -> bool:
-        """Pause all sending, and return that the batch may not go on; the attempt does not count.
+        """Pause all sending; return `False`, which ends the batch. The attempt does not count.
 
-        After the pause the others go first: the relay may refuse only this message.
+        After the pause other entries are sent first, as the relay may refuse only this message.
         """
         _log.warning("mail is paused until %s: %s", until.isoformat(), reason)
         now = self._clock()

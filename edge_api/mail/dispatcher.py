@@ -1,6 +1,6 @@
-"""Mail, made from the settings: its dispatcher delivers in batches.
+"""The mail dispatcher, which sends due entries in batches, and the parts of mail by the settings.
 
-Leads are accepted whatever happens to mail. Anybody may read readiness, so it names no addresses.
+Leads are accepted even if mail fails. Readiness is public, so the check of mail names no addresses.
 """
 
 import logging
@@ -33,7 +33,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Dispatcher(outbox.Dispatcher):
-    """Sends mail of one store through one relay."""
+    """Sends the mail of one store through one relay."""
 
     def __init__(
         self, store: Store, clock: Clock, transport: Transport, delivery: Delivery
@@ -57,7 +57,7 @@ class Dispatcher(outbox.Dispatcher):
         return False
 
     async def _send(self, entries: list[Row], state: Row) -> bool:
-        """Deliver one entry after the other; return whether all of them had their turn."""
+        """Deliver the entries one after another; return whether sending may go on."""
         waiting = deque(entries)
         try:
             async with Connection(self._transport) as connection:
@@ -68,14 +68,14 @@ class Dispatcher(outbox.Dispatcher):
                     if waiting:
                         await outbox.wait_for(self._stopping, state["send_delay_ms"] / 1000)
         finally:
-            with suppress(Problem):  # the end of the lease does the same
+            with suppress(Problem):  # else they are due again when their leases end
                 await self._delivery.release(waiting)
         return not self._stopping.is_set()
 
 
 @dataclass(frozen=True, slots=True)
 class Mailing:
-    """The parts of mail."""
+    """The parts that queue and send mail, and their state for readiness."""
 
     store: Store
     clock: Clock
@@ -87,7 +87,7 @@ class Mailing:
     async def check(self) -> Check:
         """Return the state of mail, for readiness."""
         now, owner = self.clock(), self.outbox.owner
-        # Anybody could cause the failure of other messages.
+        # The failure of other messages is not reported: any visitor could cause it.
         reported = tuple(name for name, each in MESSAGE_TYPES.items() if each.must_reach_owner)
         given_up = outbox.GIVEN_UP, Filter("template_name", "in", reported)
         try:
@@ -97,7 +97,7 @@ class Mailing:
                 read_suppression(owner or ""),
             )
             state = send_state(found.rows, now)
-            late = await self.store.run(*(_find_late(state, queue, now) for queue in QUEUES))
+            late = await self.store.run(*(_late_query(state, queue, now) for queue in QUEUES))
         except Problem:
             return Check("warn", "the state of mail cannot be read")
         until, active_at = paused_until(state, now), self.dispatcher.active_at
@@ -121,7 +121,7 @@ class Mailing:
         return Check("warn", found_faults) if found_faults else Check("pass")
 
 
-def _find_late(state: Row, queue: Queue, now: datetime) -> Read:
+def _late_query(state: Row, queue: Queue, now: datetime) -> Read:
     """Return the query for an entry that has waited for longer than half of its time to live."""
     since = format_instant(now - time_to_live(state, queue) / 2)
     where = outbox.WAITING, Filter("queue", "eq", queue), Filter("queued_at", "lte", since)
@@ -135,7 +135,7 @@ def make_mailing(
     secret: bytes,
     transport: Transport | None = None,
 ) -> Mailing:
-    """Return the parts of mail, not running; `transport` replaces that of the settings."""
+    """Make the parts of mail without running them; `transport` replaces the one of SMTP_URL."""
     if transport is None:
         transport = open_transport(settings.smtp_url) if settings.smtp_url else null_session
     links = UnsubscribeLinks(store, clock, settings.site_url)

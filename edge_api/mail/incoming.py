@@ -1,7 +1,7 @@
-"""Incoming mail: a reply joins the thread of the lead that we wrote to, a report marks a bounce.
+"""Incoming mail: replies are stored in the threads of their leads, and bounce reports are recorded.
 
-A message is ours if it refers to a Message-ID that we gave: a random UUID, known only to those whom
-that message reached. All of it is written by strangers, and is bounded before it is parsed.
+A message is taken only if it refers to a Message-ID of ours: a random UUID, known only to those who
+received that message. All of it is written by strangers, so it is cut before it is parsed.
 """
 
 import asyncio
@@ -50,29 +50,30 @@ from edge_api.mail.suppressions import Feedback
 from edge_api.settings import Settings
 
 MAX_OCTETS: Final = 2 << 20
-"""Octets of a message that are read; its text comes before its attachments."""
+"""The most octets that are read of a message: its text comes before its attachments."""
 MAX_RECEIVED: Final = 20
-"""Messages that are stored for one lead in a day: two programs may answer each other for ever."""
+"""The most replies stored for one lead in a day: two programs may answer each other for ever."""
 _MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
 _MAX_ID: Final = LEAD_MESSAGES.columns["message_id"].bounds[1] or 0
 _CUT: Final = "\n[cut here: the rest is in the mailbox]"
-_READ: Final = re.compile(
+_PARSED_PART: Final = re.compile(
     rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
     rb"(?:(?:(?!multipart/|message/|content-type|content-disposition).)*+"
     rb"(?:multipart/|message/|content-type|content-disposition)?+){0,40}+"
 )
-"""The part that is parsed: so many lines, which the parser compares with so many containers."""
+"""Finds what is parsed of a message, the shorter of two matches: group 1 ends after 20,000 lines,
+the whole match after 40 marks of containers. The parser compares each line with each container."""
 _TAG: Final = re.compile(
     r"(?i)</?(?!(?:head|script|style|template|title)\b)[a-z]"
     r"""(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|[^>])*+>?"""
 )
-"""A tag of which nothing is left: nested ones take a parser the square of their number."""
+"""An HTML tag that is removed before parsing, which takes the square of the depth of tags."""
 _log: Final = logging.getLogger(__name__)
 
 
 class _BoundedPolicy(EmailPolicy):
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
-        """Return name and value of a header, in Unicode, cut: parsers take its length squared."""
+        """Return a header's name and value in Unicode, cut: parsers take its length squared."""
         name, _, value = "".join(sourcelines)[:2000].partition(":")
         octets = value.strip().encode("ascii", "surrogateescape")
         return name, octets.decode("utf-8", "replace")
@@ -90,9 +91,9 @@ def _is_automatic(message: EmailMessage) -> bool:
 def _is_verified(message: EmailMessage, sender: str, authority: str | None) -> bool:
     """Return whether our mail server says that DMARC passed for the sender's domain (RFC 8601).
 
-    Only its topmost header counts, and one that is understood to the last character.
+    Only the topmost Authentication-Results counts, and only if all of it is understood.
     """
-    said = re.sub(  # without strings and comments
+    results = re.sub(  # without strings and comments
         r'"(?:[^"\\]|\\.)*+"|\((?:[^()\\]|\\.)*+\)',
         " ",
         str(message.get("Authentication-Results", "")),
@@ -101,14 +102,14 @@ def _is_verified(message: EmailMessage, sender: str, authority: str | None) -> b
     other = r'\s*+(?!dmarc\b)[^;"()\\]*+'
     passed = rf'\s*+dmarc\s*=\s*pass\s(?:[^;"()\\]*\s)?header\.from\s*=\s*{domain}\s*'
     pattern = rf"(?i)\s*{server}(?:\s+1)?\s*(?:;{other})*;{passed}(?:;{other})*"
-    return bool(authority and domain and re.fullmatch(pattern, said))
+    return bool(authority and domain and re.fullmatch(pattern, results))
 
 
 def _read_part(part: Any) -> str:
-    """Return the text of a part; empty without one."""
+    """Return the decoded text of a part; `""` for `None`."""
     octets = b"" if part is None else part.get_payload(decode=True)
     charset = "utf-8" if part is None else str(part.get_content_charset("utf-8"))
-    # Codecs of Python that are none of mail, some of which take the square of a text's length.
+    # These codecs of Python are not for mail, and some take the square of a text's length.
     is_slow = re.match("(?i)idna|puny|.*escape|undef", charset)
     try:
         return str(octets.decode("utf-8" if is_slow else charset, "replace"))
@@ -130,8 +131,8 @@ def _strip_markup(html: str) -> str:
 
 
 def _read_reply(raw: bytes, authority: str | None) -> Row:
-    """Return what is stored of a reply."""
-    found = _READ.match(raw)
+    """Return the columns that are stored of a reply."""
+    found = _PARSED_PART.match(raw)
     kept = min(found[0], found[1], key=len) if found else b""
     message: Any = message_from_bytes(kept, policy=_BoundedPolicy())
     plain, html = (_read_part(message.get_body((kind,))) for kind in ("plain", "html"))
@@ -141,8 +142,8 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
     senders = getaddresses(map(str, message.get_all("From", [])))
     sender = one_line(senders[0][1]) if len(senders) == 1 else ""
     names = (name for part in message.walk() if (name := part.get_filename()))
-    named = str(message.get("Message-ID", "")).strip()
-    known_by = named.encode("utf-8", "replace") or raw
+    own_id = str(message.get("Message-ID", "")).strip()
+    identity = own_id.encode("utf-8", "replace") or raw
     return {
         "kind": "received",
         "email": sender
@@ -150,18 +151,18 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
         else "unknown@sender.invalid",
         "subject": " ".join(one_line(str(message.get("Subject", ""))).split())[:MAX_SUBJECT_LENGTH],
         "body": body[: _MAX_BODY - len(_CUT)] + _CUT if len(text) > _MAX_BODY else body,
-        "message_digest": sha256(known_by).hexdigest(),
-        "message_id": named if len(named) <= _MAX_ID and is_message_id(named) else None,
+        "message_digest": sha256(identity).hexdigest(),
+        "message_id": own_id if len(own_id) <= _MAX_ID and is_message_id(own_id) else None,
         "is_verified": int(_is_verified(message, sender, authority)),
         "is_automatic": int(_is_automatic(message)),
-        # The first few: to read the name of one takes time.
+        # Only the first 20, since reading each name takes time.
         "attachments": [one_line(re.split(r"[/\\]", each)[-1])[:100] for each in islice(names, 20)]
         or None,
     }
 
 
 def is_report(raw: bytes) -> bool:
-    """Return whether the headers say that it reports what became of other mail (RFC 3464)."""
+    """Return whether a message is a delivery status report by its headers (RFC 3464)."""
     header = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0]
     types = re.findall(rb"(?im)^Content-Type:([^\n]*+(?:\n[ \t][^\n]*+)*+)", header)
     return any(b"delivery-status" in each.lower() for each in types)
@@ -169,7 +170,7 @@ def is_report(raw: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """Stores what answers the mail of one installation."""
+    """Stores replies to the mail of one installation, and reports about it."""
 
     settings: Settings
     store: Store
@@ -190,9 +191,9 @@ class Incoming:
         return self._find_ids(" ".join(named))
 
     async def receive(self, raw: bytes) -> bool:
-        """Store a reply, or what a report says; return whether it is stored, now or before.
+        """Store a reply, or the failure in a report; return whether it is stored, now or before.
 
-        Raises Problem, also where its lead has changed at this moment: then try again.
+        Raises Problem, also if the lead changes at the same moment: then try again.
         """
         if is_report(raw):
             failed = re.search(rb"(?im)^Action: *failed\b", raw)
@@ -202,7 +203,7 @@ class Incoming:
             if not (ids and failed and status):
                 return False
             code = status[1].decode()
-            # What is wrong with an address itself (RFC 3463, section 3.2); the rest may be ours.
+            # The address itself is wrong (RFC 3463, section 3.2); other faults may be our own.
             gone = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
             return await self.feedback.fail(ids, code, is_gone=code in gone)
         lead = await self._find_lead(self.read_references(raw))
@@ -210,7 +211,7 @@ class Incoming:
             return False
         try:
             reply = await asyncio.to_thread(_read_reply, raw, self.settings.mail_authserv_id)
-        except Exception as error:  # noqa: BLE001  the parser raises many for what is no mail
+        except Exception as error:  # noqa: BLE001  the parser may raise anything
             _log.warning("a reply cannot be read: %s", type(error).__name__)
             return False
         now, same = self.clock(), Filter("message_digest", "eq", reply["message_digest"])
@@ -225,7 +226,7 @@ class Incoming:
         is_quiet = reply["is_automatic"] or lead["status"] == "spam"
         values = LEADS.new_values({"status": "new"}, format_instant(now)) | {"remind_at": None}
         where = *where_id(lead["id"]), Filter("status", "eq", lead["status"])
-        # A quiet one changes nothing, and yet needs its lead, which may be erased meanwhile.
+        # A quiet reply leaves its lead as it is, but must fail if that was erased meanwhile.
         change = Update(
             LEADS, {"status": lead["status"]} if is_quiet else values, where, at_least=1
         )
@@ -237,12 +238,12 @@ class Incoming:
         return True
 
     async def _find_lead(self, ids: tuple[str, ...]) -> Row | None:
-        """Return the lead that was sent one of these messages: an answer, or an acknowledgement."""
+        """Return the lead that was sent one of these messages, an answer or an acknowledgement."""
         answers = Filter("id", "in", ids), Filter("kind", "eq", "sent")
         thanks = Filter("template_name", "eq", ACKNOWLEDGEMENT.template)
         sent, log = await self.store.run(
             Read(LEAD_MESSAGES, ("lead_id",), answers, NEWEST, 1),
-            # The first row of a message is written with its lead.
+            # The first log row of an acknowledgement is written together with its lead.
             Read(
                 EMAIL_SEND_LOG,
                 (),

@@ -1,7 +1,7 @@
-"""The owner's mailbox (IMAP, RFC 9051): what answers us is read, all else is left as it is.
+"""The owner's mailbox (IMAP, RFC 9051): answers to our mail are read, all else stays as it is.
 
-One edge reads it at a time, by a turn in the store. A turn fetches a few headers of the messages
-that came since the last one, and no more of a message that does not refer to one of ours.
+Edges take turns, which the store keeps, so that one reads at a time. A turn fetches a few headers
+of each new message, and the whole message only if it is a report or refers to a message of ours.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from edge_api.health import Check
 from edge_api.mail.incoming import MAX_OCTETS, Incoming, is_report
 from edge_api.outbox import run_unless_conflict
 
-POLL_SECONDS: Final = 20.0  # how often an edge looks whether it is time to read
+POLL_SECONDS: Final = 20.0  # between an edge's checks whether a turn is due
 PAUSE: Final = timedelta(seconds=50)
-"""The time between two turns, whichever edges take them."""
+"""The time between two turns, of the same edge or of two."""
 PAUSE_AFTER_FAULT: Final = timedelta(minutes=10)
-"""Longer, as servers lock out those who send a wrong password again and again."""
+"""The time to the next turn after a fault: servers lock out clients with a wrong password."""
 TURN: Final = timedelta(minutes=5)
-"""The longest turn; if the edge that reads was killed, another one reads after that."""
+"""The longest turn; if an edge is killed while it reads, another edge may read after that."""
 _HEADERS: Final = "(UID BODY.PEEK[HEADER.FIELDS (REFERENCES IN-REPLY-TO CONTENT-TYPE)]<0.16384>)"
 _FAULTS: Final = {
     SSLCertVerificationError: "the mailbox's certificate is not to be trusted",
@@ -40,11 +40,11 @@ _FAULTS: Final = {
     TimeoutError: "the mailbox does not answer in time",
     OSError: "the mailbox cannot be reached",
 }
-"""The reports of errors, without a name in them; the first that fits counts."""
+"""The report of each class of errors, without names or addresses; the first that fits counts."""
 
 
 def _connect(server: MailServer) -> IMAP4:
-    host, port, seconds = server.host, server.port, 10.0  # for which the server may say nothing
+    host, port, seconds = server.host, server.port, 10.0  # the time limit of each answer
     if server.security == "tls":
         return IMAP4_SSL(host, port, ssl_context=create_default_context(), timeout=seconds)
     return IMAP4(host, port, seconds)
@@ -69,7 +69,7 @@ async def _open(server: MailServer) -> AsyncIterator[IMAP4]:
     connecting = asyncio.get_running_loop().run_in_executor(None, _connect, server)
     try:
         client = await asyncio.shield(connecting)
-    except asyncio.CancelledError:  # the thread goes on, and nobody else closes what it opens
+    except asyncio.CancelledError:  # the thread goes on, and its connection has to be closed
         connecting.add_done_callback(_close)
         raise
     try:
@@ -89,13 +89,14 @@ class Mailbox:
     def __init__(self, server: MailServer, incoming: Incoming, secret: bytes) -> None:
         self._server = server
         self._incoming = incoming
-        # Another password makes a turn due at once. Keyed, so that nobody guesses it from this.
-        self._place = digest(secret, f"{server}{server.password}".encode(), "sha256").hex()
-        self._turn = ""
+        # Another server or password makes a turn due at once. The digest is keyed, so that nobody
+        # can guess the password from it.
+        self._digest = digest(secret, f"{server}{server.password}".encode(), "sha256").hex()
+        self._turn_end = ""
 
     async def check(self) -> Check | None:
-        """Return why the mailbox could not be read, for readiness."""
-        with suppress(Problem):  # the check of the store says more
+        """Return the state of the mailbox, for readiness; `None` if the store cannot be read."""
+        with suppress(Problem):  # the check of the store reports that
             row = await read_first(self._incoming.store, Read(MAILBOX_STATE))
             return Check("warn" if row and row["fault"] else "pass", (row and row["fault"]) or "")
         return None
@@ -117,37 +118,37 @@ class Mailbox:
             await self._save(turn_until=due, checked_at=format_instant(now), fault=fault)
 
     async def _take_turn(self) -> Row | None:
-        """Return how far the mailbox was read, if it is time, and nobody else reads it."""
+        """Take a turn; return how far the mailbox was read, or `None` if no turn is due."""
         now, store = self._incoming.clock(), self._incoming.store
         is_due = (
             Filter("turn_until", "is", None),
             Filter("turn_until", "lte", format_instant(now)),
-            Filter("mailbox_digest", "neq", self._place),
+            Filter("mailbox_digest", "neq", self._digest),
         )
         if await read_first(store, Read(MAILBOX_STATE)) is None:
             first = MAILBOX_STATE.trusted_row({}, "", str)
             await run_unless_conflict(store, Insert(MAILBOX_STATE, [first]))
-        self._turn = format_instant(now + TURN)
+        self._turn_end = format_instant(now + TURN)
         where = Filter("id", "eq", 1), Filter("id", "any", is_due)
-        (taken,) = await store.run(Update(MAILBOX_STATE, {"turn_until": self._turn}, where))
+        (taken,) = await store.run(Update(MAILBOX_STATE, {"turn_until": self._turn_end}, where))
         return next(iter(taken.rows), None)
 
     async def _save(self, **values: Any) -> None:
-        """Store how far it was read. Raises Problem `conflict` where the turn is over."""
-        where = Filter("id", "eq", 1), Filter("turn_until", "eq", self._turn)
+        """Store values of the mailbox's state. Raises Problem `conflict` if our turn is over."""
+        where = Filter("id", "eq", 1), Filter("turn_until", "eq", self._turn_end)
         await self._incoming.store.run(Update(MAILBOX_STATE, values, where, at_least=1))
 
     async def _read_new(self, client: IMAP4, state: Row) -> None:
-        validity, following = (
+        validity, uid_next = (
             int(client.response(name)[1][0] or 0) for name in ("UIDVALIDITY", "UIDNEXT")
         )
-        is_same = (state["mailbox_digest"], state["uid_validity"]) == (self._place, validity)
+        is_same = (state["mailbox_digest"], state["uid_validity"]) == (self._digest, validity)
         last = state["last_uid"] if is_same else 0
         while True:
-            await self._save(mailbox_digest=self._place, uid_validity=validity, last_uid=last)
-            if last + 1 >= following:
+            await self._save(mailbox_digest=self._digest, uid_validity=validity, last_uid=last)
+            if last + 1 >= uid_next:
                 return
-            first, last = last + 1, min(last + 200, following - 1)
+            first, last = last + 1, min(last + 200, uid_next - 1)
             for uid, header in await _fetch(client, f"{first}:{last}", _HEADERS):
                 if is_report(header) or self._incoming.read_references(header):
                     await self._read_one(client, uid)
@@ -159,9 +160,9 @@ class Mailbox:
 
 
 async def _fetch(client: IMAP4, uids: str, items: str) -> list[tuple[str, bytes]]:
-    """Return UID and octets of messages; one that is gone has none."""
+    """Return the UID and the octets of each message that still exists."""
     _, data = await asyncio.to_thread(client.uid, "FETCH", uids, items)
-    # A server may name the UID behind the octets.
+    # A server may send the UID after the octets.
     pairs = zip(data, [*data[1:], b""], strict=True)
     found = [(f"{each[0]} {rest}", each[1]) for each, rest in pairs if isinstance(each, tuple)]
     return [(re.findall(r"UID (\d+)", text)[0], octets) for text, octets in found]

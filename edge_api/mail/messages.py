@@ -1,8 +1,8 @@
-"""Messages: their types, their templates, and each as a message that can be sent.
+"""Messages that are mailed: their types and templates, and how they are composed.
 
 All values are put on one line, so that none can pass for another part of the message. The standard
-library parses a header's text when it is set, and decodes encoded words, line ends included: so
-text is cleaned before, and mailboxes are set as objects.
+library parses a header's text when it is set, and decodes encoded words, even to line ends: so text
+is cleaned before it is set, and mailboxes are set as objects.
 """
 
 import re
@@ -39,25 +39,25 @@ QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional")  # in the order of 
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """One type of message; its text and HTML are the files of its template's name."""
+    """One type of message; `template` is the name of the files with its text and HTML."""
 
     template: str
     queue: Queue
     subject: str  # a template too
-    values: tuple[str, ...]  # of the templates, no more and no less
+    values: tuple[str, ...]  # the names of the values that its templates need, and no others
     about: Table | None = LEADS
     """The table of the row that it is about; without that row nothing is sent."""
     retry_for: timedelta | None = None
-    """The time that it is tried each hour after the usual attempts."""
+    """The time for which it is retried each hour after the usual attempts."""
     auto_submitted: Literal["auto-generated", "auto-replied", "no"] = "auto-generated"
-    """RFC 3834, section 5.1; `no`: a person wrote it, and the header is left out."""
+    """The header of RFC 3834, section 5.1; `no`: a person wrote it, and the header is left out."""
     unsubscribable: bool = False  # whether the templates get `unsubscribe_url`
     to_visitor: bool = False
-    """Whether it is in the language of the site; to the owner all is in English."""
+    """Whether it goes to a visitor, in the site's language; mail to the owner is in English."""
 
     @property
     def must_reach_owner(self) -> bool:
-        """Whether it is given up only by hand, and reported: no stranger named its recipient."""
+        """Whether it goes to the owner and must arrive: if it fails, it is kept and reported."""
         return self.retry_for is not None and not self.to_visitor
 
 
@@ -71,7 +71,7 @@ NOTIFICATION: Final = MessageType(
     ("lead", "desk_url", *_SITE),
     retry_for=timedelta(hours=72),
 )
-"""To the owner. It may be late, but must arrive: somebody waits for an answer."""
+"""Notifies the owner of a lead; it may be late, but must arrive: somebody waits for an answer."""
 ACKNOWLEDGEMENT: Final = MessageType(
     "lead_acknowledgement",
     "transactional",
@@ -81,7 +81,7 @@ ACKNOWLEDGEMENT: Final = MessageType(
     unsubscribable=True,
     to_visitor=True,
 )
-"""To the sender of a lead, who may have named anybody: it has not one word of theirs."""
+"""Thanks the sender of a lead, but quotes nothing: they may have given another's address."""
 DECISION: Final = MessageType(
     "access_decision",
     "auth",
@@ -90,8 +90,8 @@ DECISION: Final = MessageType(
     ("approved", "claim_uri", "expires_at", *_SITE),
     about=ACCESS_REQUESTS,
     to_visitor=True,
-)  # to the person who asked for access
-
+)
+"""Notifies a person of the decision on their request for access."""
 REQUEST: Final = MessageType(
     "access_request",
     "transactional",
@@ -100,7 +100,7 @@ REQUEST: Final = MessageType(
     about=ACCESS_REQUESTS,
     retry_for=timedelta(hours=72),
 )
-"""To the owner: else the request would lapse."""
+"""Notifies the owner of a request for access, which would lapse without a decision."""
 SUMMARY: Final = MessageType(
     "owner_summary",
     "transactional",
@@ -109,7 +109,7 @@ SUMMARY: Final = MessageType(
     about=None,
     retry_for=timedelta(hours=72),
 )
-"""To the owner, instead of the rest of many notices."""
+"""Notifies the owner of several leads in one message, in place of too many notices."""
 HIDDEN: Final = MessageType(
     "hidden_leads",
     "transactional",
@@ -118,7 +118,7 @@ HIDDEN: Final = MessageType(
     about=None,
     retry_for=timedelta(hours=72),
 )
-"""To the owner, once a day: the leads that were hidden."""
+"""Lists for the owner, once a day, the leads that were hidden because they look like spam."""
 LINK: Final = MessageType(
     "desk_link",
     "auth",
@@ -127,7 +127,7 @@ LINK: Final = MessageType(
     about=DESK_LINKS,
     retry_for=timedelta(hours=24),
 )
-"""To the owner, with a token that is made when it is sent, as long as that can be used."""
+"""Mails the owner a link to sign in, made when it is sent; a used or expired one is not sent."""
 KEY: Final = MessageType(
     "key_notice",
     "auth",
@@ -136,7 +136,7 @@ KEY: Final = MessageType(
     about=CREDENTIALS,
     retry_for=timedelta(hours=72),
 )
-"""To the owner, of a key that was revoked at the desk, or taken back there."""
+"""Notifies the owner that a key was revoked at the desk, or its revocation undone there."""
 ANSWER: Final = MessageType(
     "lead_answer",
     "transactional",
@@ -146,7 +146,7 @@ ANSWER: Final = MessageType(
     auto_submitted="no",
     to_visitor=True,
 )
-"""To the sender of a lead, written by the owner at the desk."""
+"""Sends an answer, which the owner wrote at the desk, to the sender of a lead."""
 
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
@@ -166,9 +166,9 @@ MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
 )
 
 _JOINERS: Final = frozenset("\u200c\u200d")
-"""Format characters that are part of spellings, and of some emoji."""
+"""Zero-width joiners, which some scripts and emoji need, although they are format characters."""
 _LABEL_CHARACTERS: Final = _JOINERS.union(" .'-&+\u2019")
-"""Characters in names that separate nothing in a header of addresses."""
+"""Characters that names may have besides letters and digits: headers give them no meaning."""
 
 
 def _reasons(lead: Mapping[str, Any]) -> list[str]:
@@ -188,7 +188,7 @@ _SHIPPED: Final[Mapping[str, str]] = {
         for file in files("edge_api.mail").joinpath("templates").iterdir()
     },
 }
-"""The text of each template by its name."""
+"""The text of each template of the distribution, by its name."""
 
 
 def _read_folder(folder: Path) -> dict[str, str]:
@@ -213,15 +213,15 @@ class MailTemplates:
     For a message `NAME` these are `NAME.txt`, `NAME.html` and `NAME.subject`; `frame.html` and
     `styles.html` are what the shipped HTML extends. All are read at once, since an upgrade may
     replace the files while the process runs. Raises ValueError for a folder that cannot be read, or
-    has a file of another name.
+    has a file with an unknown name.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.unknown: UnknownNames = {}
-        """Names that templates of the folder have asked for without effect."""
+        """Unknown names that templates of the folder have asked for."""
         texts = {**_SHIPPED, **(_read_folder(folder) if folder else {})}
         self._environment = Environment(
-            # With the name for the file, by which unknown names are reported.
+            # The name is given as the file too, with which unknown names are reported.
             loader=FunctionLoader(
                 lambda name: (texts[name], name, None) if name in texts else None
             ),
@@ -254,12 +254,12 @@ class MailTemplates:
         unsubscribe_url: str | None,
         language: Language = ENGLISH,
     ) -> tuple[str, str, str]:
-        """Return subject, text, HTML. Raises as `compose`, and what Jinja raises for a template."""
+        """Return subject, text and HTML. Raises like `compose`, and like Jinja for a template."""
         name = message_type.template
         wrong = set(values) ^ set(message_type.values)
         if wrong:
             raise TypeError(f"{name}: missing or unknown values: {', '.join(sorted(wrong))}")
-        # Those within a sentence are not seen by `finalize`.
+        # Cleaned here, since `finalize` does not see values within translated sentences.
         given = {name: one_line(e) if isinstance(e, str) else e for name, e in values.items()}
         given["site_language"] = language if message_type.to_visitor else ENGLISH
         if message_type.unsubscribable:
@@ -286,7 +286,7 @@ def one_line(text: str) -> str:
 
 
 def label(text: str) -> str:
-    """Return the letters, digits and spaces of a name, which cannot pass for an address."""
+    """Return a name with spaces for all characters by which it could pass for an address."""
     kept = (
         char if char in _LABEL_CHARACTERS or unicodedata.category(char)[0] in "LMN" else " "
         for char in one_line(text)
@@ -307,7 +307,7 @@ _ENCODED_WORD: Final = "=?"
 
 
 def is_message_id(text: str) -> bool:
-    """Return whether a text can stand in a header as the Message-ID of another message."""
+    """Return whether a text may be put into a header as the Message-ID of another message."""
     return bool(re.fullmatch(r"<[!-;=?-~]+@[!-;=?-~]+>", text)) and _ENCODED_WORD not in text
 
 
@@ -317,9 +317,9 @@ class Envelope:
 
     message_id: str  # a UUID, the same for every attempt
     sender: str  # `address` or `Name <address>`
-    recipient: str  # likewise
+    recipient: str  # as `sender`
     date: datetime
-    host: str  # ours, behind the @ of the Message-ID
+    host: str  # our own, after the @ of the Message-ID
     unsubscribe_url: str | None = None  # one POST there unsubscribes (RFC 8058)
     reply_to: str | None = None  # as `sender`
     references: tuple[str, ...] = ()
@@ -327,7 +327,7 @@ class Envelope:
 
 
 class _UnfoldedHeader(UnstructuredHeader, BaseHeader):
-    """A header on one line: folding would encode a long word of it."""
+    """A header on one line, since folding would encode its long words."""
 
     def fold(self, *, policy: Policy) -> str:
         return f"{self.name}: {self}{policy.linesep}"
@@ -347,7 +347,7 @@ def compose(
     templates: MailTemplates = DEFAULT_TEMPLATES,
     language: Language = ENGLISH,
 ) -> EmailMessage:
-    """Return a message: RFC 5322, MIME, text and HTML, 7 bits wide but for addresses beyond ASCII.
+    """Return a message with text and HTML (RFC 5322, MIME), in ASCII but for addresses beyond it.
 
     Raises TypeError for values that are not those of the type, and ValueError for an invalid
     envelope.
@@ -374,9 +374,9 @@ def compose(
         message["References"] = " ".join(envelope.references)
     if message_type.auto_submitted != "no":
         message["Auto-Submitted"] = message_type.auto_submitted
-    if message_type.unsubscribable:  # with one click: by a POST, over https only (RFC 8058)
+    if message_type.unsubscribable:  # one-click unsubscribing is a POST over https (RFC 8058)
         url = envelope.unsubscribe_url or ""
-        # Without what ends a URL in a header, within a line's 998 octets (RFC 5322, 2.1.1).
+        # No character that ends a URL in a header; a line has 998 octets (RFC 5322, 2.1.1).
         if re.fullmatch(r"https?://[!#-;=?-~]{1,900}", url) is None or _ENCODED_WORD in url:
             raise ValueError(
                 "the address to unsubscribe at must be a URL of http or https, in ASCII"
@@ -391,6 +391,6 @@ def compose(
 
 
 def _address(mailbox: Mailbox, name: str | None = None) -> Address:
-    # Not `addr_spec`, which takes no local part beyond ASCII.
+    # Its parts, since `addr_spec` refuses a local part beyond ASCII.
     display_name = label(mailbox.name if name is None else name)
     return Address(display_name, mailbox.local_part, mailbox.domain)

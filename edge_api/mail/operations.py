@@ -70,7 +70,7 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
     title = sentence("You are unsubscribed") if is_new else sentence("Already unsubscribed")
     try:
         return await _render_done(service, address, title)
-    except Problem:  # it was done, though no build is there to say so in the look of the site
+    except Problem:  # the address is suppressed, but without a build no page can be rendered
         return HtmlResult(
             f"{title}.\n".encode(), headers=NOINDEX, media_type="text/plain; charset=utf-8"
         )
@@ -81,8 +81,8 @@ def _token(request: OperationRequest[Any, Any]) -> str:
 
 
 async def _render_done(service: Service, address: str, title: str) -> HtmlResult:
-    said = sentence("Nothing more is mailed to %(address)s by this site.", address=mask(address))
-    return await _page(service, "notice", title, sentences=[said])
+    notice = sentence("Nothing more is mailed to %(address)s by this site.", address=mask(address))
+    return await _page(service, "notice", title, sentences=[notice])
 
 
 async def _refuse(service: Service, problem: Problem) -> HtmlResult:
@@ -131,7 +131,7 @@ class Ignored(BaseModel, extra="forbid"):
 
 
 def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) -> None:
-    """Check that one of our secrets signed. Raises Problem `not_found`, `unauthenticated`."""
+    """Check that one of our secrets signed a request. Raises `not_found`, `unauthenticated`."""
     secrets = service.settings.email_hook_secret
     if not secrets:
         raise Problem("not_found", "Nothing is taken here: EMAIL_HOOK_SECRET is not set")

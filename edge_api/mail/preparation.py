@@ -1,7 +1,7 @@
-"""Preparation: from an entry to its message, when it is sent; and messages with sample values.
+"""Preparation: compose the message of an outbox entry when it is sent, and sample messages.
 
-So nothing erased is sent, and nothing to suppressed addresses. If the store cannot be read, nothing
-is sent. Samples are for `mail preview`, and to check an operator's templates.
+As it reads the store at that moment, nothing erased is sent, and nothing to suppressed addresses.
+Samples are for `mail preview`, and to check an operator's templates.
 """
 
 import hmac
@@ -77,7 +77,7 @@ class NotSent:
     """A message that is not sent, with the reason for the log."""
 
     reason: str
-    is_permanent: bool = True  # whether nobody can fix it
+    is_permanent: bool = True  # whether a retry would not help
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class MessageComposer:
     settings: Settings
     store: Store
     clock: Clock
-    secret: bytes  # keys the hash of an address
+    secret: bytes  # the key of hashes of addresses
     links: UnsubscribeLinks
     desk_links: DeskLinks
     templates: MailTemplates
@@ -114,7 +114,7 @@ class MessageComposer:
         return await self._compose(entry, self._values(entry, subject))
 
     async def _acknowledgement_problem(self, entry: Row, lead: Row) -> str | None:
-        """Return the reason not to acknowledge a lead; `None` reserves its turn. Raises Problem."""
+        """Return why a lead is not acknowledged; `None` after reserving that. Raises Problem."""
         if lead["status"] == "spam" or lead["spam_score"] >= SUSPECT_FROM:
             return "the lead looks like spam"
         where = (
@@ -130,20 +130,20 @@ class MessageComposer:
         return None
 
     async def _reserve(self, entry: Row) -> bool:
-        """Store, by a unique key, the address's one acknowledgement of the day."""
+        """Reserve an address's one acknowledgement of the day; return whether this entry has it."""
         now = self.clock()
-        about = f"acknowledgement\n{normalize_recipient(entry['recipient_email'])}"
+        purpose = f"acknowledgement\n{normalize_recipient(entry['recipient_email'])}"
         row: Row = {
-            "id": hmac.digest(self.secret, about.encode(), "sha256").hex(),
+            "id": hmac.digest(self.secret, purpose.encode(), "sha256").hex(),
             "request_digest": sha256(entry["id"].encode()).hexdigest(),
-            "status": 250,  # the relay's answer (RFC 5321, section 4.2.3)
-            "response": entry["subject_id"],  # by which it is erased with the lead
+            "status": 250,  # a relay's "OK" (RFC 5321, section 4.2.3)
+            "response": entry["subject_id"],  # the lead's id, so that it is erased with the lead
             "created_at": format_instant(now),
             "expires_at": format_instant(now + timedelta(hours=24)),
         }
         expired = (*where_id(row["id"]), Filter("expires_at", "lte", format_instant(now)))
         queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
-        if await run_unless_conflict(self.store, _require(entry), *queries):
+        if await run_unless_conflict(self.store, _require_entry(entry), *queries):
             return True
         stored = await find_row(self.store, IDEMPOTENCY_KEYS, row["id"])
         return stored is not None and stored["request_digest"] == row["request_digest"]
@@ -162,7 +162,7 @@ class MessageComposer:
 
     async def _list_hidden(self, entry: Row) -> EmailMessage | NotSent:
         """Return one message for all leads that were hidden since its entry was queued."""
-        # Those that came a moment before it may have been stored after it.
+        # A lead that came a moment before the entry may have been stored after it.
         since = datetime.fromisoformat(entry["created_at"]) - timedelta(minutes=1)
         where = (
             Filter("status", "eq", "spam"),
@@ -177,7 +177,7 @@ class MessageComposer:
         return await self._compose(entry, values)
 
     async def _answer(self, entry: Row, lead: Row) -> EmailMessage | NotSent:
-        """Return an answer with what it answers below it, the same at each attempt."""
+        """Return an answer that quotes what it answers, the same at each attempt."""
         answer = await find_row(
             self.store, LEAD_MESSAGES, entry["id"], Filter("kind", "eq", "sent")
         )
@@ -188,7 +188,7 @@ class MessageComposer:
             Filter("kind", "neq", "draft"),
             Filter("created_at", "lt", answer["created_at"]),
         )
-        # Three Message-IDs are within a line's 998 octets (RFC 5322, 2.1.1).
+        # Only three Message-IDs, which fit into a line's 998 octets (RFC 5322, 2.1.1).
         thread = await read_all(self.store, Read(LEAD_MESSAGES, (), where, NEWEST, limit=3))
         last = next((row for row in thread if row["kind"] == "received"), None)
         thread = thread[thread.index(last) :] if last else thread
@@ -208,13 +208,13 @@ class MessageComposer:
         return await self._compose(
             entry,
             values,
-            sender=self._answers_from(),
+            sender=self._answer_sender(),
             reply_to=self.settings.owner_email,
             references=tuple(filter(is_message_id, ids)),
         )
 
-    def _answers_from(self) -> str:
-        """Return the owner's name and address; that of MAIL_FROM where the domains differ."""
+    def _answer_sender(self) -> str:
+        """Return the owner's name and address; the address of MAIL_FROM if their domains differ."""
         sender = parse_mailbox(self.settings.mail_from or PLACEHOLDER_SENDER)
         owner = parse_mailbox(self.settings.owner_email) if self.settings.owner_email else sender
         is_same = owner.domain.lower() == sender.domain.lower()
@@ -222,9 +222,9 @@ class MessageComposer:
         return f"{name} <{(owner if is_same else sender).address}>"
 
     async def _compose(self, entry: Row, values: Row, **changes: Any) -> EmailMessage:
-        """Return the message of an entry with these values beside those of the site.
+        """Return the message of an entry with the given values and those of the site.
 
-        `changes` are of the usual envelope. Raises as `prepare`.
+        `changes` replace parts of the usual envelope. Raises like `prepare`.
         """
         usual = Envelope(
             message_id=entry["id"],
@@ -232,7 +232,7 @@ class MessageComposer:
             recipient=entry["recipient_email"],
             date=datetime.fromisoformat(entry["created_at"]),
             host=urlsplit(self.settings.site_url).hostname or "localhost",
-            unsubscribe_url=await self.links.link(entry["recipient_email"], _require(entry))
+            unsubscribe_url=await self.links.link(entry["recipient_email"], _require_entry(entry))
             if message_type_of(entry) == ACKNOWLEDGEMENT
             else None,
         )
@@ -272,12 +272,12 @@ class MessageComposer:
         }
 
     def _desk(self, path: str) -> str:
-        """Return the address of a screen; empty where there is no desk."""
+        """Return the address of a screen of the desk; `""` if the desk is off."""
         return f"{self.settings.site_url}{DESK}{path}" if self.settings.desk == "on" else ""
 
 
-def _require(entry: Row) -> Update:
-    """Return the query that fails once the entry is not ours, or was erased with its recipient."""
+def _require_entry(entry: Row) -> Update:
+    """Return the query that conflicts if the entry was erased, or another dispatcher has it."""
     return Update(EMAIL_OUTBOX, {"lease": entry["lease"]}, where_leased(entry), at_least=1)
 
 
@@ -300,6 +300,7 @@ _LEAD: Final[Mapping[str, Any]] = {
     "budget_tier": "growth",
     "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
 }
+"""The values of a sample lead."""
 _REQUEST: Final[Mapping[str, Any]] = {
     "type": "api_key",
     "name": "Ada Lovelace",
@@ -308,10 +309,11 @@ _REQUEST: Final[Mapping[str, Any]] = {
     "claim_digest": "0" * 64,
     "expires_at": "2099-01-01T00:00:00.000000Z",
 }
+"""The values of a sample request for access."""
 
 
 def open_templates(settings: Settings) -> MailTemplates:
-    """Return the templates, tried with sample values. Raises SettingsError naming file and line."""
+    """Return the templates, tried with sample values. Raises SettingsError with file and line."""
     if settings.mail_templates is None:
         return DEFAULT_TEMPLATES
     try:

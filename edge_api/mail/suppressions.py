@@ -1,7 +1,8 @@
-"""Suppressions: addresses that may not be mailed, and the two ways in which they are added.
+"""Suppressions: addresses that must not be mailed, and the three ways in which they are added.
 
-A person follows an unsubscribe link, which needs no other proof; or a mail provider reports a
-bounce or a complaint. Each report takes effect once, however often it is sent.
+A person follows an unsubscribe link, which needs no other proof; a mail provider or the mailbox
+reports a bounce or a complaint, which takes effect once, however often it is sent; or a person with
+access suppresses an address by hand.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ Reason = Literal["unsubscribe", "bounce", "complaint"]
 
 
 def normalize_recipient(address: str) -> str:
-    """Return the canonical form of an address; also of `owner@localhost`, unlike leads."""
+    """Return the canonical form of an address; unlike for leads, also of `owner@localhost`."""
     try:
         return normalize_address(address)
     except ValueError:
@@ -65,9 +66,9 @@ async def is_suppressed(store: Store, address: str) -> bool:
 def suppression(
     address: str, reason: str, now: datetime, metadata: dict[str, Any] | None = None
 ) -> Insert:
-    """Return the query that stores that an address is not mailed any more.
+    """Return the query that suppresses an address.
 
-    Raises Problem `invalid` for what is no address, and for an unknown reason.
+    Raises Problem `invalid` for an invalid address, and for an unknown reason.
     """
     given = {"email": normalize_recipient(address), "reason": reason, "metadata": metadata}
     row = SUPPRESSED_EMAILS.new_row(given, format_instant(now), partial(new_id, now))
@@ -75,20 +76,21 @@ def suppression(
 
 
 async def suppress(store: Store, address: str, insert: Insert, *others: Query) -> bool:
-    """Run the other queries together with a suppression, unless the address has one.
+    """Run a suppression and other queries; the others alone if the address is suppressed already.
 
-    Returns whether it is new. Raises Problem, those of the other queries among them.
+    Returns whether the suppression is new. Raises Problem, also those of the other queries.
     """
     is_new = not await is_suppressed(store, address)
     if is_new and await run_unless_conflict(store, *others, insert):
         return True
-    # After a conflict somebody else was first; if it was with another query, that meets it again.
+    # A conflict means that the address was just suppressed, or that one of the other queries
+    # conflicts, which raises it again here.
     await store.run(*others)
     return False
 
 
 def mask(address: str) -> str:
-    """Return an address in a form that its owner knows and others cannot complete."""
+    """Return an address in a form that its owner recognizes and others cannot complete."""
     local, _, domain = address.rpartition("@")
     first = local[:1] if len(local) > 2 else ""  # noqa: PLR2004  a short one is soon guessed
     return f"{first}\u2026@{domain}"
@@ -103,9 +105,10 @@ class UnsubscribeLinks:
         self._site_url = site_url
 
     async def link(self, address: str, *conditions: Query) -> str:
-        """Return the link of an address, the same each time; a new one only with the conditions.
+        """Return the link of an address, the same each time.
 
-        Raises Problem `unavailable`, and `conflict` where one of the conditions does.
+        A new link is stored in one transaction with `conditions`. Raises Problem `unavailable`, and
+        `conflict` if one of the conditions raises it.
         """
         folded = normalize_recipient(address)
         row = await self._find("email", folded) or await self._make(folded, conditions)
@@ -119,7 +122,7 @@ class UnsubscribeLinks:
         return str(row["email"])
 
     async def unsubscribe(self, token: str) -> bool:
-        """Suppress the address of a token; return whether it was mailed until now.
+        """Suppress the address of a token; return whether it was not suppressed before.
 
         One transaction stores the use of the token and the suppression. If an administrator deletes
         the suppression, the token works again. Raises Problem `not_found`.
@@ -141,7 +144,7 @@ class UnsubscribeLinks:
         insert = Insert(EMAIL_UNSUBSCRIBE_TOKENS, [row])
         if await run_unless_conflict(self._store, *conditions, insert):
             return row
-        if other := await self._find("email", address):  # another was first
+        if other := await self._find("email", address):  # another request stored it first
             return other
         raise Problem("conflict", "The mail is gone, and with it the wish for a link")
 
@@ -206,12 +209,13 @@ class Feedback:
         return answer.encode(), replayed
 
     async def fail(self, message_ids: tuple[str, ...], code: str, *, is_gone: bool) -> bool:
-        """Record that one of these messages came back; return whether we sent one of them.
+        """Record that one of these messages bounced; return whether we sent one of them.
 
-        Its address is the one in our log, and is suppressed where it `is_gone`. The owner's mail is
-        left out: who gets a reply to a notice knows its id, and could end all. Raises Problem.
+        The address is taken from our log, and suppressed if it `is_gone`. Messages to the owner are
+        left out: a person who gets a reply to a notice knows its id, and could have the owner's
+        address suppressed. Raises Problem.
         """
-        from edge_api.mail.messages import MESSAGE_TYPES  # noqa: PLC0415  it brings Jinja
+        from edge_api.mail.messages import MESSAGE_TYPES  # noqa: PLC0415  it imports Jinja
 
         to_visitors = tuple(name for name, each in MESSAGE_TYPES.items() if each.to_visitor)
         where = (
@@ -253,7 +257,7 @@ class Feedback:
         return answer
 
     async def _log_query(self, event: EmailEvent, status: Status, delivery_id: str) -> Insert:
-        message_id, template = event.data.message_id, "system"  # unless the log knows it
+        message_id, template = event.data.message_id, "system"  # unless the log has the message
         if message_id is not None:
             bare = message_id.strip().removeprefix("<").removesuffix(">")
             where = (Filter("message_id", "in", (message_id, bare, bare.partition("@")[0])),)
@@ -277,9 +281,9 @@ class Feedback:
 async def suppress_by_hand(
     store: Store, address: str, reason: str, actor: Actor, now: datetime
 ) -> None:
-    """Suppress an address because a person says so; this can be undone.
+    """Suppress an address on behalf of a person; this can be undone.
 
-    Raises Problem `conflict` for an address that is suppressed, and `invalid` for what is none.
+    Raises Problem `conflict` if it is suppressed already, and `invalid` if it is no address.
     """
     try:
         insert = suppression(_check_address(address), reason, now)

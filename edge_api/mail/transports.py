@@ -1,7 +1,8 @@
 """The transports of mail: SMTP (RFC 5321), a maildir on this machine, or none.
 
-SMTP has a connection for a batch, and one recipient a message. Mail programs such as mutt open a
-maildir: each message is a file, whole or not there. Every failure becomes a `Refused`.
+SMTP uses one connection for a batch, and has one recipient for each message. A maildir has a file
+for each message, never an incomplete one; mail programs such as mutt can open it. Every failure is
+raised as `Refused`.
 """
 
 import asyncio
@@ -54,7 +55,7 @@ Transport = Callable[[], AbstractAsyncContextManager[MailSession]]
 """Returns a connection to the relay that lasts for a batch. Entering it raises Refused."""
 
 TRANSPORT_ERRORS: Final = (SMTPException, OSError)
-"""Exceptions of opening, sending and waiting; TimeoutError is an OSError."""
+"""The exceptions of connecting, sending and waiting; TimeoutError is an OSError."""
 
 _STAGES: Final[Mapping[Stage, str]] = {
     "connect": "the connection",
@@ -66,11 +67,12 @@ _STAGES: Final[Mapping[Stage, str]] = {
 
 
 class SmtpSession:
-    """One connection, opened again if the relay closed it between two messages.
+    """One SMTP connection, opened again if the relay closed it between two messages.
 
-    Entering it raises Refused; `ssl` has the trusted certificates. `timeouts` are the seconds for
-    opening a connection with its login, and for each envelope; and for a message (RFC 5321, section
-    4.5.3.2.6): after an earlier end the relay may have it, and it is sent twice.
+    Entering it raises Refused; `ssl` has the trusted certificates. `timeouts` are two times in
+    seconds. The first is for connecting with the login, and for each envelope. The second is for
+    the data of a message (RFC 5321, section 4.5.3.2.6): if it is too short, the relay may have
+    accepted a message that is then sent again.
     """
 
     def __init__(
@@ -106,11 +108,11 @@ class SmtpSession:
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Send the message to one recipient; return once it is accepted. Raises Refused."""
-        ours, theirs = _mailbox("sender", sender), _mailbox("recipient", recipient)
+        origin, target = _mailbox("sender", sender), _mailbox("recipient", recipient)
         async with self._translate_errors(self._envelope_seconds):
-            octets, encoding = await self._begin(ours, theirs, message)
+            octets, encoding = await self._begin(origin, target, message)
             self._stage = "recipient"
-            await self._client.rcpt(theirs.address, encoding=encoding)
+            await self._client.rcpt(target.address, encoding=encoding)
         async with self._translate_errors(self._data_seconds):
             self._stage = "data"
             await self._client.data(octets)
@@ -171,7 +173,7 @@ class SmtpSession:
     async def _begin(
         self, sender: Mailbox, recipient: Mailbox, message: EmailMessage
     ) -> tuple[bytes, str]:
-        """Name the sender, on a new connection if need be; return the octets and the encoding.
+        """Send MAIL FROM, on a new connection if necessary; return the octets and the encoding.
 
         No part of the message is sent before the recipient is named, so repeating this is safe.
         """
@@ -271,7 +273,7 @@ def _is_non_ascii(header: object) -> bool:
 
 
 class MaildirTransport:
-    """A maildir, made when it is first needed, with rights for its owner only."""
+    """A maildir, made when it is first needed, accessible to its owner only."""
 
     def __init__(self, folder: MailFolder) -> None:
         self._path = folder.path
@@ -311,7 +313,7 @@ def _folder_error(error: Exception) -> str:
 async def null_session() -> AsyncIterator[MailSession]:
     """Raise Refused, where no relay is configured: messages wait as for a relay that is down."""
     raise _no_answer("connect", NO_RELAY)
-    yield  # which makes this a context manager
+    yield  # never reached, but a context manager needs it
 
 
 def open_transport(url: str) -> Transport:
