@@ -1,4 +1,4 @@
-"""`/metrics` in Prometheus' text format: everything that is measured of the service.
+"""`/metrics` in Prometheus' text format: everything that the service measures.
 
 With `serve --workers` the workers share a folder of counters (prometheus_client's multiprocess
 mode). The library is imported only with METRICS=on.
@@ -30,16 +30,16 @@ from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.paths import METRICS
 
 MULTIPROC_DIR_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable of the workers' folder; set before the library is imported."""
+"""The environment variable with the workers' folder; set before prometheus_client is imported."""
 _TICK_SECONDS: Final = 0.5
 _OUTBOXES: Final = {"mail": EMAIL_OUTBOX, "webhooks": WEBHOOK_DELIVERIES}
 
 Gauge = tuple[str, str, Mapping[str, str], float]
-"""Name, description, labels and value."""
+"""A measure: its name, description, labels and value."""
 
 
 def mark_worker_dead(pid: int) -> None:
-    """Remove an ended worker from the gauges of live ones."""
+    """Remove a worker that has ended from the gauges of live workers."""
     if os.environ.get(MULTIPROC_DIR_VARIABLE):
         from prometheus_client import multiprocess  # noqa: PLC0415
 
@@ -47,7 +47,7 @@ def mark_worker_dead(pid: int) -> None:
 
 
 def make_restart_counter() -> Callable[[], None]:
-    """Return a function that counts ended workers, beside the counters of the workers."""
+    """Return a function that counts workers that have ended, in the folder of their counters."""
     if not os.environ.get(MULTIPROC_DIR_VARIABLE):
         return lambda: None
     import prometheus_client as prometheus  # noqa: PLC0415
@@ -60,7 +60,7 @@ def make_restart_counter() -> Callable[[], None]:
 
 
 class Metrics:
-    """Counts requests, as an observer of all of them, and renders the metrics."""
+    """Observes all requests and counts them, measures the process, and renders the metrics."""
 
     def __init__(self) -> None:
         import prometheus_client as prometheus  # noqa: PLC0415
@@ -147,7 +147,7 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
     try:
         leads, *found = await store.run(count_of(LEADS), *reads)
     except Problem:
-        return []  # a scrape of the rest says more than none
+        return []  # the other metrics can still be read
     gauges: list[Gauge] = [("edge_leads", "Leads in the store.", {}, float(leads.total or 0))]
     for index, name in enumerate(_OUTBOXES):
         waiting, dead = found[2 * index : 2 * index + 2]

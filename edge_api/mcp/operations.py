@@ -1,7 +1,7 @@
 """The operations of the MCP endpoint and of its discovery, without the SDK.
 
-The endpoint speaks JSON-RPC and has a handler of its own; it is declared so that documents and the
-self-description name it.
+The endpoint speaks JSON-RPC, and `McpEndpoint` answers it; it is declared as an operation so that
+the description of the API includes it.
 """
 
 import re
@@ -34,7 +34,7 @@ from edge_api.settings import is_loopback
 MAX_ID_LEN: Final = 256  # characters; clients get it back, and log it
 MAX_BATCH: Final = 50  # messages
 ID_RANGE: Final = range(-(2**63), 2**63)
-"""Greater numbers are parsed as floats (RFC 8259, section 6)."""
+"""The numbers that an id may be; larger ones are parsed as floats (RFC 8259, section 6)."""
 
 _URI: Final = {"type": "string", "format": "uri"}
 _STRING: Final = {"type": "string"}
@@ -87,8 +87,9 @@ _CARD_MEMBERS: Final = {
     "remotes": {"type": "array", "items": object_schema(_REMOTE_MEMBERS, *_REMOTE_MEMBERS)},
 }
 _CARD_REQUIRED: Final = ("$schema", "name", "version", "description", "remotes")
-_EARLIER: Final = {key: {"type": "object"} for key in ("serverInfo", "transport", "capabilities")}
-_ENTRY: Final = object_schema(
+_IN_DRAFTS: Final = {key: {"type": "object"} for key in ("serverInfo", "transport", "capabilities")}
+"""The further members that the server card has in drafts of the extension."""
+_CATALOG_ENTRY: Final = object_schema(
     {
         "identifier": {"type": "string", "pattern": "^urn:air:"},
         **dict.fromkeys(("displayName", "type"), _STRING),
@@ -112,7 +113,7 @@ CATALOG_SCHEMA: Final = object_schema(
             },
             "displayName",
         ),
-        "entries": {"type": "array", "items": _ENTRY},
+        "entries": {"type": "array", "items": _CATALOG_ENTRY},
     },
     "specVersion",
     "entries",
@@ -131,7 +132,8 @@ SERVER_DESCRIPTION: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
 
-# Documented in prose: as an OpenAPI parameter it would be combined with every example body.
+# The headers are documented in prose: as OpenAPI parameters they would be combined with every
+# example body.
 _ABOUT: Final = f"""\
 One JSON-RPC message. The protocol's two eras are supported: revisions {REVISIONS[0]} to
 {REVISIONS[-2]} without a session, so that every request stands alone, and {REVISIONS[-1]}, whose
@@ -152,7 +154,7 @@ def server_name(site_url: str) -> str:
 
 
 class Identity(NamedTuple):
-    """The site as it presents itself; `icon` is the URL of the theme's, if the build has one."""
+    """The site as agents see it; `icon` is the URL of the theme's icon, `""` without one."""
 
     site_url: str
     title: str = TITLE
@@ -160,7 +162,7 @@ class Identity(NamedTuple):
 
     @property
     def icons(self) -> list[dict[str, Any]]:
-        """The icon as MCP describes it."""
+        """The icon in MCP's format, in a list that is empty without one."""
         return (
             [{"src": self.icon, "mimeType": "image/svg+xml", "sizes": ["any"]}] if self.icon else []
         )
@@ -185,7 +187,7 @@ def identify(service: Service) -> Identity:
 
 
 def _name_host(site_url: str) -> str:
-    """Return the host with hyphens for the colons of an IPv6 address."""
+    """Return the host of the site, with hyphens for the colons of an IPv6 address."""
     return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
 
@@ -268,8 +270,8 @@ async def answer_document(
 def check_origin(service: Service, headers: Mapping[str, str], _peer: str) -> None:
     """Raise Problem `forbidden` for a request from a page of another origin.
 
-    Our own pages and those of this machine may; programs send no origin (2026-07-28, transports,
-    security).
+    Pages of the site and of this machine may call the endpoint; programs send no origin (MCP
+    2026-07-28, transports, security).
     """
     for origin in headers.get("Origin", service.settings.site_url).split(", "):
         if origin != service.settings.site_url and not _is_local(origin):
@@ -290,7 +292,7 @@ async def exchange(_service: Service, _request: OperationRequest[Any, Any]) -> O
 
 
 MAX_MESSAGE_BYTES: Final = analyze.MAX_BODY + 16 * 1024
-"""The largest argument of a tool, and the message around it."""
+"""The size of the largest argument of a tool and of the message around it."""
 BODY: Final = Body(
     TypeAdapter(dict[str, Any]),
     # One message, or a batch; an invalid item of a batch gets an error.
@@ -355,9 +357,9 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         responses=cacheable(
             "The card",
             object_schema(
-                {**_CARD_MEMBERS, **_EARLIER},
+                {**_CARD_MEMBERS, **_IN_DRAFTS},
                 *_CARD_REQUIRED,
-                *_EARLIER,
+                *_IN_DRAFTS,
                 additionalProperties=False,
             ),
         ),

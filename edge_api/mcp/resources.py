@@ -1,7 +1,7 @@
 """MCP resources, which are pages in Markdown, and prompts.
 
-The URI of a resource is the address of its page, which a person can open. Posts come by the
-operations of REST.
+The URI of a resource is the address of its page, which a person can open. Posts are read by the
+operations of the REST API.
 """
 
 import asyncio
@@ -51,9 +51,9 @@ SCOPE: Final[Scope] = "posts:read"
 
 def find_slug(template: str, path: str) -> str:
     """Return the slug in a path that matches the template, or `""`."""
-    page = {"slug": "(?P<slug>[^/]+)"}
-    named = re.sub(r"\\{(\w+)\\}", lambda found: page.get(found[1], "[^/]+"), re.escape(template))
-    found = re.fullmatch(named, path)
+    group = {"slug": "(?P<slug>[^/]+)"}
+    regex = re.sub(r"\\{(\w+)\\}", lambda found: group.get(found[1], "[^/]+"), re.escape(template))
+    found = re.fullmatch(regex, path)
     return found["slug"] if found and template else ""
 
 
@@ -110,7 +110,7 @@ DIGEST: Final = Prompt(
 PROMPTS: Final = (SUMMARIZE, DIGEST)
 
 MARKDOWN: Final = "text/markdown"
-PAGE_SIZE: Final = 50  # resources of one answer
+PAGE_SIZE: Final = 50  # resources in one answer
 
 
 class Journal:
@@ -163,7 +163,7 @@ class Journal:
         return sorted(filter(None, (find_slug(template, path) for path in self.build.files)))
 
     async def _call(self, operation: AnyOperation, actor: Actor, given: Mapping[str, Any]) -> Json:
-        """Return the answer of an operation of REST. Raises Problem."""
+        """Call an operation of the REST API; return its answer. Raises Problem."""
         authorise(operation, self._service.authenticator, actor, "mcp")
         inputs = {item.name: item for item in operation_inputs(operation)}
         request = make_request(operation, inputs, given, actor)
@@ -259,7 +259,7 @@ class Journal:
         raise Problem("not_found", f"No resource has this URI: see {self.post_template}")
 
     async def _post(self, actor: Actor, slug: str, path: str) -> str:
-        """Return the Markdown of a post's page, or else of the post itself."""
+        """Return the Markdown of a post's page; if it has none, Markdown made from the post."""
         post = await self._call(self._get, actor, {"slug": slug})
         try:
             return await self.markdown(path)
@@ -283,8 +283,8 @@ class Journal:
     ) -> ListPromptsResult:
         """List the prompts that the caller may use."""
         reject_cursor(params)
-        is_open = self.can_read(actor_of(context))
-        return ListPromptsResult(prompts=list(PROMPTS) if is_open else [])
+        can_read = self.can_read(actor_of(context))
+        return ListPromptsResult(prompts=list(PROMPTS) if can_read else [])
 
     async def get_prompt(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """Fill in a prompt. Raises MCPError for wrong arguments, Problem without the scope."""

@@ -96,7 +96,7 @@ class ChangeNotifier:
             nothing = {"resources_list_changed": None, "resource_subscriptions": None}
             wanted = params.notifications.model_copy(update=nothing)
             params = params.model_copy(update={"notifications": wanted})
-        # While there is a subscription, new builds are looked for.
+        # New builds are polled only while there is a subscription.
         self._listeners += 1
         if self._poll_task is None:
             self._poll_task = asyncio.create_task(self._poll())
@@ -137,14 +137,14 @@ def _entries(build: Build | None) -> Mapping[str, Entry]:
 
 
 CACHE_TTL_MS: Final = 60_000
-"""The time that clients may cache answers. Those that depend on the scopes are private."""
+"""The time for which clients may cache answers; those that depend on scopes are private."""
 SKILL_SCHEME: Final = "skill://"
 MAX_SKILL_FILES: Final = 512
 MAX_SKILL_BYTES: Final = 16 * 2**20
-"""Every host takes as much of one skill; a larger one is left out (SEP-2640, limits)."""
+"""The limits of one skill that every host accepts; larger ones are left out (SEP-2640, limits)."""
 _SKILL_FILE: Final = "/SKILL.md"
 FoundSkills = tuple[Mapping[str, Json], Mapping[str, bytes]]
-"""The entries of skills, and their files, each by URI."""
+"""The entries of skills, and the contents of their files, each by URI."""
 
 
 class GetSkillParams(RequestParams):
@@ -154,7 +154,7 @@ class GetSkillParams(RequestParams):
 
 
 class Skills:
-    """Answers requests for skills (SEP-2640). They are public files, for which `mcp` suffices."""
+    """Answers requests for skills (SEP-2640): public files, for which the scope `mcp` suffices."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -166,7 +166,7 @@ class Skills:
         return {"skills": list((await self._read_build())[0].values()), **self._hint}
 
     async def get(self, _: Context, params: GetSkillParams) -> dict[str, Any]:
-        """Return one skill. Raises MCPError for no or an unknown URI, Problem `unavailable`."""
+        """Return one skill. Raises MCPError for a missing or unknown URI, Problem `unavailable`."""
         entries, _files = await self._read_build()
         if not isinstance(params.uri, str):
             example = next(iter(entries), f"{SKILL_SCHEME}NAME{_SKILL_FILE}")
@@ -176,7 +176,7 @@ class Skills:
         return {"skill": entries[params.uri], **self._hint}
 
     async def read(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """Return a file of a skill, or else a page. Raises MCPError and Problem."""
+        """Return the file of a skill, or the page, with this URI. Raises MCPError and Problem."""
         uri = str(params.uri)
         if not uri.startswith(SKILL_SCHEME):
             return await self._journal.read(context, params)
@@ -219,7 +219,7 @@ def read_skills(build: Build) -> FoundSkills:
 
 
 def _describe_skill(uri: str, found: Mapping[str, bytes]) -> Json | None:
-    """Return the entry of the skill with this SKILL.md, or `None` for one that hosts refuse."""
+    """Return the entry of the skill with this SKILL.md; `None` if hosts would refuse it."""
     folder = uri.removesuffix(_SKILL_FILE)
     contents = {each: found[each] for each in found if each.startswith(f"{folder}/")}
     files = [
@@ -245,7 +245,7 @@ Tools are listed only as far as your token's scopes reach. All times are UTC."""
 
 
 async def discover(server: Server[Any], context: Context, _: RequestParams) -> DiscoverResult:
-    """Name every revision: those with a handshake are supported as well."""
+    """Return what the server supports, with every revision, also those with a handshake."""
     return DiscoverResult(
         supported_versions=list(REVISIONS),
         capabilities=server.get_capabilities(protocol_version=context.protocol_version),
@@ -254,9 +254,9 @@ async def discover(server: Server[Any], context: Context, _: RequestParams) -> D
 
 
 def make_server(service: Service, operations: Sequence[AnyOperation]) -> Callable[[], Server[Any]]:
-    """Return a function that returns the server of the operations, as the current build names it.
+    """Return a function that returns the server, with the title and icon of the current build.
 
-    Servers share subscriptions; a new one is made when the title or the icon changes.
+    A new server is made when one of these changes; it keeps the subscriptions.
     """
     journal = Journal(service, operations)
     tools = ToolHandlers(service, bind_tools(operations))
@@ -291,7 +291,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Callabl
         server.add_request_handler("skills/list", PaginatedRequestParams, skills.list)
         server.add_request_handler("skills/get", GetSkillParams, skills.get)
         server.add_request_handler("server/discover", RequestParams, partial(discover, server))
-        server.middleware.clear()  # traces for an exporter that nobody installs: a fifth of a call
+        server.middleware.clear()  # tracing, which nobody exports, takes a fifth of a call
         return server
 
     return lambda: make(identify(service))
@@ -308,7 +308,7 @@ async def complete(
     sources: Mapping[tuple[str, str], Callable[[], Iterable[str]]] = {
         (SUMMARIZE.name, "slug"): journal.slugs,
         (DIGEST.name, "tag"): journal.tags,
-        (DIGEST.name, "since"): list,  # any instant will do
+        (DIGEST.name, "since"): list,  # no suggestions: any instant is valid
         (journal.post_template, "slug"): journal.slugs,
         (journal.tag_template, "tag"): journal.tag_slugs,
     }
@@ -318,7 +318,7 @@ async def complete(
     if source is None:
         raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
     values = matching(source(), params.argument.value)
-    some = values[:100]  # the protocol's bound
+    some = values[:100]  # the protocol's limit
     return CompleteResult(
         completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
     )
@@ -365,7 +365,7 @@ class ToolHandlers:
         return ListToolsResult(tools=listed)
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Call a tool; errors of arguments are results. Raises MCPError and Problem."""
+        """Call a tool; errors in its arguments become results. Raises MCPError and Problem."""
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")

@@ -1,6 +1,6 @@
-"""Operations as MCP tools: their arguments and calls.
+"""MCP tools that call operations: their arguments and calls.
 
-A call has the scope, the checks and the function of its REST operation.
+A call needs the scope, and runs the checks and the function, of its REST operation.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.credentials import Scope
 
 ParameterLocation = Literal["path", "query", "pairs", "body", "header"]
-"""`pairs`: query parameters that no model declares; an object becomes one for each member."""
+"""`pairs`: query parameters that no model declares; an object gives one for each member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Input:
     location: ParameterLocation
     schema: Schema
     required: bool = False
-    default: int | str | None = None  # the default
+    default: int | str | None = None  # for an absent argument
     is_offered: bool = True  # whether a caller may set it
 
 
@@ -100,7 +100,7 @@ def make_request(
 
 
 def _text(argument: str, value: Any) -> str:
-    """Return a value as text of a URL."""
+    """Return a value as the text of a URL. Raises Problem `invalid`."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -111,7 +111,7 @@ def _text(argument: str, value: Any) -> str:
 
 
 def _members(argument: str, item: Input, value: Any) -> Sequence[tuple[str, Any]]:
-    """Return the members of an input's part; of an object in a query one for each list item."""
+    """Return an argument as pairs of name and value; a list in a query has one for each item."""
     if item.location == "body":
         return [(item.name, value)]
     if item.location != "pairs" or not isinstance(value, dict):
@@ -129,12 +129,12 @@ class BoundTool:
 
     tool: Tool
     operations: Mapping[str, AnyOperation]
-    """By the value of the tool's discriminator; without one, a single operation."""
-    inputs: Mapping[str, Input]  # by argument
+    """The operations by the value of the tool's discriminator; without one, a single operation."""
+    inputs: Mapping[str, Input]  # by the names of the arguments
 
     @property
     def scope(self) -> Scope | None:
-        """The scope for every operation of the tool."""
+        """The scope that every call needs."""
         return self.tool.scope or self._first.scope
 
     @property
@@ -189,7 +189,7 @@ class BoundTool:
             request = make_request(operation, self.inputs, arguments, actor)
             answer = await run_operation(operation, service, request)
         except Problem as problem:
-            # It names the operation's input, whose argument may have another name.
+            # The message names the operation's input, which the tool may offer by another name.
             name, _, rest = problem.message.partition(": ")
             for argument, item in self.inputs.items():
                 if item.name == name and rest:
@@ -210,7 +210,7 @@ def simplify_schema(schema: Any) -> Any:
             return {
                 name: simplify_schema(item)
                 for name, item in schema.items()
-                # The schema of a member of that name is no string.
+                # A string is that keyword; else it is the schema of a property of that name.
                 if not (name in ("title", "pattern") and isinstance(item, str))
             }
         case list() | tuple():

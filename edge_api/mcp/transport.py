@@ -1,7 +1,7 @@
 """The HTTP side of the MCP endpoint: requests, and answers as server-sent events.
 
-The SDK, which is slow to load and large, is loaded at the first sign of an agent, or with the first
-admitted message.
+The SDK is large and slow to load, so it is loaded when an agent reads the first document about the
+service, or sends the first admitted message.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ from edge_api.schema.site_policy import Headers
 CHECK_SECONDS: Final = 1.0
 """The time between two checks of the connection and the credential while a stream is open."""
 PING_INTERVAL_SECONDS: Final = 15.0
-"""A silent stream sends a comment after this time, since proxies close idle connections."""
-WRITE_TIMEOUT_SECONDS: Final = 20.0  # how long a client may take to read an event
+"""The time after which an idle stream sends a comment, since proxies close idle connections."""
+WRITE_TIMEOUT_SECONDS: Final = 20.0  # the time for a client to read an event
 
 _HEADERS: Final[Headers] = (
     ("Content-Type", "text/event-stream"),
@@ -123,17 +123,17 @@ class ResponseStream:
         self._caller = caller
         self._stream_limit = limit
         self._is_draining = is_draining
-        # For a slow client events are queued, until their producer has to wait.
+        # Events wait here for a slow client; when the queue is full, their producer waits.
         self._events = EventQueue(64)
         own = (*request.origin_headers, *request.limit_headers.items())
         self._response = StreamedResponse(request, 200, (*_HEADERS, *own))
         self._is_open = False
-        self._is_suppressed = False
+        self._drops_events = False
         self._idle_seconds = 0.0
         self._is_ending = False
 
     async def run(self, produce: Producer, *, is_endless: bool) -> Message | web.StreamResponse:
-        """Return the last message if it was the only one, else the stream with all of them.
+        """Return the last message if it was the only one, else the stream that has sent them all.
 
         An endless answer needs a free stream; otherwise progress events are dropped when none is
         free. Raises Problem of `StreamLimit.acquire`.
@@ -144,7 +144,7 @@ class ResponseStream:
             task = asyncio.create_task(self._produce(produce))
             try:
                 return await self._forward(stack, is_endless=is_endless)
-            except OSError:  # nobody is left to read
+            except OSError:  # the client is gone
                 return self._response
             finally:
                 task.cancel()
@@ -185,7 +185,7 @@ class ResponseStream:
     async def _should_continue(self, stack: ExitStack, *, is_endless: bool) -> bool:
         """Return whether the stream goes on; send a ping when it is due.
 
-        When the service is about to end, there is one tick in which the last message may come.
+        While the service stops, an endless stream waits once more for its last message.
         """
         transport = self._request.transport
         if transport is None or transport.is_closing() or self._is_ending:
@@ -199,11 +199,11 @@ class ResponseStream:
         return True
 
     async def _send(self, stack: ExitStack, data: bytes) -> None:
-        if not self._is_suppressed and not self._is_open:
+        if not self._drops_events and not self._is_open:
             try:
                 self._open(stack)
             except Problem:
-                self._is_suppressed = True
+                self._drops_events = True
         if self._is_open:
             await self._write(data)
 
@@ -240,7 +240,7 @@ MessageHandler = Callable[[Request, bytes, Caller, ResponseStream], Awaitable[we
 
 
 class McpEndpoint:
-    """Answers the messages that the operation `mcp` takes.
+    """Answers the requests to the operation `mcp`.
 
     `load` loads the SDK, which takes half a second, and returns the handler. It is called once, in
     a thread.
