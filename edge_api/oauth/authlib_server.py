@@ -1,7 +1,8 @@
 """Authlib's authorization server, grants and client authentication, over a `TokenContext`.
 
-No I/O: a decision adds queries, which the caller runs in one transaction. Added to Authlib: S256
-alone, resources, one use of each code and token, replays that revoke.
+There is no I/O: a decision collects queries, which the caller runs in one transaction. Beyond
+Authlib, challenges must be S256, resources are checked, each code and refresh token can be used
+once, and a second use revokes its grant.
 """
 
 from collections.abc import Mapping
@@ -59,7 +60,7 @@ _TokenResponse = tuple[int, Row, list[tuple[str, str]]]
 
 
 class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
-    """Decides one request: adds `queries` to write. `signer` is needed to issue tokens."""
+    """Decides one request, and collects its `queries`. `signer` is needed to issue tokens."""
 
     def __init__(self, issuer: Issuer, context: TokenContext, signer: ECKey | None = None) -> None:
         super().__init__(scopes_supported=list(SCOPES))
@@ -73,7 +74,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         self.register_client_auth_method("private_key_jwt", _Assertion(self))
 
     def query_client(self, client_id: str) -> Client | None:
-        """Return a client from the context."""
+        """Return a client from the context; `None` if it is unknown."""
         return self.context.clients.get(client_id)
 
     def create_oauth2_request(self, request: AuthRequest) -> AuthRequest:
@@ -81,13 +82,13 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         return request
 
     def send_signal(self, name: str, *args: object, **more: object) -> None:
-        """Send no signal."""
+        """Do nothing: the service uses no signals of Authlib."""
 
     def check_target(self, request: AuthRequest, allowed: tuple[str, ...]) -> str:
         """Return the token's resource. Raises InvalidTargetError (RFC 8707, section 2)."""
         if not request.resources:
             return allowed[0]
-        # Texts and clients write each with a slash at its end too: the same resource.
+        # Documents and clients may add a slash at the end: it is the same resource.
         named = {name.removesuffix("/") for name in request.resources}
         if len(named) > 1:
             raise InvalidTargetError("Name one resource: a token is for one")
@@ -118,10 +119,10 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         }
 
     def redeem(self, request: AuthRequest, table: Table, found: "_Redeemable", scope: str) -> Row:
-        """Return the answer to a code or refresh token, and mark that as used.
+        """Return the answer to a code or refresh token, and mark it as used.
 
-        Raises InvalidTargetError (RFC 8707, section 2.2). A second use at the same moment finds a
-        conflict.
+        Raises InvalidTargetError (RFC 8707, section 2.2). If it is used twice at the same moment,
+        the second use conflicts.
         """
         client, grant = request.client, found.grant
         resource = self.check_target(request, self.issuer.resources_within(grant["resource"]))
@@ -163,7 +164,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
             self._audit("revoke", OAUTH_GRANTS, client, RowCount(len(self.queries) - 1))
 
     def revoke_token(self, token: AccessToken, client: Client) -> None:
-        """Revoke an access token alone; it may be revoked already."""
+        """Revoke an access token without its grant; it may be revoked already."""
         row = {"id": token.id, "expires_at": format_instant(token.expires_at)}
         same = (Filter("id", "eq", token.id),)
         self.queries += [Delete(REVOKED_TOKENS, same), Insert(REVOKED_TOKENS, [row])]
@@ -220,7 +221,7 @@ class _Redeemable:
         self._redirect_uri = redirect_uri
 
     def get_redirect_uri(self) -> str:
-        """Return the URI to compare; OAuth 2.1, section 10.2, lets a client leave it out."""
+        """Return the URI that the request must repeat, if it has one (OAuth 2.1, section 10.2)."""
         return "" if self._redirect_uri is None else str(self.row["redirect_uri"])
 
     def get_scope(self) -> str:
@@ -291,11 +292,11 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
         context = self._server.context
         if claims["exp"] > (context.now + _MAX_ASSERTION_LIFETIME).timestamp():
             raise InvalidClientError("The client assertion must end within an hour")
-        if self._digest is None:  # a replay could not be recognized
+        if self._digest is None:  # so a replay could not be recognized
             raise InvalidClientError("The client assertion cannot be read")
         if context.used_assertion or not isinstance(jti, str):
             return False
-        # It is kept for longer than it may live: the library allows a minute of clock skew.
+        # The row is kept for longer than the assertion is valid: the library allows clock skew.
         until = context.now + _MAX_ASSERTION_LIFETIME + timedelta(minutes=10)
         row = {"id": self._digest, "expires_at": format_instant(until)}
         self._server.queries.append(Insert(USED_ASSERTIONS, [row]))

@@ -1,8 +1,8 @@
-"""OAuth clients for Authlib, the metadata of unvetted ones, and what a token request is decided on.
+"""OAuth clients for Authlib, the metadata of unvetted clients, and the input of token decisions.
 
-Metadata is sent to register (RFC 7591, section 2), or is in a document at the client's URL
-(draft-ietf-oauth-client-id-metadata-document, section 4.1). Such a client gets no secret: it is
-public, or signs for itself.
+An unvetted client sends its metadata to register (RFC 7591, section 2), or has it in a document at
+its URL (draft-ietf-oauth-client-id-metadata-document, section 4.1). It gets no secret: it is
+public, or signs assertions with its own key.
 """
 
 import hmac
@@ -62,7 +62,7 @@ class Client(ClientMixin):  # type: ignore[misc]
 
     @property
     def keys(self) -> KeySet:
-        """Its public keys, for `private_key_jwt`."""
+        """The public keys of the client, for `private_key_jwt`."""
         jwks: Any = self.row["jwks"] or {"keys": []}
         return KeySet.import_key_set(jwks)
 
@@ -109,7 +109,7 @@ def client_actor(client: Client, grant: Row | None = None) -> Actor:
 
 
 MAX_KEYS: Final = 10
-MAX_EXPONENT_LENGTH: Final = 8  # nearly all are `AQAB`
+MAX_EXPONENT_LENGTH: Final = 8  # of an RSA key, in base64url; nearly all are `AQAB`
 MAX_NAME_LENGTH: Final = 200
 CLIENT_NAME: Final = TextRule(MAX_NAME_LENGTH)
 _INVALID: Final = "invalid_client_metadata"
@@ -149,7 +149,7 @@ def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
 
 
 def public_client(client_id: str, metadata: ClientMetadata) -> Row:
-    """Return the columns of a public client, whatever it asked for (RFC 7591, 3.2.1)."""
+    """Return the columns of a public client, even if it asked for more (RFC 7591, 3.2.1)."""
     asked = metadata.scope.split() if metadata.scope else UNVETTED_SCOPES
     granted = [name for name in UNVETTED_SCOPES if name in asked] or UNVETTED_SCOPES[:1]
     return {
@@ -164,7 +164,7 @@ def public_client(client_id: str, metadata: ClientMetadata) -> Row:
 
 
 def is_document_id(client_id: str) -> bool:
-    """Return whether a client is named by the URL of a document (section 3 of the draft)."""
+    """Return whether a client id is the URL of a document (section 3 of the draft)."""
     parts = split_uri(client_id) if client_id.startswith("https://") else None
     if parts is None or len(client_id) > MAX_CLIENT_ID_LENGTH:
         return False
@@ -174,7 +174,7 @@ def is_document_id(client_id: str) -> bool:
 
 
 async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
-    """Return the columns of a document's client. Raises Problem, UnreachableError."""
+    """Fetch a client's document; return its columns. Raises Problem, UnreachableError."""
     try:
         given = orjson.loads(await fetch(url))
     except orjson.JSONDecodeError:
@@ -224,7 +224,7 @@ def check_keys(jwks: Any) -> None:
 def _is_public(key: Any) -> bool:
     """Return whether a key looks public and of ordinary size (RFC 7518, 6.2 and 6.3; RFC 8037, 2).
 
-    Before any library reads it: completing a stranger's private key can take hours.
+    This is checked before a library reads it, since completing a private key can take hours.
     """
     if not isinstance(key, dict) or key.get("kty") not in ("RSA", "EC", "OKP"):
         return False
@@ -235,11 +235,11 @@ def _is_public(key: Any) -> bool:
 
 
 BASIC: Final = {"WWW-Authenticate": 'Basic realm="oauth"'}
-"""RFC 6749, section 5.2, and RFC 7617."""
+"""The header of a failed authentication (RFC 6749, section 5.2, and RFC 7617)."""
 
 
 class InvalidTargetError(OAuth2Error):  # type: ignore[misc]
-    """A resource that tokens of this server are not for (RFC 8707, section 2)."""
+    """The request names a resource that this server has no tokens for (RFC 8707, section 2)."""
 
     error = "invalid_target"
 
@@ -253,7 +253,7 @@ def oauth_problem(error: OAuth2Error) -> Problem:
         if message.startswith("The client cannot authenticate with methods"):
             message = "No client is known by these credentials, or it is registered for another way"
         return Problem("unauthenticated", message[:200], oauth=error.error, headers=BASIC)
-    # Some of the library's sentences repeat what was sent.
+    # Cut, since some of the library's sentences repeat what was sent.
     return Problem("invalid", message[:200], oauth=error.error)
 
 
@@ -269,13 +269,13 @@ FindClient = Callable[[str], Awaitable[Client | None]]
 
 @dataclass(frozen=True, slots=True)
 class TokenContext:
-    """The input of a decision; if it has changed since, the queries fail."""
+    """The input of a decision; if it changes meanwhile, the queries of the decision conflict."""
 
     now: datetime
     clients: Mapping[str, Client] = field(default_factory=dict)
     used_assertion: bool = False
-    presented: Row | None = None  # the code or the refresh token: one only
-    grant: Row | None = None  # to which it belongs
+    presented: Row | None = None  # the row of the code or refresh token that was sent
+    grant: Row | None = None  # the grant of that code or token
     credential: Row | None = None  # the API key that consented to the grant
 
     @property
@@ -301,7 +301,7 @@ async def read_context(
 ) -> TokenContext:
     """Read the context of a request. Raises Problem `unavailable`.
 
-    `presented` are the parameter with a code or refresh token, and the table that has its digest.
+    `presented` names the parameter with a code or refresh token, and the table with its digest.
     """
     named = {name: await find(name) for name in client_ids(request)}
     name, table = presented or ("", OAUTH_GRANTS)
@@ -319,7 +319,7 @@ async def read_context(
 
 
 def client_ids(request: AuthRequest) -> tuple[str, ...]:
-    """Return every client id in the request: of HTTP Basic, the form, the assertion."""
+    """Return every client id in a request: in HTTP Basic, the form and the assertion."""
     ids = (request.form.get("client_id"), _claims(request).get("sub"))
     names = (basic_client(request.headers), *ids)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))

@@ -1,4 +1,4 @@
-"""The clients of one store: registered, described by a document at their URL (CIMD), revoked.
+"""The OAuth clients of one store: registration, documents at their URLs (CIMD), revocation.
 
 A secret is returned once and kept as a digest. Each change is in the audit log.
 """
@@ -54,7 +54,7 @@ from edge_api.schema.credentials import SCOPES
 AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 
 MAX_UNVETTED_CLIENTS: Final = 10_000
-"""Unvetted clients; beyond that the oldest ones without a token are deleted."""
+"""The most unvetted clients; beyond it the oldest ones without a token are deleted."""
 DELETE_BATCH: Final = 100
 UNVETTED: Final = Filter("kind", "in", ("dynamic", "document"))
 NOT_REVOKED: Final = Filter("revoked_at", "is", None)
@@ -62,7 +62,7 @@ UNUSED: Final = (UNVETTED, NOT_REVOKED, Filter("last_used_at", "is", None))
 
 STALE_TTL: Final = timedelta(hours=24)
 """The time after a document's fresh hour in which it may still be used if it is unreachable."""
-MAX_CONCURRENT_FETCHES: Final = 8  # at the same time
+MAX_CONCURRENT_FETCHES: Final = 8
 MAX_CACHED_FAILURES: Final = 1000
 
 
@@ -78,7 +78,7 @@ class NewClient:
     jwks: Any = None  # a JWK set of public keys, for `private_key_jwt`
 
     def check(self, schemes: Iterable[str]) -> None:
-        """Raise Problem `invalid`, naming what is wrong; `schemes` are private-use schemes."""
+        """Raise Problem `invalid` for invalid input; `schemes` are allowed private-use schemes."""
         for name in self.scopes:
             if name not in SCOPES:
                 raise Problem("invalid", f"scopes: there is no scope {name!r}")
@@ -100,8 +100,8 @@ class NewClient:
 class Clients:
     """The clients of one store. `schemes` are private-use schemes that redirects may have.
 
-    Anyone who asks for a consent page makes this service fetch a document, so it fetches seldom:
-    one request an address at a time, few in all, and after a failure not again for a while.
+    Anybody who opens a consent page can make this service fetch a document, so it fetches seldom:
+    one request at a time for each address, few in all, and none for a while after a failure.
     """
 
     def __init__(
@@ -182,9 +182,9 @@ class Clients:
         return Client(row) if row else None
 
     async def register(self, new: NewClient) -> Row:
-        """Store a client of the operator; return it with its `secret`, shown once, or None.
+        """Store a client of the operator; return it with its new `secret`, which may be `None`.
 
-        Raises Problem `invalid`, naming what is wrong.
+        Raises Problem `invalid` for invalid input.
         """
         new.check(self._schemes)
         secret = mint("client_secret") if new.auth_method in SECRET_METHODS else None
@@ -243,10 +243,10 @@ class Clients:
         )
 
     async def _find_document(self, url: str, stored: Row | None) -> Row:
-        """Return the client of the document at `url`, fetched again if it is stale.
+        """Return the row of the client with the document at `url`, fetched if the row is stale.
 
-        An unreachable document is used for `STALE_TTL`; an invalid one is not. Raises
-        Problem `invalid` that says what is wrong with it.
+        The stored client of an unreachable document is used for `STALE_TTL`. Raises Problem
+        `invalid` for an invalid document.
         """
         now = self._clock()
         if stored is not None and _is_fresh(stored, now):
@@ -262,7 +262,7 @@ class Clients:
             raise
 
     async def _update(self, url: str, stored: Row | None) -> Row:
-        """Fetch a document and store its client; cache a failure."""
+        """Fetch a document and store its client; remember an invalid one, not to fetch it soon."""
         try:
             async with self._slots:
                 given = await fetch_metadata(self._fetch, url, self._schemes)
@@ -279,7 +279,7 @@ class Clients:
 
 
 async def delete_clients(store: Store, where: Where, now: datetime) -> None:
-    """Delete clients, and audit how many. Raises Problem."""
+    """Delete clients, and audit their number. Raises Problem."""
     audit = audit_entry(SERVICE, "forget", OAUTH_CLIENTS, RowCount(0), now)
     await store.run(Delete(OAUTH_CLIENTS, where), audit)
 

@@ -1,6 +1,6 @@
 """Consent: a person decides whether a client may act in their name.
 
-The only accounts are API keys: the holder of one may grant a part of what it may do.
+The only accounts are API keys: the holder of a key may grant a client some of its scopes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,12 +42,12 @@ class ConsentRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRedirect:
-    """An invalid request: the browser is redirected to the client with an error."""
+    """The redirect that reports an invalid request to the client."""
 
     location: str
     is_trusted: bool
-    """Whether the operator registered the client, or it runs on the person's own machine. Anybody
-    could make us send browsers to other places (RFC 9700, section 4.11.2)."""
+    """Whether the operator registered the client, or it runs on the person's own machine. Any
+    other is shown as a link, lest anybody misuse our redirects (RFC 9700, section 4.11.2)."""
 
 
 class Consents:
@@ -62,8 +62,8 @@ class Consents:
     async def read(self, pairs: Pairs) -> ConsentRequest | ErrorRedirect:
         """Return the valid request, or the redirect that reports its error.
 
-        Raises Problem if the client is unknown or its redirect URI is not one that it registered:
-        then nobody may be sent anywhere. Refusals are in the audit log.
+        Raises Problem if the client is unknown or did not register the redirect URI: then the
+        browser must not be redirected. Each refusal is in the audit log.
         """
         pairs = tuple((name, value) for name, value in pairs if name in KNOWN_PARAMETERS and value)
         named = dict(pairs)
@@ -98,9 +98,9 @@ class Consents:
         return ErrorRedirect(location, is_trusted)
 
     async def allow(self, request: ConsentRequest, owner: Actor, chosen: Iterable[str]) -> str:
-        """Grant chosen scopes of the key; return the redirect.
+        """Grant the chosen scopes that the owner's key has; return the redirect.
 
-        Raises `invalid` if it is useless.
+        Raises Problem `invalid` if that grants nothing, or MCP without its scope.
         """
         allowed = owner.scopes.intersection(chosen)
         scopes = tuple(name for name in request.scopes if name in allowed)
@@ -122,7 +122,7 @@ class Consents:
         return self._redirect_to(request.redirect_uri, error, request.state)
 
     async def audit_refusal(self, client: Client | None) -> None:
-        """Write a refused grant into the audit log. Raises Problem."""
+        """Write the refusal of a grant into the audit log. Raises Problem."""
         actor = client_actor(client) if client else UNKNOWN_CLIENT
         await self._store.run(audit_entry(actor, "refuse", OAUTH_GRANTS, 0, self._clock()))
 
@@ -177,7 +177,7 @@ class Consents:
 
 
 def _find_redirect_uri(client: Client, pairs: Pairs) -> str:
-    """Return the one redirect URI of a request, if it is the client's. Raises Problem."""
+    """Return the redirect URI of a request. Raises Problem if it is not one of the client."""
     named = [value for name, value in pairs if name == "redirect_uri"]
     if not named and (default := client.get_default_redirect_uri()):
         return default

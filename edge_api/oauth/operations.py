@@ -95,12 +95,12 @@ async def answer_metadata(
     make: Callable[[Issuer], Any], service: Service, _: OperationRequest[None, None]
 ) -> OperationResult:
     """Return metadata of the authorization server or of a resource."""
-    return _public(make(service[OAuthServer].issuer))
+    return _json_document(make(service[OAuthServer].issuer))
 
 
 async def publish_keys(service: Service, _: OperationRequest[None, None]) -> OperationResult:
     """Return the keys that access tokens are signed with."""
-    return _public(await service[OAuthServer].keys.jwks())
+    return _json_document(await service[OAuthServer].keys.jwks())
 
 
 async def issue_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
@@ -123,7 +123,7 @@ async def register_client(
     return OperationResult(answer, status=201)
 
 
-def _public(value: Any) -> OperationResult:
+def _json_document(value: Any) -> OperationResult:
     return OperationResult(Document(orjson.dumps(value), is_cached=False))
 
 
@@ -132,8 +132,8 @@ def _text(pattern: str, description: str, limit: int = 4096) -> dict[str, Any]:
 
 
 _ASCII: Final = r"^[ !#-\[\]-~]*$"
-"""Printable ASCII without quotation marks and backslashes: what descriptions of errors may repeat
-(RFC 6749, section 5.2). Nothing that is issued here has any of them."""
+"""Printable ASCII without quotation marks and backslashes, which descriptions of errors may repeat
+(RFC 6749, section 5.2). Codes, tokens and secrets of this server match it."""
 _CLIENT_MEMBERS: Final = {
     "client_id": _text(_ASCII, "Which client asks, unless its credentials say it."),
     "client_secret": _text(_ASCII, "For client_secret_post."),
@@ -144,7 +144,7 @@ _CLIENT_MEMBERS: Final = {
     "client_assertion": _text(_ASCII, "For private_key_jwt: a JWT that the client signed.", 16384),
 }
 _BOTH_METHODS: Final = {"required": ["client_secret", "client_assertion"]}
-"""No client authenticates in both (RFC 6749, section 2.3)."""
+"""The members of two ways to authenticate; a client uses one (RFC 6749, section 2.3)."""
 _TOKEN_FORM: Final = object_schema(
     {
         "grant_type": {"enum": list(GRANT_TYPES)},
@@ -161,7 +161,7 @@ _TOKEN_FORM: Final = object_schema(
 )
 _REVOKE_FORM: Final = object_schema(
     {
-        # What has no value counts as left out (RFC 6749, section 3.1).
+        # An empty value counts as left out (RFC 6749, section 3.1).
         "token": {**_text(_ASCII, "The token to revoke.", 8192), "minLength": 1},
         "token_type_hint": {"enum": ["access_token", "refresh_token"]},
         **_CLIENT_MEMBERS,

@@ -24,8 +24,8 @@ WEB_URI: Final = (
     rf"(?:https://{_LABEL}(?:\.{_LABEL})*|http://(?:127\.0\.0\.1|localhost|\[::1\]))"
     rf"(?::{_PORT})?(?:[/?][A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?"
 )
-"""A redirect URI that may be registered, private-use schemes apart: https, or http on this machine;
-no user, no fragment (RFC 3986). Python and JSON Schema (ECMA-262) read this pattern alike."""
+"""The pattern of a redirect URI with a web scheme: https, or http on this machine, without
+user and fragment (RFC 3986). It means the same in Python and in JSON Schema (ECMA-262)."""
 
 
 def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
@@ -67,7 +67,7 @@ def matches_uri(registered: str, named: str) -> bool:
 def csp_source(uri: str) -> str:
     """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1).
 
-    A policy cannot name an IPv6 address; there, as for private-use schemes, the scheme has to do.
+    It is the scheme alone for an IPv6 address, which a policy cannot name, or a private-use one.
     """
     parts = urlsplit(uri)
     is_nameable = _is_web(parts) and ":" not in (parts.hostname or "")
@@ -117,7 +117,7 @@ def is_nonce(text: str) -> bool:
 
 
 class ConsentCsrf:
-    """Makes and checks the CSRF tokens of consent forms, their member `seal`."""
+    """Makes and checks the CSRF tokens of consent forms, in their field `seal`."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"consent form", "sha256")
@@ -179,13 +179,13 @@ _LONGER_PARAMETERS: Final[Mapping[str, int]] = {
 
 
 class AuthRequest(OAuth2Request):  # type: ignore[misc]
-    """Parameters by name, each once but for `resource`; headers for client authentication."""
+    """A request with its parameters by name, and its headers for client authentication."""
 
     def __init__(
         self, pairs: Iterable[tuple[str, str]], headers: Mapping[str, str], method: str = "POST"
     ) -> None:
         """Check the parameters; empty ones are left out (RFC 6749, 3.1). Raises `invalid`."""
-        # The transport is not this layer's: Authlib would refuse http, also on a loopback address.
+        # A placeholder URL, since Authlib would refuse http, even on a loopback address.
         super().__init__(method, "https://transport.invalid/", headers=headers)
         lists: dict[str, list[str]] = {}
         for name, value in pairs:
@@ -195,7 +195,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
             if len(values) > 1 and name != "resource":  # RFC 8707, section 2
                 raise Problem("invalid", sentence("%(name)s: is given more than once", name=name))
         if "scope" in lists:
-            # Whether a client gets refresh tokens is in its registration.
+            # `offline_access` has no effect: the registration decides about refresh tokens.
             names = [name for name in lists["scope"][0].split() if name != "offline_access"]
             if not names:  # else it would count as left out, which requests all scopes
                 raise Problem(

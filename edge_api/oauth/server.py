@@ -1,8 +1,8 @@
 """The authorization server: its parts, its metadata, and the deletion of expired rows.
 
 Tokens are issued and revoked in three steps: read the context, decide the request, write the
-decision. Two requests that would use the same code or token at once meet in the store: one writes,
-the other finds a conflict, reads again, and sees a replay.
+decision. If two requests use the same code or token at once, one writes; the other conflicts in the
+store, reads the context again, and is refused as a replay.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -74,11 +74,12 @@ from edge_api.schema.paths import (
 from edge_api.settings import Settings
 
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]
+"""Decides a request; returns the answer. Raises OAuth2Error, and ValueError for bad input."""
 _PRESENTED: Final[Mapping[str | None, tuple[str, Table]]] = {
     "authorization_code": ("code", AUTHORIZATION_CODES),
     "refresh_token": ("refresh_token", REFRESH_TOKENS),
 }
-"""The parameter with the stored secret of a grant type, and the table that has its digest."""
+"""By grant type, the parameter with a code or refresh token, and the table with its digest."""
 
 
 def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) -> Row | Problem:
@@ -87,7 +88,7 @@ def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) 
         return decide(server, request)
     except OAuth2Error as error:
         return oauth_problem(error)
-    except ValueError:  # what a library could not read of a header or an assertion
+    except ValueError:  # a library could not parse a header or an assertion
         message = "The client's credentials cannot be read"
         return Problem("unauthenticated", message, oauth="invalid_client", headers=BASIC)
 
@@ -102,7 +103,7 @@ def _issue(server: AuthorizationServer, request: AuthRequest) -> Row:
 
 
 def _revoke(token: AccessToken | None, server: AuthorizationServer, request: AuthRequest) -> Row:
-    """Revoke an access token; without one, the grant of the context."""
+    """Revoke an access token, or if `token` is `None`, the grant of a refresh token."""
     client = request.client = server.authenticate_client(request, AUTH_METHODS, "revocation")
     if "token" not in request.form:
         raise InvalidRequestError("Missing token")
@@ -150,7 +151,7 @@ GRANT_BATCH: Final = 500
 
 
 class OAuthServer:
-    """One authorization server; `fetch` fetches documents of clients."""
+    """The authorization server of one site; `fetch` fetches documents of clients."""
 
     def __init__(
         self, settings: Settings, store: Store, clock: Clock, secret: bytes, *, fetch: Fetch
@@ -182,7 +183,7 @@ class OAuthServer:
         decide: Decide,
         presented: tuple[str, Table] | None = None,
     ) -> Row:
-        for _ in range(3):  # while writes conflict
+        for _ in range(3):  # again after a conflict
             request = AuthRequest(pairs, headers)
             source = presented or _PRESENTED.get(request.payload.grant_type)
             context = await self._read_context(request, source)
@@ -268,11 +269,11 @@ def server_metadata(issuer: Issuer) -> dict[str, Any]:
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": True,
         "service_documentation": f"{url}/auth.md",
-        "agent_auth": {  # for agents without an account, with the members of auth.md
+        "agent_auth": {  # for agents without an account, as auth.md says
             "skill": f"{url}/auth.md",
             "register_uri": requests,
             "claim_uri": claims,
-            # The same two, as later drafts of auth.md call them.
+            # The same two URIs, by the names in later drafts of auth.md.
             "identity_endpoint": requests,
             "claim_endpoint": claims,
             "identity_types_supported": ["anonymous"],
