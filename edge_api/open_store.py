@@ -29,8 +29,9 @@ async def open_store(  # noqa: PLR0913  each is a choice of its own
 ) -> Store:
     """Open the store at `url` at the latest schema; the caller closes it. Raises StoreRefusal.
 
-    `exclusive` locks a file for this process, which with `replicated` leaves the log of the file to
-    the replicator. Without `create` a missing store is refused, without `migrates` an older one.
+    `exclusive` locks a SQLite file for this process; with `replicated` its commits leave the
+    file's log to the replicator. Without `create` a missing store is refused, without `migrates` an
+    older one.
     """
     path = sqlite_file(url)
     if path is None:
@@ -51,7 +52,7 @@ async def open_store(  # noqa: PLR0913  each is a choice of its own
 async def open_rate_limits(
     settings: Settings, secret: bytes, store: Store
 ) -> AsyncIterator["PostgresLimits | None"]:
-    """Open the shared rate limits of a database; `None` for a file. Raises StoreRefusal."""
+    """Open the shared rate limits in PostgreSQL; `None` for SQLite. Raises StoreRefusal."""
     if settings.database_path is not None:
         yield None
         return
@@ -67,7 +68,7 @@ async def open_rate_limits(
 
 
 def require_unrestored(settings: Settings) -> None:
-    """Raise StoreRefusal where there is no store but one in the replica, or it does not answer."""
+    """Raise StoreRefusal if the store is missing, and the replica has one or does not answer."""
     path, replica = settings.database_path, settings.litestream_replica
     if not (path and replica) or (path.exists() and path.stat().st_size):
         return
@@ -83,9 +84,9 @@ def require_unrestored(settings: Settings) -> None:
 async def command_store(
     settings: Settings, *, create: bool = False, migrates: bool = False
 ) -> AsyncIterator[Store]:
-    """Open the store for as long as a command works. Raises StoreRefusal.
+    """Open the store for a command, and close it afterwards. Raises StoreRefusal.
 
-    A backup comes before the schema changes under an edge: most commands refuse an older store.
+    Most commands refuse an older store, without `migrates`: a backup has to precede a migration.
     """
     if create:
         require_unrestored(settings)
@@ -97,7 +98,7 @@ async def command_store(
 
 
 def require_sqlite_path(settings: Settings, command: str) -> Path:
-    """Return the store's file. Raises Problem `invalid` where the store is no file."""
+    """Return the path of the SQLite file. Raises Problem `invalid` for PostgreSQL."""
     if path := settings.database_path:
         return path
     tool = "pg_restore" if command == "restore" else "pg_dump --format=custom"

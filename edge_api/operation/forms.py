@@ -1,4 +1,4 @@
-"""The forms of the contact page as operations, for browsers without scripts."""
+"""Helpers for operations that take the forms of pages, for browsers without scripts."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
@@ -18,14 +18,14 @@ FormFields = dict[str, str]
 
 
 def _last_values(members: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return one value for each name; the last if a field is sent twice."""
+    """Return one value for each name: the last one if a field is sent twice."""
     return {name: text[-1] if isinstance(text, list) else text for name, text in members.items()}
 
 
 BODY: Final = Body(
     TypeAdapter(Annotated[FormFields, BeforeValidator(_last_values)]),
     {"type": "object", "additionalProperties": {"type": "string"}},
-    max_bytes=128 * 1024,  # so that a text that is far too long comes back with its fault
+    max_bytes=128 * 1024,  # so large that a text far too long is answered with its error
     media_type=FORM,
 )
 
@@ -62,25 +62,26 @@ async def render_form_errors(
 ) -> OperationResult:
     """Return the page with the form as it was filled in, and its errors."""
     if isinstance(error, FormErrors):
-        problem, sentences = Problem("invalid"), _sentences(form, error, service.pages.say)
+        problem, sentences = Problem("invalid"), _error_sentences(form, error, service.pages.say)
     else:
         problem, sentences = error, {"form": sentence("%(fault)s.", fault=error.message)}
     body = await service.pages.render_form(form, values=request.body, errors=sentences)
     return HtmlResult(body, problem.status, problem.headers)
 
 
-def _sentences(form: Form, errors: FormErrors, say: Callable[[str], str]) -> dict[str, str]:
+def _error_sentences(form: Form, errors: FormErrors, say: Callable[[str], str]) -> dict[str, str]:
     found = {
         name: say(sentence("%(fault)s.", fault=f"{text[:1].upper()}{text[1:]}"))
         for name, text in zip(errors.by_field, map(say, errors.by_field.values()), strict=True)
     }
+    # The form does not show these fields: their errors are shown for the form as a whole.
     hidden = found.keys() - set(form.fields)
     whole = {"form": " ".join(f"{name}: {found[name]}" for name in sorted(hidden))}
     return {**found, **(whole if hidden else {})}
 
 
 async def key_owner(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
-    """Return the holder of an API key that a form has. Raises Problem `invalid`."""
+    """Return the holder of the API key in a form. Raises Problem `invalid`."""
     if not key:
         raise Problem("invalid", sentence("Paste an API key: it says who you are"))
     try:
@@ -96,5 +97,5 @@ async def key_owner(service: Service, request: OperationRequest[Any, Any], key: 
 
 
 def redirect(address: str) -> OperationResult:
-    """Send the browser to another page with GET (RFC 9110, section 15.4.4)."""
+    """Return a redirect, which browsers follow with GET (RFC 9110, section 15.4.4)."""
     return HtmlResult(b"", 303, {"Location": address}, media_type="")

@@ -27,13 +27,13 @@ _CONTROL: Final = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc
 _CONTROL_EXCEPT_LINES: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 """The same without the tab and line ends."""
 _NONCHARACTERS: Final = "\ufdd0-\ufdef\ufffe\uffff"
-"""The noncharacters up to U+FFFF: published patterns end there, as validators differ beyond."""
+"""The noncharacters up to U+FFFF, those in published patterns: validators differ beyond."""
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
 )
-"""Unicode's Default_Ignorable_Code_Point, annotation marks and the blank of Braille, likewise."""
-_VISIBLE: Final = re.compile(  # with what is invisible beyond U+FFFF
+"""Invisible characters up to U+FFFF: Unicode's ignorable ones, annotation marks, a blank."""
+_VISIBLE: Final = re.compile(  # except invisible characters, those beyond U+FFFF too
     f"[^\t\n{_WHITE_SPACE}{_INVISIBLE}"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
@@ -46,7 +46,8 @@ _NONCHARACTER: Final = re.compile(f"[{_NONCHARACTERS}{_ENDS_OF_PLANES}]")
 class TextRule:
     """A rule for texts: 1 to `max_length` code points, one of them visible.
 
-    `lines` may have tabs and line ends, which become line feeds; an `address` is one of e-mail.
+    The content `lines` may have tabs and line ends, which become line feeds; the content `address`
+    is an e-mail address.
     """
 
     def __init__(self, max_length: int, content: Content = "line") -> None:
@@ -55,20 +56,20 @@ class TextRule:
         is_multiline = content == "lines"
         self._white = f"{_WHITE_SPACE}\t\n\r" if is_multiline else _WHITE_SPACE
         self._forbidden = _CONTROL_EXCEPT_LINES if is_multiline else _CONTROL
-        self._trimmed = "".join(  # from the first characters, as far as white space goes
+        self._trimmed = "".join(  # all white space is below U+3001
             filter(re.compile(f"[{self._white}]").match, map(chr, range(0x3001)))
         )
         self._control = re.compile(f"[{self._forbidden}]")
 
     def clean(self, text: str) -> str:
         """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
-        text = re.sub("\r\n?", "\n", text)  # of a single line, both are refused
+        text = re.sub("\r\n?", "\n", text)  # the next step refuses them in a single line
         if self._control.search(refuse_nul(text)):
             raise ValueError(sentence("must not contain control characters"))
         if _NONCHARACTER.search(text):
             raise ValueError(sentence("must not contain noncharacters, such as U+FFFF"))
         trimmed = text.strip(self._trimmed)
-        # NFC makes one of four characters at the most, and can take the square of a length.
+        # NFC makes one character of four at most, and can take the square of the length.
         can_fit = len(trimmed) <= 4 * self._max_length
         normal = normalize("NFC", trimmed) if can_fit else trimmed
         cleaned = normal if len(normal) <= max(self._max_length, len(trimmed)) else trimmed
@@ -90,9 +91,9 @@ class TextRule:
         return cleaned
 
     def json_schema(self, description: str) -> dict[str, Any]:
-        """Return the rule as JSON Schema; it counts the white space that `clean` strips.
+        """Return the rule as JSON Schema, which counts the white space that `clean` strips.
 
-        The form of an address, and how it is described, are left to its reader.
+        The schema of an address has a format, and leaves the description of its column as it is.
         """
         if self._content == "address":
             return {"format": "email"}
@@ -128,14 +129,14 @@ class SentColumns(RowModel, extra="ignore"):
         found = handler.resolve_ref_schema(handler(schema))
         for name, rule in _find_rules(cls).items():
             member = found["properties"][name]
-            for each in member.get("anyOf", [member])[:1]:  # the other one is null
+            for each in member.get("anyOf", [member])[:1]:  # the second one is null
                 each.update(rule.json_schema(each.get("description", "")))
         return found
 
 
 @cache
 def _find_rules(model: type[BaseModel]) -> Mapping[str, TextRule]:
-    """Return the rules of the columns of an input that are texts with a bound."""
+    """Return the rules of an input's columns: of those that are texts with a maximum length."""
     return {
         name: TextRule(most, column.content)
         for name, column in find_columns(model).items()
@@ -146,7 +147,7 @@ def _find_rules(model: type[BaseModel]) -> Mapping[str, TextRule]:
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class FormErrors(Exception):  # noqa: N818  one for several fields
+class FormErrors(Exception):  # noqa: N818  it has the errors of several fields
     """A form is invalid; `by_field` has one sentence for each field to fix."""
 
     def __init__(self, by_field: Mapping[str, str]) -> None:

@@ -1,6 +1,7 @@
-"""Declarations of operations: one each that routes, checks, documents it and makes it a tool.
+"""Declarations of operations, from which each is routed, checked, documented and made a tool.
 
-An operation sees no HTTP message, but an `OperationRequest`, and returns an `OperationResult`.
+The handler of an operation gets no HTTP message, but an `OperationRequest`, and returns an
+`OperationResult`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import Audience
 
 API_VERSION: Final = "1.0.0"
-"""The version of the public API, which its description has."""
+"""The version of the public API, which its OpenAPI document has."""
 Query = TypeVar("Query")
 """The model of the query; `None` without one."""
 Content = TypeVar("Content")
@@ -53,7 +54,7 @@ ADDITIVE: Final = ToolHints(read_only=False, destructive=False, idempotent=False
 
 @dataclass(frozen=True, slots=True)
 class HeaderArgument:
-    """An argument that REST has as a header."""
+    """An argument of a tool that is a header in REST."""
 
     header: str
     schema: Mapping[str, Any]
@@ -61,9 +62,9 @@ class HeaderArgument:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An operation, or several, as an MCP tool.
+    """One operation or several as an MCP tool.
 
-    `arguments` maps offered names to the operation's; without it all are offered.
+    `arguments` maps names of the tool's arguments to the operation's names; `None` offers all.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Tool:
     defaults: Mapping[str, int | str] = field(default_factory=lambda: MappingProxyType({}))
     """Default values, by the operation's name of the argument."""
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
-    """By the operation's name, in place of the operation's own schema."""
+    """Schemas in place of the operation's own, by the operation's name of the argument."""
     required: tuple[str, ...] = ()
     """Arguments that a tool requires though its operation does not, by the operation's name."""
     headers: Mapping[str, HeaderArgument] = field(default_factory=lambda: MappingProxyType({}))
@@ -93,10 +94,9 @@ Schema = Mapping[str, Any]
 """A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page", "form"]
-"""`plain`: one member, `error`. `postgrest`: its members beside it. `oauth`: RFC 6749, 5.2.
-`jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site.
-`form`: of a form, which shows a person's slips in its own page: `plain` for who prefers JSON, else
-`page`."""
+"""`plain`: one member, `error`. `postgrest`: PostgREST's members beside it. `oauth`: RFC 6749, 5.2.
+`jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: an HTML page in the look of the site. `form`: `plain`
+for a client that prefers JSON, else `page`; errors in fields are shown in the form itself."""
 
 MAX_BODY_BYTES = 64 * 1024  # bytes of a body unless an operation says otherwise
 
@@ -111,9 +111,9 @@ class OperationRequest(Generic[Query, Content]):
     """One request to an operation; not frozen, which would double its cost."""
 
     actor: Actor | None
-    """`None` where no credential was sent and none is needed."""
+    """The caller; `None` where no credential was sent and none is needed."""
     address: str
-    """The client's IPv4 address or IPv6 /64; empty where nothing is counted by it."""
+    """The client's IPv4 address or IPv6 /64 network; empty where no limit counts it."""
     path: Mapping[str, str]
     query: Query
     """An instance of the operation's query model."""
@@ -122,7 +122,7 @@ class OperationRequest(Generic[Query, Content]):
     body: Content
     """The body, validated by the operation's adapter."""
     headers: Mapping[str, str]
-    """Request headers; look up by any case."""
+    """Request headers; names may be in any case."""
     audience: Audience = "rest"
     """Whether it is a REST request or a call of an MCP tool."""
 
@@ -138,19 +138,19 @@ class Parameter:
     required: bool = False
     example: Any = None
     component: str = ""
-    """Its name among the components of the OpenAPI document; empty where it is used once."""
+    """The parameter's name among the components of the OpenAPI document; empty if used once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body(Generic[Content]):
-    """The body an operation takes."""
+    """The body that an operation takes."""
 
     check: TypeAdapter[Content]
-    """Validates JSON, or a form (repeated members are lists), as `OperationRequest.body`."""
+    """Validates decoded JSON, or a decoded form, in which repeated fields are lists."""
     schema: Schema
     examples: Mapping[str, Any] = field(default_factory=dict)
     max_bytes: int = MAX_BODY_BYTES
-    """Bytes; more is Problem `too_large`."""
+    """The most bytes; more is Problem `too_large`."""
     media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
     requires_media_type: bool = True
     """Whether a missing Content-Type is refused; another type always is."""
@@ -172,13 +172,12 @@ class SuccessResponse:
     example: Any = None
     """A value, or a function that returns it when documents are made."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Header name to a sentence about it."""
+    """A sentence about each header, by its name."""
     media_types: tuple[str, ...] = (JSON,)
     links: Mapping[str, Any] = field(default_factory=dict)
     """OpenAPI links to operations that take something of this answer."""
     component: str = ""
-    """The name of the whole response of its status among the components of the OpenAPI document;
-    empty where it is used once."""
+    """The response's name among the components of the OpenAPI document; empty if used once."""
 
 
 ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
@@ -213,17 +212,17 @@ class Operation(Generic[Query, Content]):
     description: str = ""
     tag: str = "utility"
     credential: Literal["none", "optional", "required"] = "none"
-    """`optional`: one that is sent must be valid and have the scope; sending none is fine."""
+    """`optional`: a credential may be left out; if one is sent, it must be valid with the scope."""
     scope: Scope | None = None
     limit: str = ""
     """The rate limit that each call without a credential counts against; see `auth.rate_limits`."""
     success_limit: str = ""
-    """The rate limit that each success counts against besides."""
+    """The rate limit that each success counts against, besides `limit`."""
     parameters: tuple[Parameter, ...] = ()
     query: type[Query] | None = None
     body: Body[Content] | None = None
     problems: tuple[Code, ...] = ()
-    """Beyond those that credential, limit and body bring by themselves."""
+    """The problems of its own, besides those of its credential, limit and body."""
     returns_secret: bool = False
     """Whether an answer has a secret, so that it must not be compressed (BREACH)."""
     cancel_on_disconnect: bool = False
@@ -231,9 +230,9 @@ class Operation(Generic[Query, Content]):
     error_format: ErrorFormat = "plain"
     """The form of error answers."""
     check_query_names: Callable[[Iterable[str]], None] | None = None
-    """Raises Problem for a query parameter that is unknown; `None`: those are ignored."""
+    """Raises Problem for unknown query parameters; with `None` these are ignored."""
     check_sender: Callable[[Service, Mapping[str, str], str], None] | None = None
-    """Takes the headers and the peer's address before the credential is read; raises Problem."""
+    """Checks the headers and the peer's address before the credential is read; raises Problem."""
     counts_by_address: bool = False
     """Whether the handler counts by the client's address itself."""
     check_actor: Callable[[Actor], None] | None = None

@@ -9,7 +9,7 @@ from edge_api.operation.service import JSON
 
 _WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
-"""An unclosed one extends to the end, so that matching takes linear time."""
+"""A quoted string; an unclosed one extends to the end, so that matching takes linear time."""
 _PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
 _UTF8: Final = {"charset": "utf-8"}  # the parameters of all texts that are sent
 _MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
@@ -17,7 +17,7 @@ _MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
 
 
 Preference = tuple[str, Mapping[str, str], float]
-"""A media range or a coding, parameters of a range, both in lower case; a weight from 0 to 1."""
+"""A media range or a coding, the parameters of a range, in lower case, and a weight from 0 to 1."""
 
 
 @lru_cache(512)
@@ -44,7 +44,7 @@ def _preference(item: str) -> Preference | None:
 
 
 def media_weight(header: str, media_type: str) -> float:
-    """Return the weight of `media_type` in UTF-8 by the most exact range; 0 without one."""
+    """Return the weight of the most exact range for `media_type` in UTF-8; 0 without one."""
     ranges = ("*/*", f"{media_type.partition('/')[0]}/*", media_type)
     best, exactness = 0.0, (-1, -1)
     for name, parameters, weight in preferences(header):
@@ -78,7 +78,7 @@ def _named_weight(header: str, media_type: str) -> float:
 def best_coding(header: str, available: tuple[str, ...]) -> str:
     """Return the coding that an `Accept-Encoding` prefers among `available`, or `""` for none.
 
-    Among equals the earlier wins; one that is refused is not used (section 12.5.3).
+    Of equal ones the first in `available` is used, of refused ones none (section 12.5.3).
     """
     weights = {name.removeprefix("x-"): weight for name, _, weight in preferences(header)}
     others = weights.get("*", 0.0)
