@@ -35,7 +35,7 @@ _TICK_SECONDS: Final = 0.5
 _OUTBOXES: Final = {"mail": EMAIL_OUTBOX, "webhooks": WEBHOOK_DELIVERIES}
 
 Gauge = tuple[str, str, Mapping[str, str], float]
-"""A measure: its name, description, labels and value."""
+"""A gauge: its name, description, labels and value."""
 
 
 def mark_worker_dead(pid: int) -> None:

@@ -41,8 +41,8 @@ _RULES: Final[tuple[tuple[RefusalKind, str], ...]] = (
     ("retry", r"connect .*"),
     ("greylisted", r"(recipient|data) 45[012] 4\.7\.\d+"),
     ("greylisted", r"recipient 45[01] .*"),
-    # Without 5.1.0, 5.1.7, 5.1.8 and 5.1.9, which may be about the sender or the route: relays
-    # report those only in the answer to a recipient.
+    # Without 5.1.0, 5.1.7, 5.1.8 and 5.1.9: they may be about the sender or the route, which some
+    # relays refuse only when a recipient is named.
     ("bounced", r"recipient 5\d\d 5\.1\.([1-6]|10)"),
     ("bounced", r"data 55[013] 5\.1\.([1-6]|10)"),
     ("refused", r"\w+ 5\d\d .*"),

@@ -1,4 +1,4 @@
-"""The mail dispatcher, which sends due entries in batches, and the parts of mail by the settings.
+"""The mail dispatcher, which sends due entries in batches, and all parts that mail consists of.
 
 Leads are accepted even if mail fails. Readiness is public, so the check of mail names no addresses.
 """
@@ -135,7 +135,7 @@ def make_mailing(
     secret: bytes,
     transport: Transport | None = None,
 ) -> Mailing:
-    """Make the parts of mail without running them; `transport` replaces the one of SMTP_URL."""
+    """Make the parts of mail, not running yet; `transport` replaces the one of SMTP_URL."""
     if transport is None:
         transport = open_transport(settings.smtp_url) if settings.smtp_url else null_session
     links = UnsubscribeLinks(store, clock, settings.site_url)

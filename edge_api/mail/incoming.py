@@ -67,13 +67,13 @@ _TAG: Final = re.compile(
     r"(?i)</?(?!(?:head|script|style|template|title)\b)[a-z]"
     r"""(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|[^>])*+>?"""
 )
-"""An HTML tag that is removed before parsing, which takes the square of the depth of tags."""
+"""An HTML tag that is removed before parsing, as nested tags take the square of their number."""
 _log: Final = logging.getLogger(__name__)
 
 
 class _BoundedPolicy(EmailPolicy):
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
-        """Return a header's name and value in Unicode, cut: parsers take its length squared."""
+        """Return a header's name and value in Unicode, cut, as parsing takes quadratic time."""
         name, _, value = "".join(sourcelines)[:2000].partition(":")
         octets = value.strip().encode("ascii", "surrogateescape")
         return name, octets.decode("utf-8", "replace")

@@ -376,7 +376,7 @@ def compose(
         message["Auto-Submitted"] = message_type.auto_submitted
     if message_type.unsubscribable:  # one-click unsubscribing is a POST over https (RFC 8058)
         url = envelope.unsubscribe_url or ""
-        # No character that ends a URL in a header; a line has 998 octets (RFC 5322, 2.1.1).
+        # Other characters end a URL in a header; a line has 998 octets (RFC 5322, 2.1.1).
         if re.fullmatch(r"https?://[!#-;=?-~]{1,900}", url) is None or _ENCODED_WORD in url:
             raise ValueError(
                 "the address to unsubscribe at must be a URL of http or https, in ASCII"
@@ -391,6 +391,6 @@ def compose(
 
 
 def _address(mailbox: Mailbox, name: str | None = None) -> Address:
-    # Its parts, since `addr_spec` refuses a local part beyond ASCII.
+    # Made of its parts, since `addr_spec` refuses a local part beyond ASCII.
     display_name = label(mailbox.name if name is None else name)
     return Address(display_name, mailbox.local_part, mailbox.domain)

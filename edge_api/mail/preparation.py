@@ -114,7 +114,7 @@ class MessageComposer:
         return await self._compose(entry, self._values(entry, subject))
 
     async def _acknowledgement_problem(self, entry: Row, lead: Row) -> str | None:
-        """Return why a lead is not acknowledged; `None` after reserving that. Raises Problem."""
+        """Return why not to acknowledge a lead, or reserve the acknowledgement. Raises Problem."""
         if lead["status"] == "spam" or lead["spam_score"] >= SUSPECT_FROM:
             return "the lead looks like spam"
         where = (

@@ -174,7 +174,7 @@ def is_document_id(client_id: str) -> bool:
 
 
 async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
-    """Fetch a client's document; return its columns. Raises Problem, UnreachableError."""
+    """Fetch a document; return the columns of its client. Raises Problem, UnreachableError."""
     try:
         given = orjson.loads(await fetch(url))
     except orjson.JSONDecodeError:

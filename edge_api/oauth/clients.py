@@ -59,6 +59,7 @@ DELETE_BATCH: Final = 100
 UNVETTED: Final = Filter("kind", "in", ("dynamic", "document"))
 NOT_REVOKED: Final = Filter("revoked_at", "is", None)
 UNUSED: Final = (UNVETTED, NOT_REVOKED, Filter("last_used_at", "is", None))
+"""The conditions of unvetted clients that never got a token."""
 
 STALE_TTL: Final = timedelta(hours=24)
 """The time after a document's fresh hour in which it may still be used if it is unreachable."""

@@ -46,8 +46,8 @@ class ErrorRedirect:
 
     location: str
     is_trusted: bool
-    """Whether the operator registered the client, or it runs on the person's own machine. Any
-    other is shown as a link, lest anybody misuse our redirects (RFC 9700, section 4.11.2)."""
+    """Whether the operator registered the client, or it runs on the person's own machine. Else
+    a page links to it, since anybody could misuse redirects (RFC 9700, section 4.11.2)."""
 
 
 class Consents:

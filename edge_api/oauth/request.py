@@ -67,7 +67,8 @@ def matches_uri(registered: str, named: str) -> bool:
 def csp_source(uri: str) -> str:
     """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1).
 
-    It is the scheme alone for an IPv6 address, which a policy cannot name, or a private-use one.
+    The source is the scheme alone where that is for private use, and for an IPv6 address, which a
+    policy cannot name.
     """
     parts = urlsplit(uri)
     is_nameable = _is_web(parts) and ":" not in (parts.hostname or "")

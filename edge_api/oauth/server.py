@@ -79,7 +79,7 @@ _PRESENTED: Final[Mapping[str | None, tuple[str, Table]]] = {
     "authorization_code": ("code", AUTHORIZATION_CODES),
     "refresh_token": ("refresh_token", REFRESH_TOKENS),
 }
-"""By grant type, the parameter with a code or refresh token, and the table with its digest."""
+"""The parameter with a code or refresh token, and the table with its digest, by grant type."""
 
 
 def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) -> Row | Problem:

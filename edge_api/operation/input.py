@@ -27,12 +27,12 @@ _CONTROL: Final = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc
 _CONTROL_EXCEPT_LINES: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 """The same without the tab and line ends."""
 _NONCHARACTERS: Final = "\ufdd0-\ufdef\ufffe\uffff"
-"""The noncharacters up to U+FFFF, those in published patterns: validators differ beyond."""
+"""The noncharacters that published patterns name, up to U+FFFF: validators differ beyond."""
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
 )
-"""Invisible characters up to U+FFFF: Unicode's ignorable ones, annotation marks, a blank."""
+"""Invisible characters to U+FFFF: Unicode's ignorable ones, annotation marks, Braille's blank."""
 _VISIBLE: Final = re.compile(  # except invisible characters, those beyond U+FFFF too
     f"[^\t\n{_WHITE_SPACE}{_INVISIBLE}"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -93,7 +93,7 @@ class TextRule:
     def json_schema(self, description: str) -> dict[str, Any]:
         """Return the rule as JSON Schema, which counts the white space that `clean` strips.
 
-        The schema of an address has a format, and leaves the description of its column as it is.
+        For an address it is only a format: the description of the column stays as it is.
         """
         if self._content == "address":
             return {"format": "email"}
