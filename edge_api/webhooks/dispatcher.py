@@ -252,7 +252,7 @@ _NOT_PUBLIC: Final = "its address is not public"
 
 
 class WebhookSender:
-    """Posts over https to addresses that `allowed` accepts, over http to those of `allowed_http`."""
+    """Posts over https to addresses that `allowed` accepts, over http as `allowed_http` does."""
 
     def __init__(
         self,

@@ -151,7 +151,7 @@ class Endpoints:
         return {**row, "secret": secret}
 
     async def all(self) -> list[Row]:
-        """Return every endpoint, oldest first, with the numbers `waiting` and `given_up` of events."""
+        """Return every endpoint, oldest first, with `waiting` and `given_up`: counts of events."""
         order = Order("created_at"), Order("id")
         return [
             await self._add_counts(row)
