@@ -212,7 +212,7 @@ def write_manifest(
 
 
 def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[Entry]:
-    """Return files of `folder` that only the last build's pages use, until the set changes again."""
+    """Return files of `folder` that only former pages use, and that stay until the next change."""
     new = set(fresh)
     old = {path: entry for path, entry in before.entries.items() if path.startswith(folder)}
     unchanged = {path for path, entry in old.items() if not entry.retained} == new

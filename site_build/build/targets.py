@@ -99,7 +99,7 @@ class IndexFile:
         return make_line(slug, key, line, os.fspath(path), offset)
 
     def assemble(self, head: IndexHead, lines: Sequence[Line]) -> tuple[Stamp, dict[str, Line]]:
-        """Write the index: the head, then the lines in their order; return stamp and placed lines."""
+        """Write the index: the head, then the lines in their order; return stamp and new lines."""
         partial = self._folder / f".{INDEX_FILE}"
         placed = {}
         with partial.open("wb") as target:
