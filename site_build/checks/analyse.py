@@ -251,7 +251,7 @@ class _Analyzer:
                 is_link and scheme in {"javascript", "vbscript", "data"}
             ),
             f"`<{tag}>` of another site is shown as a link; copy the file to content/images to "
-            "have it owner": tag in {"video", "audio"},
+            "have it played": tag in {"video", "audio"},
             "pages show nothing of other sites; copy the file to content/images": (
                 tag in _MEDIA and scheme != "data"
             ),

@@ -93,7 +93,7 @@ class UrlMap:
         return path in self.others or path.startswith(_ELSEWHERE)
 
     def canonical(self, path: str) -> str:
-        """Return the address that `path` leads to, without `index.html` or `.md`, or page number."""
+        """Return the address that `path` leads to, without `index.html` or `.md` or page number."""
         path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", normalize("NFC", path))
         known = (self.documents, self.others, self.aliases)
         if not any(path in each for each in known):
