@@ -134,7 +134,7 @@ def fore_edge() -> int:
 
 
 def _leave_root() -> None:
-    """Run this command again as the owner of this folder, unless that is root, and exit likewise.
+    """Run this command as the owner of this folder, unless that is root, and exit with its status.
 
     As root, this would execute that user's settings, and make files that the user's services could
     not change. If root owns the folder, the owner of the settings counts.

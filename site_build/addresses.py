@@ -23,7 +23,7 @@ AUTH = "auth.md"
 IMAGES = "images/"
 THEME = "theme/"
 PICTURES = "pictures/"
-"""Sizes and formats of pictures that the build makes, in folders whose names have digests."""
+"""The folder of pictures that the build makes, in subfolders whose names have digests."""
 EDGE = "edge/"
 """The folder of the picture on the fore-edge, which changes while its address stays."""
 CARDS = "cards/"
@@ -69,7 +69,7 @@ class Addresses(NamedTuple):
         path = form.format(
             **{"lang": "", "category": "", "author": "", **more, "slug": slug, "date": date}
         )
-        # An address such as `v1.0` would name a file that has not the suffix of a page.
+        # An address such as `v1.0` would name a file without the suffix of a page.
         is_bare = "." in slug and not re.search("[./]", form.partition("{slug}")[2])
         return f"{path}.html" if is_bare else path
 

@@ -21,7 +21,7 @@ PREFIXES: Mapping[SecretKind, str] = {
     "authorization_code": "fe_ac_",
     "claim_token": "fe_cl_",
 }
-assert tuple(PREFIXES) == get_args(SecretKind)  # noqa: S101  one list, stated twice for the type
+assert tuple(PREFIXES) == get_args(SecretKind)  # noqa: S101  the type repeats the keys
 
 RANDOM_WIDTH = 43  # digits that 256 random bits take in base 62
 CHECK_WIDTH = 6  # digits that the 32 bits of a CRC-32 take in base 62
@@ -99,7 +99,7 @@ SCOPES: Mapping[Scope, str] = {
     "mcp": sentence("call the MCP endpoint, which opens nothing by itself"),
 }
 """Each scope, and what it permits, as the end of a sentence with "lets its holder"."""
-assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type
+assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  the type repeats the keys
 
 CREDENTIAL_SCOPES: Mapping[SecretKind, tuple[Scope, ...]] = {
     "api_key": tuple(scope for scope in SCOPES if scope != "mcp"),

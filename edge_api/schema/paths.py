@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A page of the API's reference, with the operations that have one of the tags."""
+    """The operations with one of the tags, which share a page of the API's reference."""
 
     name: str
     description: str

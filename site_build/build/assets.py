@@ -224,7 +224,7 @@ class Assets:
         self.plain = [self.published[e]._replace(path=f"{addresses.THEME}{e}") for e in found]
 
     def _publish(self, name: str, sheets: tuple[str, ...]) -> None:
-        """Publish a file after those that it refers to; `sheets` led to it.
+        """Publish a file after those that it refers to; `sheets` are the sheets that led to it.
 
         Raises BuildError when a sheet refers to a missing file, or imports itself through others.
         """

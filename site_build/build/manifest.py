@@ -212,7 +212,7 @@ def write_manifest(
 
 
 def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[Entry]:
-    """Return files of `folder` that only former pages use, and that stay until the next change."""
+    """Return old files of `folder` to keep for open pages, until its files change once more."""
     new = set(fresh)
     old = {path: entry for path, entry in before.entries.items() if path.startswith(folder)}
     unchanged = {path for path, entry in old.items() if not entry.retained} == new
@@ -251,7 +251,7 @@ class OutputFolder:
     def write(
         self, path: str, data: bytes, key: str = "", names: str = "", texts: str = ""
     ) -> Entry:
-        """Write `data` to `path`, with its compressed forms; return its entry, with the rest."""
+        """Write `data` and its compressed forms to `path`; return an entry with the other values."""
         digest = hashlib.sha256(data).hexdigest()
         before = self.recall(path)
         if before and before.digest == digest and self.keep(before):

@@ -51,14 +51,14 @@ class BuildMemory:
         folder cannot be read.
         """
         self._is_output_checked = False
-        changes, self._changes = self._changes, None  # stays None if the next line raises
+        changes, self._changes = self._changes, None  # stays None, if the next line raises
         is_changed = self._library is not None and self._library.refresh()
         self._changes = changes
         return is_changed
 
     def read(self, request: Request, dialect: Dialect) -> KnownContent:
         """Return the content as it is now, and the manifest; raises BuildError."""
-        changes, self._changes = self._changes, None  # stays None if this method raises
+        changes, self._changes = self._changes, None  # stays None, if this method raises
         if self._library is None or self._made_for != (request.content, dialect):
             self._library = ContentLibrary(request, fingerprint_code(), dialect)
             self._made_for = request.content, dialect

@@ -128,7 +128,7 @@ def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int
 
 @lru_cache(maxsize=2)
 def read_records(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
-    """Return the records of lines; kept for a feed, whose Atom and JSON are made one by one."""
+    """Return the records of lines; cached, since a feed's Atom and JSON need the same ones."""
     return tuple(map(PostRecord.model_validate_json, _read_lines(lines)))
 
 

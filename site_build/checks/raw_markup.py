@@ -33,10 +33,11 @@ _SHIFTED = re.compile(rf"(?:{_MARK.pattern}|{ATTRIBUTE}=)[^\n]*\t")
 
 # Text before a block's content: indentation, quotes, bullets, numbers, definitions, notes.
 _PREFIX = r"^(?:[ \t>*+:\-]|[0-9]{1,9}[.)]|\[\^[^\]\n]{1,99}\]:)*+"
-_UNSAFE = r"(?![ \t\n]*(?:```|~~~|[-=*_#>|:<]|\[TOC\]|\[[^\]\n]*\]:|$))"
+# Text at whose start a mark changes nothing: the text does not begin a block itself.
+_SAFE_TEXT = r"(?![ \t\n]*(?:```|~~~|[-=*_#>|:<]|\[TOC\]|\[[^\]\n]*\]:|$))"
 _PLACES = re.compile(
     rf"{_PREFIX}#{{1,6}}[ \t]*+(?P<heading>)"
-    rf"|{_PREFIX}(?P<underlined>){_UNSAFE}(?=[^\n]*\n[ \t>]*+(?:=+|-+)[ \t]*$)"
+    rf"|{_PREFIX}(?P<underlined>){_SAFE_TEXT}(?=[^\n]*\n[ \t>]*+(?:=+|-+)[ \t]*$)"
     r"|^[ \t>]*+\[\^[^\]\n]*\]:(?P<note>)"
     r"|\](?:\([ \t]*+<?|:[ \t]*+(?=[\w/.#?%{~<])<?)(?P<destination>)(?![ \t]*\n|https?://)"
     r"|\](?:\(|:)[ \t]*+\n[ \t]*+(?P<later>)(?=[\w/.#?])(?!https?://)"
