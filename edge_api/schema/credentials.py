@@ -46,7 +46,7 @@ class LimitDecision:
     allowed: bool
     """Whether every window had room; otherwise no window counts the hit."""
     windows: tuple[tuple[int, float], ...]
-    """For each window the hits that are left, and the seconds until one more is free."""
+    """The hits left in each window, and the seconds until one more is free."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class Frame:
     templates: frozenset[str]
     """File names of the templates that are rendered into it."""
     placeholders: tuple[str, ...]
-    """Each occurs at least once; SHELL_CONTENT occurs exactly once besides."""
+    """Each occurs at least once; in addition, SHELL_CONTENT occurs exactly once."""
 
 
 FRAMES = (

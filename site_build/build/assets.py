@@ -61,7 +61,7 @@ def find_card(font: Font | None, leads: Mapping[str, Lead], slug: str = "") -> C
 
 
 def design_card(identity: Identity, post: Document, picture: Picture | None = None) -> Card:
-    """Return the card of a post, beside its `picture`."""
+    """Return the card of a post, which shows `picture` beside the title if there is one."""
     return Card(
         site=identity.name,
         title=post.title,
@@ -242,7 +242,7 @@ class Assets:
         self.published[name] = Asset(f"{addresses.THEME}{renamed}", data)
 
     def locate(self, name: str) -> str:
-        """Return the address of a static file, from the root; raises BuildError for none."""
+        """Return the address of a static file from the root; raises BuildError if it is missing."""
         if name not in self.published:
             raise BuildError(f"a template asks for asset('{name}'), which is not in theme/static/")
         return f"/{self.published[name].path}"

@@ -389,7 +389,7 @@ class SiteBuild:
         )
         self._index.discard()
         withheld = {form.path for _, form in self.content.image_set.list_forms((), *self._withheld)}
-        # Static files and pictures that pages of the build before ask for are kept.
+        # Static files and pictures that pages of the build before use are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
             fresh = [path for path in self._targets if path.startswith(folder)]
             for entry in list_retained(self._before, fresh, folder):

@@ -85,7 +85,7 @@ def fingerprint_theme(folders: Iterable[Path]) -> str:
 
 def fingerprint_settings(settings: Mapping[str, object]) -> str:
     """Return the digest of the settings that are plain values."""
-    # Of a value that JSON cannot hold, such as a function, only the type counts.
+    # A value that JSON cannot hold, such as a function, counts by its type only.
     plain = {
         name: value
         for name, value in sorted(settings.items())

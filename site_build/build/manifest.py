@@ -251,7 +251,7 @@ class OutputFolder:
     def write(
         self, path: str, data: bytes, key: str = "", names: str = "", texts: str = ""
     ) -> Entry:
-        """Write `data` and its compressed forms to `path`; return an entry with the other values."""
+        """Write `data` and its compressed forms to `path`; return an entry with the rest."""
         digest = hashlib.sha256(data).hexdigest()
         before = self.recall(path)
         if before and before.digest == digest and self.keep(before):

@@ -1,7 +1,7 @@
 """Content and manifest that a watcher keeps in memory for its next build, and builds of previews.
 
 A preview has the targets of a build, drafts and scheduled posts included, writes nothing, and makes
-a file when it is requested. This knows neither Pelican nor HTTP.
+a file when it is requested. This module knows neither Pelican nor HTTP.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,11 +34,11 @@ class BuildMemory:
         self._made_for: tuple[object, Dialect] | None = None
         self._manifest: tuple[tuple[int, ...], Manifest] = (), EMPTY
         self._changes: set[str] | None = None
-        """Absolute paths that changed since the content was read; None: any may have."""
+        """Absolute paths that changed since the content was read; None if any may have changed."""
         self._is_output_checked = False
 
     def note(self, changes: Iterable[str] | None) -> None:
-        """Remember absolute paths that changed; None: any may have."""
+        """Remember absolute paths that changed; None if any may have changed."""
         if changes is None:
             self._changes = None
         elif self._changes is not None:
@@ -108,7 +108,7 @@ class PreviewBuild(SiteBuild):
 
     @cached_property
     def _others(self) -> Mapping[str, Target]:
-        # Of two targets with one path, the first wins: it is that of the content folder.
+        # If two targets have one path, the first wins: it is that of the content folder.
         lines = _Lines(self._context, list_records(self.site, self.content.minutes))
         found = [
             *self._list_others(datetime.now(UTC)),

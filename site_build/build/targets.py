@@ -122,7 +122,7 @@ class IndexFile:
 
 
 def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
-    """Return the entry of a line that lies in `source`."""
+    """Return the entry of a line that is stored in `source`."""
     return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 
@@ -133,7 +133,7 @@ def read_records(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
 
 
 def _read_lines(lines: Iterable[Line]) -> Iterator[bytes]:
-    """Yield lines of the index; each file that they lie in is opened once."""
+    """Yield lines of the index; each file that has some of them is opened once."""
     with ExitStack() as opened:
         find = cache(lambda path: opened.enter_context(Path(path).open("rb")).fileno())
         for line in lines:
@@ -203,7 +203,7 @@ class TemplateTarget(Target):
     shared: Mapping[str, object]
     """Values that all pages are given."""
     own: Mapping[str, object]
-    """Values that this page is given besides."""
+    """Values that only this page is given."""
 
     def list_values(self) -> dict[str, object]:
         """Return all values that the template is given."""
@@ -281,7 +281,7 @@ class ImageTarget(Target):
         return self.key.hex()
 
     def make(self, context: TargetContext) -> bytes:
-        """Return the picture from the cache, or made anew."""
+        """Return the picture from the cache; make it if it is not there."""
         return context.cache.fetch(IMAGES, self.key, self.build)
 
 

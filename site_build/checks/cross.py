@@ -1,6 +1,6 @@
 """Checks documents against each other: addresses given twice, and broken links.
 
-It works on facts alone, so it costs little and is done anew at every build.
+This module works on facts alone, so it costs little and runs at every build.
 """
 
 import re
@@ -250,11 +250,11 @@ class CrossCheck:
         return sorted(findings)
 
     def _find_fault(self, document: Document, reference: Reference) -> str | None:
-        """Return what is wrong with a reference, with the fix, or None."""
+        """Return the fault of a reference, with its fix, or None."""
         address = resolve_source(document.path, reference, self._urls.paths)
         address, own = address or reference.address, f"/{document.address}"
         try:
-            # As a browser would ask for it, from this document's page.
+            # Resolve the address as a browser does on this document's page.
             parts = urlsplit(own + address if address.startswith("#") else urljoin(own, address))
         except ValueError:
             return f"{_quote(reference.address)} is no address; fix it"

@@ -36,7 +36,7 @@ class Facts(NamedTuple):
 
     notes: tuple[Diagnostic, ...]
     references: tuple[Reference, ...]
-    """In the order of the page; addresses of other sites are left out."""
+    """Addresses in the order of the page, without those of other sites."""
     anchors: frozenset[str]
     """Names on the document's page that a fragment may refer to."""
     outside: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
     )
 
 
-@lru_cache(maxsize=100_000)  # several passes ask for the same
+@lru_cache(maxsize=100_000)  # several passes look up the same
 def find_source(base: str, address: str) -> str:
     """Return the source file that an address means, written in the source file `base`.
 

@@ -29,7 +29,7 @@ _HARMLESS_MARK = re.compile(
 """A mark that changed no HTML: in an attribute, before a heading's text, in what is no link."""
 
 _SHIFTED = re.compile(rf"(?:{_MARK.pattern}|{ATTRIBUTE}=)[^\n]*\t")
-"""A mark that changes how far a tab behind it reaches."""
+"""A mark before a tab in the same line, which shifts the tab and so may change the result."""
 
 # Text before a block's content: indentation, quotes, bullets, numbers, definitions, notes.
 _PREFIX = r"^(?:[ \t>*+:\-]|[0-9]{1,9}[.)]|\[\^[^\]\n]{1,99}\]:)*+"
@@ -240,7 +240,7 @@ class Flaw(NamedTuple):
     number: str
     """The number of the tag's mark; empty without one."""
     message: str
-    """What is wrong; before a flaw is found, `find_flaws` keeps the element's name here."""
+    """The fault and its fix; before a flaw is found, `find_flaws` keeps the element's name here."""
 
 
 def find_flaws(html: str) -> Iterator[Flaw]:
