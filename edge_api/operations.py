@@ -49,7 +49,7 @@ DOCUMENTED: tuple[AnyOperation, ...] = (
             name=name,
             path=path,
             summary=summary,
-            handler=mcp.exchange,
+            handler=mcp.exchange,  # never called: these paths are served as files
             responses=cacheable("The file", {"type": "string"}, headers=ETAG, media_types=types),
             problems=("not_found", "unavailable"),
             error_format="page",
@@ -66,7 +66,7 @@ DOCUMENTED: tuple[AnyOperation, ...] = (
         )
     ),
 )
-"""The operations in OpenAPI: all of them, and public files of the site, served as files."""
+"""The operations in the OpenAPI document: OPERATIONS, and some files of the site."""
 
 ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
@@ -74,7 +74,7 @@ ROUTED: tuple[AnyOperation, ...] = (
     *access_requests.FORMS,
     *admin.UNKNOWN_TABLES,
 )
-"""The operations with routes: all, the contact page's forms, and refusals of other tables."""
+"""The operations with routes: OPERATIONS, the site's forms, and answers for unknown tables."""
 
 
 _DESK: Final = (today, desk_leads, message, desk_settings, tables, webhooks, access, replies)
@@ -85,19 +85,19 @@ DESK: tuple[AnyOperation, ...] = (
         [each for part in _DESK for each in part.ACTIONS],
     ),
 )
-"""The pages of the owner, in the order of their navigation; the settings may leave them out."""
+"""The owner's pages, in the order of the navigation; the settings may switch them off."""
 
 
 def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[AnyOperation, ...]:
-    """Return the operations as the settings change them.
+    """Return the operations that the settings allow, with the credentials that they demand.
 
-    Leads may need a credential, and there may be no form that asks for access. What somebody asked
-    for by the API is fetched by the form for claim tokens all the same.
+    Leads may require a credential, and the form that requests access may be switched off. The form
+    for claim tokens stays, since access can be requested through the API too.
     """
-    closed = ("create_lead",) if settings.leads_require_credential else ()
+    restricted = ("create_lead",) if settings.leads_require_credential else ()
     forms = () if settings.access_requests == "on" else ("access_form", "send_access_form")
     return tuple(
-        leads.with_credential(each) if each.name in closed else each
+        leads.with_credential(each) if each.name in restricted else each
         for each in operations
         if each.name not in forms
     )

@@ -1,7 +1,8 @@
 """The outbox of mail and webhooks: rows that wait to be sent, claimed and attempted.
 
-A row is written in the transaction of what it reports. Dispatchers in any process share a table by
-claims: a lease is a secret in the row and an instant until which nobody else takes it.
+A row is written in the transaction of the change that it reports. Dispatchers in several processes
+share a table by claiming rows: a lease is a random token in the row, and an instant until which no
+other dispatcher claims the row.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ T = TypeVar("T")
 POLL_SECONDS: Final = 5.0
 RENEWAL_SECONDS: Final = 30.0
 JITTER: Final = 0.2
-"""The largest share by which a pause grows, so that not all rows are retried together."""
+"""The largest fraction by which a pause is lengthened, so that retries do not coincide."""
 
 WAITING: Final = Filter("dead_at", "is", None)
 UNCLAIMED: Final = WAITING, Filter("lease", "is", None)
@@ -104,7 +105,10 @@ class Leases:
         return Update(self._table, values, where)
 
     async def ensure_lease(self, row: Row, minimum: timedelta) -> Row | None:
-        """Return the row with a lease of `minimum` or more; `None` if lost. Raises Problem."""
+        """Return the row with `minimum` or more of its lease left; `None` if it is lost.
+
+        Raises Problem.
+        """
         now = self._clock()
         if datetime.fromisoformat(row["due_at"]) - now > minimum:
             return row
@@ -125,7 +129,7 @@ class Leases:
     async def _renew(self, row: Row) -> None:
         while True:
             await asyncio.sleep(RENEWAL_SECONDS)
-            with suppress(Problem):  # if it is another's by now, what is sent is sent
+            with suppress(Problem):  # the attempt continues, even if the lease is lost
                 await self._store.run(self.update(row, {"due_at": self._lease_end(self._clock())}))
 
     async def release(self, rows: Sequence[Row]) -> None:
@@ -174,7 +178,7 @@ class Dispatcher(ABC):
     active_at: datetime | None = None
     """The time of its last activity; `None` while it does not run."""
     shutdown_timeout: float = 8.0
-    """Seconds for the attempts in progress when it ends."""
+    """Seconds that attempts in progress may still take when the dispatcher is stopped."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -225,7 +229,7 @@ class Dispatcher(ABC):
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> None:
-    """Return when the event is set, or after so many seconds."""
+    """Wait until the event is set, at most for `seconds`."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

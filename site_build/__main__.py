@@ -1,7 +1,7 @@
 """The command lines `python -m site_build COMMAND`, and `fore-edge COMMAND` for both programs.
 
-Only the module of the given command is imported: to import the preview takes longer than to build
-a small site.
+Only the module of the given command is imported: importing the preview takes longer than building a
+small site.
 """
 
 import os
@@ -114,7 +114,7 @@ def main(
     words = [*(ALIASES.get(each, each) for each in words[:1]), *words[1:]]
     program = Program("Write, check, build, preview and publish a journal.", commands)
     try:
-        if words[:1] != ["schema"]:  # which has another option --settings
+        if words[:1] != ["schema"]:  # that command has a different --settings
             choose_settings(words)
         return run_program(program, words, prog)
     except BuildError as refusal:
@@ -123,33 +123,33 @@ def main(
 
 
 def fore_edge() -> int:
-    """Run a command of either program; the edge is imported by name."""
+    """Run a command of either program; the edge, which this may not import, is loaded by name."""
     called = next((word for word in sys.argv[1:] if word[:1] != "-"), None)
     if os.geteuid() == 0 and called not in {"init", "deploy"}:
         _leave_root()
-    # The edge has a `serve` of its own.
+    # The edge has its own `serve`, so here the one of this program is called `preview`.
     writing = {"preview" if e == "serve" else e: each for e, each in COMMANDS["Write"].items()}
     edge: Any = import_module("edge_api.__main__")
     return main(None, {**_BEGIN, **COMMANDS, "Write": writing, **edge.COMMANDS}, "fore-edge")
 
 
 def _leave_root() -> None:
-    """Run this command again as the owner of this folder, if that is not root, and exit with it.
+    """Run this command as the owner of this folder, unless that is root, and exit with its status.
 
-    Root would run settings of that user, and make files that its services could not change. In a
-    folder of root's, the owner of the settings counts.
+    As root, this would execute that user's settings, and make files that the user's services could
+    not change. If root owns the folder, the owner of the settings counts.
     """
     names = (".", ".env", "pelicanconf.py")
     owners = (os.lstat(each).st_uid for each in names if os.path.lexists(each))
     if not (uid := next(filter(None, owners), 0)):
         return
     name, gid, groups = str(uid), os.lstat(".").st_gid, list[int]()
-    with suppress(KeyError):  # a folder may be mounted from another system
+    with suppress(KeyError):  # this system may not know the owner of a mounted folder
         name, _, _, gid, *_ = pwd.getpwuid(uid)
         groups = os.getgrouplist(name, gid)
     try:
-        # In a session of its own: with root's terminal it could type commands there.
-        child = subprocess.Popen(  # noqa: S603  our own words
+        # In its own session, the process cannot type commands into root's terminal.
+        child = subprocess.Popen(  # noqa: S603  our own arguments
             [sys.executable, *sys.argv],
             user=uid,
             group=gid,

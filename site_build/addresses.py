@@ -23,12 +23,12 @@ AUTH = "auth.md"
 IMAGES = "images/"
 THEME = "theme/"
 PICTURES = "pictures/"
-"""Forms of pictures that the build makes; their folders carry digests and never change meaning."""
+"""The folder of pictures that the build makes, in subfolders whose names have digests."""
 EDGE = "edge/"
-"""The picture on the fore-edge: it changes with the posts, and its address stays."""
+"""The folder of the picture on the fore-edge, which changes while its address stays."""
 CARDS = "cards/"
 SITE_CARD = "card.png"
-"""The card of all pages that are no posts; no slug of a post can be the same."""
+"""The card of all pages that are not posts; it is outside of the folder of the posts' cards."""
 OPENSEARCH = "opensearch.xml"
 SECURITY = ".well-known/security.txt"
 
@@ -41,7 +41,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class Addresses(NamedTuple):
-    """Addresses of pages, as forms that `str.format` fills, and of lists; None for no such list."""
+    """Addresses of pages, as format strings, and of lists; None if there is no such list."""
 
     post: str = "journal/{slug}/"
     page: str = "{slug}/"
@@ -51,25 +51,25 @@ class Addresses(NamedTuple):
     tags: str | None = "tags/"
     archive: str | None = "archive/"
     category: str = ""
-    """A form as well; empty if categories have no pages."""
+    """The format string for categories; empty if they have no pages."""
     author: str = ""
-    """A form as well; empty if authors have no pages."""
+    """The format string for authors; empty if they have no pages."""
     lists: tuple[str, ...] = ()
     """Other lists that the theme makes."""
     has_leaves: bool = True
-    """Whether further pages of a list are in its folder `page/`."""
+    """Whether lists are split into pages, the later ones in the folder `page/` of the list."""
     has_form: bool = True
     """Whether the page `contact` has the form, and so the address CONTACT."""
 
     def locate(self, kind: str, slug: str, date: datetime = _EPOCH, **more: str) -> str:
-        """Return the address of a `post`, `page` or `tag`; `more` has other values of its form."""
+        """Return the address of a `post`, `page` or `tag`; `more` has other values to fill in."""
         if kind == "page" and f"{slug}/" == CONTACT and self.has_form:
             return CONTACT
         form: str = getattr(self, kind)
         path = form.format(
             **{"lang": "", "category": "", "author": "", **more, "slug": slug, "date": date}
         )
-        # An address such as `v1.0` would be that of a file without the suffix of a page.
+        # An address such as `v1.0` would name a file without the suffix of a page.
         is_bare = "." in slug and not re.search("[./]", form.partition("{slug}")[2])
         return f"{path}.html" if is_bare else path
 
@@ -93,6 +93,7 @@ class Addresses(NamedTuple):
 
 
 HOUSE = Addresses()
+"""The addresses of the default settings."""
 
 
 def locate_card(slug: str, kind: str = "png") -> str:
@@ -107,7 +108,7 @@ def locate_feed(page: str, feed: str = FEED) -> str:
 
 
 def locate_leaf(folder: str, number: int) -> str:
-    """Return the address of a page of a list, counted from 1."""
+    """Return the address of the page of a list with this number, counted from 1."""
     return folder if number == 1 else f"{folder}page/{number}/"
 
 
@@ -174,7 +175,7 @@ class SourceRules(NamedTuple):
         """Return the path on the site of each of `files`; a HEIC is published as a JPEG."""
         moved = dict(self.moved)
         return {
-            # The suffix is added, since a camera may write `oak.jpg` beside `oak.heic`.
+            # `.jpg` is appended to `.heic`, since a camera may write `oak.jpg` beside `oak.heic`.
             file: moved.get(file, f"{file}.jpg" if file.lower().endswith(CONVERTED) else file)
             for file in files
         }

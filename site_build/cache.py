@@ -1,8 +1,8 @@
 """Results kept on disk by the digest of all their inputs.
 
 Without the cache, a build is slower and its result the same. Nothing in it is trusted: every value
-has a checksum, and a file that is damaged or of another version is made anew. This knows nothing
-of the values' meaning.
+has a checksum, and a file that is damaged or of another version is made anew. This module does not
+know what the values mean.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import Self, TypeVar, cast
 _Value = TypeVar("_Value")
 
 IMAGES = "plate"
-"""The stage of pictures."""
+"""The stage, which is a namespace of keys, of pictures."""
 
 _VERSION = 1
 _CHECKSUM_SIZE = 16
@@ -96,7 +96,7 @@ class Cache:
     def recall(
         self, stage: str, keys: Mapping[str, bytes], kind: type[_Value]
     ) -> dict[str, _Value]:
-        """Return values by name: those that are kept for the keys and are of a type."""
+        """Return by name the values that are kept for the keys and are of the type `kind`."""
         wanted = set(keys.values())
         try:
             rows = self._opened().execute("SELECT key, value FROM entry WHERE stage = ?", (stage,))
@@ -116,7 +116,8 @@ class Cache:
     def keep_only(self, stage: str, keys: Iterable[bytes], slack: int = 0) -> None:
         """Delete values of other keys, so that the file does not grow for ever.
 
-        Up to `slack` values are kept: to find old ones takes longer than the build of a small edit.
+        If there are at most `slack` values, this deletes none: finding old ones takes longer than
+        the build of a small edit.
         """
         query = "SELECT count(*) FROM entry WHERE stage = ?"
         with suppress(sqlite3.Error), self._opened() as connection:

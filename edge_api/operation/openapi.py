@@ -21,7 +21,7 @@ from edge_api.schema.paths import AUTHORIZE, DOCS, METADATA, TOKEN
 
 API_KEY_SCHEME = "ApiKeyHeader"
 BEARER_SCHEME = "ApiKeyBearer"
-TOKEN_SCHEME = "AccessToken"  # noqa: S105  a name
+TOKEN_SCHEME = "AccessToken"  # noqa: S105  the name of a scheme, no secret
 OAUTH_SCHEME = "OAuth"
 
 _ABOUT = """\
@@ -71,7 +71,7 @@ _ERROR_NAMES: Mapping[ErrorFormat, str] = {
     "postgrest": "AdminError",
     "oauth": "OAuthError",
     "jsonrpc": "JsonRpcError",
-    "page": "PageError",  # no component: pages are no JSON
+    "page": "PageError",  # in names of responses only: pages have no JSON schema
 }
 _STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "How to authenticate (RFC 6750, section 3)."},
@@ -135,7 +135,7 @@ def _operation(operation: AnyOperation, samples: Mapping[str, str], components: 
     if parameters:
         entry["parameters"] = parameters
     if operation.body is not None:
-        content: Json = {"schema": _defaults_in_words(_ref(operation.body.schema))}
+        content: Json = {"schema": _describe_defaults(_ref(operation.body.schema))}
         if operation.body.examples:
             content["examples"] = {
                 name: {"value": value} for name, value in operation.body.examples.items()
@@ -211,7 +211,7 @@ def _query_parameter(name: str, schema: Json) -> Json:
 
 
 def non_null_schema(schema: Schema) -> Schema:
-    """Return a parameter's or member's schema without `null`: what is absent is left out."""
+    """Return the schema of a parameter or member without `null`: absent values are omitted."""
     choices = [choice for choice in schema.get("anyOf", []) if choice != {"type": "null"}]
     if len(choices) != 1:
         return schema
@@ -219,17 +219,17 @@ def non_null_schema(schema: Schema) -> Schema:
     return {**choices[0], **rest}
 
 
-def _defaults_in_words(value: Any) -> Any:
-    """Return a schema with its defaults in descriptions: generated clients demand or send them."""
+def _describe_defaults(value: Any) -> Any:
+    """Move defaults of a schema into its descriptions: generated clients demand or send them."""
     match value:
         case {"default": default, **rest} if not isinstance(default, dict):
             text = default if isinstance(default, str) else json.dumps(default)
             about = f"{rest.get('description', '')} Default: `{text}`.".lstrip()
-            return _defaults_in_words(rest if default is None else {**rest, "description": about})
+            return _describe_defaults(rest if default is None else {**rest, "description": about})
         case dict():
-            return {name: _defaults_in_words(item) for name, item in value.items()}
+            return {name: _describe_defaults(item) for name, item in value.items()}
         case list() | tuple():
-            return [_defaults_in_words(item) for item in value]
+            return [_describe_defaults(item) for item in value]
     return value
 
 
@@ -248,7 +248,7 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
         }
         responses[str(status)] = _add_component(components, "responses", name, failure)
     for success in operation.responses:
-        entry = _success(success)
+        entry = _success_response(success)
         if "content" in (known := responses.get(str(success.status), {})):
             entry = {**known, "content": {**known["content"], **entry["content"]}}
         if success.component:
@@ -257,21 +257,26 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
     return dict(sorted(responses.items()))
 
 
-def _success(success: SuccessResponse) -> Json:
+def _success_response(success: SuccessResponse) -> Json:
     entry: Json = {"description": success.description, **_headers(success.headers)}
     if success.schema is not None:
         value = success.example() if callable(success.example) else success.example
         example = {"example": value} if value is not None else {}
         schema = success.schema() if callable(success.schema) else success.schema
-        value, text = ({"schema": _ref(schema), **example}, {"schema": {"type": "string"}})
-        entry["content"] = {kind: value if "json" in kind else text for kind in success.media_types}
+        json_content, text_content = (
+            {"schema": _ref(schema), **example},
+            {"schema": {"type": "string"}},
+        )
+        entry["content"] = {
+            kind: json_content if "json" in kind else text_content for kind in success.media_types
+        }
     if success.links:
         entry["links"] = dict(success.links)
     return entry
 
 
 def _ref(schema: Schema) -> Schema:
-    """Return a model by reference, any other schema as it is."""
+    """Return a reference to the schema of a model, and any other schema as it is."""
     return component_ref(schema["title"], schema) if "title" in schema else dict(schema)
 
 
@@ -297,7 +302,7 @@ def _headers(descriptions: Mapping[str, str]) -> Json:
 def _hoist(value: Any, definitions: Json) -> Any:
     """Move each `$defs` to the components, and drop pydantic's titles and defaults of `null`.
 
-    By such a default a generated client would expect a member that is left out.
+    A default of `null` would make generated clients expect a member that is omitted.
     """
     match value:
         case dict():
@@ -318,5 +323,5 @@ def _hoist(value: Any, definitions: Json) -> Any:
 def _hoist_member(key: str, item: Any, definitions: Json) -> Any:
     if key == "$ref":
         return item.replace("#/$defs/", "#/components/schemas/")
-    is_data = key in ("const", "default", "enum", "example", "examples")  # and no schema
+    is_data = key in ("const", "default", "enum", "example", "examples")  # values, not schemas
     return item if is_data else _hoist(item, definitions)

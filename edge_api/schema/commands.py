@@ -1,7 +1,7 @@
-"""The command lines of both programs: their commands are declared, shown, completed and run alike.
+"""Command lines of both programs: one way to declare, list, complete and run commands.
 
-A module of a command has `PARAMS`, its options and arguments, or `ACTIONS`, the commands below it,
-and `run`, which takes their values. `execute` of its package calls that.
+The module of a command has `PARAMS`, its options and arguments, or `ACTIONS`, its subcommands, and
+a function `run`, which takes the values. The `execute` of its package calls `run`.
 """
 
 import gc
@@ -21,18 +21,18 @@ from edge_api.schema.environment import VERSION
 Arguments: TypeAlias = SimpleNamespace
 """The values of a command's options and arguments, and its own name as `action`."""
 Actions: TypeAlias = Mapping[str, tuple[str, str, Sequence[click.Parameter]]]
-"""Commands below one by name: a summary, an example's words, and options and arguments."""
+"""Subcommands by name: a summary, an example's arguments, and the options and arguments."""
 Sections: TypeAlias = Mapping[str, Mapping[str, tuple[str, str, str]]]
-"""Commands by heading and name: a module, a summary, and an example's words."""
+"""Commands by heading and name: a module, a summary, and an example's arguments."""
 PATH: Final = click.Path(path_type=Path)
 JSON: Final = click.Option(["--json"], is_flag=True, help="print JSON")
 
 
 class _Folder(click.Path):
-    """A folder that is there."""
+    """A parameter type for the path of an existing folder."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Path:
-        """Return its path. Raises BadParameter."""
+        """Return the path of the folder. Raises BadParameter if it does not exist."""
         if not Path(value).is_dir():
             self.fail(f"there is no folder {str(value)!r}; make it, or name another", param, ctx)
         return Path(value)
@@ -43,7 +43,7 @@ Value = TypeVar("Value")
 
 
 class Program(click.Group):
-    """Commands, of which only the module of the one that is asked for is imported."""
+    """A group of commands that imports only the module of the command that is run."""
 
     def __init__(self, summary: str, sections: Sections) -> None:
         self._sections = sections
@@ -72,7 +72,7 @@ class Program(click.Group):
             place, summary, example = self._declared[name]
             module = import_module(place)
             command = _make_command(module, f"{ctx.command_path} {name}", summary, example)
-            # Completion asks for the words in the place of these.
+            # While the shell completes, these are left out: the user types others in their place.
             rest = rest or [*getattr(module, "DEFAULT", ())][: not ctx.resilient_parsing]
         return name, command, rest
 
@@ -101,7 +101,7 @@ def _make_command(
 
 @click.pass_context
 def _call(context: click.Context, /, module: ModuleType, **values: Any) -> int:
-    gc.freeze()  # the modules stay: a collection while the command starts need not visit them
+    gc.freeze()  # modules stay loaded: the garbage collector need not visit them
     gc.enable()
     execute = sys.modules[str(module.__package__)].execute
     return int(execute(module, Arguments(action=context.info_name, **values)))
@@ -110,7 +110,7 @@ def _call(context: click.Context, /, module: ModuleType, **values: Any) -> int:
 def run_program(program: Program, words: Sequence[str] | None, name: str) -> int:
     """Run the command that the words name. Returns its exit status, or 2 for wrong usage.
 
-    The name is what the program was called by.
+    `name` is the name of the program in messages.
     """
     words = sys.argv[1:] if words is None else [*words]
     if words[:1] == ["help"]:
@@ -131,7 +131,7 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
 
 
 def reading(read: Callable[[str], Value], noun: str = "") -> Callable[[str], Value]:
-    """Return a type of click: a function whose ValueError says what is wrong with a value."""
+    """Return a click type that calls `read`, whose ValueError says what is wrong with a value."""
 
     def convert(text: str) -> Value:
         try:
@@ -143,7 +143,7 @@ def reading(read: Callable[[str], Value], noun: str = "") -> Callable[[str], Val
 
 
 def require_one(arguments: Arguments, *names: str, least: int = 1) -> None:
-    """Raise UsageError unless one of some parameters is given, or none where 0 is the least."""
+    """Raise UsageError unless exactly one of `names` is given; with `least=0`, none is fine."""
     given = sum(
         bool(getattr(arguments, name.strip("-").lower().replace("-", "_"))) for name in names
     )

@@ -21,17 +21,17 @@ PREFIXES: Mapping[SecretKind, str] = {
     "authorization_code": "fe_ac_",
     "claim_token": "fe_cl_",
 }
-assert tuple(PREFIXES) == get_args(SecretKind)  # noqa: S101  one list, stated twice for the type
+assert tuple(PREFIXES) == get_args(SecretKind)  # noqa: S101  the type repeats the keys
 
 RANDOM_WIDTH = 43  # digits that 256 random bits take in base 62
 CHECK_WIDTH = 6  # digits that the 32 bits of a CRC-32 take in base 62
 SECRET_PATTERN = f"({'|'.join(PREFIXES.values())})[0-9A-Za-z]{{{RANDOM_WIDTH + CHECK_WIDTH}}}"
-"""Finds any of them in a text; in the words that every dialect of regular expressions knows."""
+"""Finds any secret in a text; it uses only syntax that all regular expression dialects share."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """One limit: its windows, and their names in headers."""
+    """A rate limit: its windows, their names in headers, and the header `RateLimit-Policy`."""
 
     name: str
     items: "tuple[RateLimitItem, ...]"
@@ -44,9 +44,9 @@ class LimitDecision:
     """The result of counting a hit."""
 
     allowed: bool
-    """Whether every window had room; else the hit is counted in none."""
+    """Whether every window had room; otherwise no window counts the hit."""
     windows: tuple[tuple[int, float], ...]
-    """For each window the hits that are left, and the seconds until one more is."""
+    """The hits left in each window, and the seconds until one more is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class WindowHits:
 
 
 def read_limit(name: str, rate: str) -> RateLimit | None:
-    """Return the limit that a checked setting describes; `None` where it is switched off."""
+    """Return the limit that a validated setting describes; `None` if it is switched off."""
     if rate == "0":
         return None
     from limits import parse_many  # noqa: PLC0415  slow to import, and most commands count nothing
@@ -98,20 +98,20 @@ SCOPES: Mapping[Scope, str] = {
     "metrics:read": sentence("read figures of the service, without names"),
     "mcp": sentence("call the MCP endpoint, which opens nothing by itself"),
 }
-"""Each scope, and the sentence of what it opens, after "lets its holder"."""
-assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type
+"""Each scope, and what it permits, as the end of a sentence with "lets its holder"."""
+assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  the type repeats the keys
 
 CREDENTIAL_SCOPES: Mapping[SecretKind, tuple[Scope, ...]] = {
     "api_key": tuple(scope for scope in SCOPES if scope != "mcp"),
     "access_token": ("posts:read", "leads:read", "leads:write", "admin:read", "mcp"),
 }
-"""The scopes that do something with each type of credential: at the REST API, and over MCP."""
+"""The scopes that have an effect on each type of credential: keys for REST, tokens for MCP."""
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
 """The default scopes of a key that the operator issues: the public, non-administrative API."""
 
 HARMLESS_SCOPES: tuple[Scope, ...] = ("posts:read", "mcp")
-"""The scopes of a stranger unless a person chooses more: they open nothing that is not public."""
+"""The scopes that an unknown client gets unless a person grants more: they open public data."""
 
 UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
 """The most that a person can be asked to grant to a client that the operator did not register."""

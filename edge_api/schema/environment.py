@@ -1,4 +1,4 @@
-"""Environment variables and `.env` files. Neither messages nor printed values have a password."""
+"""Environment variables and `.env` files. Messages and printed values contain no password."""
 
 import re
 from collections.abc import Mapping
@@ -12,22 +12,22 @@ from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 
 VERSION: Final = "1.0.1"
-"""The version of both programs, which their releases have."""
+"""The version of both programs, and of their release."""
 MAX_PORT: Final = 65535
 _IS_INSTALLED = any(distributions(name="fore-edge"))
 EDGE: Final = "fore-edge" if _IS_INSTALLED else "python -m edge_api"
 BUILD: Final = "fore-edge" if _IS_INSTALLED else "python -m site_build"
-"""The words that start the commands of both programs: in a checkout nothing is installed."""
+"""The beginning of command lines of each program: installed, or run as a module in a checkout."""
 
 LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
 """Prefixes of Litestream's variables for credentials."""
 
 
 def read_origin(text: str) -> str:
-    """Return an HTTP origin as browsers send it (RFC 6454, section 6.2), checked.
+    """Return an HTTP origin unchanged if it is as browsers send it (RFC 6454, section 6.2).
 
-    Scheme, host and perhaps a port, in lower case and without a slash behind them; a name beyond
-    ASCII stands in its `xn--` form. Raises ValueError with what to fix.
+    It has a scheme, a host and perhaps a port, in lower case and without a slash at the end; a host
+    name beyond ASCII is in its `xn--` form. Raises ValueError with what to fix.
     """
     label = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
     found = re.fullmatch(
@@ -41,7 +41,7 @@ def read_origin(text: str) -> str:
 
 
 class SettingsError(Exception):
-    """One or more settings are wrong, or their file; `errors` has a sentence for each reason."""
+    """Settings, or the file that has them, are invalid; `errors` has a sentence for each fault."""
 
     def __init__(self, errors: list[str]) -> None:
         self.errors = errors
@@ -49,7 +49,7 @@ class SettingsError(Exception):
 
 
 def read_dotenv(path: Path) -> Mapping[str, str]:
-    """Return the variables by name, none if there is no file. Raises SettingsError."""
+    """Return the variables of a `.env` file by name; empty without it. Raises SettingsError."""
     if not path.exists():
         return {}
     try:
@@ -77,26 +77,26 @@ def read_boolean(text: str) -> bool:
     return words[text.lower()]
 
 
-_FILE: Final = "sqlite:///"
+_SQLITE_SCHEME: Final = "sqlite:///"
 URL_CHARACTER: Final = "(?:[!$&'()*+,;=A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})"
 """A character of a user, a password or a name (RFC 3986, section 3.2.1)."""
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})+)(?::[0-9]{1,5})?"
-_SERVER: Final = re.compile(
+_POSTGRESQL_URL: Final = re.compile(
     rf"(?P<scheme>postgres(?:ql)?://)"
     rf"(?:(?P<user>{URL_CHARACTER}+)(?P<password>:{URL_CHARACTER}*)?@)?"
     rf"(?P<hosts>{_HOST}(?:,{_HOST})*)?"
     rf"(?P<name>/{URL_CHARACTER}+)"
     r"(?:\?(?P<options>[!-\"$-~]*))?"
 )
-"""As libpq takes it, of which one thing is needed: the database's name."""
+"""A URL as libpq accepts it; only the name of the database is required."""
 _HIDDEN: Final = "(hidden)"
 
 
 def read_database(text: str) -> str:
     """Return the URL of a store unchanged, validated. Raises ValueError with what to fix."""
-    if text.startswith(_FILE) and text != _FILE and "\0" not in text:
+    if text.startswith(_SQLITE_SCHEME) and text != _SQLITE_SCHEME and "\0" not in text:
         return text
-    found = _SERVER.fullmatch(text)
+    found = _POSTGRESQL_URL.fullmatch(text)
     if found is None:
         raise ValueError(
             "must be sqlite:///path/to/file.db, or postgresql://user:password@host:port/database; "
@@ -110,12 +110,12 @@ def read_database(text: str) -> str:
 
 def sqlite_file(url: str) -> Path | None:
     """Return the file of a SQLite store; `None` for PostgreSQL."""
-    return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) else None
+    return Path(url.removeprefix(_SQLITE_SCHEME)) if url.startswith(_SQLITE_SCHEME) else None
 
 
 def redact_database(url: str) -> str:
     """Return the URL of a store with every password hidden."""
-    found = _SERVER.fullmatch(url)
+    found = _POSTGRESQL_URL.fullmatch(url)
     if found is None:
         return url
     user = found["user"] or ""

@@ -10,9 +10,9 @@ _PLAIN: Final = frozenset({Name, Name.Other, Operator, Punctuation, Punctuation.
 
 
 class CodeFormatter(HtmlFormatter[str]):
-    """Pygments' markup without an element around what is set as plain text.
+    """Pygments' HTML formatter without elements around tokens that are shown as plain text.
 
-    That is four elements of five, which browsers would lay out for nothing.
+    These are four elements of five, which browsers would lay out for nothing.
     """
 
     def format(self, tokensource: Iterable[tuple[Any, str]], outfile: Any) -> None:

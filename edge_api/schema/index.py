@@ -1,7 +1,7 @@
 """The posts index, which a build writes for the edge, and the results of a search in it.
 
 The build checks every record against these models before it writes; the edge checks again when
-it opens a build. Nobody else declares these fields.
+it opens a build. No other module declares these fields.
 """
 
 from typing import Final, NamedTuple
@@ -57,15 +57,15 @@ INDEX_FORMAT = 2  # raised whenever a reader of the older format could misread t
 
 INDEX_FILE = "posts.json"
 HELD_FILE = "held.json"
-"""In a build: a list of sentences, one for each file of the content that it does not show as it is.
+"""A file of a build: a sentence for each content file whose present version is not shown.
 
-They name the file, its first fault and the fix, and are for the owner alone.
+A sentence names the content file, its first fault and the fix, and is for the owner alone.
 """
 INDEX_START, INDEX_SEPARATOR, INDEX_END = b'{"head":', b',"posts":[\n', b"]}\n"
-"""The text before the head, between it and the posts (a line each, with a comma), and last."""
+"""The text before the head, between head and posts (one a line, with commas), and at the end."""
 SITE_FOLDER = "site"
 BUILD_LOCK = ".lock"
-"""A file in BUILD_DIR if builds are made there, and not copied there."""
+"""A file in a BUILD_DIR where builds are made; where they are copied to, it is absent."""
 CURRENT_LINK = "current"
 PREVIOUS_LINK = "previous"
 """`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: site, index, and the edge's templates."""
@@ -74,7 +74,7 @@ PREVIOUS_LINK = "previous"
 SLUG_FORM: Final = r"[^\x00-,.\/:-@\[-\^`{-}\x7f-\xa9][^\x00-,\/:-@\[-\^`{-}\x7f-\xa9]{0,199}"
 """A slug of letters, digits and `-_.~`, which does not begin with a dot.
 
-It names the signs that are refused, as JSON Schema has no name for letters that all programs know.
+It lists the refused characters, since not all JSON Schema validators know a class of letters.
 """
 
 

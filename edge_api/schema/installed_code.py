@@ -1,4 +1,4 @@
-"""The watcher's heartbeat file, and whether the installed code has changed."""
+"""The watcher's heartbeat file, and the detection of changes in the installed code."""
 
 import hashlib
 import os
@@ -12,8 +12,8 @@ from typing import Self
 from pydantic import AwareDatetime, BaseModel
 
 HEARTBEAT_FILE = ".watcher"
-"""In BUILD_DIR, beside the builds."""
-BEAT_SECONDS = 20.0  # the interval at which the watcher writes it
+"""The name of the file in BUILD_DIR, beside the builds."""
+BEAT_SECONDS = 20.0  # the interval at which the watcher writes the file
 
 
 class Heartbeat(BaseModel, frozen=True):
@@ -62,8 +62,8 @@ PACKAGE = Path(__file__).resolve().parents[1]  # the folder of `edge_api`, this 
 class InstalledCode:
     """Detects whether the files of a program's packages have changed since it started.
 
-    Bytes decide: a file that is written again with the same content has not changed. Libraries do
-    not count. Raises OSError where a file cannot be read.
+    It compares contents: a file that is written again with the same content has not changed. It
+    ignores libraries. Raises OSError if a file cannot be read.
     """
 
     def __init__(self, *folders: Path) -> None:
@@ -72,7 +72,7 @@ class InstalledCode:
         self.digest = _make_digest(*self._stamps.items())
         self.has_changed = False
         self.is_stable = True
-        """The last two comparisons found the same files: no upgrade is in progress."""
+        """Whether the last two looks found the same sizes and times: no upgrade is in progress."""
 
     def check(self) -> None:
         """Compare again; file contents are only read if a size or a time has changed."""
@@ -90,19 +90,19 @@ class InstalledCode:
 def list_files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the path and `stat` of each file below a folder, except hidden and compiled ones.
 
-    Neither are an editor's copies, `name~`. Raises OSError where a file cannot be looked at.
+    An editor's backup copies, `name~`, are left out too. Raises OSError if `stat` fails.
     """
     for folder, folders, names in os.walk(top):
         folders[:] = [each for each in folders if each[0] != "." and each != "__pycache__"]
         for name in names:
             if name[0] != "." and name[-1] != "~":
-                path = os.path.join(folder, name)  # noqa: PTH118  a journal has many files
-                with suppress(FileNotFoundError):  # it is replaced at this moment
+                path = os.path.join(folder, name)  # noqa: PTH118  faster, for many files
+                with suppress(FileNotFoundError):  # the file is being replaced
                     yield path, os.stat(path)  # noqa: PTH116
 
 
 def add_files(digest: hashlib.blake2b, top: Path, paths: Iterable[Path]) -> None:
-    """Add the path of each file below `top` and its content, in order. Raises OSError.
+    """Add the path of each file, relative to `top`, and its content to a digest. Raises OSError.
 
     A missing file is left out.
     """

@@ -1,8 +1,8 @@
 """Templates that a build provides for pages of the edge.
 
-They are plain Jinja2, with autoescape, what `template_language.py` gives, and nothing else. The
-build checks each of them, and tries all but those of the reference; the edge gives them exactly
-what is named here.
+They are plain Jinja2 with autoescape and the functions and filters of `template_language.py`, and
+nothing else. The build checks each, and renders all with samples but those of the API's reference;
+the edge gives them exactly the variables named here.
 """
 
 import json
@@ -14,9 +14,9 @@ from typing import Any, Literal
 TEMPLATES_FOLDER = "templates"
 """The folder beside the site in a build; its files are not public."""
 NOTES_FILE = "notes.json"
-"""A file beside them; `read_notes` says what it has."""
+"""A file beside the templates, with the notes that `read_notes` describes."""
 CATALOGUE_FILE = "messages.mo"
-"""A file beside them, unless all is in English: the sentences in the language of the notes."""
+"""A file beside the templates: the translated sentences; absent if the site is in English."""
 CONTACT_PAGE = "contact/index.html"
 """The built page with the forms."""
 BASE_TEMPLATE = "shell.html"
@@ -24,17 +24,17 @@ BASE_TEMPLATE = "shell.html"
 SHELL_TITLE, SHELL_CONTENT = "<!-- title -->", "<!-- content -->"
 """Placeholders of the title (any number) and of the content (one)."""
 DOCS_BASE_TEMPLATE = "docs_shell.html"
-"""A second such frame, for the pages of the API's reference."""
+"""A second built page without content: the frame of pages of the API's reference."""
 DOCS_PATH, DOCS_DESCRIPTION = "<!-- path -->", "<!-- description -->"
 """Placeholders of the page's path, with a slash at both ends, and of its description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of the contact page, which is shown again with its values where one is invalid.
+    """A form of the contact page, which is shown again with its values if one of them is invalid.
 
-    Its template is given two mappings by the name of a field: `values`, what was typed, and
-    `errors`, a sentence for each invalid field, and under `form` one about the whole.
+    Its template gets two mappings by field name: `values` has the texts that were typed, and
+    `errors` a sentence for each invalid field, and under `form` one about the whole form.
     """
 
     template: str
@@ -87,10 +87,10 @@ REFERENCE: Mapping[str, tuple[str, ...]] = {
     DOCS_PAGE: ("page", "pages"),
     DOCS_TRY: ("docs", "sheets", "scripts", "document"),
 }
-"""The templates of the reference by file name, and what each is given.
+"""The templates of the API's reference by file name, and the variables that each is given.
 
-`docs.html` makes what stands in the frame: `page` is this page and `pages` are all of them, as
-`edge_api/operation/reference/pages.py` has them. `docs_try.html` runs `scripts` on the OpenAPI
+`docs.html` makes the content of the frame: `page` is this page and `pages` are all of them, made by
+`edge_api/operation/reference/pages.py`. `docs_try.html` runs `scripts` on the OpenAPI
 `document`, in the frame BASE_TEMPLATE; `docs` is where the reference begins.
 """
 
@@ -103,7 +103,7 @@ class Frame:
     templates: frozenset[str]
     """File names of the templates that are rendered into it."""
     placeholders: tuple[str, ...]
-    """Each occurs at least once; SHELL_CONTENT occurs exactly once besides."""
+    """Each occurs at least once; in addition, SHELL_CONTENT occurs exactly once."""
 
 
 FRAMES = (
@@ -113,12 +113,12 @@ FRAMES = (
 
 
 def read_notes(build: Path) -> Any:
-    """Return the notes that a build has of its templates.
+    """Return the notes of a build about its templates.
 
-    `ours` are the default theme's, by name: an unknown name is an error in them. `unknown` are
-    sentences, one for each unknown name that templates of others show. `lang` is the language of
-    the site, `timezone` the name of its time zone.
-    Of a build without notes, as versions before 1.0.1 made them, no template is known to be ours.
+    `ours` lists the templates of the default theme, in which an unknown name is an error. `unknown`
+    has a sentence for each unknown name that other templates use. `lang` is the language of the
+    site, `timezone` the name of its time zone.
+    A build made before version 1.0.1 has no notes: then none of its templates counts as ours.
     """
     try:
         return json.loads((build / TEMPLATES_FOLDER / NOTES_FILE).read_bytes())

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The operations of one page, selected by their tags."""
+    """The operations with one of the tags, which share a page of the API's reference."""
 
     name: str
     description: str
@@ -62,7 +62,7 @@ SERVER_CARD: Final = f"{AUDIENCES['mcp']}/server-card"
 """The path of MCP's server card extension, below the endpoint."""
 
 WELL_KNOWN_CARD: Final = "/.well-known/mcp/server-card.json"
-"""The path of the card in drafts of the extension."""
+"""The path of the server card in drafts of the extension."""
 
 SKILLS: Final = ".well-known/agent-skills/"
 """The folder of the skills in the site, without a slash before it."""
@@ -95,4 +95,4 @@ EDGE_PAGES: Final = (
 )
 """Addresses that the edge answers itself, whatever a build has there."""
 EDGE_FOLDERS: Final = ("/api/", "/.well-known/", DESK, SHARED)
-"""The beginnings of other such addresses; a build has files only below `/.well-known/`."""
+"""Prefixes of other addresses of the edge; a build has files only below `/.well-known/`."""

@@ -1,7 +1,7 @@
 """Sentences for visitors in the language of the journal: gettext catalogues, numbers and dates.
 
-English is the source: where a catalogue lacks a sentence, the English one is shown. The build makes
-one MO file of the catalogues of the journal's theme and of this project's, which the edge loads.
+English is the source: where a catalogue lacks a sentence, the English one is shown. The build
+compiles the catalogues of the journal's theme and of this project into one MO file for the edge.
 Babel is imported only for languages other than English.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from babel.messages import Catalog, Message
 
 CATALOGUE: Final = "LC_MESSAGES/messages.po"
-"""The catalogue in the folder of its language."""
+"""The path of a catalogue within the folder of its language."""
 _RIGHT_TO_LEFT: Final = frozenset(
     ["ar", "arc", "ckb", "dv", "fa", "he", "iw", "ks", "nqo", "ps", "sd", "syr", "ug", "ur", "yi"]
 )
@@ -28,9 +28,9 @@ _RTL_SCRIPTS: Final = frozenset({"adlm", "arab", "hebr", "nkoo", "rohg", "syrc",
 
 
 class Sentence(str):
-    """An English sentence for visitors that knows how to be said in another language.
+    """An English sentence for visitors, with the parts from which its translation is made.
 
-    It is what it reads as in English, so that logs and the API need no language.
+    As a string it is the English text, so that logs and the API need no language.
     """
 
     __slots__ = ("parts",)
@@ -59,20 +59,20 @@ class Language:
     """BCP 47 tag."""
     catalogue: NullTranslations = field(default_factory=NullTranslations)
     compiled: bytes = b""
-    """The catalogue as an MO file; empty: none."""
+    """The catalogue as an MO file; empty if there is none."""
     number: Callable[[int], str] = "{:,}".format
     day: Callable[[date], str] = "{0.day} {0:%B %Y}".format
     short_day: Callable[[date], str] = "{0.day} {0:%b}".format
-    """Without its year."""
+    """Formats a day without its year."""
 
     def find(self, forms: tuple[str, ...], number: int) -> str:
-        """Return the translation of a sentence, or of the one of its forms for a number."""
+        """Return the translation of a sentence; with two forms, of the one that fits the number."""
         if forms[1:]:
             return self.catalogue.ngettext(forms[0], forms[1], number)
         return self.catalogue.gettext(forms[0])
 
     def fill(self, text: str, values: Mapping[str, object]) -> str:
-        """Return the text with values that are said in this language."""
+        """Return the text with the values put in, each in this language."""
         return text % {name: self.say(value) for name, value in values.items()} if values else text
 
     def say(self, value: object) -> str:
@@ -83,7 +83,7 @@ class Language:
         return self.number(value) if isinstance(value, int) else str(value)
 
     def instant(self, value: str | datetime) -> str:
-        """Return a day and a time of UTC."""
+        """Return an instant as a day and a time in UTC."""
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
         moment = moment.astimezone(UTC)
         return f"{self.day(moment)}, {moment:%H:%M} UTC"
@@ -95,7 +95,7 @@ ENGLISH: Final = Language()
 def load_language(code: str, compiled: bytes) -> Language:
     """Return a language with its compiled catalogue, which may be empty.
 
-    One that Babel does not know writes numbers and days as English does.
+    A language that Babel does not know gets English formats of numbers and days.
     """
     found = Language(code, GNUTranslations(io.BytesIO(compiled)), compiled) if compiled else ENGLISH
     if not re.fullmatch("(?i)en([-_].*)?", code):
@@ -115,7 +115,7 @@ def load_language(code: str, compiled: bytes) -> Language:
 def compile_catalogue(code: str, folders: Iterable[Path]) -> bytes:
     """Return the catalogue of a language as an MO file; empty where no folder has one.
 
-    Of a sentence the first folder's translation counts; `de_AT` goes before `de`. Raises
+    The first folder that translates a sentence wins, and `de_AT` wins over `de`. Raises
     ValueError, with file and line, for a catalogue that cannot be read or does not fit.
     """
     places = [place for folder in folders for place in _find_catalogues(code, folder)]
@@ -142,7 +142,7 @@ def compile_catalogue(code: str, folders: Iterable[Path]) -> bytes:
 
 
 def _find_catalogues(code: str, folder: Path) -> Iterator[Path]:
-    """Yield the catalogues of a language in a folder, without case; `zh_Hant_TW` before `zh`."""
+    """Yield a language's catalogues in a folder, ignoring case: `zh_Hant_TW` before `zh`."""
     parts = code.replace("-", "_").casefold().split("_")
     there = sorted(folder.iterdir()) if folder.is_dir() else []
     for count in range(len(parts), 0, -1):
@@ -152,7 +152,7 @@ def _find_catalogues(code: str, folder: Path) -> Iterator[Path]:
 
 
 def _list_plurals(catalogue: "Catalog") -> list[int]:
-    """Return which form each number takes."""
+    """Return the index of the plural form that each number from 0 to 1000 takes."""
     return list(map(c2py(catalogue.plural_expr), range(1001)))
 
 
@@ -166,12 +166,12 @@ def _read_catalogue(path: Path) -> "Catalog":
         faults: list[tuple[int | None, object]] = [
             (each.lineno, why) for each in given for why in each.check(found)
         ]
-    except (PoFileError, ValueError, LookupError) as error:  # or its encoding, or its head
+    except (PoFileError, ValueError, LookupError) as error:  # also for a bad encoding or head
         raise ValueError(f"{path}:{getattr(error, 'lineno', 0) + 1}: {error}; fix it") from error
     faults += [(each.lineno, why) for each in given for why in _find_misfits(each)]
     for line, why in faults:
         raise ValueError(f"{path}:{line}: {why}; fix the catalogue")
-    # Else the same catalogue would be another file a minute later.
+    # With the present time, the same catalogue would be compiled to different bytes every time.
     found.creation_date = found.revision_date = datetime(2026, 1, 1, tzinfo=UTC)
     return found
 
@@ -180,7 +180,7 @@ _MARKUP: Final = re.compile('<[^>]*>?|"')  # a quotation mark would end an attri
 
 
 def _find_misfits(message: "Message") -> Iterator[str]:
-    """Yield what keeps the forms of a translation from standing in place of the English ones."""
+    """Yield faults of a translation: values or markup that the English sentence lacks."""
     texts = (message.id, message.string or "")
     english, forms = [[each] if isinstance(each, str) else list(each) for each in texts]
     values = dict.fromkeys(re.findall(r"%\((\w+)\)", "".join(english)), 0)

@@ -9,11 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-RECORD: Final = "share.json"  # of digest, made, expires, slug and title; instants as of RFC 3339
+RECORD: Final = "share.json"  # JSON: digest, made, expires (RFC 3339), slug, title
 
 
 def locate_share(build_dir: Path, token: str) -> Path:
-    """Return the folder for a token; any text has one, which hardly ever exists."""
+    """Return the path of the folder for a token, which may be any text; it need not exist."""
     return build_dir / "shares" / sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -27,7 +27,7 @@ def read_share(folder: Path, now: datetime) -> Any:
 
 
 def find_shared(build_dir: Path, token: str, name: str, now: datetime) -> Path:
-    """Return a file that a token shares at `now` under this name. Raises OSError for none."""
+    """Return the file `name` that a token shares at `now`. Raises OSError if there is none."""
     folder = locate_share(build_dir, token)
     if not read_share(folder, now) or name not in {*os.listdir(folder)} - {RECORD}:  # noqa: PTH208
         raise FileNotFoundError(folder)
@@ -35,15 +35,15 @@ def find_shared(build_dir: Path, token: str, name: str, now: datetime) -> Path:
 
 
 def list_shares(build_dir: Path, now: datetime) -> dict[Path, Any]:
-    """Return records of shares by folder, oldest first; delete ended, and stale unfinished ones."""
+    """Return records of shares by folder, oldest first; delete expired and abandoned shares."""
     shares = locate_share(build_dir, "").parent
     found = {each: read_share(each, now) for each in shares.glob("[!.]*")}
-    ended = [each for each in found if not found[each]]
+    expired = [each for each in found if not found[each]]
     for each in shares.glob(".*"):
-        with suppress(OSError):  # a command that runs now renames and deletes its own
-            # One hour old: the command that made it has ended without finishing it.
-            ended += [each] * (each.stat().st_mtime < now.timestamp() - 3600)
-    for folder in ended:
+        with suppress(OSError):  # a running command may rename or delete its folder now
+            # A folder that is unfinished after an hour was abandoned by its command.
+            expired += [each] * (each.stat().st_mtime < now.timestamp() - 3600)
+    for folder in expired:
         shutil.rmtree(folder, ignore_errors=True)
         found.pop(folder, None)
     return dict(sorted(found.items(), key=lambda each: each[1].get("made", "")))

@@ -33,7 +33,7 @@ FEEDS: Final[Mapping[str, str]] = {
     "feed.xml": "application/atom+xml",
     "feed.json": "application/feed+json",
 }
-"""By file name: its suffix does not show that it is a feed."""
+"""Media types of feeds by file name, as a suffix does not show that a file is a feed."""
 
 
 def media_type(name: str) -> str:
@@ -44,9 +44,9 @@ def media_type(name: str) -> str:
 
 
 def is_subresource(kind: str) -> bool:
-    """Return whether a media type is one of style sheets, scripts and fonts.
+    """Return whether a media type is that of a style sheet, a script or a font.
 
-    Pictures are not: one that is opened by itself may carry scripts.
+    Pictures do not count: one that is opened by itself, such as an SVG, may run scripts.
     """
     return kind.startswith(("text/css", "text/javascript", "font/"))
 
@@ -73,15 +73,15 @@ COMMON_HEADERS: Final[Headers] = (
         ),
     ),
 )
-"""For every answer that a browser may show by itself."""
+"""Headers of every response that a browser may show by itself."""
 
 SUBRESOURCE_HEADERS: Final[Headers] = tuple(
     (name, value) for name, value in COMMON_HEADERS if name != "Permissions-Policy"
 )
-"""For what is only ever part of a page, without Permissions-Policy. Browsers ignore it on
-subresources, and a first visit would wait for its bytes."""
+"""Headers of files that are only used within pages. They lack Permissions-Policy, which browsers
+ignore there, and for whose bytes a first visit would wait."""
 
 SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_CSP), *COMMON_HEADERS)
-"""For every other file of the site; `Cross-Origin-Resource-Policy` is added."""
+"""Headers of all other files of the site; the edge adds `Cross-Origin-Resource-Policy`."""
 
 SAME_ORIGIN_RESOURCE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")

@@ -1,7 +1,7 @@
-"""Templates for visitors in the language of the journal: what they call, and what renders them.
+"""Functions and filters for templates in the language of the journal, and their environment.
 
-The site's templates, those of the edge's pages and those of mails have the same names; the language
-is the `site_language` that each is given.
+Templates of the site, of the edge's pages and of mails have the same functions and filters. Their
+language is the variable `site_language`.
 """
 
 import json
@@ -26,19 +26,19 @@ from edge_api.schema.sentences import (
 )
 
 SAMPLES: Final = (0, 1, 2, 3, 5, 6, 7, 11, 20, 21, 100, 1_000_000)
-"""Numbers that between them have every plural form of every language."""
+"""Numbers that together take every plural form of every language."""
 
 
-@lru_cache(maxsize=4)  # two builds, by two names of each
+@lru_cache(maxsize=4)  # two builds, each by two paths
 def read_language(build: Path) -> Language:
-    """Return the language of a build; English where it names none."""
+    """Return the language of a build; English if its notes name none."""
     file = build / TEMPLATES_FOLDER / CATALOGUE_FILE
     compiled = file.read_bytes() if file.is_file() else b""
     return load_language(read_notes(build).get("lang", ENGLISH.code), compiled)
 
 
 def open_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> Environment:
-    """Return what renders the templates of the edge's pages."""
+    """Return the Jinja environment that renders the templates of the edge's pages."""
     environment = Environment(
         loader=loader,
         undefined=undefined,
@@ -52,7 +52,7 @@ def open_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> E
 
 
 def equip(environment: Environment) -> None:
-    """Give templates `{% trans %}`, `_()` and filters that follow their `site_language`."""
+    """Add `{% trans %}`, `_()` and filters that follow `site_language` to an environment."""
     environment.add_extension("jinja2.ext.i18n")
     environment.install_gettext_callables(  # type: ignore[attr-defined]
         pass_context(lambda context, text: _language(context).catalogue.gettext(text)),
@@ -89,13 +89,13 @@ def _read_day(day: date | str) -> date:
 
 
 def _keep(day: str) -> Markup:
-    """Return a day whose number stays on the line of its month."""
+    """Return a day with a no-break space after its number."""
     return Markup(str(escape(day)).replace(" ", "&nbsp;", 1))  # noqa: S704  escaped
 
 
 @pass_context
 def _mark_foreign(context: Context, code: str) -> Markup | str:
-    """Return the attributes of a text in a language that is not the site's."""
+    """Return `lang` and `dir` for a text in a foreign language; empty for the site's own."""
     direction = text_direction(code)
     is_own = code in {"", _language(context).code}
     return "" if is_own else Markup(' lang="{}" dir="{}"').format(code, direction)
@@ -103,9 +103,9 @@ def _mark_foreign(context: Context, code: str) -> Markup | str:
 
 @pass_context
 def _script_words(context: Context, *sentences: Sentence) -> Markup | str:
-    """Return the attribute with sentences for a script; nothing where these are English.
+    """Return the attribute with translated sentences for a script; empty for English.
 
-    A sentence with a plural comes as a list, with the form for each of the numbers `SAMPLES`.
+    A sentence with a plural is a list of pairs: each number of `SAMPLES`, and its form.
     """
     language = _language(context)
     words = {

@@ -1,7 +1,7 @@
-"""Names that a template asks for and nobody gives: noted with their place, and shown as nothing.
+"""Unknown names in templates: each is noted with its place, and shown as an empty text.
 
-This is for templates of themes and operators. Ours are rendered with Jinja's StrictUndefined: there
-such a name is a defect.
+This is for templates of other themes and of operators. Ours are rendered with Jinja's
+StrictUndefined, since an unknown name in them is a defect.
 """
 
 from inspect import currentframe
@@ -10,13 +10,13 @@ from traceback import walk_stack
 from jinja2 import ChainableUndefined
 
 UnknownNames = dict[tuple[str, int, str], None]
-"""File, line, and what is unknown there, each once."""
+"""File, line and message of each unknown name, as keys, so that each is there once."""
 
 
 def note_unknown_names(found: UnknownNames) -> type[ChainableUndefined]:
-    """Return what an environment takes as `undefined`, which notes in `found` where one is shown.
+    """Return a class for an environment's `undefined`, which notes in `found` the names shown.
 
-    Themes ask whether a setting is given that a site may leave out, or walk over it: no fault.
+    Tests of a name and loops over it are not noted, since a site may omit settings.
     """
 
     class Noted(ChainableUndefined):
@@ -24,8 +24,8 @@ def note_unknown_names(found: UnknownNames) -> type[ChainableUndefined]:
 
         def __str__(self) -> str:
             for frame, line in walk_stack(currentframe()):
-                if template := frame.f_globals.get("__jinja_template__"):  # as Jinja's own traces
-                    is_file = template.filename != "<template>"  # Jinja's word for a text in memory
+                if template := frame.f_globals.get("__jinja_template__"):  # as for its tracebacks
+                    is_file = template.filename != "<template>"  # a text without a file
                     file = template.filename if is_file else template.name or ""
                     place = template.get_corresponding_lineno(line)
                     found[file, place, self._undefined_message] = None

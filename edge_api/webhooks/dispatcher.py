@@ -1,6 +1,6 @@
-"""The dispatcher of webhooks: posts events to endpoints, none of which holds up another.
+"""The dispatcher of webhooks: posts events to endpoints, none of which delays another.
 
-The addresses are the operator's, and must be public.
+The operator chooses the addresses, which must be public.
 """
 
 import asyncio
@@ -58,11 +58,11 @@ class DeliveryResult:
     """The result of one attempt."""
 
     status: int | None
-    """`None` without an answer."""
+    """The HTTP status; `None` without a response."""
     message: str
-    """The outcome, without a word of what was sent or answered: it may be logged."""
+    """The outcome, without any content of request or response, so that it may be logged."""
     retry_after: str = ""
-    """The header as received (RFC 9110, section 10.2.3)."""
+    """The header `Retry-After` as received (RFC 9110, section 10.2.3)."""
 
     @property
     def is_delivered(self) -> bool:
@@ -78,14 +78,14 @@ RETRY_DELAYS: Final = (
     timedelta(minutes=30),
     *(timedelta(hours=hours) for hours in (2, 5, 10, 14, 20, 24)),
 )
-"""The delays after each failure in a row; after one more the delivery is given up."""
+"""The delay after each failure in a row; after one more failure the delivery is given up."""
 MAX_RETRY_DELAY: Final = timedelta(hours=24)  # the upper limit of a `Retry-After`
 
 _log: Final = logging.getLogger(__name__)
 
 
 class Dispatcher(outbox.Dispatcher):
-    """Posts to the endpoints of one store; `box` is that of their secrets."""
+    """Posts events to the endpoints of one store; `box` decrypts their secrets."""
 
     def __init__(self, store: Store, clock: Clock, box: SecretBox, sender: "WebhookSender") -> None:
         super().__init__(store, clock)
@@ -118,7 +118,10 @@ class Dispatcher(outbox.Dispatcher):
         return [self._start_task(self._drain(each)) for each in new]
 
     async def _drain(self, endpoint_id: str) -> None:
-        """Post to an endpoint until no delivery is due; a lost claim is due after its lease."""
+        """Post to an endpoint until no delivery is due.
+
+        If this is interrupted, deliveries that it has claimed are due again after their lease.
+        """
         message = f"webhooks: {endpoint_id} waits"
         failure = f"webhooks: posting to {endpoint_id} was interrupted; trying again"
         try:
@@ -135,7 +138,7 @@ class Dispatcher(outbox.Dispatcher):
         due = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), MAX_CONCURRENT)
         claimed = await self._leases.claim(await read_all(self._store, due), now)
         rows = await self._drop_orphaned(claimed) if claimed else []
-        # Read anew: it may have changed.
+        # The endpoint is read again, as it may have changed.
         endpoint = await find_row(self._store, WEBHOOK_ENDPOINTS, endpoint_id)
         if endpoint is None or endpoint["disabled_at"]:
             return False
@@ -173,7 +176,7 @@ class Dispatcher(outbox.Dispatcher):
             result = DeliveryResult(None, "the attempt failed: see the log of the service")
             queries = self._result_queries(delivery, result)
         with outbox.log_errors(_log, what, what):
-            await outbox.run_unless_conflict(self._store, *queries)  # or somebody else has it
+            await outbox.run_unless_conflict(self._store, *queries)  # a conflict: the lease is lost
 
     async def _post(self, endpoint: Row, delivery: Row) -> DeliveryResult:
         now, body = self._clock(), delivery["body"].encode()
@@ -190,7 +193,7 @@ class Dispatcher(outbox.Dispatcher):
         now = self._clock()
         if result.is_delivered:
             return (Delete(WEBHOOK_DELIVERIES, outbox.where_leased(delivery)),)
-        if result.status == HTTPStatus.GONE:  # the address wants no event any more
+        if result.status == HTTPStatus.GONE:  # the endpoint wants no more events
             return self._disable(delivery, now)
         retry_at = next_attempt(delivery["attempts"], result.retry_after, now)
         values = {
@@ -203,7 +206,7 @@ class Dispatcher(outbox.Dispatcher):
     def _disable(self, delivery: Row, now: datetime) -> tuple[Query, ...]:
         """Return the queries that disable an endpoint, and give up its deliveries.
 
-        They conflict where the delivery is not ours any more: an operator may have enabled it
+        They conflict if the delivery's lease is lost: an operator may have enabled the endpoint
         since.
         """
         endpoint_id = delivery["endpoint_id"]
@@ -223,14 +226,14 @@ class Dispatcher(outbox.Dispatcher):
 
 
 def next_attempt(attempts: int, retry_after: str, now: datetime) -> datetime | None:
-    """Return the time of the next attempt after `attempts` and one more; `None` for none.
+    """Return the time of the next attempt when one fails after `attempts`; `None` for none.
 
     The header `retry_after` (RFC 9110, section 10.2.3) makes the pause longer, never shorter.
     """
     if attempts >= len(RETRY_DELAYS):
         return None
-    wanted = min(_read_retry_after(retry_after, now), MAX_RETRY_DELAY)
-    return now + outbox.with_jitter(max(RETRY_DELAYS[attempts], wanted))
+    asked = min(_read_retry_after(retry_after, now), MAX_RETRY_DELAY)
+    return now + outbox.with_jitter(max(RETRY_DELAYS[attempts], asked))
 
 
 def _read_retry_after(text: str, now: datetime) -> timedelta:
@@ -238,7 +241,7 @@ def _read_retry_after(text: str, now: datetime) -> timedelta:
         return timedelta(seconds=min(int(text[:9]), MAX_RETRY_DELAY.total_seconds()))
     try:
         until = parsedate_to_datetime(text)
-    except (ValueError, OverflowError, TypeError, IndexError):  # the last two in some releases
+    except (ValueError, OverflowError, TypeError, IndexError):  # the last two by some Pythons
         return timedelta()
     return (until if until.tzinfo else until.replace(tzinfo=UTC)) - now
 
@@ -249,7 +252,7 @@ _NOT_PUBLIC: Final = "its address is not public"
 
 
 class WebhookSender:
-    """Posts over https to addresses that are `allowed`, and over http to those `allowed_http`."""
+    """Posts over https to addresses that `allowed` accepts, over http as `allowed_http` does."""
 
     def __init__(
         self,
@@ -273,7 +276,7 @@ class WebhookSender:
             ) from None
         except UnicodeError:
             raise _invalid("names a host that cannot be one") from None
-        except OSError:  # there is no such name, or not yet
+        except OSError:  # the host name does not exist, or not yet
             return
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
@@ -298,7 +301,7 @@ class WebhookSender:
         """Return the guard for a URL. Raises BlockedAddress where its host is not allowed."""
         host, guard = parts.hostname or "", self._guards[parts.scheme]
         guard.check(host)
-        # Without TLS a name leads wherever the network says, but for the one that is this machine.
+        # Without TLS nothing proves which machine answers for a name, but for `localhost`.
         if parts.scheme == "http" and host != "localhost" and parse_ip_literal(host) is None:
             raise BlockedAddress
         return guard
@@ -317,7 +320,7 @@ def _parse_url(url: str) -> SplitResult:
     """Return the parts of a URL. Raises Problem `invalid`."""
     if len(url) > MAX_URL_LENGTH:
         raise _invalid(f"is longer than {MAX_URL_LENGTH} characters")
-    # What else looks like a digit or a slash may become one.
+    # Other characters that look like a digit or a slash may be normalized to one.
     if re.fullmatch(r"(?i)https?://[!-~]+", url) is None:
         raise _invalid("must begin with https:// and have visible ASCII characters only")
     try:

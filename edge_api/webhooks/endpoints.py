@@ -92,7 +92,10 @@ async def check_webhooks(store: Store) -> Check:
 
 
 def secrets_of(endpoint: Row, box: SecretBox, now: datetime) -> Sequence[str]:
-    """Return the secrets that sign now, the current one first. Raises Problem `unavailable`."""
+    """Return the secrets that are valid now, the current one first.
+
+    Raises Problem `unavailable` if they cannot be decrypted.
+    """
     encrypted = [endpoint["secret"]]
     if (endpoint["former_until"] or "") > format_instant(now):
         encrypted.append(endpoint["former_secret"])
@@ -109,7 +112,7 @@ SECRET_ROTATION_OVERLAP: Final = timedelta(hours=24)
 
 
 class Endpoints:
-    """The endpoints of one store, as `actor` changes them; `box` encrypts their secrets."""
+    """The endpoints of one store; `box` encrypts their secrets, the audit log names `actor`."""
 
     def __init__(
         self,
@@ -126,13 +129,13 @@ class Endpoints:
         self._actor = actor
 
     def changed_by(self, actor: Actor) -> "Endpoints":
-        """Return the same endpoints, with changes that the audit log gives to another actor."""
+        """Return the same endpoints, for changes by another actor in the audit log."""
         return Endpoints(self._store, self._clock, self._box, self._make_sender, actor)
 
     async def add(self, url: str, events: Sequence[str] = (LEAD_CREATED,)) -> Row:
         """Store a new endpoint; return it with its secret in clear, to be shown once.
 
-        Raises Problem `invalid`, and `conflict` for one that is known.
+        Raises Problem `invalid`, and `conflict` if there is an endpoint with this URL.
         """
         await self._make_sender().check(url)
         secret, now = new_secret(), self._clock()
@@ -148,7 +151,7 @@ class Endpoints:
         return {**row, "secret": secret}
 
     async def all(self) -> list[Row]:
-        """Return every endpoint, oldest first, with `waiting` and `given_up`: numbers of events."""
+        """Return every endpoint, oldest first, with `waiting` and `given_up`: counts of events."""
         order = Order("created_at"), Order("id")
         return [
             await self._add_counts(row)
@@ -198,10 +201,11 @@ class Endpoints:
         overlap: timedelta = SECRET_ROTATION_OVERLAP,
         former_until: str | None = None,
     ) -> Row:
-        """Make a new secret, and return as `add`; the old one signs too for `overlap`.
+        """Make a new secret; return the endpoint with it in clear, to be shown once.
 
-        `former_until` is that of the endpoint when a person chose to rotate, empty for none. Raises
-        Problem `not_found`, and `conflict` where somebody has rotated since.
+        The old secret signs too for `overlap`. `former_until` is the column's value that a person
+        saw before rotating, empty for NULL, and `None` for no check. Raises Problem `not_found`,
+        and `conflict` if somebody has rotated the secret since.
         """
         row, secret = await self._find(endpoint_id), new_secret()
         if former_until not in (None, row["former_until"] or ""):
@@ -219,7 +223,7 @@ class Endpoints:
     async def retry(self, endpoint_id: str | None = None, delivery_id: str | None = None) -> int:
         """Make dead and waiting deliveries due now, of one endpoint or of all; return their number.
 
-        With `delivery_id` it is that one alone.
+        With `delivery_id`, only that delivery is retried.
 
         Raises Problem `not_found`, and `conflict` where the endpoint is disabled.
         """

@@ -1,7 +1,7 @@
 """Targets of files beside the pages: the theme's static files, cards, pictures and content files.
 
-The theme's files are published under names with digests: style sheets without their comments, and
-with the new names of the files that they refer to. This knows nothing of pages.
+The theme's files get names with digests. Style sheets lose their comments, and refer to other files
+by the new names. This module knows nothing of pages.
 """
 
 import hashlib
@@ -42,13 +42,13 @@ FONT = "fonts/SourceSerif4-SemiBold.ttf"
 
 
 def find_font(theme: Path) -> Font | None:
-    """Return the font of the theme's cards, if it has one; raises OSError for one unreadable."""
+    """Return the font of the theme's cards, or None; raises OSError if it cannot be read."""
     path = theme / FONT
     return read_font(path) if path.is_file() else None
 
 
 def find_leads(site: Site, images: ImageSet) -> dict[str, Lead]:
-    """Return the pictures that represent posts, by the slugs of these."""
+    """Return the pictures that represent posts, by the posts' slugs."""
     posts = (each for each in site.documents if each.kind == "post")
     return {post.slug: lead for post in posts if (lead := images.find_lead(post))}
 
@@ -61,7 +61,7 @@ def find_card(font: Font | None, leads: Mapping[str, Lead], slug: str = "") -> C
 
 
 def design_card(identity: Identity, post: Document, picture: Picture | None = None) -> Card:
-    """Return the card of a post, beside its `picture`."""
+    """Return the card of a post, which shows `picture` beside the title if there is one."""
     return Card(
         site=identity.name,
         title=post.title,
@@ -76,7 +76,7 @@ def list_cards(folder: Path, content: Content, site: Site, font: Font) -> Iterat
     cards = {addresses.SITE_CARD: Card(site.identity.name, hues=_choose_hues(site))}
     leads = find_leads(site, content.image_set)
     for post in (each for each in site.documents if each.kind == "post"):
-        # A post with a picture has this card too: somebody may have kept its address.
+        # A post with a picture also keeps its card without one, to whose address others may link.
         cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
         if post.slug in leads:
             picture = leads[post.slug].picture
@@ -117,7 +117,7 @@ def _choose_hues(site: Site) -> tuple[int, ...]:
 
 
 def list_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target]:
-    """Yield a target for each form that the site's pages offer of their pictures."""
+    """Yield a target for each size and format in which the site's pages offer a picture."""
     documents = (each.path for each in site.documents)
     for picture, form in content.image_set.list_forms(documents, site.identity.portrait):
         file = content.former.get(picture.path, folder / picture.path)
@@ -135,7 +135,7 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
         elif source.lower().endswith(addresses.CONVERTED) and (
             picture is None or f"{source}.jpg" in content.files
         ):
-            continue  # a damaged one, or one that its author has converted
+            continue  # a damaged HEIC, or one that its author has converted
         elif picture and picture.is_reduced:
             yield ImageTarget(
                 path,
@@ -148,19 +148,19 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
 
 
 def find_withheld(content: Content, site: Site, request: Request, style: Style) -> set[str]:
-    """Return paths of files that drafts and scheduled posts alone use: they appear with these.
+    """Return paths of files that only drafts and scheduled posts use, and that wait for these.
 
-    A file that the theme, the settings or another published file may name counts as used.
+    A file does not wait if the theme, the settings or a published file may name it.
     """
     public = site.documents
     hidden = (each for each in content.documents if not each.is_public_at(request.now))
     found = list_uses(hidden, content.facts, content.files).intersection(content.files.values())
-    # Files with errors are held back unread: whatever they may name waits with them.
+    # Sources with errors are held back, and so is each file whose name occurs in one of them.
     named, said = r"(?<![\w-]){}(?![\w-])", ""
     for path in (request.content / each.path for each in content.held):
         if path.is_file() and not path.is_symlink() and os.access(path, os.R_OK):
             said += read_bytes(path.parent, path.name).replace(b"\0", b"").decode(errors="ignore")
-    # A file that readers have already stays, since other pages may use it.
+    # A file that is published already stays, since other pages may use it.
     new = (e for e in content.files.values() if not (request.site_folder / e).is_file())
     found |= {e for e in new if re.search(named.format(re.escape(PurePosixPath(e).name)), said)}
     found -= found and list_uses(public, content.facts, content.files)
@@ -192,8 +192,8 @@ _COMMENT_OR_INDENT = re.compile(
     | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*) | (?<=[{},;])(?P<gap>\s{2,})""",
     re.DOTALL | re.VERBOSE,
 )
-"""A comment or indent of a style sheet, or what may hold one (CSS Syntax Level 3, section 4.3).
-A comment that begins with `!` is a licence's by custom, and stays, as spaces after an escape do."""
+"""A comment or indent of a style sheet, or a token that may contain one (CSS Syntax Level 3, 4.3).
+A comment that begins with `!` is usually a licence: it is kept, as are spaces after an escape."""
 
 
 class Asset(NamedTuple):
@@ -207,9 +207,10 @@ class Assets:
     """The theme's static files by the names that its author gave them."""
 
     def __init__(self, folder: Path, house: Path | None = None) -> None:
-        """Publish the files of a theme's `folder`, and those of the `house` that it lacks.
+        """Publish the files of a theme's `folder`, and those of `house`, the default theme.
 
-        Another theme refers to its files by their plain names, so these are published as well.
+        A file of `folder` replaces one of `house`. Themes of others refer to their files by their
+        plain names, so with `house` those of `folder` are published under these as well.
         Raises BuildError.
         """
         self.published: dict[str, Asset] = {}
@@ -223,7 +224,7 @@ class Assets:
         self.plain = [self.published[e]._replace(path=f"{addresses.THEME}{e}") for e in found]
 
     def _publish(self, name: str, sheets: tuple[str, ...]) -> None:
-        """Publish a file after those that it refers to; `sheets` are the style sheets before it.
+        """Publish a file after those that it refers to; `sheets` are the sheets that led to it.
 
         Raises BuildError when a sheet refers to a missing file, or imports itself through others.
         """
@@ -241,18 +242,18 @@ class Assets:
         self.published[name] = Asset(f"{addresses.THEME}{renamed}", data)
 
     def locate(self, name: str) -> str:
-        """Return the address of a static file, from the root; raises BuildError for none."""
+        """Return the address of a static file from the root; raises BuildError if it is missing."""
         if name not in self.published:
             raise BuildError(f"a template asks for asset('{name}'), which is not in theme/static/")
         return f"/{self.published[name].path}"
 
     def embed(self, name: str) -> str:
-        """Return an SVG picture as a `data:` address (RFC 2397); raises BuildError otherwise."""
+        """Return an SVG picture as a `data:` address (RFC 2397); raises BuildError for others."""
         if not name.endswith(".svg"):
             raise BuildError(f"a template asks for embedded('{name}'), which is for SVG pictures")
         self.locate(name)
         source = re.sub(rb">\s+<", b"><", self.published[name].data.strip())
-        # These need no escape in an address (URL Standard, section 4.3).
+        # These characters need no escape in an address (URL Standard, section 4.3).
         return "data:image/svg+xml," + quote(source, safe="!$&'()*+,-./:;=?@_~")
 
     def _rename_references(self, sheets: tuple[str, ...], data: bytes) -> bytes:
@@ -260,7 +261,7 @@ class Assets:
 
         def rename(found: re.Match[bytes]) -> bytes:
             address = (found["address"] or found["sheet"]).decode()
-            if re.match(r"[a-z][a-z0-9+.-]*:|/|#", address, re.IGNORECASE):  # not of the theme
+            if re.match(r"[a-z][a-z0-9+.-]*:|/|#", address, re.IGNORECASE):  # outside of the theme
                 return found[0]
             path, rest = re.match(r"([^?#]*)(.*)", address).groups()  # type: ignore[union-attr]
             name = normpath(PurePosixPath(sheet).parent / path)

@@ -1,7 +1,7 @@
 """One build from end to end, apart from the pages themselves: content in, files and a manifest out.
 
-Pelican's generators say in between which pages there are. It knows neither Pelican nor where
-builds are kept.
+In between, Pelican's generators add the pages. This module knows neither Pelican nor the place of
+builds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,7 +76,7 @@ from site_build.related import Related, find_related_in_background
 from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
-_FEW = 100  # files that one process writes sooner than others are started
+_FEW = 100  # fewer files than this are written sooner than processes start
 
 
 def free_memory() -> None:
@@ -91,9 +91,9 @@ class KnownContent:
 
     content: Content
     related: Related | None = None
-    """Posts like each other, if they are known; to find them takes longer than all the rest."""
+    """Related posts, if they are known; finding them takes longer than the rest of a build."""
     check: Callable[[], tuple[Diagnostic, ...]] = tuple
-    """Finds what is wrong in the content; a preview does that by itself."""
+    """Returns the findings about the content; a preview finds them by itself."""
     manifest: Manifest = EMPTY
     """Manifest of the build before."""
     is_output_checked: bool = False
@@ -103,13 +103,13 @@ class KnownContent:
 class SiteBuild:
     """A build under way: `add` collects targets, `make_pages` and `finish` make their files.
 
-    `report` and `manifest` are there once it is finished.
+    `finish` sets `report` and `manifest`.
     """
 
     def __init__(
         self, request: Request, identity: Identity, style: Style, known: KnownContent
     ) -> None:
-        """Check the content; raises ContentError if that is `strict`, and BuildError."""
+        """Check the content; raises BuildError, and for findings ContentError if `strict`."""
         self.request = request
         self._cache = Cache(request.cache)
         self.content = known.content
@@ -151,11 +151,11 @@ class SiteBuild:
                 self.related = wait()
 
     def _prepare(self, identity: Identity, style: Style, code: str) -> None:
-        """Collect all that needs no knowledge of related posts; raises BuildError."""
+        """Make all that does not depend on related posts; raises BuildError."""
         request = self.request
         self.theme = style.theme.resolve()
-        lent = None if self.theme == HOUSE_THEME else HOUSE_THEME / "static"
-        self.assets = Assets(style.theme / "static", lent)
+        default_static = None if self.theme == HOUSE_THEME else HOUSE_THEME / "static"
+        self.assets = Assets(style.theme / "static", default_static)
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
         self.edge_templates = find_edge_templates(
@@ -212,7 +212,7 @@ class SiteBuild:
         self._others_count = len(self._targets)
 
     def use_fallback_templates(self, environment: Environment) -> None:
-        """Render each page of a lent template with the default theme alone, its frame included."""
+        """Use the default theme alone, with its frame, for pages whose template the theme lacks."""
         for path, target in self._targets.items():
             if isinstance(target, TemplateTarget) and is_fallback_template(target.template):
                 template = environment.get_template(str(target.template.name))
@@ -231,7 +231,7 @@ class SiteBuild:
                 return "the build's own"
 
     def find_unknown_names(self) -> None:
-        """Warn of names that no template is given, unless the theme is ours; raises BuildError."""
+        """Warn of unknown names in templates, unless the theme is ours; raises BuildError."""
         found = self._targets.values() if not self.is_ours else ()
         pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
         with self._cache:
@@ -258,14 +258,14 @@ class SiteBuild:
         with self._cache:
             images, has_cards = self.content.image_set, bool(self.font)
             full = list_full_texts(self.site, self._lines, images, has_cards=has_cards)
-            # A setting of Pelican's may put a feed of its own there.
+            # Pelican may write a feed of its own to such a path, if its settings say so.
             self._run(self._recall(e for e in full if e.path not in self._targets))
             self._take_in(folder)
             self._redirects = choose_redirects(self.content.redirects, self._entries)
             if self._redirects:
                 self._run([*list_redirects(self.site.identity, self._redirects, self._entries)])
             entries, now = self._entries.values(), self.request.now
-            # The build's id: the instant, and a digest of all that the build says.
+            # The build's id: the instant, and a digest of all its output.
             digest = make_key(
                 INDEX_FORMAT,
                 now,
@@ -312,7 +312,7 @@ class SiteBuild:
             if before and before.digest == sha256(data).hexdigest():
                 continue
             self._entries[path] = self._output.write(path, data)
-            if before and not path.endswith(".html"):  # Each page lies there for plugins to change.
+            if before and not path.endswith(".html"):  # Pages are there for plugins to change.
                 message = "a plugin wrote this file, which replaces the one of the build"
                 self.findings += (Diagnostic(path, 1, 1, "warning", message),)
 
@@ -340,7 +340,7 @@ class SiteBuild:
     def _recall(self, targets: Iterable[Target]) -> list[Target]:
         """Note files that are unchanged since the build before; return the targets of the others.
 
-        After an edit these are few.
+        After an edit, the others are few.
         """
         stale = []
         for target in targets:
@@ -389,7 +389,7 @@ class SiteBuild:
         )
         self._index.discard()
         withheld = {form.path for _, form in self.content.image_set.list_forms((), *self._withheld)}
-        # Static files and pictures that pages of the build before ask for are kept.
+        # Static files and pictures that pages of the build before use are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
             fresh = [path for path in self._targets if path.startswith(folder)]
             for entry in list_retained(self._before, fresh, folder):

@@ -1,8 +1,8 @@
 """Templates that the edge renders: found in the theme, tried with samples, and handed over.
 
-The edge has plain Jinja, without the site's names and without other templates. So calls of
-`asset()` become addresses here, and the site's budgets become values. A template that the edge
-cannot render stops the build.
+The edge renders them with plain Jinja, without the site's variables and other templates. So this
+module replaces calls of `asset()` by addresses, and adds the budget tiers as values. A template
+that the edge cannot render stops the build.
 """
 
 import json
@@ -48,11 +48,11 @@ class EdgeTemplates:
     """The templates that a build hands over to the edge."""
 
     sources: dict[str, str]
-    """By file name."""
+    """Sources of the templates by file name."""
     ours: list[str]
     """Names of templates of the default theme, in which an unknown name is an error."""
     unknown: UnknownNames
-    """Names that the others look up although nothing gives them."""
+    """Unknown names in the other templates."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -60,7 +60,7 @@ class EdgeTemplates:
         return tuple(frame for frame in FRAMES if frame.templates & self.sources.keys())
 
     def add_frame(self, frame: Frame, built: str) -> None:
-        """Add a frame, as it was built; raises BuildError for one that has no place for content."""
+        """Add a built frame; raises BuildError if it lacks a placeholder."""
         lacking = [mark for mark in frame.placeholders if mark not in built]
         if lacking or built.count(SHELL_CONTENT) != 1:
             raise BuildError(
@@ -122,22 +122,24 @@ def find_edge_templates(
     tiers: Sequence[str],
     addresses: Addresses,
 ) -> EdgeTemplates:
-    """Return what the theme has for the edge; of two templates of a name, the first folder's.
+    """Return the templates for the edge; of two with one name, that of the first folder counts.
 
-    `{{ asset('…') }}` becomes the address that `locate` gives for it, and a template that asks for
-    BUDGET_TIERS or `addresses` gets these as its own. Raises BuildError for a template that the
-    edge could not render, and what `locate` raises for a file that is not there.
+    `{{ asset('…') }}` becomes the address that `locate` returns, and a template that uses
+    BUDGET_TIERS or `addresses` gets a line that sets them. Raises BuildError for a template that
+    the edge could not render, and whatever `locate` raises for a missing file.
     """
     fixed = {
         name: f"{{% set {name} = {value!r} %}}"
         for name, value in ((_TIERS, list(tiers)), ("addresses", addresses._asdict()))
     }
     found = EdgeTemplates({}, [], {})
-    own = next((each for each in folders if (each / "contact.html").is_file()), folders[-1])
+    contact_folder = next(
+        (each for each in folders if (each / "contact.html").is_file()), folders[-1]
+    )
     for name in _list_wanted():
-        # A theme with a contact page of its own has its forms too, or does without them.
+        # Forms come with the contact page that shows them, never from a folder after its own.
         is_form = any(form.template == name for form in FORMS)
-        among = folders[: folders.index(own) + 1] if is_form else folders
+        among = folders[: folders.index(contact_folder) + 1] if is_form else folders
         path = next((each / name for each in among if (each / name).is_file()), None)
         if path is None:
             continue
@@ -157,10 +159,10 @@ def find_edge_templates(
 
 
 def _list_wanted() -> dict[str, tuple[Sequence[str], Sequence[Sample]]]:
-    """Return, by template, the names of the values that the edge gives it, and samples of these.
+    """Return, by template, the names of the variables that the edge gives it, and samples of these.
 
-    Templates of the reference have no samples: they are compiled alone, since hardly a theme has
-    its own.
+    Templates of the API's reference have no samples: they are only compiled, since hardly any theme
+    has its own.
     """
     refused: Sample = {"values": {}, "errors": {"form": "Try again later."}}
     forms: dict[str, tuple[Sequence[str], Sequence[Sample]]] = {
@@ -180,7 +182,7 @@ def _list_wanted() -> dict[str, tuple[Sequence[str], Sequence[Sample]]]:
     return {**forms, **pages, **{name: (given, ()) for name, given in REFERENCE.items()}}
 
 
-@lru_cache(maxsize=64)  # A watcher and a preview come back with the same templates.
+@lru_cache(maxsize=64)  # Watchers and previews check the same templates again.
 def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, UnknownNames]:
     """Return the source with the fixed values that it uses, and unknown names; raises BuildError.
 
@@ -225,7 +227,7 @@ def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
     return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so fix it")
 
 
-# Samples of what the edge gives: between them each value is there and missing, as happens there.
+# Samples of the edge's values: each optional value is given in some, and missing in others.
 _CHOICES = [
     {"name": name, "description": description, "checked": number % 2 == 0}
     for number, (name, description) in enumerate(SCOPES.items())

@@ -1,7 +1,7 @@
 """The site's style, and digests of the code, libraries, theme and settings that make pages.
 
-Results of earlier builds are kept under these digests among others, so that a change of any of
-them makes everything anew. This knows nothing of content.
+These digests are in the keys of kept results, so that after a change of any of them everything is
+made again. This module knows nothing of content.
 """
 
 import hashlib
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = (_PACKAGE, _PACKAGE.parent / "edge_api" / "schema")
+"""The folders of this program's own code."""
 
 _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
-"""Settings that name folders or say how to run, and that no page depends on."""
+"""Settings that no page depends on: they name folders, or say how to run Pelican."""
 
 _INSTALLED_THEME = _PACKAGE / "theme"
 HOUSE_THEME = _INSTALLED_THEME if _INSTALLED_THEME.is_dir() else _PACKAGE.parent / "theme"
@@ -37,21 +38,21 @@ class Style:
 
     theme: Path
     overrides: Sequence[Path]
-    """Folders whose templates go before the theme's."""
+    """Folders whose templates replace those of the theme."""
     settings: str
     leaf_size: int
-    """Posts on one leaf of a list."""
+    """Number of posts on one page of a list."""
     policy: Policy = field(default_factory=Policy)
     budget_tiers: Sequence[str] = ()
     dialect: Dialect = HOUSE
     written: str = ""
     """The settings as text, which may name files of the content."""
     once: str = ""
-    """If not empty, no page is taken over from a build before with another text here."""
+    """A part of every page's key: pages of a build with another text here are not reused."""
 
 
 def is_fallback_template(template: "Template") -> bool:
-    """Return whether a template comes from this project's theme."""
+    """Return whether a template comes from the default theme."""
     return HOUSE_THEME in Path(str(template.filename)).parents
 
 
@@ -61,7 +62,7 @@ def fingerprint_code() -> str:
 
     It is computed once: the process runs what it has loaded, even if the files change.
     """
-    # Folders such as `jinja2-3.1.6.dist-info`; to read their files takes much longer.
+    # Folders such as `jinja2-3.1.6.dist-info`; reading the files in them would take much longer.
     libraries = sorted(each.name for folder in sys.path for each in Path(folder).glob("*-info"))
     digest = hashlib.blake2b(f"{sys.version} {libraries}".encode(), digest_size=20)
     for folder in SOURCES:
@@ -70,12 +71,12 @@ def fingerprint_code() -> str:
 
 
 def list_sources(folder: Path) -> list[Path]:
-    """Return the code below a folder, and the texts that it reads from beside itself, sorted."""
+    """Return the Python files below a folder, and the Markdown files that they read, sorted."""
     return sorted(path for path in folder.rglob("*") if path.suffix in {".md", ".py"})
 
 
 def fingerprint_theme(folders: Iterable[Path]) -> str:
-    """Return the digest of every file of the theme, and of folders whose templates go before it."""
+    """Return the digest of all files of the theme, and of folders that replace its templates."""
     digest = hashlib.blake2b(digest_size=20)
     for folder in folders:
         add_files(digest, folder, sorted(path for path in folder.rglob("*") if path.is_file()))
@@ -84,7 +85,7 @@ def fingerprint_theme(folders: Iterable[Path]) -> str:
 
 def fingerprint_settings(settings: Mapping[str, object]) -> str:
     """Return the digest of the settings that are plain values."""
-    # For a value that JSON cannot hold, its type counts; code in the settings is a source.
+    # A value that JSON cannot hold, such as a function, counts by its type only.
     plain = {
         name: value
         for name, value in sorted(settings.items())

@@ -1,7 +1,8 @@
 """The folder that a build writes into, and its manifest: the files, and digests of their sources.
 
-The folder has the files of the build before. A file that would come out the same stays, and one
-that was published is replaced and never written to. This knows paths and bytes, no templates.
+The folder starts with the files of the build before. A file whose content is the same stays; any
+other is replaced by a new one, and never written to. This module knows paths and bytes, but no
+templates.
 """
 
 import hashlib
@@ -60,7 +61,7 @@ class Entry(NamedTuple):
     path: str
     """Relative to the site's folder, with `/`."""
     key: str
-    """Digest of all sources of the file; empty: it is made anew every time."""
+    """Digest of all sources of the file; empty if it is made again at every build."""
     digest: str
     """SHA-256 of its bytes, hexadecimal."""
     sizes: Sequence[int]
@@ -98,7 +99,7 @@ class Line(NamedTuple):
     length: int
     """Bytes, without the line end."""
     source: str | bytes = ""
-    """Path of the file that holds it, or the line itself; empty: the index of its manifest."""
+    """Path of the file that has the line, or the line itself; empty: it is in the posts index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,11 @@ class Manifest:
     """Everything that one build wrote."""
 
     entries: dict[str, Entry]
-    """By path."""
+    """Entries by path."""
     lines: dict[str, Line]
-    """By slug."""
+    """Lines by slug."""
     index: Stamp | None
+    """Stamp of the posts index, if there is one."""
 
 
 EMPTY = Manifest({}, {}, None)
@@ -135,9 +137,9 @@ def identify_manifest(folder: Path) -> tuple[int, ...]:
 
 
 def read_rows(folder: Path) -> frozenset[bytes]:
-    """Return the entries of the manifest in `folder` as they are written, or none.
+    """Return the serialized entries of the manifest in `folder`; empty without a manifest.
 
-    Two builds are compared by these: to parse tens of thousands takes many times as long.
+    Two builds are compared by these: parsing tens of thousands would take many times as long.
     """
     return frozenset(_read(folder)[2])
 
@@ -182,13 +184,13 @@ def parse_rows(rows: Iterable[bytes]) -> dict[str, Entry]:
 def write_manifest(
     folder: Path, manifest: Manifest, before: Manifest = EMPTY, before_folder: Path | None = None
 ) -> None:
-    """Write the manifest whole; of `before`, copied from its folder, only rows that differ."""
+    """Write the manifest; with `before_folder`, copy that one and change the rows that differ."""
     partial = folder / f".{MANIFEST_FILE}"
     partial.unlink(missing_ok=True)
     known = before.entries if before_folder else {}
     if known and before_folder:
         shutil.copyfile(before_folder / MANIFEST_FILE, partial)
-    # A new file, which gets its name when it is whole: no journal has to undo anything.
+    # The file is renamed when it is complete, so SQLite needs no journal to undo anything.
     with closing(sqlite3.connect(partial)) as opened, opened:
         opened.executescript(_CREATE)
         query = "SELECT sum, index_stamp, lines FROM head"
@@ -200,7 +202,7 @@ def write_manifest(
         old = [row for path in stale for (row,) in opened.execute(query, (path,)).fetchall()]
         new = [(each.path, orjson.dumps(tuple(each))) for each in fresh]
         opened.executemany("INSERT INTO entry VALUES (?, ?)", new)
-        # Each line has its offset, so that with one of them most others change: they are one blob.
+        # All lines are one blob: a change of one moves the offsets of those after it.
         index = orjson.dumps(tuple(manifest.index)) if manifest.index else b""
         lines = orjson.dumps([tuple(each) for each in manifest.lines.values()])
         total = _add_digests(total, [*old, *(row for _, row in new), *blobs, index, lines])
@@ -210,7 +212,7 @@ def write_manifest(
 
 
 def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[Entry]:
-    """Return files of `folder` that pages of the last build use, until the set changes again."""
+    """Return old files of `folder` to keep for open pages, until its files change once more."""
     new = set(fresh)
     old = {path: entry for path, entry in before.entries.items() if path.startswith(folder)}
     unchanged = {path for path, entry in old.items() if not entry.retained} == new
@@ -222,16 +224,16 @@ def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[E
 
 
 _WORTHWHILE = 500
-"""Bytes below which compressing saves no packet."""
-_AWAITED_MOST = 100_000
-"""Bytes above which the better compression takes longer than a tenth of a second."""
+"""Bytes of the smallest file whose compression saves a packet."""
+_MAX_BEST_COMPRESSED = 100_000
+"""Bytes above which the best compression takes longer than a tenth of a second."""
 
 
 class OutputFolder:
-    """The site's folder of one build, which holds what the build before wrote."""
+    """The site's folder of one build, which starts with the files of the build before."""
 
     def __init__(self, root: Path, before: Manifest, *, is_checked: bool = False) -> None:
-        """Take a folder; `is_checked` says that its files are as they were written."""
+        """Use the folder `root`; `is_checked` says that its files are known to be unchanged."""
         self._is_checked = is_checked
         self._root = os.fspath(root)
         self._before = before
@@ -249,7 +251,7 @@ class OutputFolder:
     def write(
         self, path: str, data: bytes, key: str = "", names: str = "", texts: str = ""
     ) -> Entry:
-        """Write `data` to `path`, with its compressed forms; the rest is noted in the entry."""
+        """Write `data` and its compressed forms to `path`; return an entry with the rest."""
         digest = hashlib.sha256(data).hexdigest()
         before = self.recall(path)
         if before and before.digest == digest and self.keep(before):
@@ -291,7 +293,7 @@ class OutputFolder:
     def _make_way(self, path: str, error: OSError) -> None:
         """Remove a file of the build before where a folder is needed, or a folder where a file is.
 
-        Raises BuildError if anything of it is not of that build.
+        Raises BuildError if that build did not write all of it.
         """
         full = Path(self._root, path)
         found = [each for each in full.rglob("*") if not each.is_dir()] if full.is_dir() else [full]
@@ -310,7 +312,7 @@ def remove_file(root: Path, path: str) -> None:
     full = root / path
     if full.is_file():
         full.unlink()
-    with suppress(OSError):  # The first folder that still holds something ends it.
+    with suppress(OSError):  # The first folder that is not empty ends the loop.
         for folder in full.parents[: path.count("/")]:
             folder.rmdir()
 
@@ -326,7 +328,7 @@ def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
     if kind in {"css", "html", "js", "json", "md", "svg", "txt", "xml"} and len(data) > _WORTHWHILE:
         # Quality 11 takes sixty times as long as 5 and saves a sixth. Every page waits for style
         # sheets and scripts: a few files, made anew when the theme changes.
-        quality = 10 if kind in {"css", "js"} and len(data) <= _AWAITED_MOST else 5
+        quality = 10 if kind in {"css", "js"} and len(data) <= _MAX_BEST_COMPRESSED else 5
         forms[".gz"] = bytes(deflate.gzip_compress(data, 6))
         forms[".br"] = brotli.compress(data, mode=brotli.MODE_TEXT, quality=quality)
     return {suffix: form for suffix, form in forms.items() if not suffix or len(form) < len(data)}
@@ -340,5 +342,5 @@ def _write(path: str, suffix: str, data: bytes) -> Stamp:
         file.write(data)
         file.flush()
         written = os.fstat(file.fileno())
-    os.replace(partial, target)  # noqa: PTH105 - likewise
+    os.replace(partial, target)  # noqa: PTH105 - a Path costs as much again
     return Stamp(suffix, written.st_size, written.st_mtime_ns)

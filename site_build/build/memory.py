@@ -1,7 +1,7 @@
-"""Content and builds in memory: those that a watcher keeps for its next build, and a preview's.
+"""Content and manifest that a watcher keeps in memory for its next build, and builds of previews.
 
 A preview has the targets of a build, drafts and scheduled posts included, writes nothing, and makes
-a file when it is requested. This knows neither Pelican nor HTTP.
+a file when it is requested. This module knows neither Pelican nor HTTP.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,31 +34,31 @@ class BuildMemory:
         self._made_for: tuple[object, Dialect] | None = None
         self._manifest: tuple[tuple[int, ...], Manifest] = (), EMPTY
         self._changes: set[str] | None = None
-        """Absolute paths that changed since the content was read; None: any may have."""
+        """Absolute paths that changed since the content was read; None if any may have changed."""
         self._is_output_checked = False
 
     def note(self, changes: Iterable[str] | None) -> None:
-        """Remember absolute paths that changed; None: any may have."""
+        """Remember absolute paths that changed; None if any may have changed."""
         if changes is None:
             self._changes = None
         elif self._changes is not None:
             self._changes.update(changes)
 
     def look(self) -> bool:
-        """Check every source file; return whether one changed that nobody noted.
+        """Check every source file; return whether one changed that `note` was not given.
 
         The next build checks every file of the site, too. Raises BuildError when the content
         folder cannot be read.
         """
         self._is_output_checked = False
-        changes, self._changes = self._changes, None  # None stays, if this raises
+        changes, self._changes = self._changes, None  # stays None, if the next line raises
         is_changed = self._library is not None and self._library.refresh()
         self._changes = changes
         return is_changed
 
     def read(self, request: Request, dialect: Dialect) -> KnownContent:
         """Return the content as it is now, and the manifest; raises BuildError."""
-        changes, self._changes = self._changes, None  # None again, if this raises
+        changes, self._changes = self._changes, None  # stays None, if this method raises
         if self._library is None or self._made_for != (request.content, dialect):
             self._library = ContentLibrary(request, fingerprint_code(), dialect)
             self._made_for = request.content, dialect
@@ -108,7 +108,7 @@ class PreviewBuild(SiteBuild):
 
     @cached_property
     def _others(self) -> Mapping[str, Target]:
-        # Of two targets with one path, the first is that of the content folder.
+        # If two targets have one path, the first wins: it is that of the content folder.
         lines = _Lines(self._context, list_records(self.site, self.content.minutes))
         found = [
             *self._list_others(datetime.now(UTC)),

@@ -42,7 +42,7 @@ from site_build.markup.sanitize import sanitize
 from site_build.site import Document, Site, list_former_slugs, list_moves
 from site_build.template_objects import InputDigest, UnknownValueError
 
-_SPOOL = ".lines-"
+_SPOOL = ".lines-"  # the prefix of temporary files of lines
 
 
 def make_head(site: Site, build_id: str, now: datetime, redirects: Mapping[str, str]) -> IndexHead:
@@ -66,7 +66,7 @@ def make_head(site: Site, build_id: str, now: datetime, redirects: Mapping[str, 
 
 
 def _name_form(form: str) -> str:
-    """Return a form of paths for the index: `/{slug}/{date_1}/`, without formats of values."""
+    """Return a format string for the index: `/{slug}/{date:%Y}/` becomes `/{slug}/{date_1}/`."""
     numbers = count(1)
     return re.sub(
         r"\{(\w+)[^}]*\}",
@@ -99,7 +99,7 @@ class IndexFile:
         return make_line(slug, key, line, os.fspath(path), offset)
 
     def assemble(self, head: IndexHead, lines: Sequence[Line]) -> tuple[Stamp, dict[str, Line]]:
-        """Write the index: the head, then the lines in their order; return stamp and new places."""
+        """Write the index: the head, then the lines in their order; return stamp and new lines."""
         partial = self._folder / f".{INDEX_FILE}"
         placed = {}
         with partial.open("wb") as target:
@@ -122,18 +122,18 @@ class IndexFile:
 
 
 def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
-    """Return the entry of a line that lies in `source`."""
+    """Return the entry of a line that is stored in `source`."""
     return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 
 @lru_cache(maxsize=2)
 def read_records(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
-    """Return the records of a few lines; Atom and JSON of a feed are made one after the other."""
+    """Return the records of lines; cached, since a feed's Atom and JSON need the same ones."""
     return tuple(map(PostRecord.model_validate_json, _read_lines(lines)))
 
 
 def _read_lines(lines: Iterable[Line]) -> Iterator[bytes]:
-    """Yield lines of the index; each file that they lie in is opened once."""
+    """Yield lines of the index; each file that has some of them is opened once."""
     with ExitStack() as opened:
         find = cache(lambda path: opened.enter_context(Path(path).open("rb")).fileno())
         for line in lines:
@@ -152,7 +152,7 @@ class TargetContext:
     cache: Cache
     input_digest: InputDigest
     documents: dict[str, Document]
-    """By path."""
+    """Documents by path."""
     looked_up: dict[str, None]
     """Names that templates have looked up since it was cleared."""
     method: str
@@ -172,7 +172,7 @@ class Target:
     """Path of the file on the site; one process makes all files of a folder."""
 
     def find_key(self, context: TargetContext, names: str, texts: str) -> str:  # noqa: ARG002
-        """Return the digest of all sources of the file; empty: it is made every time.
+        """Return the digest of all sources of the file; empty if it is made at every build.
 
         `names` and `texts` were looked up for it, one a line, as the manifest has them.
         """
@@ -203,7 +203,7 @@ class TemplateTarget(Target):
     shared: Mapping[str, object]
     """Values that all pages are given."""
     own: Mapping[str, object]
-    """Values that this page is given besides."""
+    """Values that only this page is given."""
 
     def list_values(self) -> dict[str, object]:
         """Return all values that the template is given."""
@@ -263,13 +263,13 @@ class FileTarget(Target):
     def make(self, context: TargetContext) -> bytes:
         """Return the file's bytes."""
         data = self.source.read_bytes()
-        is_film = data[4:8] == b"ftyp" and not is_picture(self.path)  # pictures also begin so
-        return data if is_film else clean(data, context.image_set.pictures.get(self.path))
+        is_video = data[4:8] == b"ftyp" and not is_picture(self.path)  # HEIC and AVIF begin so too
+        return data if is_video else clean(data, context.image_set.pictures.get(self.path))
 
 
 @dataclass(frozen=True, slots=True)
 class ImageTarget(Target):
-    """A picture that is made from what its key covers alone, and kept in the cache."""
+    """A picture that depends only on what its key covers, and is kept in the cache."""
 
     key: bytes
     build: Callable[[], bytes]
@@ -281,12 +281,12 @@ class ImageTarget(Target):
         return self.key.hex()
 
     def make(self, context: TargetContext) -> bytes:
-        """Return the picture from the cache, or made anew."""
+        """Return the picture from the cache; make it if it is not there."""
         return context.cache.fetch(IMAGES, self.key, self.build)
 
 
 RECORD = ".record"
-"""End of the path of the target of a post's line, behind the path of its page."""
+"""Suffix that makes the path of a post's line from the path of its page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class RecordTarget(Target):
         """Return the line, without its end."""
         document, image_set = self.document, context.image_set
         text = context.texts.read(document)
-        html = image_set.make_responsive(  # feeds and the API get no lighter forms
+        html = image_set.make_responsive(  # feeds and the API get no smaller sizes
             text.conversion.html, document.address, document.path, offers_forms=False
         )
         markdown = link_markdown(text.markdown, image_set.links.get(document.path, {}))
@@ -362,7 +362,7 @@ def explain_syntax(error: TemplateSyntaxError) -> BuildError:
 
 
 _PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
-"""End of the path of a page, of its Markdown and of its line, behind the name of the page."""
+"""The suffix by which the paths of a page, of its Markdown and of its line differ."""
 
 
 def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
@@ -370,8 +370,8 @@ def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
     groups: dict[str, list[Target]] = defaultdict(list)
     for target in targets:
         page = _PAGE.sub("", target.path)
-        with_others = target.folder if isinstance(target, ImageTarget) else ""
-        folder = with_others or target.path.rpartition("/")[0]
+        source_folder = target.folder if isinstance(target, ImageTarget) else ""
+        folder = source_folder or target.path.rpartition("/")[0]
         is_apart = page != target.path or f"{folder}/" == addresses.CARDS
         groups[page if is_apart else folder].append(target)
     return list(groups.values())

@@ -31,12 +31,12 @@ from site_build.outputs.feed import (
 from site_build.site import Document, Identity, Policy, Site, list_former_slugs, list_moves
 from site_build.text import fold
 
-_MOST_GONE = 10
-"""Missing addresses that are named; a folder that got other content may miss thousands."""
+_MAX_REPORTED = 10
+"""The most missing addresses that are reported one by one; there may be thousands."""
 
 
 def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarget]:
-    """Yield a target for every line of the posts index; `minutes` are by path."""
+    """Yield a target for every line of the posts index; `minutes` has reading times by path."""
     for post in site.posts:
         path = f"{addresses.name_file(post.address)}{RECORD}"
         yield RecordTarget(path, post, minutes[post.path], site.identity.absolute(post.address))
@@ -48,7 +48,7 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
     for document in site.documents:
         yield _make_alternate(site, document, image_set, texts)
     for former, present, document in list_moves(site):
-        if fold(former) != fold(present):  # on some disks both are one file
+        if fold(former) != fold(present):  # else some disks take both for one file
             moved = markdown.render_moved(identity, document.title, present)
             yield TextTarget(addresses.name_file(former), moved)
     overviews: dict[str | None, Callable[[], str]] = {
@@ -85,7 +85,7 @@ def list_redirects(
 
     `paths` are those of all other files; a page never replaces one of them, on any disk.
     """
-    taken = set(map(fold, paths))  # and folders, with a slash behind them
+    taken = set(map(fold, paths))  # folders too, with a slash at the end
     taken |= {f"{each}/" for path in taken for each in PurePosixPath(path).parents}
     for former, present in redirects.items():
         name = addresses.name_file(former)
@@ -124,14 +124,14 @@ def list_gone(
         for path, entry in sorted(before.items())
         if path.endswith(".html") and path not in fresh and not _is_of_list(path, before, lists)
     ]
-    for source, path in gone[:_MOST_GONE]:
+    for source, path in gone[:_MAX_REPORTED]:
         address = f"/{path.removesuffix('index.html')}"
         message = (
             f"{address} was an address in the previous build and is gone; "
             f"if the page has a new address, add `aliases: [{address}]` to it"
         )
         yield Diagnostic(source, *places.get(source, (1, 1)), "warning", message)
-    if more := gone[_MOST_GONE:]:
+    if more := gone[_MAX_REPORTED:]:
         message = f"{len(more)} more addresses of the previous build are gone, /{more[0][1]} first"
         yield Diagnostic(more[0][0], 1, 1, "warning", message)
 
@@ -179,12 +179,12 @@ def _list_pages(
 class _Selection(NamedTuple):
     """The newest of some posts; their lines of the index are read when they are needed.
 
-    Language, author, first slug and picture come beside each line, since the index lacks them.
+    Language, author, first slug and picture are added to each line, since the index lacks them.
     """
 
     posts: Sequence[Document]
     lines: Mapping[str, Line]
-    """By slug."""
+    """Lines by slug."""
     lang: str
     """Language of a post that names none."""
     images: ImageSet
@@ -194,7 +194,7 @@ class _Selection(NamedTuple):
         return make_key([self.lines[post.slug].digest for post in self.posts], self._facts(), more)
 
     def read(self) -> list[Item]:
-        """Return the posts."""
+        """Return the posts as items of feeds."""
         records = read_records(tuple(self.lines[post.slug] for post in self.posts))
         return [Item(record, *more) for record, more in zip(records, self._facts(), strict=True)]
 

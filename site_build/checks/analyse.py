@@ -1,6 +1,6 @@
-"""Examines one document by itself: what its reader meets, and where its author wrote it.
+"""Examines one document by itself: finds faults of its page, and their places in the source.
 
-Pure: it opens nothing, knows no other document and no path, so what it finds may be kept under
+This module is pure: it opens no file and knows no other document, so its results may be kept under
 the digest of the text.
 """
 
@@ -43,7 +43,7 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
     "track": ("src",),
     "object": ("data",),
 }
-"""Where each element holds addresses."""
+"""The attributes of each element that hold addresses."""
 
 _LINKS = frozenset({"a", "area"})
 _MEDIA = frozenset({"img", "source", "video", "audio", "track"})
@@ -58,8 +58,8 @@ _LOCAL: Final = re.compile(
 def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conversion | None]:
     """Return the facts about the document's text, and its HTML where it can be converted at all.
 
-    Never raises, whatever the text. This is the one way from a text to a page's HTML, so that it
-    is the same at every build.
+    It never raises, whatever the text. Every build gets a page's HTML from here alone, so that it
+    is always the same.
     """
     path, first = document.path, document.body_line
     if not document.markdown:
@@ -76,18 +76,18 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
             conversion = convert(document, marked.text, dialect)
         except TooDeepError as refusal:
             return _refuse(path, first + refusal.line, 1, f"{refusal}; flatten them")
-        except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
+        except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a finding
             what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
             return _refuse(
                 path, first, 1, f"the converter cannot take the text ({what}); rewrite it"
             )
         analyzer = _Analyzer(document, places, marked)
         facts = analyzer.examine(LexborHTMLParser(conversion.html), conversion)
-        # A link without a mark stands in what was taken for code: it would be no link to the site.
-        if not analyzer.has_lost:
+        # A link without a mark is in text that was wrongly taken for code, so code is marked too.
+        if not analyzer.has_unmarked:
             break
     plain = clean(conversion, marked) or convert(document, document.markdown, dialect)
-    if "<" in document.markdown:  # what Markdown makes by itself is balanced
+    if "<" in document.markdown:  # without HTML of the author, all tags are balanced
         plain = replace(plain, html=show_plates(repair(plain.html), dialect.site_url, plays=True))
     return facts, plain
 
@@ -98,7 +98,7 @@ def _refuse(path: str, line: int, column: int, message: str) -> tuple[Facts, Non
 
 @dataclass(slots=True)
 class _Analyzer:
-    """The walk over one page, and what it has found so far."""
+    """Walks over the HTML of one page, and collects notes and addresses."""
 
     document: Document
     places: Places
@@ -107,10 +107,11 @@ class _Analyzer:
     references: list[Reference] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
     level: int = 1
-    """Of the heading passed last; the page's title is the first."""
+    """The level of the last heading passed; at first that of the page's title."""
     headings: int = 0
-    has_lost: bool = False
-    """Whether an address of the site bears no mark."""
+    """The number of headings passed."""
+    has_unmarked: bool = False
+    """Whether an address within the site has no mark."""
 
     def examine(self, page: LexborHTMLParser, conversion: Conversion) -> Facts:
         """Walk over the page that a text was converted to, in the order in which it is read."""
@@ -143,7 +144,7 @@ class _Analyzer:
         )
 
     def _examine_markup(self, html: str, prose: str) -> None:
-        """Look at what was written as HTML, and at Markdown that is none."""
+        """Note faults in the author's HTML, and Markdown that was not converted."""
         for offset, message in (*find_leftovers(html, prose), *find_unterminated(prose)):
             self._note(offset, message)
         if "<" not in prose:
@@ -152,7 +153,7 @@ class _Analyzer:
 
         @cache
         def find(tag: str) -> list[int]:
-            """Return the offsets of all tags that begin so."""
+            """Return the offsets of all tags that begin with `tag`, such as `<div`."""
             return [each.start() for each in re.finditer(rf"{re.escape(tag)}(?![\w-])", written)]
 
         for flaw in find_flaws(html):
@@ -163,7 +164,7 @@ class _Analyzer:
             self._note(at, flaw.message)
 
     def _note(self, offset: int | None, message: str) -> None:
-        """Keep a warning; what has no place in the source was not written by the author."""
+        """Keep a warning; without an offset, the author did not write what it is about."""
         if offset is not None:
             self.notes.append(
                 Diagnostic(self.document.path, *self.places.locate(offset), "warning", message)
@@ -176,7 +177,7 @@ class _Analyzer:
         if level == 1:
             self._note(offset, "a second h1 beside the page's title; use a lower heading")
         elif level > self.level + 1:
-            # In a text that uses `#`, all headings are a level lower on the page than they say.
+            # A page may show `#` a level lower than it was typed; the message has the typed level.
             typed = self.document.markdown[:offset].rpartition("\n")[2].count("#")
             after, own, fit = (
                 f"`{'#' * (each - level + typed)}`" if typed else f"h{each}"
@@ -190,13 +191,13 @@ class _Analyzer:
         self.headings += 1
 
     def _examine_description(self, image: LexborNode) -> None:
-        """Ask for a text in place of the image; `alt=""` in HTML says that it is an ornament."""
+        """Warn of an image without alt text; `alt=""` in HTML says that it is an ornament."""
         description = image.attributes.get("alt")
         if "alt" not in image.attributes and "role" not in image.attributes:
             self._note(self._find(image, ""), "the image has no alt text; describe it in `alt`")
         elif description and not strip_marks(description).strip():
             message, at = "the image has no alt text; describe it between the brackets", len("![")
-            # That of the front matter, with which the text begins, may be an ornament.
+            # The image of the front matter, with which the text begins, may be an ornament.
             if not self.document.image or (self.marked.find(description) or 0) > at:
                 self._note(self.marked.find(description), message)
 
@@ -207,15 +208,15 @@ class _Analyzer:
                 self.outside.append(strip_marks(value))
             offset = self._find(node, value or "")
             if offset is None and value and (node.tag in _MEDIA or _LOCAL.match(value)):
-                # Addresses of other sites bear no mark: they stand as they were written.
+                # Addresses of other sites have no mark, but the source has them as they are.
                 at = self.document.markdown.find(value) if _OUTSIDE.match(value) else -1
                 offset = None if at < 0 else at
             if name not in node.attributes or offset is None:
-                self.has_lost |= bool(value and not re.match(r"#|[a-z][a-z0-9+.-]*:|//", value))
+                self.has_unmarked |= bool(value and not re.match(r"#|[a-z][a-z0-9+.-]*:|//", value))
                 continue
             parent = node.parent if node.tag == "source" else None
-            played = parent.tag if parent and parent.tag != "picture" else node.tag
-            tag = "img" if name == "poster" else played
+            owner = parent.tag if parent and parent.tag != "picture" else node.tag
+            tag = "img" if name == "poster" else owner
             plain = strip_marks(value or "")
             whole = [plain.strip().strip("<>")]
             several = (each.split()[0] for each in plain.split(",") if each.strip())
@@ -232,7 +233,7 @@ class _Analyzer:
             self.references.append(Reference(*self.places.locate(offset), address, shown))
 
     def _examine_outside(self, offset: int, address: str, tag: str) -> None:
-        """Tell of addresses that the site's policy makes vain."""
+        """Warn of an address elsewhere that has no effect, or that the site's policy blocks."""
         scheme = address.partition(":")[0].lower()
         near = "".join(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75))
         is_link, is_unknown = tag in _LINKS, scheme not in _SCHEMES_KNOWN
@@ -265,9 +266,9 @@ class _Analyzer:
 
 
 def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
-    """Yield where Markdown came out as letters: it was begun and has no end, or points at nothing.
+    """Yield faults of footnotes and links that were not converted, as their other part is missing.
 
-    These are offsets in `prose`, the text without its code, with what is wrong there.
+    Each is an offset in `prose`, the text without its code, and a message.
     """
     if "[^" not in prose and "][" not in prose:
         return
@@ -293,7 +294,7 @@ def convert(document: Document, markdown: str, dialect: Dialect = HOUSE) -> Conv
     try:
         return _converter(dialect).convert(replace(document, markdown=markdown))
     except Exception:
-        # Python-Markdown keeps what it was in the midst of, and would mistake the next text.
+        # Python-Markdown keeps the state in which it failed, and would misread the next text.
         _converter.cache_clear()
         raise
 

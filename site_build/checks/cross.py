@@ -1,6 +1,6 @@
 """Checks documents against each other: addresses given twice, and broken links.
 
-It works on facts alone, so it costs little and is done anew at every build.
+This module works on facts alone, so it costs little and runs at every build.
 """
 
 import re
@@ -29,23 +29,23 @@ from site_build.site import Document
 from site_build.text import fold, make_slug, shorten
 
 _MOST_COMPARED = 200
-"""Anchors of a page that are compared with a misspelt one."""
+"""The most anchors or slugs that are compared with a misspelt one."""
 
 _SLIP = 3
-"""Signs by which a misspelt slug may be longer or shorter."""
+"""Characters by which a misspelt slug may be longer or shorter."""
 
 _RULES = SourceRules()
 
 
 def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
-    """Report every file of a group that shares an address, naming the others."""
+    """Report every document that shares its address or slug with others, and name these."""
     sharing: dict[str, list[Document]] = defaultdict(list)
     slugs: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
         sharing[fold(document.address)].append(document)
         if document.kind == "post":
             slugs[fold(document.slug)].append(document)
-    # The API, feeds and cards know a post by its slug, wherever its page stands.
+    # The API, feeds and cards name a post by its slug, whatever the address of its page.
     message = "another post has this slug, which names it in feeds and in the API; change one"
     findings = [
         Diagnostic(each.path, *each.slug_at, "error", message)
@@ -67,7 +67,7 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
 
 
 def _find_covered(documents: Iterable[Document], urls: UrlMap) -> list[Diagnostic]:
-    """Report every file at whose address something of the edge or of the build is."""
+    """Report every document whose address belongs to the edge, or to another file of the build."""
     return [
         Diagnostic(
             each.path,
@@ -85,7 +85,7 @@ def _find_covered(documents: Iterable[Document], urls: UrlMap) -> list[Diagnosti
 
 
 def _find_bad_aliases(documents: Iterable[Document], urls: UrlMap) -> Iterator[Diagnostic]:
-    """Report every alias at whose address something else is, or that two documents give."""
+    """Report every alias that is the address of something else, or that two documents have."""
     givers: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
         for path in {alias.path for alias in document.aliases}:
@@ -114,6 +114,7 @@ def _find_bad_aliases(documents: Iterable[Document], urls: UrlMap) -> Iterator[D
 def _find_conflicts(
     documents: Sequence[Document], files: Collection[str], rules: SourceRules
 ) -> tuple[UrlMap, list[Diagnostic]]:
+    """Return the map of addresses, and the findings about slugs and aliases that clash."""
     urls = map_urls(documents, files, rules)
     return urls, [
         *find_repeated_slugs(documents),
@@ -123,7 +124,7 @@ def _find_conflicts(
 
 
 def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
-    """Report names of series that differ from a more frequent one by blanks and signs alone."""
+    """Report names of series that differ from a more frequent one only in blanks and signs."""
     spelled: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
     for document in documents:
         if slug := make_slug(document.series):
@@ -136,10 +137,10 @@ def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
 
 
 def find_losers(documents: Iterable[Document], kept: Mapping[str, str]) -> set[str]:
-    """Return the paths of documents whose address, slug or alias another has.
+    """Return the paths of documents whose address, slug or alias another document keeps.
 
-    Those come first whose digest `kept` has by their path, then others that it has; drafts come
-    last.
+    `kept` has digests by path. A document that it has unchanged goes before one that it has in
+    another version, and that before a new one; drafts come last.
     """
 
     def rank(document: Document) -> tuple[bool, bool, bool, str]:
@@ -165,7 +166,7 @@ def find_losers(documents: Iterable[Document], kept: Mapping[str, str]) -> set[s
 class CrossCheck:
     """Checks documents against each other, and follows their links as a browser would.
 
-    What it finds about the links of a document is kept while all addresses and anchors stay.
+    Findings about the links of a document are kept while all addresses and anchors are the same.
     """
 
     def __init__(self, rules: SourceRules = _RULES) -> None:
@@ -177,9 +178,10 @@ class CrossCheck:
     def find_conflicts(
         self, documents: Sequence[Document], files: Collection[str]
     ) -> tuple[Diagnostic, ...]:
-        """Return what documents say of addresses that are taken.
+        """Return findings about slugs and aliases whose addresses are taken.
 
-        It is a warning where drafts alone have them. A build asks twice for the same documents.
+        A finding that only drafts cause is a warning. The result is kept, since a build calls this
+        twice for the same documents.
         """
         if (documents, files) != self._mapped:
             self._mapped = documents, files
@@ -198,11 +200,11 @@ class CrossCheck:
         now: datetime,
         unread: Collection[str] = (),
     ) -> list[Diagnostic]:
-        """Return every finding about texts, their own notes included, sorted.
+        """Return every finding about texts, the notes of their facts included, sorted.
 
-        `facts` come by path; `files` are published ones, such as `images/plan.png`; `now` (UTC)
-        decides what readers see. `unread` are paths of files that could not be understood: a post
-        that is missed may be one of them, if its slug is in the file's name.
+        `facts` are by path; `files` are published ones, such as `images/plan.png`; `now` (UTC)
+        decides what readers see. `unread` are paths of files that could not be parsed: a missing
+        page whose slug is in such a path is not reported, as it may come from that file.
         """
         findings = [*self.find_conflicts(documents, files), *_find_near_series(documents)]
         urls = self._urls
@@ -248,11 +250,11 @@ class CrossCheck:
         return sorted(findings)
 
     def _find_fault(self, document: Document, reference: Reference) -> str | None:
-        """Return what is wrong with a reference, with the fix, or None."""
+        """Return the fault of a reference, with its fix, or None."""
         address = resolve_source(document.path, reference, self._urls.paths)
         address, own = address or reference.address, f"/{document.address}"
         try:
-            # As a browser would ask for it, from this document's page.
+            # Resolve the address as a browser does on this document's page.
             parts = urlsplit(own + address if address.startswith("#") else urljoin(own, address))
         except ValueError:
             return f"{_quote(reference.address)} is no address; fix it"
@@ -266,7 +268,7 @@ class CrossCheck:
             address = _quote(reference.address)
             return f"the link {address} leads to a former address; write /{present}"
         last = path.rstrip("/").rpartition("/")[2].removesuffix(".html").casefold()
-        # A document that was not read could have such an address.
+        # A document that could not be parsed might have such an address.
         form = r"(?:[^/]+/)+|(?:[^/]+/)*[^/.]+(?:\.html)?"
         is_unread = last and last in self._unread and re.fullmatch(form, path)
         if self._urls.answers(path) or is_unread:
@@ -276,7 +278,7 @@ class CrossCheck:
 
     def _guess(self, document: Document, reference: Reference, path: str) -> str:
         """Return the fix: the address of the file or post that the author may have meant."""
-        # What answers for a path that is right among the source files.
+        # The address of the source file that the reference names correctly.
         source = find_source(document.path, reference.address)
         if known := self._urls.paths.get(source, source if source in self._urls.others else ""):
             return f"write /{known}"
@@ -285,7 +287,7 @@ class CrossCheck:
             return f"write https://{reference.address}"
         if re.fullmatch(r"[^\s@/:]+@(?:[\w-]+\.)+[a-z]{2,}", reference.address):
             return f"write mailto:{reference.address}"
-        # A file may have another folder, be meant from the top, or differ by a slip or capitals.
+        # The file may be in another folder or below the root, or differ by a typo or by capitals.
         is_file = reference.shown or re.search(r"\.(?!html?$|md$)\w{1,5}$", path)
         files = self._urls.files if is_file else {}
         written = find_source("", reference.address.replace("\\", "/")).casefold()
@@ -299,7 +301,7 @@ class CrossCheck:
         last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
         slug = make_slug(last)
         meant = self._urls.slugs.get(last) or self._urls.slugs.get(slug)
-        # Addresses of tags begin so, here and in Pelican: no post was meant.
+        # Addresses of tags begin with `tag`, here and in Pelican: no post was meant.
         if not meant and not path.startswith("tag"):
             meant = self._urls.slugs.get(_find_near(slug, self._near.find(slug)) or "")
         return f"did you mean /{meant}?" if meant else "fix the address, or remove it"
@@ -329,7 +331,7 @@ class CrossCheck:
 
 
 class NearSlugs:
-    """Slugs by how they begin and end: comparing each broken link with all would be quadratic."""
+    """Slugs by their beginnings and ends: comparing every link with all would be quadratic."""
 
     def __init__(self, slugs: Iterable[str]) -> None:
         self._ends: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
@@ -338,13 +340,13 @@ class NearSlugs:
             self._ends["ends", entry[1][-4:]].append(entry)
 
     def find(self, slug: str) -> tuple[str, ...]:
-        """Return up to 200 slugs, in order, that begin or end as one does and are about as long."""
+        """Return up to 200 slugs, in order, that begin or end like `slug` and are about as long."""
         found = merge(*(self._ends.get(e, ()) for e in (("begins", slug[:3]), ("ends", slug[-4:]))))
         likely = (each for _, each in found if abs(len(each) - len(slug)) <= _SLIP)
         return tuple(islice(dict.fromkeys(islice(likely, 2 * _MOST_COMPARED)), _MOST_COMPARED))
 
 
-@lru_cache(4_096)  # What one document misspells, others often do.
+@lru_cache(4_096)  # Several documents often have the same misspelt name.
 def _find_near(name: str, anchors: tuple[str, ...]) -> str | None:
     return next(iter(get_close_matches(name, anchors, n=1, cutoff=0.75)), None)
 

@@ -1,6 +1,6 @@
-"""Facts for checks: what one document says of itself, what answers at which address, pictures.
+"""Facts for checks: about single documents, the addresses of the site, and pictures.
 
-It knows documents and addresses, and nothing of HTML or of who asks.
+This module knows documents and addresses, but neither HTML nor the checks.
 """
 
 import re
@@ -26,9 +26,9 @@ class Reference(NamedTuple):
     line: int
     column: int
     address: str
-    """As the converter hands it to a browser: percent-encoded or not, with query and fragment."""
+    """The address in the converted HTML: percent-encoded or not, with query and fragment."""
     shown: bool
-    """True for what is part of the page, such as an image; False for a link."""
+    """Whether it is part of the page, such as an image; False for a link."""
 
 
 class Facts(NamedTuple):
@@ -36,11 +36,11 @@ class Facts(NamedTuple):
 
     notes: tuple[Diagnostic, ...]
     references: tuple[Reference, ...]
-    """In the order of the page; addresses of other sites are left out."""
+    """Addresses in the order of the page, without those of other sites."""
     anchors: frozenset[str]
-    """What a fragment may name on the document's page."""
+    """Names on the document's page that a fragment may refer to."""
     outside: tuple[str, ...] = ()
-    """Whole addresses, which may be of this site."""
+    """Addresses with a scheme or host, some of which may be of this site."""
 
 
 EDGE = frozenset(path.removeprefix("/") for path in paths.EDGE_PAGES)
@@ -62,12 +62,13 @@ _FIXED = frozenset(
         addresses.SITE_CARD,
     }
 )
+"""Addresses at which every build has a file."""
 _SOURCE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})(?=[?#]|$)")
 _CONVERTED = re.compile(rf"(?:{'|'.join(map(re.escape, CONVERTED))})(?=[?#]|$)", re.IGNORECASE)
 _BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
-"""Folders that are the edge's, but for a few files that the build makes."""
+"""Folders of the edge, in which the build makes only a few files."""
 _ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
-"""Answered by the edge, or made by the build at addresses that the content cannot know."""
+"""Prefixes of addresses that the edge answers, or whose files get computed names in a build."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class UrlMap:
     """Every address that the content gives, as paths without their leading slash."""
 
     documents: Mapping[str, Document]
-    """By address."""
+    """Documents by address."""
     paths: Mapping[str, str]
     """Addresses of documents by their paths in the content folder."""
     slugs: Mapping[str, str]
@@ -83,16 +84,16 @@ class UrlMap:
     aliases: Mapping[str, str]
     """Addresses of documents by their former addresses."""
     others: frozenset[str]
-    """Lists and files that are no documents."""
+    """Addresses of lists and files."""
     files: Mapping[str, str]
-    """Files that are published as they are, by their paths in small letters."""
+    """Paths on the site of published files, by these paths in lower case."""
 
     def answers(self, path: str) -> bool:
         """Return whether something that is no document answers at `path`, or may."""
         return path in self.others or path.startswith(_ELSEWHERE)
 
     def canonical(self, path: str) -> str:
-        """Return the address that `path` leads to: without file name, `.md` or leaf number."""
+        """Return the address that `path` leads to, without `index.html` or `.md` or page number."""
         path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", normalize("NFC", path))
         known = (self.documents, self.others, self.aliases)
         if not any(path in each for each in known):
@@ -105,7 +106,7 @@ class UrlMap:
 def list_targets(
     documents: Iterable[Document], files: Iterable[str], rules: SourceRules
 ) -> dict[str, str]:
-    """Return the address of each source file, and of what links name as `{tag}ink` and its like."""
+    """Return addresses by source file, and by what links may name, such as `{tag}ink`."""
     where, targets = rules.addresses, {"{index}": "", **rules.list_paths(tuple(files))}
     for document in documents:
         targets[document.path] = document.address
@@ -151,11 +152,11 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
     )
 
 
-@lru_cache(maxsize=100_000)  # several passes ask for the same
+@lru_cache(maxsize=100_000)  # several passes look up the same
 def find_source(base: str, address: str) -> str:
     """Return the source file that an address means, written in the source file `base`.
 
-    Both are relative to the content folder. Links to files are what works on a code host.
+    Both are relative to the content folder. Such links work on code hosts too.
     """
     plain = unquote(re.split("[?#]", address, maxsplit=1)[0])
     plain = re.sub(r"^\{(?:filename|static|attach)\}", "", plain)
@@ -163,19 +164,19 @@ def find_source(base: str, address: str) -> str:
 
 
 def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) -> str | None:
-    """Return the address of what the source file gives that a link in `base` names, or None.
+    """Return the address on the site of the source file that a link in `base` names, or None.
 
-    `paths` has the addresses by source files, those of pictures and other files among them.
+    `paths` has addresses by source file; pictures and other files are among these.
     """
     address = re.sub(r"^\|(\w+)\|", r"{\1}", reference.address)
-    # The own address of such a file gives nothing.
+    # The site has nothing at the address of a Markdown or HEIC file, so a link names the source.
     is_named = (_SOURCE.search(address) and not reference.shown) or _CONVERTED.search(address)
     if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
         return f"/{named}"
     if address.startswith(("/", "#", "?")) and not is_named:
         return None
     source = find_source(base, address)
-    # A file beside the source, or above it, is what a code host shows.
+    # A relative link to a file is followed from the source, as on a code host.
     is_file = not address.startswith(("/", "#", "?")) and not source.endswith(SUFFIXES)
     names_source = is_named or is_file or address.startswith(("{filename}", "{static}", "{attach}"))
     if not names_source or source not in paths:
@@ -218,7 +219,7 @@ def judge_pictures(
     """Return every finding about pictures, sorted.
 
     A picture that cannot be shown is an error wherever a document shows it, and a warning at its
-    file where none does; what should be fixed in a picture is told at its file.
+    file where none does; other remarks on a picture are reported at its file.
     """
     used: set[str] = set()
     findings = []
@@ -252,6 +253,7 @@ def list_uses(
 def _list_used(
     document: Document, facts: Facts, paths: Mapping[str, str]
 ) -> Iterator[tuple[str, Reference]]:
+    """Yield the path on the site that each reference leads to, and the reference."""
     for reference in facts.references:
         written = resolve_source(document.path, reference, paths) or reference.address
         yield resolve(document.address, written), reference

@@ -1,8 +1,8 @@
-"""Faults in an author's markup: HTML, and what no converter gets through in sensible time.
+"""Faults in an author's markup: in HTML, and in text that would take too long to convert.
 
-Marks in a text tell where each part was written: a parser has fixed the page, so each fault is
-looked for again in the source. Python-Markdown looks for the end of every bracket, tag and brace
-anew, so thousands of open ones would hold a build for hours; no text for people has so many.
+Marks are put into a text before its conversion, and show in the result where each part was written.
+Python-Markdown searches for the end of every bracket, tag and brace anew, so thousands of open ones
+would hold a build for hours; no text for people has so many.
 """
 
 import re
@@ -14,27 +14,30 @@ from site_build.markup.convert import Conversion
 from site_build.text import shorten
 
 ATTRIBUTE = "data-at"
-"""Holds the number of the mark of an HTML tag."""
+"""The attribute that marks an HTML tag; its value is the number of the mark."""
 
-_FIRST = 0xF0000
-_LAST = 0x10FFFD
-_FOREIGN = re.compile(f"[{chr(_FIRST)}-{chr(0x10FFFF)}]")
-_MARK = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
-_AT_HOME = re.compile(
+_FIRST_MARK = 0xF0000
+_LAST_MARK = 0x10FFFD
+"""Private code points, from the first to the last of which each is the mark of a place."""
+_FOREIGN = re.compile(f"[{chr(_FIRST_MARK)}-{chr(0x10FFFF)}]")
+"""A code point in an author's text that would be taken for a mark."""
+_MARK = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_LAST_MARK)}]")
+_HARMLESS_MARK = re.compile(
     rf'(?:="[^"<>]*|<h[1-6][^>]*>(?:<[^>]*>)*\s*){_MARK.pattern}'
     rf"|\](?:\(|:)\s*{_MARK.pattern}(?![<&])"
 )
-"""A mark that changed nothing: in an attribute, before a heading's text, in what is no link."""
+"""A mark that changed no HTML: in an attribute, before a heading's text, in what is no link."""
 
 _SHIFTED = re.compile(rf"(?:{_MARK.pattern}|{ATTRIBUTE}=)[^\n]*\t")
-"""A mark that changes how far a tab behind it reaches."""
+"""A mark before a tab in the same line, which shifts the tab and so may change the result."""
 
-# What may stand before a block's text: indentation, quotes, bullets, numbers, definitions, notes.
+# Text before a block's content: indentation, quotes, bullets, numbers, definitions, notes.
 _PREFIX = r"^(?:[ \t>*+:\-]|[0-9]{1,9}[.)]|\[\^[^\]\n]{1,99}\]:)*+"
-_UNSAFE = r"(?![ \t\n]*(?:```|~~~|[-=*_#>|:<]|\[TOC\]|\[[^\]\n]*\]:|$))"
+# Text at whose start a mark changes nothing: the text does not begin a block itself.
+_SAFE_TEXT = r"(?![ \t\n]*(?:```|~~~|[-=*_#>|:<]|\[TOC\]|\[[^\]\n]*\]:|$))"
 _PLACES = re.compile(
     rf"{_PREFIX}#{{1,6}}[ \t]*+(?P<heading>)"
-    rf"|{_PREFIX}(?P<underlined>){_UNSAFE}(?=[^\n]*\n[ \t>]*+(?:=+|-+)[ \t]*$)"
+    rf"|{_PREFIX}(?P<underlined>){_SAFE_TEXT}(?=[^\n]*\n[ \t>]*+(?:=+|-+)[ \t]*$)"
     r"|^[ \t>]*+\[\^[^\]\n]*\]:(?P<note>)"
     r"|\](?:\([ \t]*+<?|:[ \t]*+(?=[\w/.#?%{~<])<?)(?P<destination>)(?![ \t]*\n|https?://)"
     r"|\](?:\(|:)[ \t]*+\n[ \t]*+(?P<later>)(?=[\w/.#?])(?!https?://)"
@@ -43,27 +46,27 @@ _PLACES = re.compile(
     r"(?:\s(?P<attribute>)|(?P<tag>)(?=[/>]))",
     re.MULTILINE | re.IGNORECASE,
 )
-
+"""Places that get a mark; the name of the group says what is there."""
 
 _FENCED = re.compile(
     r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^`\n]*\n"
     r"(?:(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$|.*)",
     re.MULTILINE | re.DOTALL,
 )
-"""What looks like fenced code: without a last fence, all that follows."""
-_IN_LINES = re.compile(r"[^\n]")
+"""Text that looks like fenced code, up to its last fence or to the end of the text."""
+_NO_LINE_END = re.compile(r"[^\n]")
 
 
 class Marked:
-    """A text with its marks, and the way back from a mark to its offset in the text.
+    """A text with marks, and the offset in the original text that each mark stands for.
 
-    Code bears none, as they would alter what is shown; with `everywhere` it does too.
+    Code gets no marks, as they would be shown; with `everywhere` it gets them too.
     """
 
     def __init__(self, text: str, *, everywhere: bool = False) -> None:
         self._offsets: list[int] = []
         self.attributes = 0
-        """How many of the marks are attributes."""
+        """The number of marks that are attributes."""
         altered = _FOREIGN.search(text) is not None
         text = _FOREIGN.sub("\ufffd", text)
         self.prose = blank_code(text)
@@ -76,23 +79,23 @@ class Marked:
             done = at
         self.text = "".join([*pieces, text[done:]])
         self.faithful = not altered and _SHIFTED.search(self.text) is None
-        """Whether the text without its marks is, for a converter, the one that was given."""
+        """Whether the marks, taken out again, leave exactly what the author's text would give."""
 
     def _make(self, place: re.Match[str]) -> str:
-        """Return the mark for a place; what is shown by its first sign is reported there."""
+        """Return the mark for a place; a tag or an image is reported at its first character."""
         number = len(self._offsets)
-        if place.lastgroup == "note" or _FIRST + number > _LAST:
+        if place.lastgroup == "note" or _FIRST_MARK + number > _LAST_MARK:
             return ""
         whole = place.lastgroup in {"attribute", "tag", "description"}
         self._offsets.append(place.start() if whole else place.start(place.lastgroup or 0))
         forms = {"attribute": f"{ATTRIBUTE}={number} ", "tag": f" {ATTRIBUTE}={number}"}
         self.attributes += place.lastgroup in forms
-        return forms.get(place.lastgroup or "", chr(_FIRST + number))
+        return forms.get(place.lastgroup or "", chr(_FIRST_MARK + number))
 
     def find(self, marked: str) -> int | None:
         """Return the offset that the first mark in `marked` stands for."""
         mark = _MARK.search(marked)
-        return self._offset(ord(mark[0]) - _FIRST) if mark else None
+        return self._offset(ord(mark[0]) - _FIRST_MARK) if mark else None
 
     def find_number(self, number: str) -> int | None:
         """Return the offset that the value of an HTML tag's attribute stands for."""
@@ -106,14 +109,14 @@ class Marked:
 def blank_code(markdown: str) -> str:
     """Replace fenced code by blanks, and code spans by `x`, which no pattern reads as Markdown.
 
-    Offsets stay the same. What only looks like code is replaced too: this text is for findings.
+    Offsets stay the same. Text that only looks like code is replaced too: no page is made of this.
     """
     if "`" not in markdown and "~~~" not in markdown:
         return markdown
-    text, at, pieces = _FENCED.sub(lambda code: _IN_LINES.sub(" ", code[0]), markdown), 0, []
+    text, at, pieces = _FENCED.sub(lambda code: _NO_LINE_END.sub(" ", code[0]), markdown), 0, []
     for start, end in _pair_ticks(text):
         if start >= at and text[start - 1 : start] != "\\":
-            pieces += [text[at:start], _IN_LINES.sub("x", text[start:end])]
+            pieces += [text[at:start], _NO_LINE_END.sub("x", text[start:end])]
             at = end
     return "".join(pieces) + text[at:]
 
@@ -121,26 +124,27 @@ def blank_code(markdown: str) -> str:
 def blank_fences(text: str) -> str:
     """Return the text with blanks for code between fences at the beginning of lines.
 
-    Nothing else is code for certain: a mark too many costs a conversion, one too few loses a link.
+    Only that is certainly code. A mark too many costs a second conversion, but one too few would
+    lose a link.
     """
     pieces, done = [], 0
     for fenced in find_fenced(text):
         pieces += [
             text[done : fenced.code],
-            _IN_LINES.sub(" ", text[fenced.code : fenced.code_end]),
+            _NO_LINE_END.sub(" ", text[fenced.code : fenced.code_end]),
         ]
         done = fenced.code_end
     return "".join([*pieces, text[done:]])
 
 
 def _pair_ticks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each run of backquotes starts and the next one of its length ends, if any does.
+    """Yield the start of each run of backquotes, and the end of the next run of the same length.
 
-    They are paired backwards: to look ahead from each run takes the square of a text's length.
+    Runs are paired backwards: looking ahead from each would take quadratic time.
     """
     ends: dict[str, int] = {}
     pairs = []
-    # No span goes beyond the end of a paragraph.
+    # No code span extends beyond its paragraph.
     for run in reversed([*re.finditer(r"`+|\n(?=[ \t]*\n)", text)]):
         if run[0] == "\n":
             ends.clear()
@@ -156,10 +160,10 @@ def strip_marks(marked: str) -> str:
 
 
 def clean(conversion: Conversion, marked: Marked) -> Conversion | None:
-    """Return the conversion of a marked text as if it had borne no marks, or None.
+    """Return the conversion of a marked text without the marks; None if they may have changed it.
 
-    A mark that comes out elsewhere, such as in code, may have changed how the text was read; so may
-    one that cannot be told from what the author wrote. Then it has to be converted without marks.
+    They may have if a mark comes out in another place, such as in code, or looks like something
+    that the author wrote. Then the text has to be converted without marks.
     """
     html, found = re.subn(
         rf"(?i)(<[a-z][a-z0-9]*)(?:(\s){ATTRIBUTE}=[0-9]+ |\s{ATTRIBUTE}=[0-9]+(?=[/>])"
@@ -167,7 +171,7 @@ def clean(conversion: Conversion, marked: Marked) -> Conversion | None:
         r"\1\2",
         conversion.html,
     )
-    strayed = len(_MARK.findall(html)) - len(_AT_HOME.findall(html))
+    strayed = len(_MARK.findall(html)) - len(_HARMLESS_MARK.findall(html))
     if strayed or not marked.faithful or found != marked.attributes or ATTRIBUTE in html:
         return None
     return Conversion(strip_marks(html), strip_marks(conversion.toc).replace('"> ', '">'))
@@ -179,7 +183,7 @@ _TAG: Final = re.compile(
     r"(?P<rest>(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)>",
     re.DOTALL,
 )
-_SHOWN: Final = 30
+_SHOWN: Final = 30  # characters of an element's name in a message
 _MISPLACED: Final = {
     "script": "has no effect: the site runs no script of a text; remove it",
     "embed": "has no effect: the site shows no embedded program; remove it, or link to it",
@@ -196,7 +200,7 @@ def _names(text: str) -> frozenset[str]:
 RAW: Final = _names("script style textarea title")
 """Elements whose content is no markup (HTML, section 13.1.2)."""
 FOREIGN: Final = _names("svg math")
-"""Elements with a vocabulary of their own."""
+"""Elements whose content is not HTML but another vocabulary."""
 VOID: Final = _names("area base br col embed hr img input link meta param source track wbr")
 """Elements without an end tag (HTML, section 13.1.2)."""
 CLOSED_BY_OTHERS: Final = _names(
@@ -230,16 +234,17 @@ class Flaw(NamedTuple):
     """A fault of a tag."""
 
     tag: str
-    """As it begins: `<div` or `</div`."""
+    """The beginning of the tag: `<div` or `</div`."""
     ordinal: int
     """Its position among the tags of the page that begin so, from 0."""
     number: str
-    """Of the mark that the tag bears, if it bears one."""
+    """The number of the tag's mark; empty without one."""
     message: str
+    """The fault and its fix; before a flaw is found, `find_flaws` keeps the element's name here."""
 
 
 def find_flaws(html: str) -> Iterator[Flaw]:
-    """Yield what is wrong with the tags of a page, each flaw at the tag that it shows at."""
+    """Yield the flaws of the tags of a page, each at the tag that shows it."""
     open_tags: list[Flaw] = []
     seen: dict[str, int] = {}
     until = ""
@@ -311,23 +316,23 @@ def _close(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
 
 
 def _explain_open(place: Flaw) -> Iterator[Flaw]:
-    """Yield the flaw of an element without its end; of what is no element enough was said."""
+    """Yield the flaw of an element without its end tag; unknown elements are reported already."""
     if (name := place.message) in ELEMENTS - CLOSED_BY_OTHERS:
         yield place._replace(message=f"`<{name}>` is not closed; write `</{name}>`")
 
 
 MOST_OPEN = 500
-"""Openings that lack their end, in one paragraph; of `<` in the whole text."""
+"""The most openings without an end in one paragraph; for `<`, in the whole text."""
 
 MOST_STEPS = 5_000_000
-"""Code points between openings and their ends, summed up over one paragraph."""
+"""The most code points between openings and their ends, summed up over one paragraph."""
 
 _COUNTED = (
     (re.compile(r"\[\^"), 2_000, "marks of footnotes"),
     (re.compile(r"^[ \t>]*\[TOC\]", re.MULTILINE), 10, "tables of contents"),
     (re.compile(r"^[ \t>]*\*\[", re.MULTILINE), 500, "abbreviations"),
 )
-"""Signs, and how many of them may stand in one text."""
+"""Patterns, the most matches of each in one text, and the name of what they match."""
 _PAIRS = {
     "[": re.compile(r"\\.|(?P<open>\[)|\]"),
     "](": re.compile(r"\\.|(?P<open>\]\()|\)"),
@@ -336,7 +341,7 @@ _PAIRS = {
 
 
 def find_excess(markdown: str) -> tuple[int, str] | None:
-    """Return the offset of the first thing that is too much, and what to do, or None."""
+    """Return the offset of the first excess, and a message with the fix; None without one."""
     text = blank_fences(markdown)
     return (
         next(filter(None, (_count(text, *each) for each in _COUNTED)), None)
@@ -352,7 +357,7 @@ def _count(text: str, sign: re.Pattern[str], most: int, name: str) -> tuple[int,
 
 def _weigh_paragraphs(text: str) -> Iterator[tuple[int, str]]:
     if all(_is_light(text, sign) for sign in _PAIRS):
-        return  # No paragraph of the text can be too much.
+        return  # No paragraph of the text can exceed a limit.
     for paragraph in re.finditer(r"(?m)^(?:[^\S\n]*+\S[^\n]*+(?:\n|\Z))+", text):
         for sign, ends in _PAIRS.items():
             if offence := _weigh(paragraph[0], sign, ends, paragraph.start()):
@@ -360,13 +365,16 @@ def _weigh_paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_light(text: str, sign: str) -> bool:
-    """Return whether a text has so few of a sign that their ends need not be looked for."""
+    """Return whether a text has so few of a sign that their ends need not be searched for."""
     count = text.count(sign)
     return count <= MOST_OPEN and count * len(text) <= MOST_STEPS
 
 
 def _weigh(text: str, sign: str, ends: re.Pattern[str], start: int) -> tuple[int, str] | None:
-    """Add up how far each `sign` stands from its end, or from the end of `text`."""
+    """Return the offset and message of an excess: too many open `sign`, or too far from their ends.
+
+    A sign without its end counts up to the end of `text`.
+    """
     if _is_light(text, sign):
         return None
     opened: list[int] = []

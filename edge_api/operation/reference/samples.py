@@ -1,4 +1,4 @@
-"""The sample request of an operation in each language, without anything to install."""
+"""Sample requests of an operation in curl, Python and JavaScript, without other packages."""
 
 import json
 import re
@@ -29,16 +29,16 @@ class Call:
     body: Any = None  # JSON, or the texts of a form; `None` if nothing is sent
     is_form: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Placeholders in the body, and the names of environment variables for them."""
+    """Names of environment variables, by the placeholder in the body that each replaces."""
 
     @property
     def sends_json(self) -> bool:
-        """Whether it has a body in JSON."""
+        """Whether the request has a JSON body."""
         return self.body is not None and not self.is_form
 
 
 def is_callable(operation: AnyOperation) -> bool:
-    """Return whether a program can call it: it is no page, and needs no signature."""
+    """Return whether a program can call an operation: no page, no signature, and a 2xx answer."""
     if operation.is_page or (operation.body and operation.body.verify_signature):
         return False
     return any(
@@ -49,10 +49,10 @@ def is_callable(operation: AnyOperation) -> bool:
 def make_samples(
     operation: AnyOperation, parameters: Iterable[Json], site_url: str
 ) -> tuple[tuple[str, str, str], ...]:
-    """Return the name of each language, as readers and as renderers have it, and its sample.
+    """Return for each language its name for readers, its name for highlighters, and the sample.
 
-    There is none of an operation that is not callable. `parameters` are those of its OpenAPI entry,
-    without references.
+    The result is empty if the operation is not callable. `parameters` are those of its OpenAPI
+    entry, with references resolved.
     """
     if not is_callable(operation):
         return ()
@@ -76,7 +76,7 @@ def _make_call(operation: AnyOperation, parameters: Iterable[Json], site_url: st
             path = path.replace(f"{{{name}}}", quote(str(example), safe=""))
         elif each["in"] == "header":
             headers[name] = example
-        elif isinstance(example, dict):  # parameters named by columns, of which one is enough
+        elif isinstance(example, dict):  # filters of several columns: one is enough
             pairs |= dict(list(example.items())[:1])
         elif example != each["schema"].get("default"):
             pairs[name] = str(example)
@@ -92,7 +92,7 @@ def _make_call(operation: AnyOperation, parameters: Iterable[Json], site_url: st
         variables={
             value: name.upper()
             for name, value in (body.items() if isinstance(body, dict) else ())
-            if isinstance(value, str) and value.endswith("...")  # the reader has to replace it
+            if isinstance(value, str) and value.endswith("...")  # a placeholder
         },
     )
 
@@ -100,12 +100,12 @@ def _make_call(operation: AnyOperation, parameters: Iterable[Json], site_url: st
 def _credential(operation: AnyOperation) -> Credential:
     if operation.credential == "required":
         return "token" if operation.audience == "mcp" else "key"
-    is_clients = operation.error_format == "oauth" and "unauthenticated" in operation.problems
-    return "client" if is_clients else "none"
+    needs_client = operation.error_format == "oauth" and "unauthenticated" in operation.problems
+    return "client" if needs_client else "none"
 
 
 def write_curl(call: Call) -> str:
-    """Return a command line for a shell of POSIX."""
+    """Return a command line for a POSIX shell."""
     parts = [f"curl {_quote_shell(call.url)}"]
     if call.method != ("GET" if call.body is None else "POST"):
         parts[0] = f"curl -X {call.method} {_quote_shell(call.url)}"
@@ -137,7 +137,7 @@ def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
 def write_python(call: Call) -> str:
     """Return a program for Python's standard library."""
     body = _format_body(call, 4, 'os.environ["{}"]')
-    # A string of JSON is one of Python too; the constants have other names.
+    # JSON strings are Python strings too, but the constants have other names in Python.
     names = {"true": "True", "false": "False", "null": "None"}
     body = re.sub(
         r'"(?:[^"\\]|\\.)*"|true|false|null', lambda found: names.get(found[0], found[0]), body
@@ -152,7 +152,7 @@ def write_javascript(call: Call) -> str:
 
 
 def _format_body(call: Call, indent: int, variable: str) -> str:
-    """Return the body as JSON; `variable` formats the name that replaces a placeholder."""
+    """Return the body as JSON; `variable` is the format of code that reads a variable."""
     text = json.dumps(call.body, ensure_ascii=False, indent=indent)
     text = text.replace("\n", "\n" + " " * indent)
     for placeholder, name in call.variables.items():
@@ -161,13 +161,14 @@ def _format_body(call: Call, indent: int, variable: str) -> str:
 
 
 def _quote(text: str) -> str:
+    """Return the text as a JSON string."""
     return json.dumps(text, ensure_ascii=False)
 
 
 TEMPLATES: Final = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),
     undefined=jinja2.StrictUndefined,
-    autoescape=False,  # noqa: S701  Markdown and code, of sentences of our own
+    autoescape=False,  # noqa: S701  renders Markdown and code from our own text
     trim_blocks=True,
     lstrip_blocks=True,
 )
