@@ -1,6 +1,6 @@
 """Links that sign the owner in to the desk: stored without their tokens, used once.
 
-Anybody may request a link by mail. All browsers where nobody has signed in yet (strangers) share one
+Anybody may request a link by mail. Browsers where nobody has signed in yet (strangers) share one
 limit of mails: the last link stays valid until the next may be mailed, so that no stranger can lock
 the owner out. Other browsers have limits of their own.
 """
