@@ -47,7 +47,7 @@ MAILED_COLUMNS: Final[Mapping[Table, str]] = {
 """The tables whose rows name an address that gets mail, with its column. The outbox is read after
 the leads, so that an entry written in between is found."""
 UNUSED_TOKEN: Final = Filter("used_at", "is", None)
-"""The filter of tokens to delete; a used token is kept, as it proves who suppressed its address."""
+"""The filter of tokens to delete: a used one stays, as proof of how its address was suppressed."""
 DELETE_BATCH: Final = 500  # rows in one transaction, so that others can write in between
 READ_BATCH: Final = 2000  # rows in one query
 

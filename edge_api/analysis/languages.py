@@ -66,7 +66,7 @@ class Flesch:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The data of one language, case-folded; `languages.toml` has them."""
+    """The data of one language, case-folded; it comes from `languages.toml`."""
 
     common: frozenset[str]  # words that say nothing about the subject
     letters: str = ""  # the letters of its alphabet beyond a to z

@@ -141,7 +141,7 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
 
 
 def _lix(words: list[str], sentences: int) -> float:
-    """Return the Läsbarhetsindex: the words in a sentence plus the percentage of long words."""
+    """Return the Läsbarhetsindex: words per sentence plus the percentage of long words."""
     long = sum(len(word) > LONG_WORD and any(map(str.isalpha, word)) for word in words)
     return round(len(words) / sentences + 100 * long / len(words), 1) if words else 0.0
 
@@ -244,8 +244,8 @@ def _runs(part: str, common: frozenset[str]) -> Iterator[list[str]]:
     for word in tokenize(part):
         folded = word.casefold().removesuffix("'s")
         is_number = folded.replace("-", "").isdigit()
-        has_length = len(folded) in range(3, 41)  # longer ones are addresses or noise
-        if has_length and not is_number and folded not in common:
+        has_usual_length = len(folded) in range(3, 41)  # longer ones are addresses or noise
+        if has_usual_length and not is_number and folded not in common:
             run.append(folded)
         else:
             yield run

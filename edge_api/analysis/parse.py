@@ -369,7 +369,7 @@ def parse_markdown(text: str, url: str | None = None) -> ParsedDocument:
 
 
 def limit_brackets(markdown: str) -> str:
-    """Return Markdown in which too many unclosed or deeply nested brackets are escaped.
+    """Return Markdown; if too many brackets are unclosed or nested too deep, escape these.
 
     For each opening bracket, a parser searches the rest of the paragraph for the closing one, which
     takes quadratic time. A bracket that is not closed on its line is text anyway, and with a

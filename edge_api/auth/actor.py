@@ -36,7 +36,7 @@ class Actor:
     client_id: str = ""  # the OAuth client that acts, for the credential or for itself
 
     def may_use(self, table: str) -> bool:
-        """Return whether the actor may use an administrative table; an empty name asks for all."""
+        """Return whether the actor may use an administrative table; an empty name means all."""
         return self.tables is None or table in self.tables
 
     @property
@@ -92,8 +92,8 @@ _random_pool: list[int] = []  # random numbers of 64 bits, each used once
 def new_id(now: datetime) -> str:
     """Return a UUID, version 7, that sorts after all UUIDs of earlier microseconds.
 
-    The twelve bits after the milliseconds hold the microseconds (RFC 9562, section 6.2, method 3);
-    the other 62 are random.
+    The twelve bits after the milliseconds hold the fraction of a millisecond (RFC 9562, section
+    6.2, method 3); the other 62 are random.
     """
     milliseconds, microseconds = divmod((now - _EPOCH) // _MICROSECOND, 1000)
     fraction = (microseconds << 12) // 1000

@@ -33,7 +33,7 @@ from edge_api.schema.paths import DESK
 LIFETIME: Final = timedelta(minutes=15)
 STRANGER: Final = "stranger"  # `asked_by` of the links for browsers where nobody has signed in
 STRANGER_LIFETIME: Final = timedelta(days=1) / 5
-"""The lifetime of a link for a stranger, and the time until the next is mailed: five a day."""
+"""The lifetime of a link for a stranger, and the least time between two mails: five a day."""
 _BROWSER: Final = "desk browser"
 
 
@@ -60,7 +60,7 @@ class DeskLinks:
         return hmac.digest(self._secret, f"desk link\n{link_id}".encode(), "sha256").hex()
 
     def new_browser(self) -> str:
-        """Return a new cookie that marks a browser where somebody has signed in; no credential."""
+        """Return a cookie for a browser where somebody has signed in; it is no credential."""
         return sign(self._secret.hex(), _BROWSER)
 
     def known(self, browser: str) -> str:

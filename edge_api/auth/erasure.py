@@ -60,7 +60,7 @@ def is_within(address: str, text: str) -> bool:
 
 
 def fold_address(text: str) -> str:
-    """Return the canonical form of an address; an invalid one only gets lower case."""
+    """Return the canonical form of an address, or of an invalid one its lower case."""
     stripped = normalize("NFC", text.strip())
     if stripped.isascii() and "xn--" not in stripped.lower():
         return stripped.lower()  # the same as below, but many times faster

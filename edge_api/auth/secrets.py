@@ -37,7 +37,7 @@ def derive(kind: SecretKind, key: bytes, token: str) -> str:
 
 
 def sign(secret: str, purpose: str, salt: str = "") -> str:
-    """Return a signature of a purpose, which only the holder of `secret` can make; salted."""
+    """Return a salted signature of a purpose, which only the holder of `secret` can make."""
     salt = salt or token_urlsafe(12)
     key, message = (each.encode("utf-8", "surrogatepass") for each in (secret, purpose + salt))
     return f"{salt}.{hmac.digest(key, message, 'sha256').hex()}"

@@ -159,7 +159,7 @@ class SigningKeys:
         self._version = -1
         self._keys: Sequence[SigningKey] = ()
         self._foreign: tuple[str, ...] = ()  # ids of the keys that another secret encrypted
-        self._is_foreign: bool | None = None  # whether the oldest key is one of these
+        self._is_foreign: bool | None = None  # whether the oldest is one; `None` without keys
 
     async def signing_key(self) -> ECKey:
         """Return the active key; the first call makes it."""

@@ -150,7 +150,7 @@ class BackupFolder:
         return self.path / f"edge-{now:%Y%m%dT%H%M%S.%f}Z.db"
 
     def backups(self) -> Sequence[Path]:
-        """Return the backups, the latest name first, without other files."""
+        """Return the backups in the folder, by name, the newest first."""
         name = r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db"
         found = (path for path in self.path.iterdir() if re.fullmatch(name, path.name))
         return sorted(found, key=lambda path: path.name, reverse=True)

@@ -179,7 +179,7 @@ class Replication:
         self._task: asyncio.Task[None] | None = None
 
     def claim(self) -> None:
-        """Store the replica's address beside Litestream's state of the store, before the start.
+        """Store the replica's address in the folder of Litestream's state, before the start.
 
         The state belongs to one address. If the address has changed, the new one must be empty, and
         the state is removed: Litestream would look at the new address for files that it has

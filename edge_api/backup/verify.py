@@ -163,7 +163,10 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
 
 @contextmanager
 def scratch_folder(store: Path) -> Iterator[Path]:
-    """Lock an empty folder for scratch files, and remove it. Raises OSError and StoreRefusal."""
+    """Create, lock and empty the folder for scratch files; remove it at the end.
+
+    Raises OSError, and StoreRefusal if another process has locked it.
+    """
     folder = _scratch_of(store)
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
