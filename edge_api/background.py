@@ -51,7 +51,7 @@ from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
 VERIFY_SECONDS: Final = 60.0
-"""The interval of checks whether a verification is due; the first comes one after the start."""
+"""The interval of checks whether a verification is due; the first comes after one interval."""
 UNVERIFIED_WARN_SECONDS: Final = 3600.0
 """The time that an edge may serve without any result before readiness warns."""
 
@@ -80,7 +80,7 @@ class DailyVerification:
         due = parts_due(self._settings)
         if not due or time.monotonic() < self._not_before:
             return
-        self._not_before = time.monotonic() + RETRY_SECONDS  # even if it does not come to a result
+        self._not_before = time.monotonic() + RETRY_SECONDS  # even if there is no result
         if status := await self._run():
             _log.warning("a verification ended without a result, with status %d", status)
         for part in due:
@@ -100,7 +100,7 @@ class DailyVerification:
                 "DATABASE_URL": self._settings.database_url,
                 "LITESTREAM_REPLICA": self._settings.litestream_replica or "",
             },
-            start_new_session=True,  # it is ended together with what it has started
+            start_new_session=True,  # so that it can be killed with its children
         )
         try:
             return await process.wait()
@@ -148,7 +148,7 @@ WRONG_SECRET: Final = (
 
 
 async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check | None:
-    """Warn where the secret key does not open what the store holds; `box` has webhooks' secrets."""
+    """Warn if the secret key cannot decrypt the store's secrets; `box` is for those of webhooks."""
     first = Read(WEBHOOK_ENDPOINTS, ("id", "secret"), order=(Order("id"),), limit=1)
     try:
         is_foreign = await keys.is_foreign()
@@ -156,7 +156,7 @@ async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check
             for row in (await store.run(first))[0].rows:
                 box.decrypt(row["secret"])
     except Problem:
-        return None  # the check of the store says more
+        return None  # the health check of the store reports it
     except ValueError:
         is_foreign = True
     return Check("warn", WRONG_SECRET) if is_foreign else None
@@ -167,11 +167,11 @@ REFRESH_SECONDS: Final = 0.5
 WATCHER_POLL_SECONDS: Final = 10.0
 """The interval of checks of the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
-"""The interval at which edges on one store exchange the hits that each has counted."""
+"""The interval at which edges on one store exchange the rate-limit hits that each has counted."""
 EXPIRY_SECONDS: Final = 60.0  # how often what has expired is deleted
 SWEEPING_SECONDS: Final = 3600.0  # how often old rows that nobody uses are deleted
 FREEZING_SECONDS: Final = 86400.0
-"""The interval of scans of all objects for cycles that replaced builds have left."""
+"""The interval of full garbage collections, for the cycles that replaced builds have left."""
 
 Loop = Callable[[], Coroutine[None, None, None]]
 """Runs until it is cancelled."""
@@ -204,7 +204,7 @@ async def background_jobs(
         yield
     finally:
         for task in tasks:
-            task.cancel()  # all at once: some finish what is under way first
+            task.cancel()  # all before waiting, since some finish their current work first
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -216,15 +216,15 @@ EXPIRING: Final[Mapping[Table, timedelta]] = {
     USED_ASSERTIONS: timedelta(0),
     DESK_LINKS: timedelta(0),
     ERASED_ROWS: timedelta(0),
-    # As long as something that a replay would revoke may live.
+    # As long as tokens may live that must be revoked if the code or token is replayed.
     AUTHORIZATION_CODES: REFRESH_TOKEN_LIFETIME,
     REFRESH_TOKENS: REFRESH_TOKEN_LIFETIME,
 }
-"""The time that a row is stored after it expired."""
+"""The tables whose expired rows are deleted, and how long after their expiry."""
 
 
 async def delete_expired(store: Store, clock: Clock) -> None:
-    """Delete expired rows; a table without any is not written. Raises Problem."""
+    """Delete expired rows; nothing is written to a table without any. Raises Problem."""
     for table, retention in EXPIRING.items():
         expired = (Filter("expires_at", "lte", format_instant(clock() - retention)),)
         if await read_all(store, Read(table, ("id",), expired, limit=1)):
@@ -232,7 +232,7 @@ async def delete_expired(store: Store, clock: Clock) -> None:
 
 
 async def every(seconds: float, name: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Run `work` at intervals; log its failures by its name, but outages, which the store logs."""
+    """Run `work` at intervals; log its failures by name, except outages, which the store logs."""
     while True:
         await asyncio.sleep(seconds)
         try:

@@ -1,6 +1,6 @@
 """Operations for people without an account: request a credential, and claim it once.
 
-The answers use the members of auth.md's first generation.
+The members of the answers are those of the first version of the auth.md protocol for agents.
 """
 
 from collections.abc import Sequence
@@ -142,7 +142,7 @@ def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict
         "registration_id": row["id"],
         "registration_type": "anonymous",
         "credential_type": requested_type(row),
-        # A trapped request gets the same answer as any other, until it is claimed.
+        # A denied request with a filled-in honeypot also shows as pending, until it is claimed.
         "status": "pending",
         "scopes": row["scopes"].split(),
         "claim_token_expires": row["expires_at"],
@@ -212,25 +212,25 @@ async def claim_by_form(
     service: Service, request: OperationRequest[None, FormFields | None]
 ) -> OperationResult:
     """Show the credential of the claim token that was typed, or the form that takes one."""
-    token, said, status = (request.body or {}).get("claim_token", "").strip(), "", 200
+    token, message, status = (request.body or {}).get("claim_token", "").strip(), "", 200
     keys: Sequence[IssuedKey] = ()
     if token:
         try:
             await service.limiter.hit("leads_attempts", request.address)
             _, keys = await service[AccessRequests].claim(token)
-            said = (
+            message = (
                 ""
                 if keys
                 else sentence("Nobody has decided yet. Come back later, with the same token.")
             )
         except Problem as problem:
-            said, status = sentence("%(fault)s.", fault=problem.message), problem.status
+            message, status = sentence("%(fault)s.", fault=problem.message), problem.status
     body = await service.pages.render(
         "access_claim",
         sentence("Your credential") if keys else sentence("Fetch your credential"),
         action=ACCESS_CLAIM_PATH,
         claim_token=token,
-        said=said,
+        said=message,
         credentials=_credentials(keys),
         site_url=service.settings.site_url,
     )

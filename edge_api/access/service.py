@@ -1,8 +1,8 @@
-"""Access requests: their input in two formats, their decision by the operator, and their claim.
+"""Access requests: their input in two formats, the operator's decision, and the claim.
 
-The second format is a registration of auth.md's first generation: its type is `anonymous`, and
-`requested_credential_type` names the credential. The sender gets a claim token, which fetches the
-credential after the approval. That is derived then from token and secret, and not stored.
+The second format is that of the first version of auth.md: the type is `anonymous`, and
+`requested_credential_type` names the credential. After the approval, the sender's claim token
+fetches the credential, which is derived from the token and the secret key, and not stored.
 """
 
 import asyncio
@@ -80,15 +80,15 @@ class AccessRequestInput(SentAccessRequest, _SentType):
 
     @property
     def credential_types(self) -> tuple[KeyType, ...]:
-        """The requested credential, or one for each audience."""
+        """The types of the requested credentials; `both` stands for two."""
         requested = self.requested_credential_type if self.type == ANONYMOUS else self.type
         return ("api_key", "access_token") if requested == "both" else (requested,)
 
     @property
     def requested_scopes(self) -> tuple[Scope, ...]:
-        """The requested scopes; an access token needs `mcp`."""
-        usual = default_scopes(self.credential_types)
-        scopes = {*(self.scopes or usual), *usual[1:]}
+        """The requested scopes, or the default ones; with an access token always `mcp` too."""
+        defaults = default_scopes(self.credential_types)
+        scopes = {*(self.scopes or defaults), *defaults[1:]}
         return tuple(scope for scope in SCOPES if scope in scopes)
 
 
@@ -100,7 +100,7 @@ def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
 
 
 def request_schema() -> dict[str, Any]:
-    """Return the JSON Schema of both forms."""
+    """Return the JSON Schema of a request, in either format."""
     declared = AccessRequestInput.model_json_schema()["properties"]
     members = {name: declared[name] for name in ("name", "purpose", "email", "scopes")}
     credential = {
@@ -129,7 +129,7 @@ def request_schema() -> dict[str, Any]:
 
 
 class AccessDecisions:
-    """The requests in one store, for the operator; `outbox` notifies their senders."""
+    """The operator's list of requests, and decisions; `outbox` mails these to the senders."""
 
     def __init__(
         self, store: Store, clock: Clock, outbox: Outbox | None = None, actor: Actor = OPERATOR
@@ -147,33 +147,33 @@ class AccessDecisions:
     async def approve(
         self, request_id: str, scopes: tuple[str, ...] = (), end: str | None = ""
     ) -> Row:
-        """Approve a request, so that its claim token fetches the credential; return it changed.
+        """Approve a request: its claim token then fetches the credential. Return the changed row.
 
-        Whatever it asked for, it gets `default_scopes` unless others are named. The credential ends
-        at the instant `end`, or `CREDENTIAL_LIFETIME` after the approval; `None`: never. Raises
-        Problem `not_found`, `invalid` for invalid scopes or an invalid end, `conflict` if it is
-        decided already.
+        The credential gets `scopes`, or else `default_scopes`, whatever was requested. It expires
+        at the instant `end`; an empty text means `CREDENTIAL_LIFETIME` from now, `None` never.
+        Raises Problem `not_found`, `invalid` for invalid scopes or an invalid end, and `conflict`
+        if the request is decided already.
         """
         row, now = await self._find(request_id), self._clock()
         kinds = credential_types(row)
-        given, end = scopes or default_scopes(kinds), read_end(end, now)
+        granted, end = scopes or default_scopes(kinds), read_end(end, now)
         if end is None and kinds == ("access_token",):
             raise Problem("invalid", "expires: an access token always ends: choose a day")
         for kind in kinds:  # validates scopes and end
-            make_credential(NewKey(row["name"], kind, given, None, end), now)
+            make_credential(NewKey(row["name"], kind, granted, None, end), now)
         values = {
             "status": "approved",
-            "scopes": " ".join(given),
+            "scopes": " ".join(granted),
             "credential_expires_at": end or NO_END,
-            # A credential that has ended cannot be fetched.
+            # An expired credential cannot be claimed.
             "expires_at": min(row["expires_at"], end or NO_END),
         }
         return await self._decide(row, "approve", values)
 
     async def deny(self, request_id: str) -> Row:
-        """Deny a request, also an approved one that is not claimed; return it changed.
+        """Deny a pending request, or an approved one before its claim; return the changed row.
 
-        Raises Problem `not_found`, and `conflict` if it is denied or claimed already.
+        Raises Problem `not_found`, and `conflict` if the request is denied or claimed already.
         """
         row = await self._find(request_id)
         return await self._decide(row, "deny", {"status": "denied"})
@@ -198,8 +198,11 @@ class AccessDecisions:
 
 
 NO_END: Final = "9999-12-31T23:59:59.999999Z"
-"""The end of what an approval gives for good; former versions knew none, and left it out."""
-CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
+"""The stored expiry of an approved credential that never expires.
+
+NULL would not do: it marks approvals by former versions, which stored no expiry.
+"""
+CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a claim can be repeated
 MAX_PENDING: Final = 1000
 
 _LIMIT: Final = "access_requests"
@@ -207,7 +210,7 @@ _LIMIT: Final = "access_requests"
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """A stored request."""
+    """A new request: its row, its claim token, and the sender's rate limit."""
 
     row: Row
     claim_token: str  # shown once
@@ -215,7 +218,7 @@ class StoredRequest:
 
 
 class AccessRequests:
-    """The requests in one store; credentials are derived from `secret`."""
+    """Stores requests, and issues the credentials of approved ones, derived from `secret`."""
 
     def __init__(
         self,
@@ -235,8 +238,8 @@ class AccessRequests:
     async def submit(self, request: AccessRequestInput, address: str) -> StoredRequest:
         """Store a request from a network address.
 
-        One with a filled-in honeypot is answered like any other, and denied at once. Raises Problem
-        `too_many_requests`, and `unavailable` if too many wait.
+        A request with a filled-in honeypot is denied at once, but answered like any other. Raises
+        Problem `too_many_requests`, and `unavailable` while too many requests are pending.
         """
         await self._limiter.hit(_LIMIT, address)
         token, now = mint("claim_token"), self._clock()
@@ -249,7 +252,7 @@ class AccessRequests:
             "claim_digest": hash_secret(token),
             "status": "denied" if request.filled_honeypot else "pending",
             "decided_at": format_instant(now) if request.filled_honeypot else None,
-            # The time for the decision and the claim.
+            # The request must be decided and claimed before this.
             "expires_at": format_instant(now + timedelta(days=14)),
         }
         row = ACCESS_REQUESTS.new_row(given, format_instant(now), partial(new_id, now))
@@ -257,9 +260,9 @@ class AccessRequests:
         audit = audit_entry(ANYONE, verb, ACCESS_REQUESTS, RowCount(0), now)
         mail = self._outbox.request(row) if self._outbox else ()
         try:
-            async with self._lock:  # so that the count stays exact
+            async with self._lock:  # no other request is stored between the count and the insert
                 if await count_pending(self._store, self._clock()) >= MAX_PENDING:
-                    raise Problem(  # noqa: TRY301  what was counted is given back below
+                    raise Problem(  # noqa: TRY301  the handler below refunds the limit
                         "unavailable",
                         sentence(
                             "Too many requests for access wait for a decision: "
@@ -312,7 +315,7 @@ class AccessRequests:
         """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
         now, kinds, end = self._clock(), credential_types(row), row["credential_expires_at"]
         scopes = tuple(row["scopes"].split())
-        if end is None:  # a former version approved it, with all that was asked for
+        if end is None:  # approved by a former version, with all requested scopes
             scopes, end = default_scopes(kinds), read_end("", now)
         issued = tuple(
             make_credential(
@@ -340,9 +343,10 @@ class AccessRequests:
         return issued
 
     async def _reissue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
-        """Return the same credentials again for a while, since an answer may be lost.
+        """Return the credentials of a claimed request again, since the first answer may be lost.
 
-        Raises Problem `conflict` after that, and if one was revoked or SECRET_KEY has changed.
+        Raises Problem `conflict` after `CLAIM_REPEAT_WINDOW`, and if a credential was revoked or
+        SECRET_KEY has changed.
         """
         secrets = [derive(kind, self._key, token) for kind in credential_types(row)]
         where = (
@@ -372,12 +376,12 @@ def credential_types(row: Row) -> tuple[KeyType, ...]:
 
 
 def default_scopes(types: Sequence[KeyType]) -> tuple[Scope, ...]:
-    """Return what credentials of these types can do unless a person chooses otherwise."""
+    """Return the scopes of credentials of these types unless the operator chooses others."""
     return HARMLESS_SCOPES if "access_token" in types else HARMLESS_SCOPES[:1]
 
 
 def requested_type(row: Row) -> RequestedType:
-    """Return the requested type of a stored request."""
+    """Return the credential type that a stored request asks for, which may be `both`."""
     return "both" if row["second_type"] else row["type"]
 
 

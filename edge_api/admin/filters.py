@@ -1,6 +1,6 @@
-"""PostgREST's dialect: filters, `[not.]operator.operand`, the selection of columns, and CSV.
+"""PostgREST's dialect: filters (`[not.]operator.operand`), selected columns, and CSV.
 
-Each operator's SQL is in `db.sql`; `admin.query` has the grammar as regular expressions.
+The SQL of each operator is in `db/sql.py`; `query.py` has the grammar as regular expressions.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ COMPARABLE = frozenset({ColumnType.TEXT, ColumnType.INTEGER, ColumnType.UUID, Co
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator: the kind of its operand, its kinds of column, and a description."""
+    """An operator: the form of its operand, the column types that it applies to, a description."""
 
     operand: Literal["value", "pattern", "list", "state"]
     kinds: frozenset[ColumnType]
@@ -52,14 +52,15 @@ OPERATORS: Mapping[str, Operator] = {
 
 
 NEGATION: Final = "not."
-IS_VALUES: Final = ("null", "not_null")  # of `is.`, in any case
+IS_VALUES: Final = ("null", "not_null")  # the operands of `is`, in upper or lower case
 
 _ELEMENT: Final = re.compile(r'(?P<quoted>"(?:[^"\\]|\\.)*"(?=[,)]))|[^,)]*', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPE_OR_STAR: Final = re.compile(r"\\.|\*", re.DOTALL)
 _UNESCAPED_PLUS: Final = re.compile(r"[0-9] [0-9]{2}(?::?[0-9]{2})?")
+"""The offset of a timestamp whose `+` was decoded to a space."""
 
-_WORDS: Mapping[str, str] = {
+_UNSUPPORTED_NAMES: Mapping[str, str] = {
     r"(?:.*\.)?or": "send a request for each condition; in.(a,b) is any of several values",
     r"(?:.*\.)?and": "send each filter as a parameter of its own: all of them hold",
     "columns|on_conflict": "filters choose rows, and select their members",
@@ -67,8 +68,8 @@ _WORDS: Mapping[str, str] = {
     '".*': "write names without quotes",
     r"count|.*[.(].*": "tables are not embedded and rows not aggregated: read each table by itself",
 }
-"""Names of PostgREST's that are no columns and not supported, and what to do instead."""
-_COMPARISONS: Mapping[str, str] = {
+"""Patterns of PostgREST's parameter names that are not supported, with what to do instead."""
+_UNSUPPORTED_OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(("fts", "plfts", "phfts", "wfts"), "use ilike.*word*"),
     **dict.fromkeys(("match", "imatch"), "use like or ilike, where * stands for any run"),
     **dict.fromkeys(("cs", "cd", "ov"), "no column is an array, and JSON takes is alone"),
@@ -78,14 +79,15 @@ _COMPARISONS: Mapping[str, str] = {
         OPERATORS, "repeat the filter for (all); for (any) ask for each, or take in.(a,b)"
     ),
 }
-"""Operators of PostgREST's that are not supported, or not with `(any)`, and what to do instead."""
+"""PostgREST's operators that are not supported, alone or with `(any)` and `(all)`, with what to do
+instead."""
 
 
 def readable_column(table: Table, name: str) -> Column:
-    """Return the column. Raises Problem `invalid` for one that is unknown or hidden (42703)."""
+    """Return a column by its name. Raises Problem `invalid` (42703) if it is unknown or hidden."""
     column = table.columns.get(name)
     if column is None or name in table.hidden:
-        for pattern, advice in _WORDS.items():
+        for pattern, advice in _UNSUPPORTED_NAMES.items():
             if re.fullmatch(pattern, name, re.DOTALL):
                 raise Problem("invalid", f"{name}: is not supported; {advice}")
         raise unknown_column(table, name)
@@ -93,15 +95,16 @@ def readable_column(table: Table, name: str) -> Column:
 
 
 def operators_for(kind: ColumnType) -> tuple[str, ...]:
-    """Return the names of the operators for columns of that kind."""
+    """Return the names of the operators that apply to a column type."""
     return tuple(name for name, item in OPERATORS.items() if kind in item.kinds)
 
 
 def parse_filter(table: Table, name: str, text: str) -> Filter:
     """Return the filter of a query parameter.
 
-    Raises Problem `invalid` for an unknown column (42703), an operator that does not exist
-    (PGRST100) or does not fit the column (42883), and a malformed operand (PGRST100, 22P02, ...).
+    Raises Problem `invalid`, with PostgREST's code: for an unknown column (42703), an unknown
+    operator (PGRST100) or one that does not apply to the column (42883), and a malformed operand
+    (PGRST100, 22P02, ...).
     """
     column = readable_column(table, name)
     negated = text.startswith(NEGATION)
@@ -116,7 +119,7 @@ def parse_filter(table: Table, name: str, text: str) -> Filter:
 
 def _operator_for(column: Column, word: str) -> Operator:
     operator = OPERATORS.get(word)
-    if operator is None and (advice := _COMPARISONS.get(word.partition("(")[0])):
+    if operator is None and (advice := _UNSUPPORTED_OPERATORS.get(word.partition("(")[0])):
         raise Problem("invalid", f"{column.name}: {word} is not supported; {advice}")
     if operator is None:
         raise Problem(
@@ -172,11 +175,11 @@ def _read_list(column: Column, text: str) -> tuple[Value, ...]:
 
 
 def split_list(text: str) -> tuple[str, ...] | None:
-    r"""Return the elements of `(a,b,"c,d")`, or `None` when the text is no such list.
+    r"""Return the elements of `(a,b,"c,d")`, or `None` if the text is no such list.
 
-    An element that starts with a quotation mark is quoted when its closing one is followed by a
-    comma or the parenthesis: in it `\x` stands for x. Any other runs to the next of these two.
-    Spaces are dropped right behind both parentheses; with nothing between them the list is empty.
+    An element between quotation marks is quoted if a comma or the closing parenthesis follows: in
+    it `\x` means x. Any other element ends before the next comma or closing parenthesis. Spaces
+    after either parenthesis are ignored; without other characters between them the list is empty.
     """
     body = text.strip(" ") if text.startswith("(") else ""
     if body.endswith(")") and not body[1:-1].strip(" "):
@@ -199,7 +202,7 @@ _READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
 
 
 ALIAS: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
-"""Limited to 63 characters, like names in PostgreSQL."""
+"""The pattern of an alias: at most 63 characters, like a name in PostgreSQL."""
 
 _SELECTED: Final = re.compile(
     rf"(?:(?P<alias>{ALIAS}):(?!:))?(?P<column>[^:]*)(?:::(?P<cast>[^:]*))?"
@@ -207,7 +210,7 @@ _SELECTED: Final = re.compile(
 
 
 def format_value(value: object) -> str:
-    """Return a value as text; JSON in its compact form."""
+    """Return a text as it is, and any other value as compact JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -217,12 +220,12 @@ CASTS: Mapping[str, frozenset[ColumnType]] = {
     "text": frozenset(ColumnType),
     "int": frozenset({ColumnType.INTEGER}),
 }
-"""The kinds of column that allow each cast; what is cast to an integer is one already."""
+"""The column types that each cast is allowed for; only an integer can be cast to `int`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """One member of each row of an answer."""
+    """A selected member of the returned rows: its name, the column, and the cast."""
 
     name: str
     column: str
@@ -236,15 +239,15 @@ class SelectItem:
 
 SelectItems = tuple[SelectItem, ...]
 
-MAX_SELECT_ELEMENTS: Final = 200  # of one `select`: each is computed for each row
+MAX_SELECT_ELEMENTS: Final = 200  # in one `select`; each costs time for every row
 
 
 def parse_selection(table: Table, text: str = "") -> SelectItems:
     """Return the selected members: every readable column if `text` is blank.
 
-    Of two that are called alike the last one counts. Raises Problem `invalid` for too many (54011),
-    an unknown column (42703), an unknown cast (42704), a cast that the column does not allow
-    (42846), and what is no element at all (PGRST100).
+    Of two members with the same name the last one counts. Raises Problem `invalid` for too many
+    (54011), an unknown column (42703), an unknown cast (42704), a cast that the column does not
+    allow (42846), and anything else that is no element (PGRST100).
     """
     if not text.strip(" "):
         return _all_columns(table)
@@ -288,48 +291,51 @@ def _parse_element(table: Table, text: str) -> SelectItems:
 
 
 def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
-    """Return stored rows, which have at least the selected columns, with the selected members."""
+    """Return rows with the selected members, from rows with at least the selected columns."""
     names = [each.name for each in selection if each.name == each.column and each.cast is None]
     if not rows or (len(names) == len(selection) and list(rows[0]) == names):
-        return rows  # as nearly always, and copying them would cost a fifth of the page
+        return rows  # the usual case: copying the rows would take a fifth of the read's time
     return [{output.name: output.value_of(row) for output in selection} for row in rows]
 
 
 CSV_TYPE: Final = "text/csv; charset=utf-8"
-ROWS_AT_A_TIME: Final = 500  # rows of a stream that are in memory together
+ROWS_AT_A_TIME: Final = 500  # rows of a stream that are in memory at once
 _BREAKS: Final = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
-_UNSEEN: Final = (
+_SKIPPED_CHARACTERS: Final = (
     '"\x00-\x08\x0e-\x1b\x1f\x20\x7f-\x84\x86-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5'
     "\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
-"""Characters that programs remove from a cell first: quotes, blanks, what nobody can see."""
-_ALWAYS: Final = r"=\uff1d\ufe66@\uff20\ufe6b"
-_SIGNS: Final = rf"{_ALWAYS}+\-\uff0b\uff0d\ufe62\ufe63\u2212"
-"""The first characters of formulas, with their wide and their small forms."""
-_AT_START: Final = re.compile(rf"[\t\r]|[{_UNSEEN}{_BREAKS}]*[{_SIGNS}|]")
-_WITHIN: Final = re.compile(rf"[;\t|{_BREAKS}](?=[{_UNSEEN}]*[{_SIGNS}])")
-"""The start of a cell for a program with another separator; a line break ends a row then."""
+"""Characters that spreadsheet programs skip at the start of a cell: quotes, blanks, invisible
+ones."""
+_FORMULA_ONLY: Final = r"=\uff1d\ufe66@\uff20\ufe6b"
+"""Characters that begin nothing but a formula, with their wide and their small forms."""
+_FORMULA_STARTS: Final = rf"{_FORMULA_ONLY}+\-\uff0b\uff0d\ufe62\ufe63\u2212"
+"""All characters that begin a formula: `+` and `-` too."""
+_AT_START: Final = re.compile(rf"[\t\r]|[{_SKIPPED_CHARACTERS}{_BREAKS}]*[{_FORMULA_STARTS}|]")
+_WITHIN: Final = re.compile(rf"[;\t|{_BREAKS}](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_STARTS}])")
+"""A formula at the start of a cell, for a program that separates cells not at commas but at other
+characters, and rows at every line break."""
 _WITHIN_PLAIN: Final = re.compile(
-    rf"[;\t|](?=[{_UNSEEN}]*[{_SIGNS}])|[{_BREAKS}](?=[{_UNSEEN}]*[{_ALWAYS}])"
+    rf"[;\t|](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_STARTS}])|[{_BREAKS}](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_ONLY}])"
 )
-"""The same in a plain line, where `+` and `-` begin a list's item or a number of a telephone."""
+"""The same in a plain line: after a line break, `+` and `-` begin a list item or a phone number."""
 _LINE: Final = re.compile(r"\n?[^\n]*")
 _ACTIVE: Final = re.compile(
     r"[(\[{!#$&|'\"\\^*\uff08\uff3b\uff5b\uff01\uff03\uff04\uff06\uff5c\uff07\uff02\uff3c\uff3e\uff0a"
     r"\ufe35\ufe37\ufe47\ufe57\ufe59\ufe5b\ufe5f\ufe60\ufe61\ufe68\ufe69\u207d\u208d]"
-    rf"|[.\uff0e\ufe52\uff61\u3002][{_UNSEEN}]*+[^\W\d_]{{1,3}}\d"
+    rf"|[.\uff0e\ufe52\uff61\u3002][{_SKIPPED_CHARACTERS}]*+[^\W\d_]{{1,3}}\d"
 )
-"""Signs that can call a function or a program, or name a cell of another sheet (`Sheet1.A1`). A
-line without any of them is plain."""
+"""Characters that can call a function or a program, or name a cell of another sheet (`Sheet1.A1`).
+A line without any of them is plain."""
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) -> str:
     """Return CSV (RFC 4180): a line of names and a line for each row; NULL is an empty cell.
 
-    A spreadsheet program opens it without running anything in it, whichever of comma, semicolon,
-    tab and bar it takes for the separator: before what begins like a formula stands an apostrophe,
-    which marks text.
+    Spreadsheet programs run nothing in it, whether they separate cells at commas, semicolons, tabs
+    or vertical bars: an apostrophe, which marks text, is put before everything that begins like a
+    formula.
     """
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
@@ -350,7 +356,7 @@ def _guard_line(line: re.Match[str]) -> str:
     pattern = (
         _WITHIN
         if _ACTIVE.search(line[0])
-        # With another separator a cell's last line goes on in the next cells, whatever they hold.
+        # For a program with another separator, the last line of a cell includes the next cells.
         or (line.end() == len(line.string) and not line[0].rstrip()[-1:].isalnum())
         else _WITHIN_PLAIN
     )
@@ -360,7 +366,7 @@ def _guard_line(line: re.Match[str]) -> str:
 async def stream_csv(
     names: Sequence[str], pages: AsyncIterable[Sequence[Row]]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield pages of rows as CSV, the line of names with the first. Raises as `pages` does."""
+    """Yield pages of rows as CSV, the first with the line of names. Raises what `pages` raises."""
     head = to_csv(names, ())
     async for rows in pages:
         lines = await asyncio.to_thread(to_csv, names, rows, has_head=False)
@@ -374,10 +380,10 @@ async def stream_csv(
 async def read_selected(
     store: Store, table: Table, keys: Iterable[Any], selection: SelectItems
 ) -> AsyncGenerator[Sequence[Row], None]:
-    """Yield pages of the selected members of the rows of these keys, in that order. Raises Problem.
+    """Yield pages of the rows with these keys, in that order, as selected. Raises Problem.
 
-    Which rows there are was decided when the keys were read. Each row is as its turn finds it; one
-    that was deleted meanwhile is left out.
+    Each page is read when it is needed: a row that has changed since the keys were read is yielded
+    with its changes, and one that was deleted since is left out.
     """
     columns = tuple(dict.fromkeys((table.key, *(output.column for output in selection))))
     rest = iter(keys)

@@ -1,4 +1,4 @@
-"""The operations of the administrative tables: four verbs for each, from one template.
+"""The operations of the administrative tables: read, insert, update and delete for each.
 
 Rows are declared in `db.tables`, filters in `admin.filters`; `admin.rows` does the work.
 """
@@ -94,7 +94,7 @@ empty. `handling=strict` beside other preferences refuses those that are not sup
 
 A read takes `Range: 0-24`, with `Range-Unit: items` or without it, in place of `limit` and
 `offset`. Words of PostgREST's that are not supported are refused by their names."""
-"""The description of all tables, with their tag."""
+"""The OpenAPI description of the tag that the operations of all tables share."""
 
 
 async def deny_table(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
@@ -125,7 +125,7 @@ def check_table(table: Table, actor: Actor) -> None:
 
 
 def _operation(table: Table, verb: str, **parts: Any) -> AnyOperation:
-    """Return an operation with the members that all four share."""
+    """Return an operation of a table, with the members that all four operations share."""
     return Operation(
         name=f"admin_{verb}_{table.name}",
         path=f"{PREFIX}/{table.name}",
@@ -173,9 +173,8 @@ def _parameters(table: Table) -> tuple[Parameter, ...]:
             "greatest; the primary key decides between equals.",
             example=f"{table.key}.desc",
         ),
-        # One exploded object: parameters of their own, named by columns. A parameter called `id`
-        # would be taken for an identifier by tools that follow one from answer to request; what
-        # stands in it is a filter.
+        # One exploded object, which is sent as parameters named by columns. Some tools put the `id`
+        # of an answer into any parameter called `id`, but here its value is a filter.
         Parameter(
             "filters",
             "query",
@@ -210,13 +209,15 @@ def _pages(table: Table) -> tuple[SuccessResponse, ...]:
     )
 
 
-def _written(table: Table, description: str, status: int = 200, **more: Any) -> SuccessResponse:
-    """Return the response with the rows of a write: one type, and words for the other forms."""
+def _write_response(
+    table: Table, description: str, status: int = 200, **more: Any
+) -> SuccessResponse:
+    """Return the response of a write: its rows as JSON; `ABOUT` describes the other forms."""
     return SuccessResponse(status, description, array_of(row_schema(table)), **more)
 
 
 def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperation:
-    """Return an operation with the members that all writes share."""
+    """Return a write operation of a table, with the members that all writes share."""
     return _operation(
         table,
         verb,
@@ -267,7 +268,7 @@ def _declare(table: Table) -> tuple[AnyOperation, ...]:
             "`Prefer: resolution` is refused: no row is changed.",
             handler=partial(insert_rows, table),
             body=_body(NewRows, new_rows_schema(table), {"one": new_row_sample(table), "none": []}),
-            responses=(_written(table, "The rows as stored", 201, links=links),),
+            responses=(_write_response(table, "The rows as stored", 201, links=links),),
             problems=("conflict",),
         ),
         _write(
@@ -280,7 +281,7 @@ def _declare(table: Table) -> tuple[AnyOperation, ...]:
             body=_body(
                 UpdateBody, update_schema(table), {"one": {"match": match, "values": values}}
             ),
-            responses=(_written(table, "The rows as changed"),),
+            responses=(_write_response(table, "The rows as changed"),),
             problems=("conflict",) if unique else (),
         ),
         _write(
@@ -291,7 +292,7 @@ def _declare(table: Table) -> tuple[AnyOperation, ...]:
             description=f"Up to {MAX_CHANGES} rows, or none are deleted. `match` chooses them.",
             handler=partial(delete_rows, table),
             body=_body(DeleteBody, delete_schema(table), {"one": {"match": match}}),
-            responses=(_written(table, "The rows as they were before they were deleted"),),
+            responses=(_write_response(table, "The rows as they were before they were deleted"),),
         ),
     )
 

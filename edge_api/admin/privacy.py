@@ -1,7 +1,7 @@
-"""Personal data in the store: export, erasure, and retention.
+"""Personal data in the store: its export, and its retention; `auth/erasure.py` erases it.
 
-For the rights of access and to erasure (GDPR, Articles 15 and 17). Each table declares where its
-rows name a person (`Table.personal`), and how they age (`Table.retention`).
+They serve the rights of access and to erasure (GDPR, Articles 15 and 17). Each table declares which
+columns name a person (`Table.personal`), and when rows are too old (`Table.retention`).
 """
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from edge_api.settings import Settings
 
 
 def visible(table: Table, row: Row) -> Row:
-    """Return the members of a row that its data subject is shown."""
+    """Return the members of a row that the export shows to its data subject."""
     hidden = table.hidden.union(table.personal.withheld_columns if table.personal else ())
     shown = {name: value for name, value in row.items() if name not in hidden}
     if table is FORMER_ROWS:
@@ -44,16 +44,16 @@ MAILED_COLUMNS: Final[Mapping[Table, str]] = {
     for table in TABLES.values()
     if (data := table.personal) and data.mailed_column
 }
-"""The tables whose rows name a mailed address, and the column. The outbox is read after the leads,
-so that an entry written meanwhile is seen."""
+"""The tables whose rows name an address that gets mail, with its column. The outbox is read after
+the leads, so that an entry written in between is found."""
 UNUSED_TOKEN: Final = Filter("used_at", "is", None)
-"""A used token proves how its address was suppressed."""
-DELETE_BATCH: Final = 500  # in one transaction, so that others can write in between
-READ_BATCH: Final = 2000  # in one query
+"""The filter of tokens to delete: a used one stays, as proof of how its address was suppressed."""
+DELETE_BATCH: Final = 500  # rows in one transaction, so that others can write in between
+READ_BATCH: Final = 2000  # rows in one query
 
 
-def _children(table: Table, keys: tuple[str, ...]) -> Iterator[Delete]:
-    """Yield the queries that delete what goes with rows of a table."""
+def _delete_cascaded(table: Table, keys: tuple[str, ...]) -> Iterator[Delete]:
+    """Yield the queries that delete rows of other tables along with these (`cascade_from`)."""
     for child in TABLES.values():
         column, parent = (child.retention and child.retention.cascade_from) or ("", "")
         if parent == table.name:
@@ -63,8 +63,8 @@ def _children(table: Table, keys: tuple[str, ...]) -> Iterator[Delete]:
 class Retention:
     """Deletes rows that are older than the settings allow.
 
-    Age alone counts. The token of an unsubscribe link is deleted with the last row that names its
-    address, unless it was used.
+    Nothing but the age of a row counts. The token of an unsubscribe link is deleted with the last
+    row that names its address, unless it was used.
     """
 
     def __init__(self, store: Store, clock: Clock, settings: Settings) -> None:
@@ -84,7 +84,7 @@ class Retention:
         return bool(self._limits)
 
     async def apply(self, actor: Actor = SERVICE) -> Mapping[Table, int]:
-        """Delete old rows and scrub the store; return the numbers by table. Raises Problem."""
+        """Delete old rows and scrub the store; return their number by table. Raises Problem."""
         deleted = {
             table: await self._delete(table, since, days, actor)
             for table, (since, days) in self._limits.items()
@@ -109,17 +109,17 @@ class Retention:
                 await self._forget_deleted_leads(rows)
 
     async def _forget_deleted_leads(self, rows: Sequence[Row]) -> None:
-        """Delete what belongs to leads that are gone, once none of these can come back."""
+        """Delete the rows that belong to deleted leads, once their deletion cannot be undone."""
         ids = {row["row_id"] for row in rows if row["table_name"] == LEADS.name}
-        there, undoable = await self._store.run(
+        stored, undoable = await self._store.run(
             Read(LEADS, ("id",), (Filter("id", "in", tuple(ids)),)),
             Read(FORMER_ROWS, ("row_id",), (Filter("row_id", "in", tuple(ids)),)),
         )
         ids -= {
-            value for result in (there, undoable) for row in result.rows for value in row.values()
+            value for result in (stored, undoable) for row in result.rows for value in row.values()
         }
         if ids:
-            await self._store.run(*_children(LEADS, tuple(ids)))
+            await self._store.run(*_delete_cascaded(LEADS, tuple(ids)))
 
     async def _delete_keys(
         self, table: Table, keys: tuple[str, ...], since: str, actor: Actor, where: Where = ()
@@ -127,12 +127,12 @@ class Retention:
         deleted, *_ = await self._store.run(
             Delete(table, (*where, Filter(table.key, "in", keys))),
             audit_entry(actor, "forget", table, RowCount(0), self._clock(), since),
-            *_children(table, keys),
+            *_delete_cascaded(table, keys),
         )
         return len(deleted.rows)
 
     async def _delete_unused_tokens(self, actor: Actor) -> int:
-        """Delete unused tokens beyond the longest retention whose address no row names."""
+        """Delete unused tokens older than the longest retention if no row names their address."""
         limits = self._limits.items()
         days = max((days for table, (_, days) in limits if table in MAILED_COLUMNS), default=0)
         if not days:
@@ -150,7 +150,7 @@ class Retention:
         )
 
     async def _mailed_addresses(self) -> Collection[str]:
-        """Return the canonical form of every address that a row names."""
+        """Return every address that a row of `MAILED_COLUMNS` names, in its canonical form."""
         return {
             normalize_recipient(row[column])
             for table, column in MAILED_COLUMNS.items()

@@ -1,6 +1,6 @@
 """The query string of an administrative read: its grammar, and its parser.
 
-Pure: no row is read here. Every error is reported: a misspelt filter that was ignored would show
+No row is read here. Every error is reported, since a misspelt filter that was ignored would return
 every row.
 """
 
@@ -33,7 +33,7 @@ _QUOTED: Final = r'"(?:[^"\\\u0000]|\\[^\u0000])*"'
 
 
 def filter_pattern(kind: ColumnType) -> str:
-    """Return the regular expression of a filter of a column of that kind."""
+    """Return the regular expression of a filter for a column type."""
     names: dict[str, list[str]] = {}
     for name in operators_for(kind):
         names.setdefault(OPERATORS[name].operand, []).append(name)
@@ -63,10 +63,13 @@ def _one_of(forms: Iterable[str]) -> str:
 
 
 def _operand(form: str, kind: ColumnType) -> str:
-    """Return the pattern of an operand; what could be a quoted element is only read as quoted."""
+    """Return the regular expression of an operand.
+
+    An element of a list that could be quoted is matched only as a quoted one.
+    """
     if form == "pattern":
         return r"(?:[^\\\u0000]|\\[^\u0000])*"
-    if form == "state":  # in any case of its letters
+    if form == "state":  # in upper or lower case
         words = _one_of(IS_VALUES)
         return re.sub("[a-z]", lambda letter: f"[{letter[0]}{letter[0].upper()}]", words)
     value = PATTERNS[kind] if kind == ColumnType.TEXT else f" *{PATTERNS[kind]} *"
@@ -79,12 +82,12 @@ def _operand(form: str, kind: ColumnType) -> str:
 
 
 RESERVED: Final = ("select", "limit", "offset", "order")
-"""The published names of parameters that are no column."""
+"""The names of query parameters that are not filters."""
 MAX_LIMIT: Final = 1000
 MAX_FILTERS: Final = 100  # engines refuse expressions that are much deeper
 DEFAULT_LIMIT: Final = 100
 MAX_OFFSET: Final = 10**15
-"""Larger offsets are cut to this: engines count to 2**63, and no table is as long."""
+"""Larger offsets are reduced to this: engines count to 2**63, and no table has as many rows."""
 
 _INTEGER: Final = re.compile(r"(-?)0*([0-9]+)")
 
@@ -105,7 +108,7 @@ class ParsedQuery:
 def parse_query(
     table: Table, pairs: Pairs, *, with_total: bool = False, seconds: float | None = None
 ) -> ParsedQuery:
-    """Return the query of decoded parameters. Raises Problem `invalid`."""
+    """Return the query of decoded parameters, with a time limit. Raises Problem `invalid`."""
     filters = [(name, text) for name, text in pairs if name not in RESERVED]
     if len(filters) > MAX_FILTERS:
         raise Problem("invalid", f"filters: at most {MAX_FILTERS} are taken", sqlstate="54001")
@@ -140,7 +143,7 @@ def _select(table: Table, text: str) -> tuple[SelectItems, tuple[str, ...]]:
 
 
 def single_values(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:
-    """Return the parameters of these names. Raises Problem `invalid` for one given twice."""
+    """Return the parameters with these names. Raises Problem `invalid` if one is given twice."""
     found: dict[str, str] = {}
     for name, text in pairs:
         if name in found:
@@ -153,7 +156,8 @@ def single_values(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:
 def check_columns(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Raise Problem `invalid` unless `columns` of an insert names the members of the rows.
 
-    PostgREST's clients send it with arrays: the names, which may be quoted, of all members.
+    PostgREST's clients send `columns` with an array of rows. It lists all member names, which may
+    be quoted.
     """
     members = {name for row in rows for name in row}
     named = {name.strip(" ") for name in split_list(f"({text})") or ()}
@@ -166,7 +170,7 @@ def check_columns(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _integer(name: str, text: str) -> int:
-    """Return the integer; of a very long one the first digits, which are out of range too."""
+    """Return the integer; a very long one is cut to its first digits, still out of range."""
     found = _INTEGER.fullmatch(text)
     if found is None:
         raise Problem("invalid", f"{name}: must be an integer", sqlstate="22P02")
@@ -175,12 +179,11 @@ def _integer(name: str, text: str) -> int:
 
 @lru_cache(256)
 def parse_order(table: Table, text: str) -> tuple[Order, ...]:
-    """Return the order of PostgREST's `order`, a comma list.
+    """Parse PostgREST's `order`, a list separated by commas.
 
-    NULLs stand as they do in PostgreSQL unless it says so.
-
-    A column counts where it stands first. Raises Problem `invalid` for an unknown column (42703),
-    one that has no order (42883), and what is no element (PGRST100).
+    Unless an element says otherwise, NULLs are the greatest values, as in PostgreSQL. If a column
+    is named twice, the first element counts. Raises Problem `invalid` for an unknown column
+    (42703), one that has no order (42883), and anything else that is no element (PGRST100).
     """
     terms: dict[str, Order] = {}
     for element in text.split(","):

@@ -32,16 +32,16 @@ _SAMPLES: Mapping[str, str] = {
     "template_name": "lead-acknowledgement",
     "token": "5f1d7a84db00d2fce00b31a7fc73224f",
 }
-"""Example texts by column name; for others the name itself."""
+"""Example texts by column name; the example for any other column is its name."""
 
 
 def new_row_sample(table: Table) -> Row:
-    """Return an example of a new row, with the required columns."""
+    """Return an example of a new row, which has only the required columns."""
     return {name: _sample(column) for name, column in table.columns.items() if column.required}
 
 
 def stored_row_sample(table: Table) -> Row:
-    """Return the example row as it is stored."""
+    """Return an example of a stored row, with all readable columns."""
     row = table.new_row(new_row_sample(table), SAMPLE_TIME, lambda: SAMPLE_ID)
     return {name: row[name] for name in table.readable}
 
@@ -52,7 +52,7 @@ def match_sample(table: Table) -> Row:
 
 
 def values_sample(table: Table) -> Row:
-    """Return an example update of one column: enumerated, else nullable, else any writable one."""
+    """Return an example update of one column: an enumerated, else a nullable, else any other."""
     writable = [table.columns[name] for name in table.readable if name != table.key]
     enumerated = [column for column in writable if column.choices]
     nullable = [column for column in writable if column.nullable]
@@ -94,8 +94,8 @@ _REQUEST_VALUES: Mapping[ColumnType, Schema] = {
             "description": "A date and time (RFC 3339), in UTC where no zone stands.",
         },
     ),
-    # Without a type, and with the members of objects below `if`: programs that make clients read
-    # it as any value, where a union of kinds that contains itself stops them.
+    # No type, and the members of objects below `if`: client generators take this for any value, but
+    # fail on a recursive union of types.
     ColumnType.JSON: component_ref(
         "JsonValue",
         {
@@ -176,7 +176,7 @@ def selected_row_schema(table: Table) -> Schema:
 
 
 def array_of(schema: Schema) -> Schema:
-    """Return the schema of an array of such values."""
+    """Return the schema of an array whose items have this schema."""
     return {"type": "array", "items": schema}
 
 
@@ -191,7 +191,7 @@ def _match(table: Table) -> Schema:
 
 
 def component_prefix(table: Table) -> str:
-    """Return the prefix of the names of a table's components."""
+    """Return the prefix of the names of a table's OpenAPI components."""
     return table.name.title().replace("_", "")
 
 
@@ -214,7 +214,7 @@ def _insert_value(column: Column) -> Schema:
 
 
 def _update_value(column: Column) -> Schema:
-    """Return the schema of a value without its default, which generated clients would send."""
+    """Return the schema of a new value, without a default: generated clients would send it."""
     if column.choices:
         return _nullable(column, {"type": "string", "enum": list(column.choices)})
     words = {

@@ -1,7 +1,7 @@
-"""Fetches a document by its address, and has a process analyse it that can be killed.
+"""Fetches a document by its address, and analyses it in a worker process, which can be killed.
 
-Few jobs run and few wait; beyond that, callers are refused. Jobs and answers are lines of bytes.
-Nothing that is submitted is stored or logged.
+A few jobs run and a few wait at a time; further callers are refused. Jobs and answers are lines of
+bytes. Nothing that is submitted is stored or logged.
 """
 
 import asyncio
@@ -40,12 +40,12 @@ Fetch = Callable[[str], Awaitable[Job]]
 
 
 class DocumentFetcher:
-    """Fetches pages of this site from the current build, and by `web` those of others."""
+    """Fetches pages of this site from the current build, and pages of other sites by `web`."""
 
     def __init__(
         self, builds: BuildManager, documents: Mapping[str, str], web: Fetch | None
     ) -> None:
-        """`documents` are those that the service makes itself, by path."""
+        """`documents` are the well-known files that the service makes itself, by path."""
         self._builds = builds
         self._documents = documents
         self._web = web
@@ -81,7 +81,7 @@ def too_large() -> Problem:
 
 
 def unavailable(message: str) -> Problem:
-    """Return the problem of what may be possible a few seconds later."""
+    """Return a problem that asks the caller to try again in five seconds."""
     return Problem("unavailable", message, headers={"Retry-After": "5"})
 
 
@@ -96,7 +96,7 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 
 
 def _find(build: Build, path: str) -> str:
-    """Return the path of the file, after redirects."""
+    """Return the path by which the build has a page: after redirects, without `index.html`."""
     path = build.head.moved.get(path, path)
     folder = path.removesuffix(INDEX_HTML) if path.endswith(f"/{INDEX_HTML}") else f"{path}/"
     return folder if path not in build.files and folder in build.files else path
@@ -105,7 +105,7 @@ def _find(build: Build, path: str) -> str:
 def _read(build: Build, file: SiteFile, limit: float = inf) -> str:
     """Return the text of a file of at most `limit` bytes.
 
-    Raises Problem `unavailable` if it is gone, `fetch_failed` if it is larger.
+    Raises Problem `unavailable` if it cannot be read, `fetch_failed` if it is larger.
     """
     path = build.folder / SITE_FOLDER / file.name
     try:
@@ -116,7 +116,7 @@ def _read(build: Build, file: SiteFile, limit: float = inf) -> str:
         raise unavailable("This file cannot be read now") from None
 
 
-STARTUP_TIMEOUT_SECONDS: Final = 15.0  # until a process is ready
+STARTUP_TIMEOUT_SECONDS: Final = 15.0  # the time for a worker to be ready
 
 COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
 
@@ -140,7 +140,7 @@ def _end(process: Process) -> None:
         process.kill()
 
 
-WAIT_SECONDS: Final = 2.0
+WAIT_SECONDS: Final = 2.0  # the longest wait for a free worker
 
 
 class WorkerPool:
@@ -153,7 +153,7 @@ class WorkerPool:
         seconds: float = WORK_SECONDS,
         command: tuple[str, ...] = COMMAND,
     ) -> None:
-        """Let `queue` jobs wait; `seconds` is the time limit of one, without a worker's start."""
+        """Let `queue` jobs wait; `seconds` limits wait and work of one, not a worker's start."""
         self._slots = asyncio.Semaphore(size)
         self._queue = queue
         self._seconds = seconds
@@ -165,13 +165,13 @@ class WorkerPool:
 
     @property
     def pids(self) -> set[int]:
-        """The ids of the running processes."""
+        """The process ids of the running workers."""
         return {each.pid for each in self._workers}
 
     async def run(self, job: bytes) -> bytes:
-        """Return a worker's answer; neither has a line break.
+        """Return a worker's answer to a job; neither contains a line break.
 
-        Raises Problem `unavailable` for a full queue or a costly job.
+        Raises Problem `unavailable` for a full queue, or a job that takes too much time or memory.
         """
         if self._is_closed or (self._slots.locked() and self._waiting >= self._queue):
             raise unavailable("Too many documents are being analysed: try again in a moment")
@@ -191,7 +191,7 @@ class WorkerPool:
             self._slots.release()
 
     async def warm(self) -> None:
-        """Start a worker where none runs, so that the first job does not wait for it."""
+        """Start a worker if none is running, so that the first job does not wait for it."""
         async with self._slots:
             if not self._workers:
                 with suppress(JobNotReceivedError):  # the first job reports it
@@ -219,31 +219,31 @@ class WorkerPool:
                 "The document takes more time or memory than there is for one"
             ) from None
 
-    async def _request(self, each: Process, job: bytes, seconds: float) -> bytes:
+    async def _request(self, process: Process, job: bytes, seconds: float) -> bytes:
         """Return a worker's answer. Raises TimeoutError, JobNotReceivedError or EOFError."""
-        assert each.stdin is not None  # noqa: S101  it is a pipe
+        assert process.stdin is not None  # noqa: S101  it is a pipe
         now = asyncio.get_running_loop().time
         start, is_reusable = now(), False
         try:
             async with asyncio.timeout(seconds):
                 try:
-                    each.stdin.write(job + b"\n")
-                    await each.stdin.drain()
-                    await _receive(each)  # the acknowledgement
+                    process.stdin.write(job + b"\n")
+                    await process.stdin.drain()
+                    await _receive(process)  # the acknowledgement
                 except (EOFError, OSError):
                     raise JobNotReceivedError from None
-                answer = await _receive(each)
-            # A worker that took longer than a second may have grown.
+                answer = await _receive(process)
+            # A worker that took longer than a second may occupy much memory: replace it.
             is_reusable = now() - start < 1 and not self._is_closed
         finally:
             if is_reusable:
-                self._idle.append(each)
+                self._idle.append(process)
             else:
-                await self._kill(each)
+                await self._kill(process)
         return answer
 
     async def _start(self) -> Process:
-        """Start a worker with its module path alone. Raises JobNotReceivedError."""
+        """Start a worker without the edge's environment. Raises JobNotReceivedError."""
         if self._is_closed:
             raise JobNotReceivedError
         modules = os.pathsep.join(filter(None, [str(PACKAGE.parent), *sys.path]))
@@ -256,13 +256,13 @@ class WorkerPool:
                 limit=4 * 1024 * 1024,  # bytes of an answer
                 env={"PYTHONPATH": modules},
                 cwd="/",
-                start_new_session=True,  # Control-C is for the edge, which ends it in its own time
+                start_new_session=True,  # Control-C reaches the edge only, which ends its workers
             )
         except OSError:
             raise JobNotReceivedError from None
         is_ready = False
         self._workers.add(process)
-        if self._is_closed:  # since it was started
+        if self._is_closed:  # the pool was closed while the worker was starting
             _end(process)
         try:
             async with asyncio.timeout(STARTUP_TIMEOUT_SECONDS):
@@ -275,16 +275,16 @@ class WorkerPool:
                 await self._kill(process)
         return process
 
-    async def _kill(self, each: Process) -> None:
+    async def _kill(self, process: Process) -> None:
         """Kill a worker and wait for its end."""
-        _end(each)
-        await each.communicate()
-        self._workers.discard(each)
+        _end(process)
+        await process.communicate()
+        self._workers.discard(process)
 
 
 _log = logging.getLogger(__name__)
 SEARCH_TERMS: Final = 8  # keywords whose posts are searched for
-SEARCH_DEPTH: Final = 20  # posts of each search that count, from 1 down to a twentieth
+SEARCH_DEPTH: Final = 20  # posts that count of each search, with weights from 1 down to 1/20
 
 
 class Analyst:
@@ -298,7 +298,7 @@ class Analyst:
     async def analyze(
         self, job: Job | str, language: str | None, keywords: int, limit: int
     ) -> Json:
-        """Return the report on a document, or on that at an address, with `limit` related posts.
+        """Return the report on a document, or on the one at an address, with related posts.
 
         Raises Problem `unavailable` if the workers are busy or the document takes too long, and for
         an address `forbidden` and `fetch_failed`.
@@ -341,8 +341,9 @@ async def find_related(
 ) -> list[RelatedEntry]:
     """Return the most related posts, without the one whose page or Markdown is at `url`.
 
-    Each keyword's search ranks posts; the ranks are summed by the keyword's weight (Borda's count),
-    and equals are ordered by slug. Raises Problem `unavailable`.
+    A search for each keyword ranks posts. A post's score is the sum of its ranks, weighted by the
+    keywords' scores (a Borda count); posts with equal scores are ordered by slug. Raises Problem
+    `unavailable`.
     """
     terms = keywords[:SEARCH_TERMS] if limit else ()
     scores: defaultdict[str, float] = defaultdict(float)
@@ -359,5 +360,5 @@ async def find_related(
 
 
 def _page(url: str) -> str:
-    """Return the address of a page, also for that of its Markdown."""
+    """Return the address of a page, given that or the address of its Markdown."""
     return unquote(url).removesuffix(MARKDOWN_INDEX)

@@ -1,4 +1,4 @@
-"""A parsed document of any format. Values only."""
+"""The data classes of a parsed document, whatever its format."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class PageMetadata:
     has_open_graph: bool = False
     json_ld: int = 0  # blocks of JSON-LD
     json_ld_errors: int = 0  # blocks that are no JSON
-    json_ld_types: tuple[str, ...] = ()  # each once, in the order of the text
+    json_ld_types: tuple[str, ...] = ()  # each once, in the order of the page
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Counts:
     external_links: int = 0  # to another host
     links_without_text: int = 0
     images: int = 0
-    images_without_alt: int = 0  # an empty `alt` is one: decoration (HTML, 4.8.4.4)
+    images_without_alt: int = 0  # `alt=""` counts as alt text: decoration (HTML, 4.8.4.4)
     lists: int = 0
     tables: int = 0
     tables_without_header: int = 0
@@ -56,7 +56,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A parsed document."""
+    """The parts of a document that are analysed."""
 
     kind: DocumentFormat
     title: str | None
@@ -64,7 +64,7 @@ class ParsedDocument:
     headings: tuple[Heading, ...] = ()
     counts: Counts = Counts()
     page: PageMetadata | None = None  # `None` for text, Markdown and fragments of HTML
-    reading: str = ""  # the text that the reading time is taken from
+    reading: str = ""  # the text whose reading time is estimated
 
 
 ROBOTS: Final = "/robots.txt"
@@ -73,7 +73,7 @@ SITEMAP: Final = "/sitemap.xml"
 API_CATALOG: Final = "/.well-known/api-catalog"  # RFC 9727
 AI_CATALOG: Final = "/.well-known/ai-catalog.json"  # names MCP servers
 WELL_KNOWN_PATHS: Final = (ROBOTS, LLMS, SITEMAP, API_CATALOG, AI_CATALOG)
-"""Well-known files, in the order of the requests."""
+"""The well-known files, in the order in which they are requested."""
 
 Discovery = Mapping[str, str | None]
-"""The content of each well-known file; `None` if it is missing. Unread ones are absent."""
+"""The content of each requested well-known file, or `None` if the site does not have it."""

@@ -1,7 +1,7 @@
 """Fetches documents of other sites: for analysis, and metadata of OAuth clients.
 
-Only public addresses, and no credentials. A visit goes to ports 80 and 443 with at most three
-redirects, six requests and ten seconds in all, and obeys robots.txt.
+It connects to public addresses only, and sends no credentials. A visit for analysis uses ports 80
+and 443, has at most three redirects, six requests and ten seconds, and obeys robots.txt.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_publi
 
 FETCH_TIMEOUT_SECONDS: Final = 10.0
 MAX_REDIRECTS: Final = 3
-MAX_CONCURRENT_FETCHES: Final = 8  # at the same time
+MAX_CONCURRENT_FETCHES: Final = 8
 MAX_WELL_KNOWN_BYTES: Final = 64 * 1024  # of a well-known file
 UNREACHABLE: Final = (aiohttp.ClientError, OSError, ValueError)
 
@@ -68,9 +68,9 @@ class WebDocumentSource:
         self._hosts: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, url: str) -> Job:
-        """Return the document at an address, and the well-known places of its origin.
+        """Return the document at an address, with the well-known files of its origin.
 
-        Raises Problem `forbidden`, `fetch_failed`, and `unavailable` while too many are visited.
+        Raises Problem `forbidden`, `fetch_failed`, and `unavailable` during too many other visits.
         """
         if self._slots.locked():
             raise unavailable("Too many addresses are being read")
@@ -81,7 +81,7 @@ class WebDocumentSource:
                 return await _SiteVisit(self).fetch(url)
 
     def check(self, url: URL) -> None:
-        """Raise Problem `forbidden` for an address that is not read."""
+        """Raise Problem `forbidden` unless scheme, user and port of an address are allowed."""
         if url.scheme not in ("http", "https") or not url.host:
             raise _forbidden("only http and https are read")
         if url.user is not None or url.password is not None:
@@ -90,7 +90,7 @@ class WebDocumentSource:
             raise _forbidden("only the ports 80 and 443 are read")
 
     async def get(self, url: URL, max_bytes: int) -> _Response:
-        """Return an answer of at most `max_bytes`, or one more. Raises what a request raises."""
+        """Return the answer, cut beyond `max_bytes`. Raises BlockedAddress and `UNREACHABLE`."""
         lock = self._hosts.setdefault(url.host or "", asyncio.Lock())
         headers = {
             "User-Agent": self.agent,
@@ -109,8 +109,8 @@ class _SiteVisit:
         self._robots: dict[str, _Response] = {}
 
     async def fetch(self, url: str) -> Job:
-        """Return the document, without the well-known files that did not answer in time."""
-        if not url.isascii():  # a digit of another script would become one of ours later on
+        """Return the document, with the well-known files that could be read in time."""
+        if not url.isascii():  # other scripts have digits that would become ASCII ones later
             raise _forbidden("it is not in ASCII")
         deadline = asyncio.get_running_loop().time() + FETCH_TIMEOUT_SECONDS
         async with asyncio.timeout_at(deadline):
@@ -151,7 +151,7 @@ class _SiteVisit:
                 url.origin().with_path(ROBOTS), MAX_WELL_KNOWN_BYTES
             )
         answer = self._robots[origin]
-        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # section 2.3.1.4: keep away
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # section 2.3.1.4: all disallowed
             raise _failed("its robots.txt cannot be read")
         if answer.status == HTTPStatus.OK and not answer.is_encoded:
             rules = RobotFileParser()
@@ -194,7 +194,7 @@ async def _read(answer: aiohttp.ClientResponse, max_bytes: int) -> _Response:
 
 
 def _well_known_text(answer: _Response) -> str | None:
-    """Return the text of a well-known file; an HTML page counts as 404."""
+    """Return the text of a well-known file, or `None`; an HTML page counts as missing."""
     exists = answer.status == HTTPStatus.OK and _KINDS.get(answer.kind) != "html"
     return answer.text if exists and not answer.is_encoded else None
 
@@ -203,7 +203,7 @@ def _well_known_text(answer: _Response) -> str | None:
 def _as_problems(
     failed: Callable[[str], Problem], blocked: Callable[[str], Problem], slow: str
 ) -> Iterator[None]:
-    """Convert the errors of a request to problems."""
+    """Convert the errors of a request to problems; `slow` is the reason after a timeout."""
     try:
         yield
     except TimeoutError:
@@ -223,32 +223,35 @@ def _failed(reason: str) -> Problem:
 
 
 METADATA_TIMEOUT: Final = 5.0
-MAX_METADATA_BYTES: Final = 64 * 1024  # bytes
+MAX_METADATA_BYTES: Final = 64 * 1024
 
 
 class Fetcher:
-    """Fetches documents over https; `allowed` decides which addresses are allowed."""
+    """Fetches metadata of OAuth clients, from the network addresses that `allowed` accepts."""
 
     def __init__(self, allowed: Allowed = is_public, ssl: SSLContext | None = None) -> None:
-        """`ssl` has the trusted certificates (default: those of the system)."""
+        """`ssl` has the trusted certificates; by default they are those of the system."""
         self._guard = SsrfGuard(allowed, ssl)
 
     async def __call__(self, url: str) -> bytes:
-        """Return the body at `url`: 200, no redirects, 64 KiB, 5 s. Raises Problem `invalid`."""
-        with _as_problems(_failure, _failure, f"it took longer than {METADATA_TIMEOUT:.0f} s"):
-            if not url.isascii():  # a digit of another script would become one of ours later on
+        """Return the body at `url`. Raises Problem `invalid`.
+
+        The answer must be a 200 without redirects, of at most 64 KiB, within 5 seconds.
+        """
+        with _as_problems(_invalid, _invalid, f"it took longer than {METADATA_TIMEOUT:.0f} s"):
+            if not url.isascii():  # other scripts have digits that would become ASCII ones later
                 raise BlockedAddress
             async with (
                 asyncio.timeout(METADATA_TIMEOUT),
                 self._guard.request("GET", URL(url), {"Accept": "application/json"}) as answer,
             ):
                 if answer.status != 200:  # noqa: PLR2004  anything else is no document
-                    raise _failure(f"its server answers {answer.status}")
+                    raise _invalid(f"its server answers {answer.status}")
                 body = b"".join([chunk async for chunk in read_chunks(answer, MAX_METADATA_BYTES)])
         if len(body) > MAX_METADATA_BYTES:
-            raise _failure(f"it is larger than {MAX_METADATA_BYTES // 1024} KiB")
+            raise _invalid(f"it is larger than {MAX_METADATA_BYTES // 1024} KiB")
         return body
 
 
-def _failure(reason: str) -> Problem:
+def _invalid(reason: str) -> Problem:
     return Problem("invalid", f"The client's document cannot be fetched: {reason}")

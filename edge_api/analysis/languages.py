@@ -53,7 +53,10 @@ def _apply_case(tag: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Flesch:
-    """The coefficients of a reading ease formula: base - sentence * words - word * syllables."""
+    """The coefficients of a Flesch formula, which gives the reading ease of a text.
+
+    It is base - sentence * (words per sentence) - word * (syllables per word).
+    """
 
     base: float
     sentence: float
@@ -63,12 +66,12 @@ class Flesch:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language."""
+    """The data of one language, case-folded; it comes from `languages.toml`."""
 
-    common: frozenset[str]  # words that carry no subject, folded
-    letters: str = ""  # of its alphabet beyond a to z, folded
+    common: frozenset[str]  # words that say nothing about the subject
+    letters: str = ""  # the letters of its alphabet beyond a to z
     abbreviations: frozenset[str] = frozenset()
-    """Folded, without their full stop, which ends no sentence."""
+    """Words whose full stop ends no sentence, without that full stop."""
     flesch: Flesch | None = None
 
 
@@ -105,7 +108,7 @@ def guess_language(words: Iterable[str]) -> str:
         reverse=True,
     )
     (best, tag), (second, _) = hits[:2]
-    # Of the words of running text 0.3 and more are common, of those of a list of names hardly any.
+    # At least 30 % of the words of a running text are common, of a list of names hardly any.
     if best < max(1, 0.15 * total, 1.2 * second):
         return UNKNOWN
     known = LANGUAGES[tag]
@@ -116,5 +119,5 @@ def guess_language(words: Iterable[str]) -> str:
         for word, count in counts.items()
         if any(each.isalpha() and not each.isascii() and each not in known.letters for each in word)
     )
-    # One common word alone is a coincidence; few words have letters of other languages.
+    # A single common word may be a coincidence; letters of other languages are rare in a text.
     return tag if distinct > 1 and foreign <= 0.2 * letters else UNKNOWN

@@ -24,7 +24,7 @@ _WORD: Final = re.compile(
     rf"\w[{LETTER}]*(?:['\u2019\-\u2010\u2011\u200c\u200d][{LETTER}]+|(?<=\d)[.,:](?=\d)[{LETTER}]+)*"
 )
 
-# What ends a sentence stands at the end of a run of signs, so that each run is looked at once.
+# A sentence ends after a whole run of such signs: the lookbehind makes each run be tried once.
 _SENTENCE_END: Final = re.compile(
     r"(?<![.!?\u2026])[.!?\u2026]+[\"'\u201d\u2019\xbb)\]]*(?=\s)"
     r"|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965]+"
@@ -41,7 +41,7 @@ Han, but not Korean."""
 
 
 def tokenize(text: str) -> list[str]:
-    """Return the words of plain text; a number is one."""
+    """Return the words of plain text; a number counts as a word."""
     return _WORD.findall(text)
 
 
@@ -53,7 +53,7 @@ def sentence_lengths(text: str, language: Language) -> Iterator[int]:
 def _sentences(text: str, language: Language) -> Iterator[str]:
     start = 0
     for end in _SENTENCE_END.finditer(text):
-        # A stop may also end an abbreviation or an initial, and signs may stand within a sentence.
+        # A full stop may also end an abbreviation or an initial, and a sentence may go on after it.
         if end[0][0] in ".!?\u2026":
             is_small = text[end.end() : end.end() + 2].strip()[:1].islower()
             if is_small and end[0][-1] not in "!?":
@@ -66,7 +66,7 @@ def _sentences(text: str, language: Language) -> Iterator[str]:
 
 
 def _is_abbreviation(text: str, stop: re.Match[str], language: Language) -> bool:
-    """Return whether a stop ends an abbreviation or an initial, and not a word like "no"."""
+    """Return whether a full stop ends an abbreviation or an initial, and not the sentence."""
     last = _LAST_WORD.search(text, max(0, stop.start() - 13), stop.start())
     word = last[0].casefold() if last else ""
     is_abbreviation = word in language.abbreviations
@@ -77,9 +77,9 @@ def _is_abbreviation(text: str, stop: re.Match[str], language: Language) -> bool
     return not (begins and (word in language.common or not is_abbreviation))
 
 
-LONG_WORD: Final = 6  # letters that a long word has more of (Björnsson's LIX, 1968)
-LONG_SENTENCE: Final = 30
-LONG_PARAGRAPH: Final = 150  # words
+LONG_WORD: Final = 6  # letters; a long word has more (Björnsson's LIX, 1968)
+LONG_SENTENCE: Final = 30  # words; a long sentence has more
+LONG_PARAGRAPH: Final = 150  # words; a long paragraph has more
 _MAX_HYPHENATED: Final = 40  # letters; the syllables of longer words are estimated, not looked up
 _UNSPACED: Final = frozenset(
     ("ja", "zh", "cmn", "yue", "wuu", "nan", "hak", "lzh", "th", "lo", "km", "my", "bo", "dz")
@@ -114,7 +114,7 @@ class Metrics(Measures):
 
 
 def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
-    """Return the metrics of a document, in the language given, stated or guessed."""
+    """Return the metrics of a document, in the given language, else its page's, else a guess."""
     texts = [block.text for block in document.blocks]
     words = [word for text in texts for word in tokenize(text)]
     stated = document.page.page_language if document.page else None
@@ -124,7 +124,7 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
     sentences = max(1, len(lengths))
     paragraphs = [len(tokenize(each.text)) for each in document.blocks if each.kind == "paragraph"]
     unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
-    # An English text about Japanese has fewer of these letters.
+    # An English text about Japanese has fewer letters of such scripts.
     is_spaced = primary(tag) not in _UNSPACED and unspaced <= 0.2 * sum(map(len, words))
     return Metrics(
         words=len(words),
@@ -133,7 +133,7 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
         reading_minutes=reading_minutes(document.reading),
         avg_sentence_words=round(len(words) / sentences, 1),
         lix=_lix(words, sentences) if is_spaced else None,
-        flesch_reading_ease=_ease(words, sentences, known.flesch),
+        flesch_reading_ease=_reading_ease(words, sentences, known.flesch),
         language=tag,
         long_sentences=sum(length > LONG_SENTENCE for length in lengths),
         long_paragraphs=sum(length > LONG_PARAGRAPH for length in paragraphs),
@@ -141,12 +141,12 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
 
 
 def _lix(words: list[str], sentences: int) -> float:
-    """Return the Läsbarhetsindex: words in a sentence, and long words in a hundred."""
+    """Return the Läsbarhetsindex: words per sentence plus the percentage of long words."""
     long = sum(len(word) > LONG_WORD and any(map(str.isalpha, word)) for word in words)
     return round(len(words) / sentences + 100 * long / len(words), 1) if words else 0.0
 
 
-def _ease(words: list[str], sentences: int, formula: Flesch | None) -> float | None:
+def _reading_ease(words: list[str], sentences: int, formula: Flesch | None) -> float | None:
     if formula is None or not words:
         return None
     syllables = _count_syllables(words, formula.hyphenation)
@@ -167,12 +167,12 @@ def _count_syllables(words: Iterable[str], hyphenation: str) -> int:
 
 @lru_cache
 def load_hyphenation(name: str) -> pyphen.Pyphen:
-    """Return a hyphenation dictionary, which is slow to load."""
+    """Return a hyphenation dictionary from the cache; it is slow to load."""
     return pyphen.Pyphen(lang=name)
 
 
 _ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
-"""Web addresses, whose parts are no words of the text."""
+"""The pattern of web addresses, whose parts are no words of the text."""
 _PHRASE_BREAK: Final = re.compile(rf"[^{LETTER} '\-]+")
 
 Phrase = tuple[str, ...]
@@ -244,8 +244,8 @@ def _runs(part: str, common: frozenset[str]) -> Iterator[list[str]]:
     for word in tokenize(part):
         folded = word.casefold().removesuffix("'s")
         is_number = folded.replace("-", "").isdigit()
-        is_sized = len(folded) in range(3, 41)  # what is longer is an address or noise
-        if is_sized and not is_number and folded not in common:
+        has_usual_length = len(folded) in range(3, 41)  # longer ones are addresses or noise
+        if has_usual_length and not is_number and folded not in common:
             run.append(folded)
         else:
             yield run

@@ -45,7 +45,7 @@ MAX_BODY: Final = 128 * 1024  # bytes: 100,000 characters, most of them ASCII
 MAX_CONTENT: Final = 100_000  # characters
 LIMIT: Final = "analyze"
 
-_URL: Final = r"[Hh][Tt][Tt][Pp][Ss]?://[!-~]+"  # a scheme has no case (RFC 3986, section 3.1)
+_URL: Final = r"[Hh][Tt][Tt][Pp][Ss]?://[!-~]+"  # schemes ignore case (RFC 3986, section 3.1)
 _LANGUAGE: Final = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}"
 _INPUTS: Final = ("text", "markdown", "html", "url")
 
@@ -106,7 +106,7 @@ class AnalyzeInput(BaseModel):
 
     @model_validator(mode="after")
     def check_inputs(self) -> "AnalyzeInput":
-        """Require exactly one of the four."""
+        """Require exactly one of `text`, `markdown`, `html` and `url`."""
         given = [name for name in _INPUTS if name in self.model_fields_set]
         if len(given) != 1:
             named = " and ".join(given) or "none"
@@ -204,7 +204,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             SuccessResponse(
                 200,
                 "The report",
-                # Made when it is requested: its docstrings take 0.1 s to read from the source.
+                # Made on request, since reading its docstrings from the source takes 0.1 s.
                 lambda: TypeAdapter(Analysis).json_schema(mode="serialization"),
                 _example,
             ),

@@ -1,8 +1,8 @@
-"""Parsers: HTML, Markdown and plain text into a document.
+"""Parsers of HTML, Markdown and plain text, which return a document.
 
-The prose of HTML is the content of `main`; without one, all but navigation, asides and footers. The
-rest is counted over the whole document. The tree is walked without recursion. Markdown is
-CommonMark with tables, and is read by way of its HTML; empty lines separate paragraphs of text.
+The prose of HTML is the content of `main`, or else of `body`, without navigation, asides, footers
+and code. Headings, links, images, lists and tables count everywhere. Markdown (CommonMark with
+tables) is converted to HTML first. In plain text, empty lines separate paragraphs.
 """
 
 import re
@@ -120,11 +120,12 @@ _NOT_NESTED: Final = frozenset(
         "rp",
     )
 )
-"""Elements that are empty, or closed by the next of their kind (HTML, 13.1.2.4)."""
+"""Elements that add no depth: empty ones, and those that the next of their kind closes (HTML,
+13.1.2.4)."""
 
 
 class _TreeWalk:
-    """Walks the tree and collects the parts of the document."""
+    """Walks the tree, without recursion, and collects the parts of the document."""
 
     def __init__(self, host: str | None, *, needs_main: bool) -> None:
         self.blocks: list[Block] = []
@@ -219,7 +220,7 @@ class _TreeWalk:
         self.counts["external_links"] += self._is_external(node.attributes["href"] or "")
         text = self._link or []
         self.counts["links_without_text"] += not _collapse(text)
-        if text and text[-1] in ("#", "\xb6", "\xa7"):  # it links to its own heading
+        if text and text[-1] in ("#", "\xb6", "\xa7"):  # a permalink beside its heading
             for collected in (self._heading, self._prose):
                 if collected and collected[-1] == text[-1]:
                     collected.pop()
@@ -281,7 +282,7 @@ def _collapse(parts: list[str]) -> str:
 
 
 def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
-    """Return the types in blocks of JSON-LD (1.1, 3.5), and the number of invalid blocks."""
+    """Return the types in blocks of JSON-LD (section 3.5), and the number of invalid blocks."""
     types, errors = dict[str, None](), 0
     for block in blocks:
         try:
@@ -310,8 +311,8 @@ def _types(value: Any) -> Iterator[str]:
 def limit_nesting(html: str) -> str:
     """Return the HTML with at most `MAX_DEPTH` nested elements.
 
-    A parser's time grows with the square of the depth. Browsers stop at 512 levels; so does this,
-    in one pass over the text: tags that go deeper are removed, and their content stays.
+    A parser's time grows with the square of the depth. Browsers limit it too, to 512. In one pass
+    over the text, deeper tags are removed, and their content is kept.
     """
     if html.count("<") <= MAX_DEPTH:
         return html
@@ -339,13 +340,13 @@ def limit_nesting(html: str) -> str:
 
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
 MAX_UNCLOSED_BRACKETS: Final = 200  # brackets that are not closed; real texts have a few
-MAX_BRACKET_DEPTH: Final = 32  # nested
+MAX_BRACKET_DEPTH: Final = 32  # nested brackets
 
 
 def parse_text(text: str, _url: str | None = None) -> ParsedDocument:
     """Return the document of plain text."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    # At an empty line, but one line at a time, so that a text of line feeds takes no longer.
+    # Split at each empty line by itself, so that a text of nothing but line feeds is not slow.
     paragraphs = (" ".join(part.split()) for part in re.split(r"\n[^\S\n]*(?=\n)", lines))
     blocks = tuple(Block("paragraph", part) for part in paragraphs if part)
     return ParsedDocument("text", None, blocks, reading=text)
@@ -357,7 +358,7 @@ def parse_markdown(text: str, url: str | None = None) -> ParsedDocument:
     body = text[head.end() :] if head else text
     document = parse_html(_MARKDOWN.render(limit_brackets(body)), url)
     title = ""
-    # The title of front matter counts if it is in one line; quotes around it do not.
+    # A title in the front matter is used if it is on one line, without the quotes around it.
     found = re.search(r"(?mi)^title[ \t]*:[ \t]*(\S.*?)[ \t]*\r?$", head[0]) if head else None
     if found and found[1] not in ("|", ">", "|-", ">-"):
         quoted = re.fullmatch(r"([\"'])(.*)\1", found[1])
@@ -368,10 +369,11 @@ def parse_markdown(text: str, url: str | None = None) -> ParsedDocument:
 
 
 def limit_brackets(markdown: str) -> str:
-    """Return Markdown with few brackets that are unclosed on their line, or nested too deep.
+    """Return Markdown; if too many brackets are unclosed or nested too deep, escape these.
 
-    For each opening bracket a parser looks for the closing one up to the end of the paragraph. One
-    that is not closed is text anyway; a backslash before it says so at once.
+    For each opening bracket, a parser searches the rest of the paragraph for the closing one, which
+    takes quadratic time. A bracket that is not closed on its line is text anyway, and with a
+    backslash before it the parser does not search.
     """
     unmatched, pending = list[int](), list[int]()
     # A bracket, the end of a line, or a backslash with what it escapes.

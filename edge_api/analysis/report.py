@@ -1,8 +1,8 @@
 """The report of a document, with the scores of its signals, and the process that makes it.
 
-Anybody may submit a document, so that the process can be killed at any time. It reads jobs, a line
-each, from standard input and answers on standard output. It has no secrets, writes nothing, and
-ends with the edge: idle, because its input ends; busy, by its own alarm.
+Anybody may submit a document, so it must be safe to kill the process at any time. It reads jobs, a
+line each, from standard input, answers on standard output, has no secrets and writes no files. When
+the edge ends, it ends too: at the end of its input, or in the middle of a job by its own alarm.
 """
 
 import os
@@ -46,7 +46,7 @@ from edge_api.analysis.rules import RULES, SIGNALS, Facts, Rule, SignalName
 Status = Literal["pass", "warn", "fail", "skipped"]
 Grade = Literal["A", "B", "C", "D", "F"]
 
-_PASS, _WARN = 80, 50
+_PASS, _WARN = 80, 50  # the lowest scores with these verdicts
 _GRADES: Final[tuple[tuple[int, Grade], ...]] = ((90, "A"), (80, "B"), (70, "C"), (60, "D"))
 
 
@@ -55,7 +55,7 @@ _MIN_PARAGRAPH_WORDS: Final = 12  # words; a shorter paragraph is a date, a byli
 
 
 def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discovery | None) -> Facts:
-    """Return the facts of a document, and of its origin if it was fetched."""
+    """Return the facts about a document, and about its origin if it was fetched."""
     found = discovery or {}
     page, llms, robots = document.page or PageMetadata(), found.get(LLMS), found.get(ROBOTS)
     levels = [heading.level for heading in document.headings]
@@ -222,7 +222,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A document to analyse, with the options."""
+    """A document to analyse, with the caller's options."""
 
     kind: DocumentFormat
     text: str
@@ -314,8 +314,8 @@ def send(message: bytes) -> None:
 
 def limit_resources() -> None:
     """Limit this process: memory, written files, core dumps, priority."""
-    os.nice(10)  # other requests go first
-    # 512 MiB of addresses: the most expensive documents need a tenth.
+    os.nice(10)  # so that the edge answers other requests first
+    # 512 MiB of address space; the most expensive documents need a tenth of it.
     limits = {"RLIMIT_AS": 512 * 1024 * 1024, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
     for name, most in limits.items():
         with suppress(AttributeError, ValueError, OSError):  # a system may have no such limit
@@ -323,10 +323,10 @@ def limit_resources() -> None:
 
 
 def answer(job: bytes) -> bytes:
-    """Return the JSON of a report, or only the name of an exception."""
+    """Return the report on a job as JSON, or just the name of the exception that it raised."""
     try:
         return orjson.dumps({"report": report(Job(**orjson.loads(job)))})
-    except Exception as error:  # noqa: BLE001  a trace could hold what somebody wrote
+    except Exception as error:  # noqa: BLE001  a traceback could hold the document
         return orjson.dumps({"fault": type(error).__name__})
 
 

@@ -1,7 +1,7 @@
-"""The rules of a good document, with the fix for each: one table.
+"""The rules for a good document, each with its fix, in one table.
 
-A rule gives 0 to 1, or `None` if it does not apply; important rules have a higher weight. The
-finding and the fix are sentences, and the finding names the facts.
+A rule returns 0 to 1, or `None` if it does not apply; important rules have a higher weight. The
+finding and the fix are sentences; the finding includes the facts that it is about.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,9 +30,9 @@ SIGNALS: Final[Mapping[SignalName, int]] = {
 }
 """The weight of each signal."""
 
-SHORT: Final = 300  # words up to which a text needs no headings and no lists
-MIN_SAMPLE: Final = 50  # words from which on the formulas of readability are used
-MAX_TITLE: Final = 70
+SHORT: Final = 300  # words; a text without more needs no headings and no lists
+MIN_SAMPLE: Final = 50  # words; a shorter text is not rated by the formulas of readability
+MAX_TITLE: Final = 70  # characters
 MAX_DESCRIPTION: Final = 200  # characters
 
 Value = float | None
@@ -66,13 +66,13 @@ class Rule:
     """A rule for one property of a document."""
 
     value: Callable[[Facts], Value]  # 0 to 1; `None` where the rule does not apply
-    finding: str  # the error where the value is below 1; facts are in braces
+    finding: str  # what is wrong if the value is below 1; names of facts are in braces
     fix: str
     weight: int = 1
 
 
 def passing_share(bad: int, total: int) -> float | None:
-    """Return the share that passes; `None` if there are none."""
+    """Return the share of `total` that is not bad; `None` if `total` is 0."""
     return None if total == 0 else 1 - bad / total
 
 
@@ -87,13 +87,14 @@ def when(condition: object, value: Value) -> Value:
 
 
 def _top_headings(facts: Facts) -> Value:
-    """Require exactly one; a fragment may leave it to its page."""
+    """Require exactly one heading of level 1; a fragment may have none."""
     if facts.is_page:
         return ramp(abs(facts.top_headings - 1), 0, 2) if facts.top_headings else 0
     return when(facts.headings, facts.top_headings <= 1)
 
 
 def _formula(facts: Facts, value: float | None, good: float, bad: float) -> Value:
+    """Rate the value of a readability formula, unless the text is too short for it."""
     return when(value is not None and facts.words >= MIN_SAMPLE, ramp(value or 0.0, good, bad))
 
 
@@ -307,4 +308,4 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
         ),
     },
 }
-"""The rules of each signal, by their code; the first of equal suggestions is the first here."""
+"""The rules of each signal, by their code; suggestions of equal gain are in this order."""

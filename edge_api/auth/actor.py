@@ -15,11 +15,11 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 
 Clock = Callable[[], datetime]
-"""Returns the present instant, aware and in UTC. A parameter, so that tests choose the time."""
+"""Returns the current instant in UTC, with its zone. Tests pass a clock of their own."""
 
 
 def system_clock() -> datetime:
-    """Return the present instant, in UTC: the one clock of the product."""
+    """Return the current instant in UTC; the product has no other clock."""
     return datetime.now(UTC)
 
 
@@ -36,12 +36,12 @@ class Actor:
     client_id: str = ""  # the OAuth client that acts, for the credential or for itself
 
     def may_use(self, table: str) -> bool:
-        """Return whether it may use the administrative table of that name; empty: all of them."""
+        """Return whether the actor may use an administrative table; an empty name means all."""
         return self.tables is None or table in self.tables
 
     @property
     def limit_key(self) -> str:
-        """The key of its rate limits: the credential's id, whatever client acts for it."""
+        """The key of the actor's rate limits: the credential's id, whatever client acts for it."""
         return self.credential_id or self.client_id
 
     @property
@@ -62,9 +62,10 @@ SERVICE = Actor("service", "service", "api_key", frozenset())  # the running ser
 def audit_entry(
     actor: Actor, verb: str, table: Table, rows: int | RowCount, now: datetime, *columns: str
 ) -> Insert:
-    """Return the query that stores the audit entry of a change of so many rows.
+    """Return the query that stores the audit entry of a change.
 
-    The engine fills in a `RowCount` after the change. `columns` are those of the filters.
+    `rows` is the number of changed rows; for a `RowCount` the engine fills in the number after the
+    change. `columns` are the columns that the change filtered by.
     """
     given = {
         "actor": actor.label,
@@ -78,7 +79,7 @@ def audit_entry(
 
 
 async def recent_entries(store: Store, limit: int) -> list[Row]:
-    """Return the newest entries, newest first."""
+    """Return the newest entries of the audit log, the newest first."""
     order = (Order("at", descending=True), Order("id", descending=True))
     return await read_all(store, Read(AUDIT_LOG, order=order, limit=limit))
 
@@ -89,18 +90,18 @@ _random_pool: list[int] = []  # random numbers of 64 bits, each used once
 
 
 def new_id(now: datetime) -> str:
-    """Return a UUID, version 7, that sorts after all of earlier microseconds.
+    """Return a UUID, version 7, that sorts after all UUIDs of earlier microseconds.
 
-    The twelve bits behind the milliseconds hold their fraction (RFC 9562, section 6.2, method 3);
-    the other 62 are random.
+    The twelve bits after the milliseconds hold the fraction of a millisecond (RFC 9562, section
+    6.2, method 3); the other 62 are random.
     """
     milliseconds, microseconds = divmod((now - _EPOCH) // _MICROSECOND, 1000)
     fraction = (microseconds << 12) // 1000
     try:
         number = _random_pool.pop()
     except IndexError:
-        # Many numbers per system call: it releases the interpreter lock, and to reacquire that
-        # costs more than the rest of an identifier.
+        # Get many numbers by one system call: it releases the interpreter lock, and acquiring that
+        # again costs more than the rest of an identifier.
         _random_pool.extend(unpack("512Q", os.urandom(8 * 512)))
         number = _random_pool.pop()
     bits = milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | number >> 2

@@ -1,8 +1,8 @@
 """Links that sign the owner in to the desk: stored without their tokens, used once.
 
-Anybody may ask for one to be mailed. A browser where nobody has signed in yet shares its few mails
-with all such browsers: the link that was mailed last stays good until the next may be mailed, so
-that no stranger can shut the owner out. Other browsers have limits of their own.
+Anybody may request a link by mail. Browsers where nobody has signed in yet (strangers) share one
+limit of mails: the last link stays valid until the next may be mailed, so that no stranger can lock
+the owner out. Other browsers have limits of their own.
 """
 
 import hmac
@@ -31,14 +31,14 @@ from edge_api.db.types import format_instant
 from edge_api.schema.paths import DESK
 
 LIFETIME: Final = timedelta(minutes=15)
-STRANGER: Final = "stranger"  # who asked for a link: a browser where nobody has signed in
+STRANGER: Final = "stranger"  # `asked_by` of the links for browsers where nobody has signed in
 STRANGER_LIFETIME: Final = timedelta(days=1) / 5
-"""The lifetime of such a link, and the time until the next may be mailed: five a day."""
+"""The lifetime of a link for a stranger, and the least time between two mails: five a day."""
 _BROWSER: Final = "desk browser"
 
 
 class DeskLinks:
-    """The links in one store to the desk at `site_url`; their tokens are derived from `secret`."""
+    """Makes and checks the links to the desk; their tokens are derived from `secret`."""
 
     def __init__(self, store: Store, clock: Clock, secret: bytes, site_url: str) -> None:
         self._store = store
@@ -64,7 +64,7 @@ class DeskLinks:
         return sign(self._secret.hex(), _BROWSER)
 
     def known(self, browser: str) -> str:
-        """Return such a cookie, or an empty text for any other."""
+        """Return the cookie if `new_browser` made it, else an empty text."""
         return browser if is_signed(self._secret.hex(), _BROWSER, browser) else ""
 
     def can_use(self, row: Row) -> bool:
@@ -72,9 +72,9 @@ class DeskLinks:
         return row["used_at"] is None and row["expires_at"] > format_instant(self._clock())
 
     def new_row(self, target: str = DESK, *, is_known: bool = True) -> Row:
-        """Return a link to a page of the desk that is not stored yet.
+        """Return the row of a new link to a page of the desk, without storing it.
 
-        `is_known`: whether it is for a terminal, or for a browser where somebody has signed in.
+        `is_known` is true for a terminal and for a browser where somebody has signed in.
         """
         now = self._clock()
         given = {
@@ -85,10 +85,10 @@ class DeskLinks:
         return DESK_LINKS.new_row(given, format_instant(now), partial(new_id, now))
 
     def stored(self, row: Row, entries: Sequence[Insert] = ()) -> Sequence[Query]:
-        """Return the queries that store a link, and the entries that mail it.
+        """Return the queries that store a link, and the `entries` of the outbox that mail it.
 
-        One for a stranger is not stored while an earlier one can be used, also if both are asked
-        for at once.
+        A link for a stranger is not stored while an earlier one can be used, even if both are
+        requested at the same time.
         """
         insert = Insert(DESK_LINKS, [row])
         audit = audit_entry(OPERATOR, "issue", DESK_LINKS, 1, self._clock())
@@ -98,27 +98,27 @@ class DeskLinks:
             Filter("asked_by", "eq", STRANGER),
             Filter("used_at", "is", None),
             Filter("expires_at", "gt", row["created_at"]),
-            # What is a minute ahead is of a time before the clock was set back.
+            # A link from more than a minute ahead was made before the clock was set back.
             Filter("created_at", "lt", format_instant(self._clock() + timedelta(minutes=1))),
         )
-        this = Read(DESK_LINKS, where=(Filter("id", "eq", row["id"]),))
+        new_link = Read(DESK_LINKS, where=(Filter("id", "eq", row["id"]),))
         return (
             InsertFromRead(
                 Read(DESK_LINKS, where=unanswered, limit=1),
                 lambda rows: replace(insert, rows=[] if rows else insert.rows),
             ),
-            *(InsertFromRead(this, partial(_if_any, each)) for each in (audit, *entries)),
+            *(InsertFromRead(new_link, partial(_if_any, each)) for each in (audit, *entries)),
         )
 
     async def is_open(self, token: str) -> bool:
-        """Return whether a link is of ours and can still be used. Raises Problem `unavailable`."""
+        """Return whether a token's link can still be used. Raises Problem `unavailable`."""
         where = self._where(token)
         if where is None:
             return False
         return bool(await read_all(self._store, Read(DESK_LINKS, ("id",), where)))
 
     async def consume(self, token: str) -> str:
-        """Use a link, which works once; return its target, empty where that was not possible."""
+        """Use up a link; return its target, or an empty text if the link cannot be used."""
         where = self._where(token)
         if where is None:
             return ""
@@ -127,7 +127,7 @@ class DeskLinks:
         return str(done.rows[0]["target"]) if done.rows else ""
 
     def _where(self, token: str) -> Where | None:
-        """Return the conditions of the link that can be used with a token; `None` if not ours."""
+        """Return the filters of the usable link with a token; `None` if the token is not ours."""
         link_id, _, mac = token.partition(".")
         if not hmac.compare_digest(mac.encode(), self._mac(link_id).encode()):
             return None
@@ -139,4 +139,5 @@ class DeskLinks:
 
 
 def _if_any(insert: Insert, rows: list[Row]) -> Insert:
+    """Return the insert, which inserts nothing if no row was read."""
     return replace(insert, rows=insert.rows if rows else [])

@@ -1,7 +1,7 @@
-"""The rows about a person, found and erased by condition, within one transaction.
+"""Finds and erases the rows about a person, within one transaction.
 
-SQL narrows the rows by what all spellings of an address have in common; Python decides which are
-about the person. What was erased is remembered by keys of rows alone, for restores.
+SQL selects candidates by the part that all spellings of an address share; Python decides which of
+them are about the person. Only the keys of erased rows are stored, so that a restore erases again.
 """
 
 import json
@@ -38,19 +38,21 @@ PERSONAL: Final = {table: table.personal for table in TABLES.values() if table.p
 PersonalRows = dict[Table, list[Row]]
 """The rows about a person, by table; tables without any are included."""
 PAGE_SIZE: Final = 500
-MAX_PATTERNS: Final = 16  # each costs as much as the one of the address
+MAX_PATTERNS: Final = 16  # patterns of keys; each costs as much as the pattern of the address
 _DELIMITER: Final = re.compile(r'[\s<>"(),:;\[\]{}]')
 _KEY: Final = re.compile(PATTERNS[ColumnType.UUID])
 
 
 def is_within(address: str, text: str) -> bool:
-    """Return whether a text is an address (GDPR, Article 4(1)), or contains it, in any spelling.
+    """Return whether a text is or contains an address, in any spelling.
 
-    Linear in the text, which a stranger may have written; `address` is in its canonical form.
+    It takes linear time, since a stranger may have written the text. `address` is in its canonical
+    form.
     """
     # Punctuation around an address in a text does not belong to it.
     parts = (part.strip("'`.!?\\") for part in _DELIMITER.split(text) if "@" in part[1:-1])
-    longest = 4 * (len(address) + MAX_EMAIL_LENGTH)  # of a spelling; NFC is quadratic in accents
+    # A bound for the length of a spelling, since NFC takes quadratic time for accents.
+    longest = 4 * (len(address) + MAX_EMAIL_LENGTH)
     return any(
         len(each) <= longest and fold_address(each) == address
         for each in chain([text.strip()], parts)
@@ -58,10 +60,10 @@ def is_within(address: str, text: str) -> bool:
 
 
 def fold_address(text: str) -> str:
-    """Return the canonical form of an address; rows may have invalid ones."""
+    """Return the canonical form of an address, or of an invalid one its lower case."""
     stripped = normalize("NFC", text.strip())
     if stripped.isascii() and "xn--" not in stripped.lower():
-        return stripped.lower()  # what follows would do no more, in many times the time
+        return stripped.lower()  # the same as below, but many times faster
     try:
         return normalize_address(stripped)
     except ValueError:
@@ -71,13 +73,14 @@ def fold_address(text: str) -> str:
 def find_rows(
     results: list[QueryResult], found: PersonalRows, address: str, keys: set[str]
 ) -> Iterator[Read]:
-    """Yield the reads that put all rows about a person into `found`; `results` are theirs.
+    """Yield the reads that find all rows about a person; `found` gets the rows.
 
-    These have the address, one of `keys`, or, as `PersonalData.through` says, the key of such a
-    row. To `keys` are added those of rows about the person that were deleted before.
+    `results` are the results of the reads so far. A row is about the person if it has the address,
+    one of `keys`, or the key of such a row in a table of `PersonalData.through`. The keys of rows
+    about the person that were deleted before are added to `keys`.
     """
     number = -1
-    while number < len(keys):  # by a key more may be found, as what waits for a lead
+    while number < len(keys):  # new keys may lead to more rows, such as those about a lead
         number = len(keys)
         for table, data in PERSONAL.items():
             parents = map(TABLES.__getitem__, data.through)
@@ -104,14 +107,14 @@ def find_rows(
 
 
 def _read(table: Table, data: PersonalData, address: str, keys: Collection[str]) -> Read | None:
-    """Return the read of rows that may be about the person, or `None`; the first page of them."""
+    """Return the read of the first page of rows that may be about the person, or `None`."""
     local, at, _ = address.partition("@")
-    # No spelling changes the longest run of ASCII up to the at sign, so a text with the address has
-    # it too. A domain has two forms, and many more that become them; a k may be the sign for
-    # kelvin, and U+0130 becomes an i before a dot above.
+    # No spelling changes the longest run of ASCII up to the at sign, so every text with the address
+    # has it. Left out are the domain, which has many forms, a k, which may be the kelvin sign, and
+    # an i before a dot above, which may be U+0130.
     runs = re.findall(r"(?:[a-z0-9!#$&'*+/=?^_{|}~.@-](?!\u0307))+", local + at)
     run = max(runs, key=len, default="")[-MAX_EMAIL_LENGTH:].replace("k", "_")
-    # Of many keys the beginnings, which are times; the more there are the shorter ones.
+    # Match many keys by their beginnings, which are times: the more keys, the shorter.
     sizes = ({key[:size] for key in keys} for size in (36, 8, 7, 6, 5, 4, 0))
     starts = next(each for each in sizes if len(each) <= MAX_PATTERNS)
     names = (table.key, *data.subject)
@@ -140,9 +143,9 @@ def erase_rows(
 ) -> Iterator[Query]:
     """Yield the queries of an erasure, for a `Procedure`; `found` gets the rows.
 
-    Without an address it erases again what was erased before. Of a row that is kept only columns
-    are cleared: a suppression is the wish not to be mailed. The audit log gets numbers, and no
-    address.
+    Without an address, rows are erased that were erased before. A row with a `kept_reason` is not
+    deleted, but columns are cleared: a suppression keeps the wish not to be mailed. The audit log
+    gets the numbers of rows, and no address.
     """
     keys: set[str] = set()
     if not address:
@@ -150,7 +153,7 @@ def erase_rows(
         keys = {row["id"] for row in results[-1].rows}
     former = frozenset(keys)
     yield from find_rows(results, found, address, keys)
-    for table, rows in reversed(found.items()):  # the newest entry is that of the leads
+    for table, rows in reversed(found.items()):  # the newest audit entry is that of the leads
         data = PERSONAL[table]
         names = data.cleared_columns if data.kept_reason else (table.key,)
         doomed = [row[table.key] for row in rows if any(row[name] is not None for name in names)]
@@ -160,15 +163,15 @@ def erase_rows(
             yield cleared or Delete(table, where)
             yield audit_entry(actor, "erase", table, len(doomed), clock())
             keys.update(doomed)
-    # Not the keys of answers: each is a digest of an address too.
+    # Only UUIDs: the key of a stored answer to a request is a digest that includes an address.
     new = tuple(filter(_KEY.fullmatch, keys - former))
     until = format_instant(clock() + timedelta(days=400))  # longer than a backup should be kept
-    yield Delete(ERASED_ROWS, (Filter("id", "in", new),))  # erased before, and stored again
+    yield Delete(ERASED_ROWS, (Filter("id", "in", new),))  # the row was stored again since
     yield Insert(ERASED_ROWS, [{"id": each, "expires_at": until} for each in new])
 
 
 class Privacy:
-    """The personal data of one store."""
+    """Finds and erases personal data in one store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -177,8 +180,8 @@ class Privacy:
     async def find(self, address: str) -> PersonalRows:
         """Return all rows about the person with the address, in any spelling.
 
-        Raises Problem: `invalid` for an invalid address that is stored nowhere, since a typing
-        error must not pass for nothing.
+        Raises Problem: `invalid` for an invalid address that is stored nowhere, so that a typing
+        error does not look like an address without rows.
         """
         found: PersonalRows = {}
         results: list[QueryResult] = []
@@ -194,8 +197,8 @@ class Privacy:
     async def erase(self, address: str | None, actor: Actor) -> PersonalRows:
         """Delete all rows about the person with the address; return them. Raises Problem.
 
-        They are found and deleted in one transaction, so nothing is left that others write
-        meanwhile. Without an address it deletes what was erased before and is stored again.
+        They are found and deleted in one transaction, so that no row is left that others write
+        meanwhile. Without an address it deletes rows that were erased before and stored again.
         """
         found: PersonalRows = {}
         erase = partial(erase_rows, fold_address(address or ""), actor, self._clock, found)

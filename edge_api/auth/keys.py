@@ -36,12 +36,12 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 KeyType = Literal["api_key", "access_token"]
 
-KEY_ROTATION_OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
-UNDO_TIME: Final = timedelta(minutes=10)  # in which a revocation or a rotation is taken back
+KEY_ROTATION_OVERLAP: Final = timedelta(days=7)  # a rotated key and its successor are both valid
+UNDO_TIME: Final = timedelta(minutes=10)  # for undoing a revocation or a rotation
 CREDENTIAL_LIFETIME: Final = timedelta(days=90)
-"""The default lifetime of an access token, and of every credential given to a request."""
+"""The default lifetime of an access token, and of each credential from an access request."""
 
-_MAX_NAMES: Final = 5  # in one sentence
+_MAX_NAMES: Final = 5  # names of keys in one sentence
 
 DEFAULT_KEY_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
     "api_key": DEFAULT_SCOPES,
@@ -59,7 +59,7 @@ class NewKey:
     scopes: tuple[str, ...] = ()  # empty: the default ones
     tables: tuple[str, ...] | None = None  # administrative ones; `None` is all
     expires_at: str | None = None
-    """An instant; `None`: never, for an access token after `CREDENTIAL_LIFETIME`."""
+    """An instant; `None` is never, or for an access token `CREDENTIAL_LIFETIME` from now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class IssuedKey:
 
 
 class Keys:
-    """The keys in one store."""
+    """Issues, lists, rotates and revokes the keys in one store."""
 
     def __init__(self, store: Store, clock: Clock, actor: Actor = OPERATOR) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class Keys:
     async def issue(self, new: NewKey, key_id: str = "") -> IssuedKey:
         """Store a new key. Raises Problem `invalid`, naming what is wrong.
 
-        `key_id` is a UUID that its caller made, so that a repetition is a `conflict`.
+        `key_id` is a UUID that the caller made, so that a repeated call is a `conflict`.
         """
         now = self._clock()
         issued = make_credential(new, now, key_id=key_id)
@@ -94,7 +94,7 @@ class Keys:
         return await read_all(self._store, Read(CREDENTIALS, order=NEWEST))
 
     async def rotate(self, key_id: str) -> IssuedKey:
-        """Issue a successor of a key, which stays valid for `KEY_ROTATION_OVERLAP` at most.
+        """Issue a successor of a key; the old one stays valid for `KEY_ROTATION_OVERLAP` at most.
 
         The grants of OAuth clients pass to the new key, which expires when the old one would have;
         an access token gets a new lifetime. Raises Problem `not_found`, and `conflict` for a key
@@ -127,9 +127,9 @@ class Keys:
         return issued
 
     async def revoke(self, key_id: str, *also: Query) -> None:
-        """Revoke a valid key with all that it granted. Raises Problem `not_found`.
+        """Revoke a valid key, and the grants to OAuth clients under it. Raises Problem `not_found`.
 
-        `also` is run in the same transaction.
+        The queries `also` are run in the same transaction.
         """
         row, now = await self.find(key_id), self._clock()
         where = (*where_id(row["id"]), _NOT_REVOKED)
@@ -139,10 +139,11 @@ class Keys:
         await self._store.run(update, audit, grants, *also)
 
     async def take_back(self, key_id: str, *also: Query) -> None:
-        """Undo a revocation, or else a rotation, of the last `UNDO_TIME`, also for grants.
+        """Undo the revocation, or else the rotation, of a key and its grants, within `UNDO_TIME`.
 
-        After a rotation the old key ends as it would have, and its successor is revoked. `also` is
-        run in the same transaction. Raises Problem `not_found`, `conflict` where that is too late.
+        If a rotation is undone, the key gets its former expiry, and the successor is revoked. The
+        queries `also` are run in the same transaction. Raises Problem `not_found`, and `conflict`
+        if it is too late or nothing is left to undo.
         """
         row, now = await self.find(key_id), self._clock()
         if not (row["revoked_at"] or row["rotated_at"]):
@@ -167,7 +168,7 @@ class Keys:
             values = {
                 "rotated_at": None,
                 "former_expires_at": None,
-                # A former version did not keep it, and a successor of a key ends as that did.
+                # A former version did not store it, but an API key's successor has the same one.
                 "expires_at": row["former_expires_at"] or new["expires_at"],
             }
             others = [
@@ -187,11 +188,11 @@ class Keys:
         await self._store.run(update, audit, *others, *also)
 
     async def set_end(self, key_id: str, end: str | None = "") -> Row:
-        """Let a valid key end at the instant `end`, by default after `CREDENTIAL_LIFETIME`.
+        """Set the expiry of a valid key to the instant `end`, and mark the key as reviewed.
 
-        `None`: never; the key has been reviewed then, too. Return its row. Raises Problem
-        `not_found`, `invalid` for an end in the past, `conflict` for a key that is not valid or
-        was rotated.
+        `None` is never, an empty text `CREDENTIAL_LIFETIME` from now. Return the changed row.
+        Raises Problem `not_found`, `invalid` for an end in the past, and `conflict` for a key that
+        is not valid or was rotated.
         """
         row, now = await self.find(key_id), self._clock()
         end = read_end(end, now)
@@ -206,17 +207,17 @@ class Keys:
         return {**row, **values}
 
     async def find_open(self) -> tuple[list[Row], str, str]:
-        """Return keys that requests got before 1.0.1, that read enquiries and never end.
+        """Return the keys from requests before 1.0.1 that can read enquiries and never expire.
 
-        They are the oldest first. Return also what they can read, such as "all 312 enquiries", and
-        a sentence about them; it is empty without any.
+        The oldest key is first. Also return what they can read, such as "all 312 enquiries", and a
+        sentence about the keys, which is empty if there are none.
         """
         where = (Filter("needs_review", "eq", 1), Filter("expires_at", "is", None), _NOT_REVOKED)
         found, count = await self._store.run(
             Read(CREDENTIALS, where=where, order=(Order("created_at"), Order("id"))),
             count_of(LEADS),
         )
-        # Any of these scopes shows enquiries: those who change rows are shown them.
+        # Each of these scopes shows enquiries: `admin:write` returns the rows that it changes.
         shows = {"leads:read", "admin:read", "admin:write"}
         keys = [row for row in found.rows if shows.intersection(row["scopes"].split())]
         leads = f"all {count.total:,} enquiries" if (count.total or 0) > 1 else "all enquiries"
@@ -244,20 +245,20 @@ class Keys:
 
 
 def undo_until(row: Row, now: datetime) -> str | None:
-    """Return until when a revocation or rotation can be taken back; `None` where it cannot."""
+    """Return the instant until which a key's last change can be undone; `None` if it cannot."""
     at = datetime.fromisoformat(row["revoked_at"] or row["rotated_at"] or "1970-01-01T00:00Z")
     return format_instant(at + UNDO_TIME) if abs(now - at) < UNDO_TIME else None
 
 
 def successor_expiry(old: Row, now: datetime) -> str | None:
-    """Return the expiry of the successor that a rotation makes now; `None`: never."""
+    """Return the expiry of the successor that a rotation would make now; `None` is never."""
     if old["type"] == "access_token":
         return format_instant(now + CREDENTIAL_LIFETIME)
     return None if old["expires_at"] is None else str(old["expires_at"])
 
 
 def make_credential(new: NewKey, now: datetime, secret: str = "", key_id: str = "") -> IssuedKey:
-    """Return a new key that is not stored. Raises Problem `invalid`, naming what is wrong."""
+    """Return a new key without storing it. Raises Problem `invalid`, naming what is wrong."""
     secret, timestamp = secret or mint(new.type), format_instant(now)
     _check(new, timestamp)
     expiry = format_instant(now + CREDENTIAL_LIFETIME) if new.type == "access_token" else None
@@ -294,7 +295,7 @@ def _check(new: NewKey, now: str) -> None:
 
 
 def read_end(end: str | None, now: datetime) -> str | None:
-    """Return an end as it is; an empty one means `CREDENTIAL_LIFETIME` from now."""
+    """Return the given expiry, or `CREDENTIAL_LIFETIME` from now for an empty text."""
     return format_instant(now + CREDENTIAL_LIFETIME) if end == "" else end
 
 
@@ -307,7 +308,7 @@ def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> N
 
 
 def revoke_grants(where: Filter, timestamp: str) -> Update:
-    """Return the query that revokes grants."""
+    """Return the query that revokes the grants to OAuth clients that match."""
     return Update(OAUTH_GRANTS, {"revoked_at": timestamp}, (where, _NOT_REVOKED))
 
 

@@ -1,7 +1,8 @@
 """The format of the secrets that the service issues, and the digest that it stores.
 
-`fe_sk_` + 43 base62 characters (256 random bits) + 6 base62 characters of the CRC-32 of all before
-it. The checksum finds typing errors and leaked keys in files; it proves nothing.
+A secret is a prefix such as `fe_sk_`, 43 base62 characters (256 random bits), and 6 base62
+characters of the CRC-32 of all before it. The checksum finds typing errors and leaked keys in
+files; it is no proof of validity.
 """
 
 import hmac
@@ -25,7 +26,7 @@ _PATTERN: Final = re.compile(SECRET_PATTERN)
 
 
 def mint(kind: SecretKind) -> str:
-    """Return a new secret."""
+    """Return a new random secret."""
     return _format(kind, randbits(256))
 
 
@@ -36,14 +37,14 @@ def derive(kind: SecretKind, key: bytes, token: str) -> str:
 
 
 def sign(secret: str, purpose: str, salt: str = "") -> str:
-    """Return a text that only the holder of `secret` can make for a purpose, each time another."""
+    """Return a salted signature of a purpose, which only the holder of `secret` can make."""
     salt = salt or token_urlsafe(12)
     key, message = (each.encode("utf-8", "surrogatepass") for each in (secret, purpose + salt))
     return f"{salt}.{hmac.digest(key, message, 'sha256').hex()}"
 
 
 def is_signed(secret: str, purpose: str, text: str) -> bool:
-    """Return whether `sign` made a text; never without a secret."""
+    """Return whether `sign` made the text with this secret; False for an empty secret."""
     return (
         bool(secret)
         and text.isascii()  # `compare_digest` takes nothing else
@@ -60,7 +61,7 @@ def is_well_formed(secret: str, kind: SecretKind) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    """Return the SHA-256 of any text in hexadecimal; the store has this of a secret.
+    """Return the SHA-256 of a text in hexadecimal; the store has this in place of a secret.
 
     A slow hash would be wrong: 256 random bits cannot be guessed, and each request looks the digest
     up by an index.
@@ -69,7 +70,7 @@ def hash_secret(secret: str) -> str:
 
 
 def last_four(secret: str) -> str:
-    """Return what is stored of a secret, so that people can tell keys apart."""
+    """Return the end of a secret, which is stored so that people can tell keys apart."""
     return secret[-4:]
 
 

@@ -33,7 +33,7 @@ class Issuer:
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """Every resource of a token (RFC 8707): the whole origin, or one audience."""
+        """The resources that a token may be for (RFC 8707): the whole origin, or one audience."""
         return (self.url, *(f"{self.url}{path}" for path in AUDIENCES.values()))
 
     def resources_within(self, resource: str) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ class Issuer:
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """Names of the server in an assertion (RFC 7523, section 3)."""
+        """The audiences that an assertion may name (RFC 7523, section 3)."""
         return (self.url, f"{self.url}{TOKEN}")
 
     def accepts(self, resource: str, audience: Audience) -> bool:
@@ -112,9 +112,9 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
     )
 
 
-KEY_LIFETIME: Final = timedelta(days=90)  # until the next one is active
+KEY_LIFETIME: Final = timedelta(days=90)  # from the activation of a key to that of the next one
 KEY_PUBLICATION_LEAD: Final = timedelta(hours=1)
-"""The time that a key is published before it is active: longer than caches keep the key set."""
+"""The time from a key's publication to its activation: longer than caches keep the key set."""
 
 _log = logging.getLogger(__name__)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -158,8 +158,8 @@ class SigningKeys:
         self._decrypted: dict[str, SigningKey | None] = {}
         self._version = -1
         self._keys: Sequence[SigningKey] = ()
-        self._foreign: tuple[str, ...] = ()
-        self._is_foreign: bool | None = None
+        self._foreign: tuple[str, ...] = ()  # ids of the keys that another secret encrypted
+        self._is_foreign: bool | None = None  # whether the oldest is one; `None` without keys
 
     async def signing_key(self) -> ECKey:
         """Return the active key; the first call makes it."""
@@ -185,7 +185,8 @@ class SigningKeys:
     async def rotate(self, actor: Actor = OPERATOR) -> str:
         """Publish a new key, which signs after `KEY_PUBLICATION_LEAD`; return its id.
 
-        An operator's wish deletes keys that another secret encrypted: ours is the right one.
+        A rotation by the operator also deletes the keys that another secret encrypted, since it
+        confirms that the present secret is the right one.
         """
         if actor is OPERATOR:
             await self._all()
@@ -197,7 +198,7 @@ class SigningKeys:
         return await read_all(self._store, Read(SIGNING_KEYS, order=(Order("active_from"),)))
 
     async def is_foreign(self) -> bool | None:
-        """Return whether another secret encrypted the oldest key; `None` where there is no key."""
+        """Return whether another secret encrypted the oldest key; `None` if there is no key."""
         await self._all()
         return self._is_foreign
 
@@ -207,17 +208,21 @@ class SigningKeys:
             await self._store.run(Delete(SIGNING_KEYS, (Filter("id", "in", ids),)), audit)
 
     async def maintain(self) -> None:
-        """Rotate an old key; delete keys whose tokens have expired, or that a wrong secret made."""
+        """Rotate an old key; delete keys whose tokens have expired.
+
+        Also delete keys that another secret encrypted, unless the oldest is one: then the present
+        secret may be the wrong one.
+        """
         keys, now = await self._all(), self._clock()
         if keys and keys[-1].active_from + KEY_LIFETIME <= now:
             await self.rotate(SERVICE)
         # The last tokens of a key are issued when the next one becomes active; an hour to spare.
-        over = now - JWT_LIFETIME - timedelta(hours=1)
-        expired = (old.id for old, new in pairwise(keys) if new.active_from <= over)
+        latest_activation = now - JWT_LIFETIME - timedelta(hours=1)
+        expired = (old.id for old, new in pairwise(keys) if new.active_from <= latest_activation)
         await self._forget((*expired, *(() if self._is_foreign else self._foreign)), SERVICE)
 
     async def _all(self) -> Sequence[SigningKey]:
-        """Return every key that can be decrypted, oldest first; reread after changes."""
+        """Return every key that can be decrypted, oldest first; read again after changes."""
         version = self._store.version()
         if version != self._version:
             rows = await self.rows()
@@ -261,7 +266,7 @@ class ValidCredential:
     actor: Actor
     expires_at: datetime | None
     audiences: frozenset[Audience]
-    version: int = -1  # of the store that it was read from
+    version: int = -1  # the store's version when the credential was read
     confirmed_at: datetime = _NEVER  # its last use while the store was available
     stored_at: datetime = _NEVER  # the last use that was stored
 
@@ -287,7 +292,7 @@ class AccessTokenValidator:
         if revoked is not None or not _in_force(client):
             return None
         key: Row | None = None
-        if token.grant_id is not None:  # it counts with the API key that granted it
+        if token.grant_id is not None:  # it is valid only with the API key that granted it
             if _in_force(grant):
                 (key,) = await self._rows((CREDENTIALS, grant["credential_id"]))
             if not _in_force(key):
@@ -301,7 +306,7 @@ class AccessTokenValidator:
             credential_id=key["id"] if key else "",
             name=client["name"],
             type="access_token",
-            # No more than the key has.
+            # The key's scopes may be fewer now.
             scopes=scopes & frozenset(key["scopes"].split()) if key else scopes,
             tables=None if tables is None else frozenset(tables.split()),
             client_id=token.client_id,

@@ -1,4 +1,4 @@
-"""Undo: each change is stored with its rows before and after it, and taken back by these."""
+"""Undo: the rows before and after each change are stored, and used to revert the change."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -33,10 +33,10 @@ def audited(
     now: datetime,
     columns: Sequence[str] | None = None,
 ) -> tuple[Query, Query, Query]:
-    """Return the queries of a change that can be undone, to begin a transaction with.
+    """Return the queries of a change that can be undone, for the beginning of a transaction.
 
-    The first keeps the former rows, the second is the change, the third its audit entry, which
-    names `columns`; by default those of the filters.
+    The first stores the rows before and after the change, the second is the change, the third its
+    audit entry, which names `columns`; by default those of the filters.
     """
     where = () if isinstance(query, Insert) else query.where
     named = tuple(each.column for each in where) if columns is None else tuple(columns)
@@ -44,7 +44,7 @@ def audited(
     keep = partial(_keep, query.table, entry.rows[0]["id"], now)
     if isinstance(query, Insert):
         return keep((None, dict(row)) for row in query.rows), query, entry
-    most = query.at_most and query.at_most + 1  # the change itself refuses more
+    most = query.at_most and query.at_most + 1  # enough, since the change refuses more
     read = Read(query.table, where=where, limit=most)
     values = query.values if isinstance(query, Update) else None
 
@@ -57,6 +57,7 @@ def audited(
 def _keep(
     table: Table, audit_id: str, now: datetime, pairs: Iterable[tuple[Row | None, Row | None]]
 ) -> Insert:
+    """Return the query that stores rows before and after a change; `None` is no row."""
     at, make_id = format_instant(now), partial(new_id, now)
     rows = []
     for former, changed in pairs:
@@ -68,7 +69,7 @@ def _keep(
 
 
 async def kept_changes(store: Store, audit_ids: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the first row that is kept of each entry that has one, which can then be undone."""
+    """Return the first stored row of each audit entry that can be undone, by the entry's id."""
     reads = (Read(FORMER_ROWS, where=_of(each), limit=1) for each in audit_ids)
     results = await store.run(*reads) if audit_ids else []
     found = zip(audit_ids, results, strict=True)
@@ -88,8 +89,9 @@ async def undo(
 ) -> None:
     """Restore the rows of a change as they were before it; this can be undone in turn.
 
-    Raises Problem `not_found` where the former rows are not kept, `forbidden` for a table that the
-    actor does not reach, `conflict` where a row has changed since; and what `check` raises.
+    `check` may refuse a restored row. Raises Problem `not_found` if the former rows are not stored,
+    `forbidden` for a table that the actor may not use, `conflict` if a row has changed since, and
+    what `check` raises.
     """
     kept = await read_all(store, Read(FORMER_ROWS, where=_of(audit_id.lower())))
     if not kept:
@@ -101,29 +103,29 @@ async def undo(
     if not actor.may_use(table.name):
         raise Problem("forbidden", f"Your key is not for the table {table.name}")
     keys = tuple((row["former"] or row["changed"])[table.key] for row in kept)
-    (there,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
-    current = {str(row[table.key]): row for row in there.rows}
+    (found,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
+    current = {str(row[table.key]): row for row in found.rows}
     now = clock()
     for row in kept:
-        now_there, changed = current.get(row["row_id"]), row["changed"]
-        # A former version has kept only the columns that were there then.
-        if (now_there and {name: now_there[name] for name in changed or now_there}) != changed:
-            raise await _conflict(store, row, now_there)
+        present, changed = current.get(row["row_id"]), row["changed"]
+        # The rows that a former version stored lack the columns that were added since.
+        if (present and {name: present[name] for name in changed or present}) != changed:
+            raise await _conflict(store, row, present)
         if row["former"]:
-            new = now_there or table.trusted_row(
+            new = present or table.trusted_row(
                 row["former"], format_instant(now), partial(new_id, now)
             )
             row["former"] = {**new, **row["former"]}
             if check:
                 check(table, row["former"])
-        row["changed"] = now_there
+        row["changed"] = present
     entry = audit_entry(actor, "undo", table, len(kept), now, table.key)
     back = _keep(table, entry.rows[0]["id"], now, ((row["changed"], row["former"]) for row in kept))
-    # That nothing of what was read is gone: an erasure must not be undone by what it erased.
-    still = Update(FORMER_ROWS, {"table_name": table.name}, _of(audit_id), at_least=len(kept))
+    # This fails if a row read above is gone: rows that were erased since must not come back.
+    still_kept = Update(FORMER_ROWS, {"table_name": table.name}, _of(audit_id), at_least=len(kept))
     forget = Delete(FORMER_ROWS, _of(audit_id))
     try:
-        await store.run(still, *_restore(table, kept), forget, back, entry)
+        await store.run(still_kept, *_restore(table, kept), forget, back, entry)
     except Problem as problem:
         if problem.code == "not_acceptable":
             raise Problem(
@@ -133,7 +135,7 @@ async def undo(
 
 
 def _restore(table: Table, kept: Sequence[Row]) -> list[Query]:
-    """Return the queries that restore the rows, unless one is not as the change left it."""
+    """Return the queries that restore the rows; they fail if one is not as the change left it."""
     queries: list[Query] = []
     for row in kept:
         former, changed = row["former"], row["changed"]
@@ -149,7 +151,7 @@ def _restore(table: Table, kept: Sequence[Row]) -> list[Query]:
 
 
 def _exactly(table: Table, row: Row) -> Where:
-    """Return the conditions of a row with these values, but for JSON, which no filter compares."""
+    """Return the filters of a row with exactly these values; no filter compares JSON."""
     return tuple(
         Filter(name, "is", None) if row[name] is None else Filter(name, "eq", row[name])
         for name, column in table.columns.items()
@@ -158,7 +160,7 @@ def _exactly(table: Table, row: Row) -> Where:
 
 
 async def _conflict(store: Store, kept: Row, current: Row | None) -> Problem:
-    """Return the problem of a row that has changed since, with what is known of that change."""
+    """Return the problem of a row that has changed since; it names the later change if known."""
     where = (Filter("table_name", "eq", kept["table_name"]), Filter("row_id", "eq", kept["row_id"]))
     newest = (Order("id", descending=True),)
     (later,) = await store.run(Read(FORMER_ROWS, ("audit_id",), where, newest, limit=1))

@@ -11,16 +11,17 @@ from edge_api.settings import Settings
 
 
 async def list_copies(store: Store, settings: Settings, now: datetime) -> Sequence[str]:
-    """Return a sentence about each place where what was erased at `now` may still be.
+    """Return a sentence about each place that may still have rows that were erased at `now`.
 
     Raises Problem.
     """
-    told = [
+    endpoints = [
         row
         for row in await read_all(store, Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"),)))
         if "lead.created" in row["events"].split()
     ]
-    until = now + timedelta(days=8)  # seven, and the day until what is older is removed
+    # Litestream keeps seven days, and takes up to one more to remove older states.
+    until = now + timedelta(days=8)
     copies = [
         f"backups made before {now:%-d %b %Y, %H:%M} UTC: until backup --keep removes them, "
         "elsewhere until you delete them; a restore beside the present store erases again"
@@ -36,7 +37,7 @@ async def list_copies(store: Store, settings: Settings, now: datetime) -> Sequen
         *(
             f"the webhook at {urlsplit(row['url']).hostname}, which got new leads: "
             "ask who runs it to erase them there"
-            for row in told
+            for row in endpoints
         ),
         "posts that name the person, and their history in git: until you change both",
         "logs of a proxy before the edge: as long as it keeps them",

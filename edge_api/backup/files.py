@@ -27,10 +27,10 @@ def secret_key_path(database: Path) -> Path:
 
 
 def secret_key(settings: Settings) -> bytes:
-    """Return the key; the first call on a machine generates it, for its owner only.
+    """Return the secret key; the first call on a machine generates it, in a private file.
 
-    A store on a server has it in the settings. Raises StoreRefusal for a file that cannot be read
-    or has lost its content.
+    With PostgreSQL it must be in the settings. Raises StoreRefusal if it is not, or if the file
+    cannot be read or has lost its content.
     """
     if settings.secret_key:
         return settings.secret_key.encode()
@@ -79,7 +79,8 @@ def is_exposed(path: Path) -> bool:
 def check_dotenv_permissions(path: Path = Path(".env")) -> str:
     """Return a sentence if `.env` holds a secret and is exposed, or `""`. Raises SettingsError.
 
-    Secret are credentials, and values that `settings` hides, wholly or in part.
+    Secrets are Litestream's credentials, and values that the command `settings` hides at least in
+    part.
     """
     if not is_exposed(path):
         return ""
@@ -94,7 +95,7 @@ def check_dotenv_permissions(path: Path = Path(".env")) -> str:
 
 
 def backup_key_path(backup: Path) -> Path:
-    """Return the path of a backup's secret key, also for a store that a restore has replaced."""
+    """Return the path of the secret key of a backup, or of a store that a restore has put aside."""
     store, aside, instant = backup.name.partition(REPLACED_INFIX)
     return backup.with_name(f"{Path(store).with_suffix('.key')}{aside}{instant}")
 
@@ -112,8 +113,8 @@ def checksum_path(backup: Path) -> Path:
 
 def read_checksum(backup: Path) -> str | None:
     """Return the stored SHA-256 of a backup, unchecked, if there is one. Raises OSError."""
-    kept = checksum_path(backup)
-    return kept.read_text("utf-8", "replace").partition(" ")[0] if kept.exists() else None
+    path = checksum_path(backup)
+    return path.read_text("utf-8", "replace").partition(" ")[0] if path.exists() else None
 
 
 class BackupFolder:
@@ -124,7 +125,7 @@ class BackupFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the private folder, and remove drafts. Raises StoreRefusal."""
+        """Create and lock the folder, and remove drafts from it. Raises StoreRefusal."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self.path / ".backup-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -145,11 +146,11 @@ class BackupFolder:
             yield
 
     def backup_path(self, now: datetime) -> Path:
-        """Return the path of a backup."""
+        """Return the path of a backup that is made at `now`."""
         return self.path / f"edge-{now:%Y%m%dT%H%M%S.%f}Z.db"
 
     def backups(self) -> Sequence[Path]:
-        """Return the backups, the latest name first, without other files."""
+        """Return the backups in the folder, by name, the newest first."""
         name = r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db"
         found = (path for path in self.path.iterdir() if re.fullmatch(name, path.name))
         return sorted(found, key=lambda path: path.name, reverse=True)
@@ -157,8 +158,8 @@ class BackupFolder:
     def rotate(self, keep: int, made: Path) -> Sequence[Path]:
         """Remove all but the backup just made and the newest others; return the removed ones.
 
-        A name from a later instant was made while the clock ran ahead: it is removed first. Each is
-        removed with its key and its checksum.
+        A backup with a later instant in its name was made while the clock was ahead: it is removed
+        first. Each is removed with its key and its checksum.
         """
         found = self.backups()
         at = found.index(made)

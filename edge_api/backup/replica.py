@@ -43,7 +43,10 @@ from edge_api.settings import Settings
 
 
 def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
-    """Restore the replica, of now or of an instant, to `draft`. Raises Problem, StoreRefusal."""
+    """Restore the latest state of the replica, or that of the instant `at`, to the file `draft`.
+
+    Raises Problem and StoreRefusal.
+    """
     if settings.litestream_replica is None:
         raise Problem("invalid", "--from-replica needs LITESTREAM_REPLICA, which says where it is")
     _restore(settings, draft, ("-timestamp", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z") if at else ())
@@ -52,7 +55,7 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
 def fetch_latest(settings: Settings, draft: Path) -> int:
     """Restore the latest state, and check its integrity; return its number of transactions.
 
-    Raises StoreRefusal, also where SQLite's `integrity_check` finds damage.
+    Raises StoreRefusal, also if SQLite's `integrity_check` finds damage.
     """
     printed = _restore(settings, draft, ("-json", "-integrity-check", "full"))
     return int(json.loads(printed)["txid"], 16)
@@ -78,16 +81,16 @@ def parse_instant(text: str) -> datetime:
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
-        instant = datetime.min  # noqa: DTZ901  no zone, as what is refused next
+        instant = datetime.min  # noqa: DTZ901  without a zone, so refused below
     if instant.tzinfo is None:
         raise BadParameter(f"{text!r} is no instant like 2026-01-31T08:05:09Z")
     return instant.astimezone(UTC)
 
 
 CATCH_UP_SECONDS: Final = 15.0  # the time for a last process to replicate what is missing
-CATCH_UP_STOP_SECONDS: Final = 5.0  # for its end
-SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
-MAX_LAG_SECONDS: Final = 60.0  # that the replica may be behind
+CATCH_UP_STOP_SECONDS: Final = 5.0  # the time for that process to end
+SYNC_TIMEOUT_SECONDS: Final = 10.0  # the time for new commits to reach the replica
+MAX_LAG_SECONDS: Final = 60.0  # the time that the replica may be behind
 RESTART_DELAYS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The pauses before a process is started again; the last one repeats."""
 _START: Final = r"""
@@ -110,12 +113,12 @@ if setpriv --pdeathsig TERM true 2>/dev/null; then
 fi
 exec /bin/sh -c "$note" "$0" "$@"
 """
-"""Starts Litestream, which stores its process id, and which Linux ends when the edge has died.
+"""The shell script that stores its process id and runs Litestream, which ends if the edge dies.
 
-The kernel sends its signal for each thread of a killed edge, and to Litestream a second one means
-that it must not sync any more: the shell between them passes on one. An edge that died before that
-was arranged is no parent any more. Without such a `setpriv`, as on macOS, Litestream lives on until
-the next edge, or a restore, ends it by the process id that is stored first.
+`setpriv` has Linux send a signal then, but one for each thread of the edge, and at a second signal
+Litestream stops without a last sync: a shell between them passes on a single one. That shell exits
+if the edge is not its parent, since the edge died before this was set up. Without such a `setpriv`,
+as on macOS, Litestream runs on until the next edge, or a restore, ends it by the stored process id.
 """
 
 _log = logging.getLogger(__name__)
@@ -176,10 +179,11 @@ class Replication:
         self._task: asyncio.Task[None] | None = None
 
     def claim(self) -> None:
-        """Note the replica's address in Litestream's state of the store, before the start.
+        """Store the replica's address in the folder of Litestream's state, before the start.
 
-        That state is of one address: at another one, which must be empty, it is removed, since
-        Litestream would look there for files that it has dropped. Raises StoreRefusal, OSError.
+        The state belongs to one address. If the address has changed, the new one must be empty, and
+        the state is removed: Litestream would look at the new address for files that it has
+        dropped. Raises StoreRefusal and OSError.
         """
         state = litestream_state_path(self._store)
         note, address = state / "address", re.sub(r":[^/@]*@", "@", self._replica)  # no password
@@ -206,7 +210,7 @@ class Replication:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if not is_synced:
-            with suppress(StoreRefusal, OSError):  # a TimeoutError is one
+            with suppress(StoreRefusal, OSError):  # TimeoutError is an OSError
                 async with asyncio.timeout(CATCH_UP_SECONDS):
                     await self._catch_up()
 
@@ -256,7 +260,7 @@ class Replication:
             failures += 1
 
     async def check(self) -> Check:
-        """Return the state of the replication; anybody may read it."""
+        """Return the state of the replication, which is public."""
         behind = round(time.monotonic() - self._synced_at)
         if self._process is None and not self._is_paused:
             return Check("warn", "the process that replicates the store does not run")
@@ -277,14 +281,14 @@ class Replication:
             await _terminate(process, STOP_SECONDS)
 
     async def _start(self) -> Process:
-        """Start Litestream, the store's only one; files it makes are for their owner only.
+        """Start Litestream, once for the store; files that it makes are for their owner only.
 
-        The shell stores who holds the lock: an edge that is killed now would leave a holder that
-        the next edge does not know, and could not end. Raises StoreRefusal and OSError.
+        The shell stores the id of the process that holds the lock: if the edge is killed at this
+        moment, the next edge can still find and end that process. Raises StoreRefusal and OSError.
         """
         with ExitStack() as descriptors:
             lock = await lock_replicator(self._store)
-            descriptors.callback(os.close, lock)  # the process has it then
+            descriptors.callback(os.close, lock)  # the new process keeps its own descriptor
             reading, writing = os.pipe()
             descriptors.callback(os.close, reading)
             os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
@@ -294,7 +298,7 @@ class Replication:
                 "-c",
                 _START,
                 str(lock_path(self._store)),
-                # The signal comes when the thread that forks ends: that of the event loop.
+                # Linux signals when the thread that forked ends: here that of the event loop.
                 str(os.getpid()),
                 self._program,
                 "replicate",
@@ -304,7 +308,7 @@ class Replication:
                 stderr=PIPE,
                 env=environment(),
                 pass_fds=(lock,),
-                start_new_session=True,  # what ends the edge at the terminal must not end it first
+                start_new_session=True,  # Control-C must not end it before the edge
             )
 
     async def _poll(self) -> None:
@@ -324,14 +328,14 @@ class Replication:
 
 async def _log_output(process: Process) -> None:
     """Log the errors of the process until it has ended."""
-    assert process.stderr is not None  # noqa: S101  it was asked for
+    assert process.stderr is not None  # noqa: S101  it is a pipe
     while line := await _read_line(process.stderr):
         _log.warning("litestream: %s", _message_of(line))
     await process.wait()
 
 
 async def _read_line(stream: StreamReader) -> bytes:
-    """Return the next line; nothing at the end. The stream drops lines over 64 KiB."""
+    """Return the next line, or nothing at the end; a line over 64 KiB is dropped."""
     try:
         return await stream.readline()
     except ValueError:
@@ -339,7 +343,7 @@ async def _read_line(stream: StreamReader) -> bytes:
 
 
 def _message_of(line: bytes) -> str:
-    """Return the message of a log line, without control characters."""
+    """Return the message of a line of Litestream's log, without control characters."""
     text = line.decode(errors="replace").strip()
     with suppress(ValueError):
         record = json.loads(text)

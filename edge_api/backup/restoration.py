@@ -1,9 +1,8 @@
 """State that a restore carries over from the store it replaces.
 
 Revocations and suppressions stay, erased people are erased again, and what was sent is not sent
-again, nor to removed addresses.
-Each table declares what a restore does with its rows (`Table.irreversible_changes`,
-`Table.on_restore`). It knows both stores by queries, and no files.
+again, nor to removed addresses. Each table declares what a restore does with its rows
+(`Table.irreversible_changes`, `Table.on_restore`). Both stores are used by queries, not as files.
 """
 
 from collections.abc import Mapping
@@ -18,10 +17,10 @@ from edge_api.outbox import run_unless_conflict
 
 
 async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[str, int]:
-    """Carry over what must not be undone, repeatably, and compare both. Raises Problem.
+    """Carry over what a restore must not undo, and compare the stores. Raises Problem.
 
-    Return the numbers of rows by what became of them: four sums, and of each compared table the
-    rows that are only in the former state, and those that were deleted since.
+    It can be repeated. Return numbers of rows by what happened to them: four sums, and for each
+    compared table the rows that only the former store has, and those that only the restored has.
     """
     carry = _CarryOver(former, restored, clock)
     numbers = {
@@ -54,7 +53,7 @@ def _tables_with(restored: OnRestore) -> list[Table]:
 
 
 class _CarryOver:
-    """Carries rows from the former state to the restored one."""
+    """Carries over changes from the former store to the restored one."""
 
     def __init__(self, former: Store, restored: Store, clock: Clock) -> None:
         self._former = former
@@ -62,7 +61,7 @@ class _CarryOver:
         self._clock = clock
 
     async def redo(self, table: Table, change: IrreversibleChange) -> int:
-        """Apply an irreversible change to the rows that had it."""
+        """Repeat an irreversible change in restored rows; return the number of rows."""
         number, column = 0, change.columns[0]
         has_happened = (
             Filter(column, "is", None, negated=True)
@@ -82,7 +81,7 @@ class _CarryOver:
         return await self._audit(table, number, *change.columns)
 
     async def add_missing(self, table: Table) -> int:
-        """Add missing rows, unless a unique column has them by another id."""
+        """Add missing rows, unless another row has the same value in a unique column."""
         number = 0
         async for rows in missing_rows(self._former, self._restored, table):
             inserts = [Insert(table, [row]) for row in rows]
@@ -90,7 +89,7 @@ class _CarryOver:
         return await self._audit(table, number)
 
     async def delete_gone(self, table: Table) -> int:
-        """Delete rows that are gone: they were sent, or must not be restored."""
+        """Delete rows that the former store no longer has: they were sent, or must not return."""
         number = 0
         async for rows in missing_rows(self._restored, self._former, table):
             await self._restored.run(Delete(table, (key_in(table, rows),)))
@@ -98,7 +97,7 @@ class _CarryOver:
         return await self._audit(table, number)
 
     async def erase_again(self) -> int:
-        """Erase rows whose keys are remembered as erased, and what names them."""
+        """Erase rows whose keys are stored as erased, and rows that name those keys."""
         found = await Privacy(self._restored, self._clock).erase(None, OPERATOR)
         number = sum(len(rows) for table, rows in found.items() if not PERSONAL[table].kept_reason)
         if number:
@@ -113,7 +112,7 @@ class _CarryOver:
 
 
 def _not_happened(change: IrreversibleChange, row: Row) -> Filter:
-    """Return the filter of a restored row that does not have the change yet."""
+    """Return the filter of a restored row in which the change has not happened yet."""
     if change.value is not None:
         return Filter(change.columns[0], "in", change.former_values)
     if change.replaces:

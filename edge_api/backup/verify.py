@@ -32,10 +32,10 @@ from edge_api.settings import Settings, read_settings
 PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
 """The parts, with their names in messages."""
 DUE_SECONDS: Final = 24 * 3600.0  # age of a good result before the next verification
-RETRY_SECONDS: Final = 3600.0  # age of a bad result
+RETRY_SECONDS: Final = 3600.0  # age of a bad result before the next verification
 STALE_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
-MAX_RUN_SECONDS: Final = 6 * 3600
-PAUSE_SECONDS: Final = 2.0
+MAX_RUN_SECONDS: Final = 6 * 3600  # then the process is ended
+PAUSE_SECONDS: Final = 2.0  # before the second attempt
 MIN_FREE_BYTES: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
 _NEW_REPLICA: Final = "start a new replica: docs/operators.md#verification"
 _NEW_BACKUP: Final = f"make a new one: {EDGE} backup"
@@ -47,19 +47,22 @@ class Verification:
     """The result of the last verification of one part."""
 
     subject: str  # the SHA-256 of a replica's address, or the path of a backup
-    at: str  # an instant of the store
+    at: str  # the instant of the verification, as the store has instants
     public_error: str = ""  # what is wrong, without path and address, or empty
     detail: str = ""  # for the operator
-    made_at: str = ""  # of a backup
+    made_at: str = ""  # the instant when a backup was made
     digest: str = ""  # the SHA-256 of a backup when it was made
 
     @property
     def age(self) -> float:
-        """Seconds since then; infinite if the clock was put back."""
+        """The seconds since the verification; infinite if the clock was set back since."""
         return _age(self.at)
 
     def find_error(self, part: str, *, is_only_copy: bool = False) -> str:
-        """Return the error, without a path, or an empty text; an only copy must not be old."""
+        """Return the error, without a path, or an empty text.
+
+        A backup that is the only copy must not be old.
+        """
         if is_only_copy and not self.public_error and _age(self.made_at) > STALE_SECONDS:
             return f"{PARTS[part]} is older than 2 days: let a timer run {EDGE} backup"
         if not self.public_error and self.age > STALE_SECONDS:
@@ -72,11 +75,12 @@ def _age(instant: str) -> float:
     return seconds if seconds >= 0 else math.inf
 
 
-_MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest")  # of the stored JSON
+# The names in the stored JSON, in the order of the fields of `Verification`.
+_MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest")
 
 
 class _VerificationError(Exception):
-    """A verification has found an error; it has the `public_error` and `detail` of a result."""
+    """A verification has found an error; the arguments are its `public_error` and `detail`."""
 
 
 def store_result(store: Path, part: str, result: Verification) -> None:
@@ -118,7 +122,10 @@ def parts_due(settings: Settings) -> Sequence[str]:
 
 
 def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
-    """Verify parts, and store the results. Raises OSError, and StoreRefusal if another does so."""
+    """Verify parts, and store the results.
+
+    Raises OSError, and StoreRefusal if another verification is under way.
+    """
     store = _store_of(settings)
     with scratch_folder(store) as folder:
         for part in parts:
@@ -156,14 +163,17 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
 
 @contextmanager
 def scratch_folder(store: Path) -> Iterator[Path]:
-    """Lock an empty folder for scratch files, and remove it. Raises OSError and StoreRefusal."""
+    """Create, lock and empty the folder for scratch files; remove it at the end.
+
+    Raises OSError, and StoreRefusal if another process has locked it.
+    """
     folder = _scratch_of(store)
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.fstat(lock).st_nlink:  # its holder has just removed it
-            raise BlockingIOError  # noqa: TRY301  refused as a lock that somebody has
+            raise BlockingIOError  # noqa: TRY301  handled like a lock that is held
         _empty(folder)
         try:
             yield folder
@@ -176,7 +186,7 @@ def scratch_folder(store: Path) -> Iterator[Path]:
 
 
 def clear_scratch(settings: Settings) -> None:
-    """Remove the folder for scratch files, unless another process has it."""
+    """Remove the folder for scratch files, unless another process uses it."""
     store = _store_of(settings)
     with suppress(StoreRefusal, OSError):
         if _scratch_of(store).exists():
@@ -239,9 +249,9 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
 def _verify_replica(settings: Settings, folder: Path) -> None:
     """Sync the replica, restore it, and compare it with the store.
 
-    The restored file must be whole, which Litestream checks, have every transaction that was
-    synced, and have every row that was in the store before that and still is (`count_lost`). If no
-    edge serves, nothing is synced: what was committed since is missing, and reported.
+    The restored file must be whole, which Litestream checks, have every synced transaction, and
+    have every row that was in the store before the sync and still is (`count_lost`). If no edge is
+    running, nothing is synced, and rows that the last one did not replicate are reported.
     """
     store, draft, keys = _store_of(settings), folder / "replica.db", folder / "keys.db"
     with _translate_errors("the replica cannot be verified"):
@@ -284,7 +294,7 @@ def _verify_backup(path: Path, digest: str) -> None:
 def _require_disk_space(store: Path) -> None:
     log = store.with_name(f"{store.name}-wal")
     size = store.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    needed = size + size // 4 + MIN_FREE_BYTES  # the keys of all rows are less than a quarter
+    needed = size + size // 4 + MIN_FREE_BYTES  # the recorded keys take less than a quarter
     free = shutil.disk_usage(store.parent).free
     if free < needed:
         raise _VerificationError(

@@ -78,7 +78,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
 def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int | None) -> Backup:
     """Make a backup under a temporary name, and rename it once it is verified.
 
-    Only with `keep` are older ones removed, all but so many. Raises StoreRefusal.
+    With `keep`, remove all but that many backups from the folder. Raises StoreRefusal.
     """
     require_file(store)
     now = system_clock()
@@ -114,9 +114,9 @@ def _summary(backup: Backup, settings: Settings) -> Sequence[str]:
         f"{backup.contents.total:,} rows of {len(backup.contents.rows)} tables, verified"
     )
     if backup.key:
-        words = f"the secret key is beside it: {backup.key}"
+        key_note = f"the secret key is beside it: {backup.key}"
     elif settings.secret_key:
-        words = "SECRET_KEY is not in it: keep that elsewhere, encrypted values need it"
+        key_note = "SECRET_KEY is not in it: keep that elsewhere, encrypted values need it"
     else:
-        words = "no secret key is beside it: if one is used, keep it elsewhere"
-    return [made, words, *(f"removed {path}, which was older" for path in backup.removed)]
+        key_note = "no secret key is beside it: if one is used, keep it elsewhere"
+    return [made, key_note, *(f"removed {path}, which was older" for path in backup.removed)]

@@ -36,7 +36,7 @@ _MEMBERS = (
     "revoked_at",
     "secret_last_four",
 )
-"""The members of a listed client: all columns but digest, keys and freshness."""
+"""The columns of a client that are shown: all but `secret_digest`, `jwks` and `fresh_until`."""
 _COLUMNS: Columns = {
     "ID": "id",
     "KIND": "kind",
@@ -114,12 +114,12 @@ async def _reject_fetch(_url: str) -> bytes:
 
 
 def _read_client(arguments: Arguments) -> NewClient:
-    by_code = bool(arguments.redirect_uri)
+    has_redirect = bool(arguments.redirect_uri)
     return NewClient(
         name=arguments.name,
-        auth_method=arguments.auth or ("none" if by_code else "client_secret_basic"),
+        auth_method=arguments.auth or ("none" if has_redirect else "client_secret_basic"),
         grant_types=arguments.grants
-        or (("authorization_code", "refresh_token") if by_code else ("client_credentials",)),
+        or (("authorization_code", "refresh_token") if has_redirect else ("client_credentials",)),
         scopes=arguments.scopes,
         redirect_uris=arguments.redirect_uri,
         jwks=_read_keys(arguments.jwks),

@@ -34,7 +34,10 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments, _settings: Settings) -> int:
-    """Copy, and print the contents of both. Returns 0; raises Problem and StoreRefusal."""
+    """Copy all rows, and print what both stores have then.
+
+    Returns 0; raises Problem and StoreRefusal.
+    """
     if arguments.source == arguments.target:
         raise Problem("invalid", "--from and --to name the same store")
     copied = asyncio.run(_copy(arguments.source, arguments.target))
