@@ -55,7 +55,7 @@ async def read_people(store: Store, now: datetime) -> Values:
     at, month = format_instant(now), datetime.combine(now.replace(day=1), time(), now.tzinfo)
     due = Filter("remind_at", "lte", at), Filter("status", "neq", "spam")
     this_month = Filter("created_at", "gte", format_instant(month))
-    done, reminders, known, first = await store.run(
+    answered, reminders, any_lead, oldest = await store.run(
         Read(
             LEADS,
             ("email",),
@@ -67,18 +67,18 @@ async def read_people(store: Store, now: datetime) -> Values:
         Read(LEADS, ("id",), limit=1),
         Read(LEADS, ("id", "created_at"), filter_of("new", now), (Order("created_at"),), 50),
     )
-    waiting = {row["id"]: row["created_at"] for row in first.rows}
-    came = Filter("kind", "eq", "received"), Filter("lead_id", "in", tuple(waiting))
-    again = await read_all(store, Read(LEAD_MESSAGES, (), came, (Order("created_at"),)))
-    waiting |= {row["lead_id"]: row["created_at"] for row in again}
+    waiting = {row["id"]: row["created_at"] for row in oldest.rows}
+    of_waiting = Filter("kind", "eq", "received"), Filter("lead_id", "in", tuple(waiting))
+    replies = await read_all(store, Read(LEAD_MESSAGES, (), of_waiting, (Order("created_at"),)))
+    waiting |= {row["lead_id"]: row["created_at"] for row in replies}
     people, spam = await count_people(store, now, "new", "spam")
     return {
         "people": people,
         "spam": spam,
         "waited": now - datetime.fromisoformat(min(waiting.values(), default=at)),
         "reminders": len(reminders.rows),
-        "answered_this_month": len({row["email"].lower() for row in done.rows}),
-        "is_first": not known.rows,
+        "answered_this_month": len({row["email"].lower() for row in answered.rows}),
+        "is_first": not any_lead.rows,
     }
 
 
