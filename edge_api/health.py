@@ -63,7 +63,7 @@ class Health:
     untrusted_forwarding: bool = False
     """Whether a peer that is not a trusted proxy sent forwarding headers."""
     warnings: dict[str, str] = field(default_factory=dict)
-    """The last warnings of other parts in the log, by check; empty once the part works again."""
+    """The last warning of each other part, by check; empty once the part works again."""
     _logged: dict[str, str] = field(default_factory=dict)
 
     def start_draining(self) -> None:

@@ -28,6 +28,7 @@ from edge_api.schema.page_templates import (
 _PLAIN: Final = (
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 )
+"""The content of `<head>` while there is no build."""
 
 
 @lru_cache(maxsize=2)
@@ -91,7 +92,7 @@ def ago(at: str | None) -> str:
         return f"{minutes} min" if minutes > 0 else "now"
     if 0 < minutes < 24 * 60:
         return f"{minutes // 60} h"
-    if not days:  # later today, as of a reminder
+    if not days:  # a reminder for later today
         return f"{then:%H:%M}"
     if -_WEEK < days < _WEEK:
         return f"{then:%a}"
@@ -99,7 +100,7 @@ def ago(at: str | None) -> str:
 
 
 def minute(at: str | None) -> str:
-    """Return an instant exactly, in the time of the journal."""
+    """Return the date and time of an instant to the minute, in the time zone of the journal."""
     return f"{_local(at):%-d %b %Y, %H:%M %Z}" if at else ""
 
 

@@ -1,4 +1,4 @@
-"""The desk's screens Settings, which links to others and lists the settings, and Suppressed."""
+"""The screens Settings (links to other screens, the edge's settings) and Suppressed addresses."""
 
 from typing import Final, get_args
 

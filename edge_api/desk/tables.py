@@ -79,7 +79,7 @@ async def list_rows(visit: Visit) -> Values:
 
 
 async def read_row(visit: Visit, table: Table, key: str) -> Row:
-    """Return the row with a key that an address has. Raises Problem `not_found`."""
+    """Return the row with this key, which comes from an address. Raises Problem `not_found`."""
     missing = f"There is no such row of {table.name}: it may be deleted"
     return await require_row(visit.service.store, table, key, missing)
 

@@ -20,7 +20,7 @@ from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.paths import DESK
 
 DAYS: Final = 30  # days of the chart
-# A read with a limit uses the order of an index: for another, all matching rows would be sorted.
+# A read with a limit uses the order of an index: else all matching rows would be sorted first.
 _DEAD_FIRST: Final = (Order("dead_at", nulls_first=True),)
 _SAID: Final = ("mail was given up", "events for webhooks were given up")
 """Beginnings of readiness errors that Today omits, since it shows them as entries with a link."""

@@ -24,7 +24,7 @@ class Admitted:
     """The sender of a request that passed admission."""
 
     actor: Actor | None = None
-    """`None` where no credential was sent and none is needed."""
+    """The holder of the credential; `None` if none was sent and none is required."""
     secret: str = ""
     """The credential that was sent."""
     address: str = ""

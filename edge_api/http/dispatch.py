@@ -40,7 +40,7 @@ from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
 FOREIGN_HOSTS: Final = 20
-"""If so many requests come first that all name another host than that of SITE_URL, log that."""
+"""The edge logs a warning if so many first requests all name another host than SITE_URL does."""
 _log = logging.getLogger(__name__)
 
 RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
@@ -61,7 +61,7 @@ class Route:
 
 
 Observer = Callable[[Request, str, web.StreamResponse, float], None]
-"""Is notified of each request, its route and its seconds, once its response is made."""
+"""Called with each request, its route, its response and its duration in seconds."""
 
 
 class Resource:
@@ -131,7 +131,7 @@ class App:
         )
 
     async def handle(self, request: Request) -> web.StreamResponse:
-        """Answer one request, whatever happens."""
+        """Answer a request; if anything fails, with the problem."""
         started = perf_counter()
         assign_request_id(request)
         request.origin_headers, request.extra_header_lines = (self._headers, self._header_lines)

@@ -26,7 +26,7 @@ PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, SAME_ORIGIN_RESOURCE, _LINK)
 
 ANY_ORIGIN: Final[Header] = ("Access-Control-Allow-Origin", "*")
 API_HEADERS: Final[Headers] = (
-    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),  # data is not a page
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),  # data loads nothing
     *COMMON_HEADERS,
     SAME_ORIGIN_RESOURCE,
     ANY_ORIGIN,

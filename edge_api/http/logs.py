@@ -68,7 +68,7 @@ class AccessLog:
     """Writes a line for each request, as an observer of all of them."""
 
     def __init__(self, log_format: str) -> None:
-        """`log_format` is `combined`, the format of web servers, or `json`."""
+        """Take the format of the lines: `combined`, as of web servers, or `json`."""
         self._write = _json if log_format == "json" else _combined
 
     def __call__(

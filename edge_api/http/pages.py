@@ -81,7 +81,7 @@ class EdgePages:
 def _render(
     folder: Path, template: str, frame: str, texts: Mapping[str, str], values: Mapping[str, Any]
 ) -> bytes:
-    """Return a page: a frame with `texts` at its placeholders, and a template in it."""
+    """Return a page: a rendered template in a frame whose placeholders `texts` replaces."""
     content, shell = _fill(folder, template, values, folder / TEMPLATES_FOLDER / frame)
     for placeholder, text in texts.items():
         shell = shell.replace(placeholder, escape(read_language(folder).say(text)))
@@ -149,7 +149,7 @@ class Reference:
     """Renders the files of the API reference with the current build's templates."""
 
     def __init__(self, make_pages: "Callable[[str | None], tuple[ReferencePage, ...]]") -> None:
-        """Take a function that makes the pages; their examples have the slug that it is given."""
+        """Take a function that makes the pages; its argument is a post's slug for the examples."""
         self._make_pages = lru_cache(maxsize=1)(make_pages)
         sheets = _read_assets(("swagger_ui/swagger-ui.css", "look.css"))
         scripts = _read_assets(("swagger_ui/swagger-ui-bundle.js", "start.js"))

@@ -155,7 +155,7 @@ class PreparedResponse(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the connection stays open behind it."""
+        """Whether the connection stays open after the response."""
         return self._stays_open
 
     def with_headers(self, *headers: Header, body: bytes | None = None) -> "PreparedResponse":
@@ -214,7 +214,7 @@ class StreamedResponse(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the connection stays open behind it."""
+        """Whether the connection stays open after the response."""
         return self._stays_open
 
     @property
@@ -224,7 +224,7 @@ class StreamedResponse(web.StreamResponse):
 
     @property
     def body_length(self) -> int:
-        """Bytes that were sent."""
+        """The number of bytes that were sent."""
         return self._writer.output_size if self._writer else 0
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:

@@ -102,7 +102,7 @@ class ConnectionProtocol(RequestHandler):
         if self.current_request is not None and self.current_request[0].cancel_on_disconnect:
             self.current_request[1].cancel()
 
-    async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109  aiohttp's
+    async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109  aiohttp's signature
         """Close again: the first close missed a connection whose task had not begun."""
         self.close()
         await super().shutdown(timeout)

@@ -17,7 +17,7 @@ from edge_api.operation.service import Document
 from edge_api.schema.index import PostRecord, SearchText
 
 CACHE_CONTROL: Final = "private, no-cache"
-"""Only the client may store it, and must revalidate it: a new build is current at once."""
+"""Only the client may store an answer, and must revalidate it: a new build is current at once."""
 
 _BREAK: Final = re.compile(
     r"<(?=/?(?:p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\w*|caption|summary"

@@ -48,12 +48,12 @@ class IndexFiles:
         self._code = InstalledCode(PACKAGE).digest.hex()
 
     def list_by_prefix(self, name: str = "") -> list[Path]:
-        """Return the files whose names continue with `name`, damaged ones too. Raises OSError."""
+        """Return files whose names have `name` after the prefix, damaged too. Raises OSError."""
         start = f"{self.prefix.name}-{name}"
         return [path for path in self.prefix.parent.iterdir() if path.name.startswith(start)]
 
     def find(self, name: str = "") -> Path | None:
-        """Return an undamaged file whose name continues with `name`. Raises OSError."""
+        """Return an undamaged file whose name has `name` after the prefix. Raises OSError."""
         return next(filter(self._is_intact, self.list_by_prefix(name)), None)
 
     def make(self, posts_file: Path) -> None:

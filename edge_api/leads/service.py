@@ -54,7 +54,7 @@ class Sender:
     """The sender of a lead, and the interface that was used."""
 
     actor: Actor | None
-    """`None`: somebody without a credential."""
+    """The holder of the credential; `None` if none was sent."""
     address: str
     """The client's address, as rate limits count it."""
     source: Literal["api", "form", "mcp"] = "api"
@@ -285,8 +285,8 @@ async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[R
     while rows := await _read(store, query, where, PAGE_SIZE):
         yield [row for row in rows if _has_all(row, words)]
         at, key = rows[-1]["created_at"], rows[-1]["id"]
-        later = (Filter("created_at", op, at), Filter("id", op, key))
-        where = (*query.where, Filter("created_at", f"{op}e", at), Filter("id", "any", later))
+        beyond = (Filter("created_at", op, at), Filter("id", op, key))
+        where = (*query.where, Filter("created_at", f"{op}e", at), Filter("id", "any", beyond))
 
 
 async def _read(

@@ -1,4 +1,4 @@
-"""Answers to leads: mail that the owner writes, kept with its lead, and not sent for some seconds.
+"""Answers to leads: mail that the owner writes, stored with its lead, and sent some seconds later.
 
 One transaction stores an answer and its entry in the outbox, and marks its leads. An answer can be
 taken back until a dispatcher has claimed its entry.
