@@ -24,7 +24,7 @@ SEVERITY: tuple[State, ...] = ("pass", "warn", "fail")
 _UNTRUSTED: Final = "forwarding headers come from a peer not in TRUSTED_PROXIES"
 
 
-LOG_SECONDS: Final = 30.0  # the interval at which the checks are looked at for the log
+LOG_SECONDS: Final = 30.0  # the interval at which changes of the checks are logged
 CHECK_TIMEOUT_SECONDS: Final = 1.0
 """The time limit of one check: a load balancer waits for the report."""
 
@@ -59,11 +59,11 @@ class Health:
     extra_checks: Mapping[str, HealthCheck] = field(default_factory=dict)
     """Checks of further parts, by name."""
     draining: bool = False
-    """Whether the process is shutting down, and finishes the requests in progress."""
+    """Whether the process is shutting down and only finishes the requests in progress."""
     untrusted_forwarding: bool = False
-    """Whether a peer that is no trusted proxy sent forwarding headers."""
+    """Whether a peer that is not a trusted proxy sent forwarding headers."""
     warnings: dict[str, str] = field(default_factory=dict)
-    """The last warnings of other parts in the log, by check; empty once the part works again."""
+    """The last warning of each other part, by check; empty once the part works again."""
     _logged: dict[str, str] = field(default_factory=dict)
 
     def start_draining(self) -> None:
@@ -93,8 +93,8 @@ class Health:
         }
 
     async def log_changes(self) -> None:
-        """Log each check that has failed or passes again; store and builds log by themselves."""
-        if (await self._store()).state != "pass":  # others would fail with it
+        """Log each check that fails newly or passes again; store and builds log by themselves."""
+        if (await self._store()).state != "pass":  # other checks would fail too
             return
         proxies = _UNTRUSTED if self.untrusted_forwarding else ""
         found = {name: each.message for name, each in (await self._extra_checks()).items()}
@@ -136,16 +136,16 @@ async def _run_check(check: HealthCheck) -> Check | None:
 
 @dataclass(slots=True)
 class PublishingMonitor:
-    """Checks the files of watcher and code now and then; readiness reports the last results."""
+    """Checks watcher, content and code at intervals; readiness reports the last results."""
 
     build_dir: Path
     content_dir: Path
     clock: Clock
     installed: InstalledCode
     failure: str = ""
-    """Why the watcher's last build failed, for the operator alone: it may name paths."""
+    """The error of the watcher's last build, for the operator alone: it may name paths."""
     held: list[str] = field(default_factory=list)
-    """The errors of files that the build does not show as they are, for the owner alone."""
+    """Errors of source files whose present text the build does not show, for the owner alone."""
     _watcher: Check = field(default_factory=lambda: Check("pass"))
     _code: Check = field(default_factory=lambda: Check("pass"))
 
@@ -162,7 +162,7 @@ class PublishingMonitor:
         return self._code
 
     async def content(self) -> Check | None:
-        """Return a warning while the build does not show all files as they are."""
+        """Return a warning while the build does not show the present text of all source files."""
         count = len(self.held)
         files = "1 file of the content has" if count == 1 else f"{count} files of the content have"
         return Check("warn", f"{files} errors: run doctor to list them") if count else None
@@ -207,12 +207,12 @@ class PublishingMonitor:
             yield "the installed code has changed since the watcher started: restart the watcher"
 
     def _check_content(self) -> Iterator[str]:
-        """Warn of content that waits to be built, as beside a watcher that writes no heartbeat."""
+        """Warn of content newer than the build, for a watcher that writes no heartbeat."""
         if not (self.build_dir / BUILD_LOCK).exists():
             return
         try:
             built = (self.build_dir / CURRENT_LINK / INDEX_FILE).stat().st_mtime_ns
-        except OSError:  # readiness says so of the build itself
+        except OSError:  # the check of the index reports a missing build
             return
         if any(found.st_mtime_ns > built for _, found in list_files(self.content_dir)):
             yield (

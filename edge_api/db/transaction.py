@@ -1,7 +1,7 @@
-"""Transactions step by step, and the commit that a group of them shares, as each engine runs them.
+"""Transactions as steps that each engine runs, and group commit.
 
-No engine is known here. The inserts of a group are deferred until a step could read their rows, so
-that one statement a table stores them all.
+This module knows no engine. The inserts of a group are deferred until a step could read their rows,
+so that one statement stores all new rows of a table.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from edge_api.db.table import Row, Table
 
 
 class NewRows(NamedTuple):
-    """Rows that one statement stores, each with its parameters for it."""
+    """New rows that one statement stores; `records` has the parameters for each of them."""
 
     table: Table
     text: str
@@ -36,29 +36,29 @@ class NewRows(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """A statement that gives back records."""
+    """A statement that returns records."""
 
     table: Table
     statement: sql.Statement
     names: tuple[str, ...] = ()
-    """The columns that each record has; none for a count."""
+    """The columns of each record; empty for a count."""
     rows: Sequence[Row] = ()
-    """The values that it stores."""
+    """The values that an update stores, for error messages."""
     many: bool = False
-    """Whether it may give back more than one record, and not all of a table."""
+    """Whether the statement reads with a limit above one."""
 
 
 TransactionStep = NewRows | Fetch
-"""A statement, or one for each of many rows, that an engine runs."""
+"""A step that an engine runs: a statement that stores new rows, or one that returns records."""
 
 
 def plan_steps(
     lists: Sequence[Sequence[Query]], dialect: sql.Dialect, *, defer_inserts: bool = False
 ) -> Generator[TransactionStep, Any, list[list[QueryResult]]]:
-    """Yield the steps for lists of queries, each in its order, and return the results of each list.
+    """Yield the steps of all lists of queries in order, and return the results of each list.
 
-    Takes the records of each `Fetch`. `defer_inserts` batches inserts: then a step that fails does
-    not tell which list has failed. Raises Problem.
+    The caller sends the records of each `Fetch` into the generator. `defer_inserts` batches the
+    inserts of all lists: then a failed step does not show which list failed. Raises Problem.
     """
     transaction = _Transaction(dialect, defer_inserts=defer_inserts)
     all_results = []
@@ -117,7 +117,7 @@ class _Transaction:
 
     def _change(self, query: Update | Delete) -> Generator[TransactionStep, Any, QueryResult]:
         table, names, most = query.table, tuple(query.table.columns), query.at_most
-        # Counted first: undoing a million changes costs as much as making them.
+        # Count the matching rows first: undoing a million changes costs as much as making them.
         if most is not None and most < (
             yield from self._count(table, sql.count_matches(query, most, self._dialect))
         ):
@@ -144,7 +144,7 @@ class _Transaction:
         return int(number)
 
     def _read_once(self, read: Read) -> Generator[TransactionStep, Any, list[Row]]:
-        """Run a read once for all rows that derive from it, until its table changes."""
+        """Return the rows of a read, which are cached until its table changes."""
         if read.table not in self._read_cache or self._read_cache[read.table][0] != read:
             yield from self.flush(read.table)
             self._read_cache[read.table] = read, (yield from self._read(read)).rows
@@ -159,9 +159,9 @@ class _Transaction:
 W = TypeVar("W")
 
 MAX_GROUP_SIZE: Final = 256
-"""Callers that share a commit: more would save little of each sync, and delay the first ones."""
+"""The most callers that share a commit: more would save little, and delay the first ones."""
 DRAIN_SECONDS: Final = 3.0
-"""The time in which a closing store goes on committing for callers that already wait."""
+"""The time for which a closing store still commits the work of callers that wait already."""
 
 
 class GroupCommitter(ABC, Generic[W]):
@@ -175,13 +175,13 @@ class GroupCommitter(ABC, Generic[W]):
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self.failed = False
-        """Whether the last group was lost."""
+        """Whether the commit of the last group failed."""
 
     async def run(self, work: W) -> Any:
         """Return the result of `work`, once that is durable.
 
-        Raises what the work raises, and what `_commit` raises when its whole group is lost. A
-        caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
+        Raises what the work raises, and what `_commit` raises when it fails for the whole group.
+        Cancelling a caller does not affect the others; its work is dropped unless it has begun.
         """
         self.refuse_closed()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -192,7 +192,7 @@ class GroupCommitter(ABC, Generic[W]):
         return await future
 
     def refuse_closed(self) -> None:
-        """Raise Problem `unavailable` once it is closed."""
+        """Raise Problem `unavailable` once the store is closed."""
         if self._closed:
             raise unavailable("The store is closed")
 
@@ -205,9 +205,9 @@ class GroupCommitter(ABC, Generic[W]):
 
     @abstractmethod
     async def _commit(self, works: Sequence[W]) -> Sequence[Any]:
-        """Run works in one transaction and return, once it is committed, the result of each.
+        """Run all works in one transaction, and return the result of each after the commit.
 
-        A work that failed has its exception for a result. Raises when the whole group is lost.
+        The result of work that failed is its exception. Raises when the whole group fails.
         """
 
     async def _commit_groups(self) -> None:
@@ -219,7 +219,7 @@ class GroupCommitter(ABC, Generic[W]):
             try:
                 results = await self._commit([work for work, _ in group])
                 self.failed = False
-            except Exception as error:  # noqa: BLE001  whatever it is, every caller gets it
+            except Exception as error:  # noqa: BLE001  every caller of the group gets the error
                 results = [error for _ in group]
                 self.failed = True
             finally:
@@ -227,7 +227,7 @@ class GroupCommitter(ABC, Generic[W]):
                     _resolve(future, result)
 
     def _handle_end(self, task: asyncio.Task[None]) -> None:
-        # A loop that is torn down cancels tasks, also those that have not begun.
+        # An event loop that shuts down cancels tasks, even those that have not begun.
         if task.cancelled():
             self._refuse_waiting()
 
@@ -237,7 +237,7 @@ class GroupCommitter(ABC, Generic[W]):
 
 
 def _resolve(future: asyncio.Future[Any], result: Any) -> None:
-    """Set the result for a caller, unless it was cancelled meanwhile."""
+    """Set the result or the exception for a caller, unless that was cancelled meanwhile."""
     if future.done():
         return
     if isinstance(result, Exception):

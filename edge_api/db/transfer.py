@@ -1,8 +1,8 @@
-"""Copies of all rows of a store into another one, in pages, and the comparison of both.
+"""Copying all rows of a store into another one, page by page, and comparing both stores.
 
-It can be repeated: rows that are there and equal are left alone. A target that has other rows is
-refused before anything is written, since nobody could tell which of the two is right. It knows
-queries and declared tables, and no engine.
+A copy can be repeated: equal rows in the target stay as they are. A target that has other rows is
+refused before anything is written, since the copy cannot decide which of the two is right. This
+module knows queries and declared tables, and no engine.
 """
 
 import hashlib
@@ -21,9 +21,10 @@ PAGE_SIZE: Final = 500
 async def read_pages(
     store: Store, query: Read, page_size: int = PAGE_SIZE
 ) -> AsyncIterator[Sequence[Row]]:
-    """Yield the rows of a query without order, limit and offset: others read in between.
+    """Yield the rows of a query in pages, in the order of their key; others can read in between.
 
-    Of its columns the key has to be one. Raises Problem.
+    The query has the key among its columns; its order, limit and offset are ignored. Raises
+    Problem.
     """
     key = query.table.key
     where = query.where
@@ -38,20 +39,20 @@ async def read_pages(
 
 
 async def missing_rows(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
-    """Yield the rows of one store whose keys another one lacks. Raises Problem."""
+    """Yield the rows of `source` whose keys `target` lacks. Raises Problem."""
     async for rows in read_pages(source, Read(table)):
         yield await _rows_not_in(target, table, rows)
 
 
 async def _rows_not_in(store: Store, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return those of the rows whose keys a store lacks."""
+    """Return the rows whose keys the store lacks."""
     known = await read_all(store, Read(table, (table.key,), (key_in(table, rows),)))
     keys = {row[table.key] for row in known}
     return [row for row in rows if row[table.key] not in keys]
 
 
 def key_in(table: Table, rows: Sequence[Row]) -> Filter:
-    """Return the filter of the rows with the keys of these."""
+    """Return a filter that matches all rows with the keys of `rows`."""
     return Filter(table.key, "in", tuple(row[table.key] for row in rows))
 
 
@@ -63,7 +64,7 @@ MAX_SHOWN: Final = 3  # the number of keys in a message
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """One table that is the same in both stores now."""
+    """A table that is equal in both stores after the copy."""
 
     table: Table
     rows: int
@@ -83,7 +84,7 @@ async def copy_tables(
     """
     version = source.version()
     tables = tuple(tables)
-    # All tables are looked at before anything is written.
+    # Check all tables before anything is written.
     found = [message for table in tables for message in await _conflicts_of(source, target, table)]
     if found:
         raise Problem(
@@ -96,7 +97,7 @@ async def copy_tables(
         CopiedTable(table, *await _check_equal(source, target, table), stored[table.name])
         for table in tables
     ]
-    # Compared again: the version may differ where only other databases were written.
+    # Compare again, since writes to other databases may change the version too.
     for each in copied if source.version() != version else ():
         if await digest_table(source, each.table) != (each.rows, each.digest):
             raise Problem(
@@ -107,7 +108,7 @@ async def copy_tables(
 
 
 async def _conflicts_of(source: Store, target: Store, table: Table) -> Sequence[str]:
-    if table.singleton:  # a new store has that row already, and takes the source's
+    if table.singleton:  # a new store has that row already, and the copy replaces it
         return []
     keys: list[Any] = []
     extra = [row[table.key] async for rows in missing_rows(target, source, table) for row in rows]
@@ -153,14 +154,14 @@ async def _copy_singleton(source: Store, target: Store, table: Table) -> None:
 
 
 async def _check_equal(source: Store, target: Store, table: Table) -> tuple[int, str]:
-    ours, theirs = await digest_table(source, table), await digest_table(target, table)
-    if ours != theirs:
+    copied, found = await digest_table(source, table), await digest_table(target, table)
+    if copied != found:
         raise Problem(
             "conflict",
-            f"{table.name} differs after the copy: {ours[0]} rows in the source and "
-            f"{theirs[0]} in the target; copy again while nobody writes to either",
+            f"{table.name} differs after the copy: {copied[0]} rows in the source and "
+            f"{found[0]} in the target; copy again while nobody writes to either",
         )
-    return ours
+    return copied
 
 
 async def digest_table(store: Store, table: Table) -> tuple[int, str]:
@@ -168,7 +169,7 @@ async def digest_table(store: Store, table: Table) -> tuple[int, str]:
     digest, number = hashlib.sha256(), 0
     async for rows in read_pages(store, Read(table)):
         for row in rows:
-            # The same bytes in all engines, ended by a line feed.
+            # A row is serialized to the same bytes in all engines, ended by a line feed.
             text = json.dumps(
                 [row[name] for name in table.columns],
                 ensure_ascii=False,

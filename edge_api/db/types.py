@@ -1,7 +1,7 @@
-"""The kinds of value that a column can hold: how text becomes one, and its canonical form.
+"""Column types: the parsers of their values, and the canonical form of each value.
 
 A value has the same Python type everywhere once it is read: text, integers, UUIDs and timestamps
-as `str` or `int` in their canonical form, JSON as what `json.loads` gives.
+are `str` or `int` in their canonical form, JSON is what `json.loads` returns.
 """
 
 import re
@@ -38,7 +38,7 @@ VALUE_SQLSTATES: Mapping[ColumnType, str] = {
     ColumnType.UUID: "22P02",
     ColumnType.TIMESTAMP: "22007",
 }
-"""PostgreSQL's code for text that is no value of the kind."""
+"""PostgreSQL's error code for text that is not a valid value of the type."""
 
 
 Content = Literal["line", "lines", "address"]
@@ -53,19 +53,19 @@ class ColumnOptions:
     generated: Literal["", "id", "now"] = ""
     """The value that the service generates when a new row lacks one."""
     on_update_now: bool = False
-    """Whether each update that does not set it sets it to the current time."""
+    """Whether an update that does not set the column sets it to the current time."""
     content: Content = "line"
     """The form of a text that people may send."""
 
 
 MAX_EMAIL_LENGTH = 255
-"""The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
+"""The published bound, one above the maximum of RFC 5321, section 4.5.3.1.3."""
 MAX_INTEGER = 10**18  # the maximum of all integer columns; its negative is the minimum
 
 MAX_JSON_DEPTH = 64  # far below the limits of JSON libraries (orjson: 254)
 MIN_JSON_NUMBER, MAX_JSON_NUMBER = 1 - 2**63, 2**64 - 1
-"""The bounds in JSON columns: orjson reads integers beyond these as floats, which may be other
-numbers. -2**63 is left out, as -2**63 - 1 is read as a float that equals it."""
+"""The bounds of numbers in JSON columns: orjson reads integers beyond them as floats, which may be
+other numbers. -2**63 is excluded, since -2**63 - 1 is read as a float that equals it."""
 
 _DATE = (
     r"(?:[1-9][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -80,19 +80,20 @@ PATTERNS: Mapping[ColumnType, str] = {
     ColumnType.TEXT: r"[^\u0000]*",
     ColumnType.INTEGER: r"[+-]?[0-9]{1,18}",
     ColumnType.UUID: r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
-    # The first and the last day admit no zone that carries them beyond four-digit years.
+    # Reject a zone that moves the first or the last day out of the years 1000 to 9999.
     ColumnType.TIMESTAMP: (
         rf"(?!1000-01-01[^,]*\+|9999-12-31[^,]*-){_DATE}(?:[Tt ]{_TIME}{_ZONE}?)?"
     ),
 }
 """The form of a value's text: regular expressions that Python and JSON Schema
-(ECMA-262) read alike. What fits is a value, real dates included; JSON columns take no text."""
+(ECMA-262) read alike. Text that matches is a valid value, and its date exists in the calendar.
+JSON columns have no pattern."""
 
 
 def format_instant(instant: datetime) -> str:
     """Return the canonical form of an aware instant: UTC, six digits, `Z` (RFC 3339).
 
-    It has one width, so that text order is order in time.
+    All instants have the same length, so that their order as text is their order in time.
     """
     return f"{instant.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
@@ -100,8 +101,8 @@ def format_instant(instant: datetime) -> str:
 def parse_timestamp(text: str) -> str:
     """Return the canonical form of an instant (RFC 3339); without a zone it is UTC.
 
-    The time of day may be left out, and so may the seconds. Digits behind the microsecond are
-    dropped. Raises ValueError for anything else.
+    The time of day is optional, and so are the seconds. Digits beyond the microsecond are dropped.
+    Raises ValueError for anything else.
     """
     if not re.fullmatch(PATTERNS[ColumnType.TIMESTAMP], text):
         raise ValueError("is not an instant such as 2026-01-31T08:05:09Z")
@@ -124,7 +125,7 @@ def parse_integer(text: str) -> int:
 
 
 def refuse_nul(text: str) -> str:
-    """Return `text`, which no engine can store with a NUL in it. Raises ValueError."""
+    """Return `text`. Raises ValueError for NUL and lone surrogates, which columns cannot hold."""
     if "\x00" in text:
         raise ValueError("must not contain NUL")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
@@ -138,11 +139,11 @@ PARSERS: dict[ColumnType, Callable[[str], str | int]] = {
     ColumnType.UUID: parse_uuid,
     ColumnType.TIMESTAMP: parse_timestamp,
 }
-"""Parsers of a filter's text to a value of the column's kind. JSON columns have no filter."""
+"""Parsers of the text in a filter, by the type of the column. JSON columns have no filters."""
 
 
 def whole_float_to_int(value: Any) -> Any:
-    """Return 3 for 3.0: to JSON they are one number, and to JSON Schema one integer."""
+    """Convert a float such as 3.0 to the integer: JSON Schema counts both as the same integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -202,18 +203,18 @@ def _check_json(value: Any, levels: int = MAX_JSON_DEPTH) -> Any:
 
 
 _FRACTION = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9]++[.eE][0-9.eE+-]*+)|[0-9]++', re.DOTALL)
-_ALWAYS_KEPT = 16
-"""Characters of a fraction without an exponent, its point among them, that a float always keeps."""
+_MAX_EXACT_LENGTH = 16
+"""The length, point included, up to which a float keeps every fraction without an exponent."""
 
 
 def refuse_inexact(raw: bytes) -> None:
     """Raise ValueError for valid JSON with a fraction that would be stored as another number."""
     for text in filter(None, map(bytes.decode, _FRACTION.findall(raw))):
-        if len(text) <= _ALWAYS_KEPT and "e" not in text.lower():
+        if len(text) <= _MAX_EXACT_LENGTH and "e" not in text.lower():
             continue
         try:
             is_kept = Decimal(text) == Decimal(repr(float(text)))
-        except ArithmeticError:  # an exponent beyond those of any number
+        except ArithmeticError:  # the exponent is beyond the range of Decimal
             is_kept = False
         if not is_kept:
             raise ValueError(f"{text[:40]} would become another number: send it as a string")

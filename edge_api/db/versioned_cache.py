@@ -8,11 +8,11 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-MIN_ENTRY_BYTES: Final = 16 * 1024  # bytes that each counts for at least, with its overhead
+MIN_ENTRY_BYTES: Final = 16 * 1024  # the least size counted for an entry, with its overhead
 
 
 class SingleFlight(Generic[T]):
-    """Work under way, by a key of the caller's.
+    """Runs work for a key once at a time: callers that use the same key share the result.
 
     A cancelled caller leaves the work running for the others. With `cancel_when_unused` the work is
     cancelled with its last caller, and the next caller starts it again.
@@ -24,7 +24,7 @@ class SingleFlight(Generic[T]):
         self._waiting: Counter[asyncio.Future[T]] = Counter()
 
     async def run(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of the work for `key`, begun if need be. Raises what that raises."""
+        """Return the result of the work for `key`, started unless it runs. Raises its errors."""
         task = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.ensure_future(work())
@@ -44,13 +44,13 @@ class SingleFlight(Generic[T]):
         if self._tasks.get(key) is task:
             del self._tasks[key]
         if task.done() and not task.cancelled():
-            task.exception()  # looked at: perhaps nobody waits for it any more
+            task.exception()  # mark it as retrieved: else asyncio logs it where nobody waits
 
 
 class SizedCache(Generic[T]):
     """A cache of a limited total size that evicts the least recently used value.
 
-    By default 64 MiB: some 10,000 pages of a journal in their compressed form.
+    The default limit of 64 MiB holds some 10,000 compressed pages of a journal.
     """
 
     def __init__(self, limit: int = 64 * 1024 * 1024) -> None:
@@ -59,7 +59,7 @@ class SizedCache(Generic[T]):
         self._size = 0
 
     def get(self, key: Hashable) -> T | None:
-        """Return the value for `key`."""
+        """Return the value for `key`, or `None`."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -69,8 +69,8 @@ class SizedCache(Generic[T]):
     def put(self, key: Hashable, value: T, size: int, owner: object = None) -> None:
         """Store `value` of `size` (in the unit of `limit`), unless that alone is over `limit`.
 
-        `owner` lives as long, so that its identity may be part of the key; its size is part of
-        `size`.
+        `owner` is kept alive with the value, so that its `id` may be part of the key; `size`
+        includes its size.
         """
         replaced = self._entries.pop(key, None)
         self._size -= replaced[1] if replaced else 0
@@ -84,11 +84,11 @@ class SizedCache(Generic[T]):
 
 
 class SingleFlightCache(Generic[T]):
-    """A cache of values that are read once at a time; `size_of` returns their bytes.
+    """A cache in which concurrent callers share one read of a value.
 
-    All who ask meanwhile share one read, so that a crowd costs no more than one does. Of rows,
-    `Store.version` is a part of the key, taken before they are read: no change is missed. The
-    values have at most `limit` bytes together, by default 4 MiB.
+    `size_of` returns the bytes of a value; all values together have at most `limit` bytes, by
+    default 4 MiB. A key of values made from rows includes `Store.version`, taken before the read,
+    so that no change is missed.
     """
 
     def __init__(self, size_of: Callable[[T], int], limit: int = 4 * 1024 * 1024) -> None:

@@ -1,7 +1,7 @@
-"""The screens of access, of mail and of the audit log.
+"""The desk's screens Access, Mail and Audit.
 
-They show requests to decide, keys, sessions, mail that waits or was given up, and the audit log
-with undo.
+They show pending access requests, keys, sessions, mail that waits or was given up, and the audit
+log with undo.
 """
 
 from collections.abc import Awaitable, Callable
@@ -48,7 +48,7 @@ PAGE_SIZE: Final = 50
 
 
 async def show_access(visit: Visit) -> Values:
-    """Return requests, keys and sessions; what the sign-in may grant."""
+    """Return access requests, keys, sessions, and the scopes that the sign-in may grant."""
     service = visit.service
     now = service.clock()
     keys = [
@@ -91,10 +91,10 @@ def _decisions(visit: Visit) -> AccessDecisions:
 
 
 def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) -> None:
-    """Raise Problem `invalid` for more than the sign-in itself has.
+    """Raise Problem `invalid` for a grant that exceeds the scopes or the end of the sign-in.
 
-    What has no end, or one in more than a year, asks for a new sign-in, and so does what opens the
-    desk: an old session must not make itself a new one.
+    A grant without an end or of more than a year requires a fresh sign-in, and so does one that
+    opens the desk: an old session must not prolong itself.
     """
     if beyond := sorted(set(scopes) - visit.actor.scopes):
         raise Problem("invalid", f"Your key has no scope {beyond[0]}, so it cannot grant it")
@@ -114,8 +114,8 @@ def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) 
 
 
 async def approve(visit: Visit) -> str:
-    """Approve a request with the scopes that are ticked, until the day that is given."""
-    scopes, end = visit.chosen("scope"), _last_day(visit, "")
+    """Approve a request with the ticked scopes, until the end of the chosen day."""
+    scopes, end = visit.chosen("scope"), _read_end(visit, "")
     if not scopes:
         raise FormErrors({"form": "Tick at least one scope that the request is to get."})
     _check_grant(visit, scopes, end)
@@ -123,17 +123,17 @@ async def approve(visit: Visit) -> str:
     return ACCESS.path
 
 
-def _last_day(visit: Visit, usual: str | None) -> str | None:
-    """Return the end of the day of a form, or `None` if the box for no end is ticked.
+def _read_end(visit: Visit, default: str | None) -> str | None:
+    """Return the end of the day that a form names; `None` if its box for no end is ticked.
 
-    Without a day, or with the last day of the sign-in's key, it is the end of that key; `usual` if
-    that has none. Raises FormErrors.
+    If the day is missing, or is the last of the sign-in's key, return the end of that key, or
+    `default` if the key has none. Raises FormErrors.
     """
     text, latest = visit.typed.get("expires", ""), visit.session.key_expires_at
     if visit.chosen("no_end"):
         return None
     if not text or text == (latest or "")[:10]:
-        return latest or usual
+        return latest or default
     try:
         return f"{date.fromisoformat(text) + timedelta(days=1)}T00:00:00.000000Z"
     except (ValueError, OverflowError):
@@ -147,8 +147,8 @@ async def deny(visit: Visit) -> str:
 
 
 async def issue(visit: Visit) -> OperationResult:
-    """Issue a key and show its secret, once; the form's id keeps a second press from another."""
-    typed, expires_at = visit.typed, _last_day(visit, None)
+    """Issue a key and show its secret once; a second press of the button issues no other key."""
+    typed, expires_at = visit.typed, _read_end(visit, None)
     scopes = visit.chosen("scope")
     if not scopes:
         raise FormErrors({"scope": "Tick at least one scope."})
@@ -169,7 +169,7 @@ async def issue(visit: Visit) -> OperationResult:
 
 
 async def rotate(visit: Visit) -> OperationResult:
-    """Issue the successor of a key and show its secret, once."""
+    """Issue the successor of a key and show its secret once."""
     row = await _keys(visit).find(visit.path["key"])
     expires_at = successor_expiry(row, visit.service.clock())
     _check_grant(visit, tuple(row["scopes"].split()), expires_at)
@@ -191,8 +191,8 @@ async def _show_secret(visit: Visit, issued: IssuedKey, former: str = "") -> Ope
 
 
 async def set_end(visit: Visit) -> str:
-    """Let a key end on a day, or say that it has no end."""
-    row, end = await _keys(visit).find(visit.path["key"]), _last_day(visit, "")
+    """Set the day on which a key ends, or remove its end."""
+    row, end = await _keys(visit).find(visit.path["key"]), _read_end(visit, "")
     _check_grant(visit, tuple(row["scopes"].split()), end)
     await _keys(visit).set_end(row["id"], end)
     return ACCESS.path
@@ -209,7 +209,7 @@ async def revoke(visit: Visit) -> str:
 
 
 async def take_back(visit: Visit) -> str:
-    """Undo a revocation or a rotation, and notify the owner, whose own sign-in alone can."""
+    """Undo the revocation or rotation of a key, which only the owner can; notify the owner."""
     if visit.actor != OWNER:
         raise Problem("forbidden", "Only the owner can take this back: sign in by a mailed link")
     row = await _keys(visit).find(visit.path["key"])
@@ -225,7 +225,7 @@ async def end_session(visit: Visit) -> str:
 
 
 async def show_mail(visit: Visit) -> Values:
-    """Return the entries of the outbox: first those that were given up."""
+    """Return the entries of the outbox that were given up, and those that wait."""
     found = await _outbox(visit).all()
     return {
         "dead": [each for each in found if each["dead_at"]],
@@ -239,13 +239,13 @@ def _outbox(visit: Visit) -> OutboxAdmin:
 
 
 async def _move(method: Callable[..., Awaitable[int]], visit: Visit) -> str:
-    """Run a method on a message that was given up, all of a kind, or all such."""
+    """Retry or discard a message that was given up, all such of a kind, or all of them."""
     await method(_outbox(visit), visit.typed.get("id"), visit.typed.get("kind"))
     return MAIL.path
 
 
 async def show_audit(visit: Visit) -> Values:
-    """Return a page of the audit log, newest first; of a sign-in with a table list, its tables."""
+    """Return a page of the audit log, newest first, of the tables that the sign-in may use."""
     where: Where = ()
     if visit.actor.tables is not None:
         where = (Filter("table_name", "in", tuple(visit.actor.tables)),)
@@ -265,7 +265,7 @@ async def show_audit(visit: Visit) -> Values:
 
 
 async def undo_entry(visit: Visit) -> str:
-    """Undo the change of an entry. Raises Problem `invalid` where `approve` would."""
+    """Undo the change that an entry records. Raises Problem `invalid` where `approve` would."""
 
     def check(table: Table, row: Row) -> None:
         if table is ACCESS_REQUESTS and row["status"] == "approved":

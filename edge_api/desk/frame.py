@@ -1,4 +1,4 @@
-"""Pages of the desk: templates in the look of the site, with times in the zone of the journal."""
+"""Rendering of the desk's pages, in the look of the site and the time zone of the journal."""
 
 import re
 from collections.abc import Sequence
@@ -28,11 +28,15 @@ from edge_api.schema.page_templates import (
 _PLAIN: Final = (
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 )
+"""The content of `<head>` while there is no build."""
 
 
 @lru_cache(maxsize=2)
 def _read_look(build: Path) -> tuple[str, tzinfo]:
-    """Return the head of a build's pages without a title, and its time zone. Raises OSError."""
+    """Return the `<head>` of a build's pages without its title, and the time zone of the journal.
+
+    Raises OSError.
+    """
     zone: tzinfo = UTC
     with suppress(OSError, KeyError, ValueError, TypeError):  # without a known zone: UTC
         zone = ZoneInfo(read_notes(build)["timezone"])
@@ -53,14 +57,15 @@ def local_now(service: Service) -> datetime:
 
 
 def make_page(service: Service, template: str, title: str, **values: Any) -> bytes:
-    """Return a page of the desk in the look of the site, or in a plain one without a build.
+    """Return a page of the desk in the look of the site, or a plain one if there is no build.
 
-    The desk is needed most when something is broken, so it takes nothing but the head of the site.
+    The desk is needed most when something is broken, so it uses nothing of the site but the
+    `<head>`.
     """
     (head, zone), current = _find_look(service), service[BuildManager].current
     _NOW.set(service.clock().astimezone(zone))
     given = {
-        "head": Markup(head.replace(SHELL_TITLE, escape(title))),  # noqa: S704  of the build
+        "head": Markup(head.replace(SHELL_TITLE, escape(title))),  # noqa: S704  trusted: the build made it
         "journal": current.head.site_title
         if current
         else urlsplit(service.settings.site_url).netloc,
@@ -83,11 +88,11 @@ def ago(at: str | None) -> str:
         return ""
     now, then = _NOW.get(), _local(at)
     minutes, days = (now - then) // timedelta(minutes=1), now.date() - then.date()
-    if -1 <= minutes < 60:  # noqa: PLR2004  of an hour
+    if -1 <= minutes < 60:  # noqa: PLR2004  the minutes of an hour
         return f"{minutes} min" if minutes > 0 else "now"
     if 0 < minutes < 24 * 60:
         return f"{minutes // 60} h"
-    if not days:  # a reminder of today
+    if not days:  # a reminder for later today
         return f"{then:%H:%M}"
     if -_WEEK < days < _WEEK:
         return f"{then:%a}"
@@ -95,7 +100,7 @@ def ago(at: str | None) -> str:
 
 
 def minute(at: str | None) -> str:
-    """Return an instant exactly, in the time of the journal."""
+    """Return the date and time of an instant to the minute, in the time zone of the journal."""
     return f"{_local(at):%-d %b %Y, %H:%M %Z}" if at else ""
 
 
@@ -112,16 +117,16 @@ def _local(at: str) -> datetime:
 
 
 def with_parameters(address: str, **given: object) -> str:
-    """Return an address of the desk with parameters set; empty ones and passing ones left out."""
+    """Return a desk address with the given parameters set, and without those of one page view."""
     path, _, query = address.partition("?")
-    # The last three are of one page: of its notice, and of boxes that are ticked.
+    # The last three belong to one page view: to its notice, and to its ticked boxes.
     kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, "done", "sent", "pick")]
     kept += [(name, str(each)) for name, each in given.items() if each]
     return f"{path}{to_query(kept)}"
 
 
 def to_query(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return the query of an address, with its question mark."""
+    """Return the query string with its question mark, or an empty string without pairs."""
     return f"?{urlencode(pairs)}" if pairs else ""
 
 

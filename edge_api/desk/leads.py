@@ -41,13 +41,18 @@ BOXES: Final = {
     "lost": "Lost",
     "spam": "Spam",
 }
+"""The boxes of the inbox, with their labels."""
 SETTLED: Final = ("qualified", "won", "lost")
-"""Statuses beyond an answer, whose boxes are there once one was used."""
+"""Statuses of leads that are finished; their boxes appear only where a lead has them."""
 FAILED: Final = ("bounced", "complained", "dlq")
+"""Statuses in the log of mail that was not delivered."""
 
 
 def read_box(visit: Visit) -> str:
-    """Return the box of the address: New, or with a search All. Raises Problem `invalid`."""
+    """Return the box that the address names; without one New, or All for a search.
+
+    Raises Problem `invalid`.
+    """
     box = visit.query.get("status") or ("all" if visit.query.get("q", "").strip() else "new")
     if box not in BOXES:
         raise Problem("invalid", f"There is no status {box}: use {', '.join(BOXES)}")
@@ -55,7 +60,7 @@ def read_box(visit: Visit) -> str:
 
 
 def read_query(visit: Visit) -> LeadQuery:
-    """Return the search and the order of the address."""
+    """Return the search and the order that the address asks for."""
     search, is_oldest = visit.query.get("q", "").strip(), visit.query.get("order") == "oldest"
     return LeadQuery(search=search, oldest_first=is_oldest)
 
@@ -80,7 +85,7 @@ async def inbox(visit: Visit) -> Values:
             if name not in SETTLED or counts[name] or name == box
         ],
         "box": box,
-        "found": f"{len(found)}{'+' if is_cut else ''}",  # by the search
+        "found": f"{len(found)}{'+' if is_cut else ''}",  # the number of people
         "q": visit.query.get("q", "").strip(),
         "order": visit.query.get("order", ""),
         "before": page - 1,
@@ -98,7 +103,7 @@ async def inbox(visit: Visit) -> Values:
 
 
 def count_text(number: int) -> str:
-    """Return a number of people as the boxes show it."""
+    """Format a number of people as the boxes show it."""
     return f"{MOST_COUNTED - 1}+" if number >= MOST_COUNTED else str(number)
 
 
@@ -114,7 +119,7 @@ async def export_csv(visit: Visit) -> OperationResult:
 
 
 async def mark(visit: Visit) -> str:
-    """Give the threads of leads another status: those ticked, or the one of the pressed button."""
+    """Set the status of the ticked threads, or of the one whose own button was pressed."""
     ids, status = visit.chosen("id"), visit.typed.get("status", "")
     if one := visit.typed.get("one"):
         lead_id, _, status = one.partition(" ")
@@ -130,9 +135,9 @@ async def mark(visit: Visit) -> str:
 async def mark_threads(
     visit: Visit, ids: Sequence[str], status: str, remind_at: str | None = None
 ) -> None:
-    """Give leads and the new ones of the same people another status, and a reminder or none.
+    """Set status and reminder of leads, and of all new leads of the same people.
 
-    Of spam that is taken back it is all spam of these people. Raises Problem as `find_read`.
+    If spam becomes new again, so does all spam of these people. Raises Problem as `find_read`.
     """
     former = "spam" if status == "new" and not remind_at else "new"
     read = await find_read(visit, ids, status, former)
@@ -144,23 +149,23 @@ async def find_read(
 ) -> Sequence[str]:
     """Return the given leads, and those of the same people with the status `former`.
 
-    A lead that came, or whose sender replied, after the page was shown is left out. Raises Problem
+    A lead is omitted if it came, or its sender replied, after the page was shown. Raises Problem
     `conflict` if none is left.
     """
     store, seen = visit.service.store, format_instant(visit.service.clock())
     with suppress(ValueError):
         seen = parse_timestamp(visit.typed.get("seen", ""))
     is_later = Filter("kind", "eq", "received"), Filter("created_at", "gt", seen)
-    leads, answered = await store.run(
+    leads, replies = await store.run(
         Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
         Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_COUNTED),
     )
     people = {fold_address(row["email"]) for row in leads.rows}
     same = [row for each in people for row in await leads_of(store, each, MOST_COUNTED)]
-    settled = SETTLED if status == "contacted" else ()  # who was won is more than answered
+    settled = SETTLED if status == "contacted" else ()  # an answer reopens no finished lead
     found = {row["id"] for row in leads.rows if row["status"] not in settled}
     found |= {row["id"] for row in same if row["status"] == former and row["created_at"] <= seen}
-    unread = {row["lead_id"] for row in answered.rows}
+    unread = {row["lead_id"] for row in replies.rows}
     if found and found <= unread:
         raise Problem("conflict", "The person wrote again meanwhile: read that first")
     return tuple(found - unread)

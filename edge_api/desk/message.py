@@ -45,7 +45,7 @@ from edge_api.operation.service import JSON, OperationResult
 
 MOST_OPEN: Final = 5  # messages of a thread that are not folded away
 DONE: Final = ("contacted", "spam", "new")
-"""Statuses that a button gives, before it goes on to the next message."""
+"""Statuses that a button sets before it leads to the next message."""
 
 
 async def show_message(visit: Visit) -> Values:
@@ -60,7 +60,7 @@ async def show_message(visit: Visit) -> Values:
     read = Read(EMAIL_SEND_LOG, (), (spelled("recipient_email", leads),), NEWEST, 20)
     log = await read_all(store, read) if may_see else []
     may_suppress = visit.actor.may_use(SUPPRESSED_EMAILS.name)
-    # The thread, oldest first; equal messages of the person once, the last.
+    # Build the thread, oldest first. Of equal messages of the person, keep only the last.
     times = Counter(map(text_key, leads))
     last = {text_key(lead): lead for lead in reversed(leads)}
     items: list[dict[str, Any]] = [
@@ -107,9 +107,10 @@ async def show_message(visit: Visit) -> Values:
 
 
 async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
-    """Return the place of a message in its box, and the addresses of the former and next message.
+    """Return the position of a message in its box, and the addresses of its neighbours.
 
-    Each is empty where there is none. A message that has left the box has a next one alone.
+    An address is empty where there is no neighbour. A message that has left the box has only a
+    next one.
     """
     query, now = read_query(visit), visit.service.clock()
     threads, _ = await list_threads(visit.service.store, now, query, read_box(visit))
@@ -133,12 +134,15 @@ async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
 
 
 def split_query(address: str) -> str:
-    """Return the query of an address with its question mark, or nothing."""
+    """Return the query string of an address with its question mark, or an empty string."""
     return "".join(address.partition("?")[1:])
 
 
 def reminders(now: datetime) -> Mapping[str, tuple[str, datetime]]:
-    """Return the instants of which the owner chooses one, with their labels; `now` is local."""
+    """Return the labels and times of the reminders that the owner can choose from.
+
+    `now` is in the time zone of the journal.
+    """
 
     def at(days: int, hour: int) -> datetime:
         return datetime.combine(now.date() + timedelta(days), time(hour), now.tzinfo)
@@ -155,7 +159,7 @@ def reminders(now: datetime) -> Mapping[str, tuple[str, datetime]]:
 
 
 async def act(visit: Visit) -> str:
-    """Store what was typed, then do what the pressed button says, and go on to the next message."""
+    """Store what was typed, run the pressed button's action, and return the next address."""
     row, answers = await read_row(visit, LEADS, visit.path["key"]), visit.service[Answers]
     button, text = visit.typed.get("do", ""), visit.typed.get("text", "")
     subject = visit.typed.get("subject", "")
@@ -163,7 +167,7 @@ async def act(visit: Visit) -> str:
         text = "\n\n".join(filter(None, (text.rstrip(), visit.typed.get("reply", ""))))
     notes = {name: visit.typed[name] for name in ("notes", "was.notes") if name in visit.typed}
     await save_row(replace(visit, form=notes), LEADS, row["id"])
-    if "text" in visit.typed:  # no press loses it; an empty text keeps nothing, not even a subject
+    if "text" in visit.typed:  # every button saves the draft; an empty text deletes it
         drafts = [each for each in await answers.of_leads([row["id"]]) if each["kind"] == "draft"]
         stored, shown = drafts[-1]["body"] if drafts else "", visit.typed.get("was.text", "")
         if stored.split() not in (shown.split(), text.split()):  # mail keeps no blanks at line ends
@@ -199,7 +203,7 @@ async def act(visit: Visit) -> str:
 
 
 async def take_back(visit: Visit) -> str:
-    """Make a draft of an answer that waits, and show it."""
+    """Turn an answer that is not sent yet back into a draft, and show it."""
     draft = await visit.service[Answers].take_back(visit.path["key"], visit.actor)
     return f"{INBOX.path}{draft['lead_id']}/"
 
@@ -217,7 +221,7 @@ async def export(visit: Visit) -> OperationResult:
 
 
 async def erase(visit: Visit) -> OperationResult:
-    """Erase all that is kept of the person who sent a lead; return what is left elsewhere."""
+    """Erase all that is kept of the person who sent a lead; list the copies that remain."""
     row = await read_row(visit, LEADS, visit.path["key"])
     if visit.typed.get("sure") != "yes":
         raise FormErrors({"sure": "Tick this first: erasing cannot be undone."})

@@ -38,7 +38,7 @@ from edge_api.schema.credentials import SCOPES
 
 LIFETIME: Final = timedelta(days=30)
 FRESH_FOR: Final = timedelta(days=1)
-"""The time after a sign-in for which the gravest actions need no other one."""
+"""The time after a sign-in in which the gravest actions need no new sign-in."""
 OWNER: Final = Actor("", "owner", "session", frozenset(SCOPES))
 """The actor of a sign-in by a link: every scope, no list of tables."""
 
@@ -50,12 +50,12 @@ class Session:
     id: str
     actor: Actor
     key_expires_at: str | None
-    """The end of the key it was made with; `None` for a key without one, and for the owner."""
+    """The end of the key that signed in; `None` for a key without an end, and for the owner."""
     started_at: str
 
 
 class Sessions:
-    """The sessions in one store."""
+    """Starts, finds and ends the sessions in one store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class Sessions:
         return secret
 
     async def find(self, secret: str) -> Session | None:
-        """Return a session that holds, and whose key does. Raises Problem `unavailable`."""
+        """Return the active session of a secret, if its key is valid. Raises `unavailable`."""
         now = format_instant(self._clock())
         where = (Filter("digest", "eq", hash_secret(secret)), *_active(now))
         row = await read_first(self._store, Read(DESK_SESSIONS, where=where, limit=1))
@@ -93,7 +93,7 @@ class Sessions:
         return Session(row["id"], actor_of(key), key["expires_at"], row["created_at"])
 
     async def all(self) -> list[Row]:
-        """Return the rows of all sessions that hold, newest first."""
+        """Return the rows of all active sessions, newest first."""
         now = format_instant(self._clock())
         found, keys = await self._store.run(
             Read(DESK_SESSIONS, where=_active(now), order=NEWEST), Read(CREDENTIALS)
@@ -122,12 +122,13 @@ _BROWSERS: Final = {
     "Chrome": "Chrome",
     "Safari": "Safari",
 }
+"""Browsers, by their names in `User-Agent`: of several, the first in this order is right."""
 _SYSTEMS: Final = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
-"""Names in the header; it may have several of them, and the first here is the right one."""
+"""Systems, as `User-Agent` names them: of several, the first in this order is right."""
 
 
 BROWSER: Final = "desk-browser"
-"""The cookie of a browser: random, and signed once somebody has signed in there."""
+"""The cookie of a browser: a random value, which is signed once somebody has signed in there."""
 
 
 def cookie_name(site_url: str, cookie: str) -> str:
@@ -138,8 +139,8 @@ def cookie_name(site_url: str, cookie: str) -> str:
 def set_cookie(site_url: str, value: str, cookie: str = "desk") -> str:
     """Return the header `Set-Cookie` for a value; an empty one ends the cookie.
 
-    It is kept for as long as browsers do (RFC 6265bis: 400 days). A session ends earlier, in the
-    store: its cookie shows then whose form it was, so that nothing that was typed is lost.
+    Browsers keep it for as long as they may (RFC 6265bis: 400 days). The session ends earlier, in
+    the store: its cookie still shows whose form was sent, so that nothing that was typed is lost.
     """
     secure = "; Secure" if site_url.startswith("https:") else ""
     pair, age = f"{cookie_name(site_url, cookie)}={value}", 400 * 24 * 3600 if value else 0
@@ -147,25 +148,25 @@ def set_cookie(site_url: str, value: str, cookie: str = "desk") -> str:
 
 
 def read_cookie(site_url: str, header: str, cookie: str = "desk") -> str:
-    """Return the value in a header `Cookie`, the first; empty without one (RFC 6265, 5.4)."""
+    """Return the first value of a cookie in a `Cookie` header, else "" (RFC 6265, 5.4)."""
     pairs = (part.strip().partition("=") for part in header.split(";"))
     return next((value for name, _, value in pairs if name == cookie_name(site_url, cookie)), "")
 
 
 FORM_FIELD: Final = "form.token"
 """The hidden field of every form; the dot keeps it from being a column of a table."""
-_FORM: Final = re.compile(rb'<form [^>]*method="post" action="(?:/desk/[^">]*)?"[^>]*>')
+_FORM_TAG: Final = re.compile(rb'<form [^>]*method="post" action="(?:/desk/[^">]*)?"[^>]*>')
 
 
 def check_origin(service: Service, headers: Mapping[str, str]) -> None:
-    """Reject a form of any other origin. Raises Problem `forbidden`.
+    """Reject a form that another origin sent. Raises Problem `forbidden`.
 
-    Fetch Metadata, section 2.3; Fetch, section 3.2: a browser sends at least one of both headers
-    with a POST.
+    A browser sends `Sec-Fetch-Site` or `Origin`, or both, with a POST (Fetch Metadata, section 2.3;
+    Fetch, section 3.2).
     """
     site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
     own = service.settings.site_url
-    if service.settings.is_loopback:  # the host was checked, and may be another loopback name
+    if service.settings.is_loopback:  # `dispatch` has checked that Host is a loopback name
         own = f"http://{headers.get('Host', '')}"
     is_own = site in (None, "same-origin") and origin in (None, own)
     if not is_own or site is origin is None:
@@ -173,9 +174,9 @@ def check_origin(service: Service, headers: Mapping[str, str]) -> None:
 
 
 def check_token(site_url: str, cookies: str, token: str) -> None:
-    """Reject a form that no page of the desk had for this session. Raises Problem `forbidden`.
+    """Reject a form whose token is not of this session. Raises Problem `forbidden`.
 
-    The origin alone does not show that: a form in a post has the same.
+    A check of the origin is not enough: a form in a post has the same origin.
     """
     if not is_signed(_form_secret(site_url, cookies), FORM_FIELD, token):
         raise Problem(
@@ -186,21 +187,21 @@ def check_token(site_url: str, cookies: str, token: str) -> None:
 
 
 def add_tokens(site_url: str, cookies: str, result: OperationResult) -> None:
-    """Add its token to each form of a page, so that no template can forget it.
+    """Add a token to each form of a page, so that no template can forget it.
 
-    A browser without a cookie is given one that its forms are bound to. No two pages have the same
-    token, as compression would betray one (BREACH).
+    A browser without a cookie gets one, to which its forms are bound. Each page has a new token,
+    since compression could reveal a constant one (BREACH).
     """
-    if isinstance(result, HtmlResult) and _FORM.search(result.value):
+    if isinstance(result, HtmlResult) and _FORM_TAG.search(result.value):
         secret = _form_secret(site_url, f"{result.headers.get('Set-Cookie', '')};{cookies}")
         if not secret:
             secret = token_urlsafe(16)
             given = {"Set-Cookie": set_cookie(site_url, secret, BROWSER)}
             result.headers = {**result.headers, **given}
         field = f'<input type="hidden" name="{FORM_FIELD}" value="{sign(secret, FORM_FIELD)}">'
-        result.value = _FORM.sub(rb"\g<0>" + field.encode(), result.value)
+        result.value = _FORM_TAG.sub(rb"\g<0>" + field.encode(), result.value)
 
 
 def _form_secret(site_url: str, cookies: str) -> str:
-    """Return what the forms are bound to: the session, or the browser that is not signed in."""
+    """Return the secret to which forms are bound: of the session, or else of the browser."""
     return read_cookie(site_url, cookies) or read_cookie(site_url, cookies, BROWSER)

@@ -1,4 +1,4 @@
-"""The page "Settings": the screens below it, the settings to read, and suppressed addresses."""
+"""The screens Settings (links to other screens, the edge's settings) and Suppressed addresses."""
 
 from typing import Final, get_args
 
@@ -19,11 +19,12 @@ BELOW: Final = (
     ("/desk/tables/", "Tables", "every row as it is stored", None),
     ("/desk/audit/", "Audit", "what was done and by whom, with undo", None),
 )
-"""Address, name and purpose of each screen, and the table that it needs; empty: all; None: any."""
+"""The address, name and purpose of each screen below Settings, and the table that a sign-in needs
+for it: an empty name stands for all tables, `None` for any one."""
 
 
 async def show_settings(visit: Visit) -> Values:
-    """Return the screens that the sign-in reaches; if it reaches all, the settings of the edge."""
+    """Return the screens that the sign-in may open; for all tables, the edge's settings too."""
     settings, shown = visit.service.settings, SETTINGS if visit.actor.may_use("") else {}
     return {
         "below": [each[:3] for each in BELOW if each[3] is None or visit.actor.may_use(each[3])],
@@ -35,7 +36,7 @@ async def show_settings(visit: Visit) -> Values:
 
 
 async def show_suppressed(visit: Visit) -> Values:
-    """Return the newest suppressed addresses, or the one that is searched."""
+    """Return the newest suppressed addresses, or the one that is searched for."""
     email = visit.query.get("email", "").strip()
     where = (Filter("email", "in", (normalize_recipient(email), email.lower())),) if email else ()
     return {
@@ -62,11 +63,11 @@ async def suppress(visit: Visit) -> str:
 
 
 async def lift_suppression(visit: Visit) -> str:
-    """Lift a suppression; that of a person who wanted no mail only with the box ticked."""
+    """Lift a suppression; one that is not due to a bounce requires the ticked box."""
     row = await find_row(visit.service.store, SUPPRESSED_EMAILS, visit.path["key"])
     if row and row["reason"] != "bounce" and not visit.chosen("sure"):
         raise FormErrors({"sure": "Tick this box to mail them again."})
-    if row:  # else somebody else was first
+    if row:  # else it was lifted meanwhile
         await visit.service[Rows].delete(SUPPRESSED_EMAILS, {"id": row["id"]}, visit.actor)
     return visit.here
 

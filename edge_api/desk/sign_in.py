@@ -32,7 +32,7 @@ LINK_PATH: Final = "/desk/link/{token}/"
 
 
 async def show_sign_in(service: Service, request: Request) -> OperationResult:
-    """Show the form; who is signed in goes on."""
+    """Show the form, or redirect if the browser is signed in already."""
     to = safe_target(dict(request.pairs).get("to", DESK))
     return redirect(to) if await find_session(service, request) else await _form(service, to)
 
@@ -42,7 +42,7 @@ async def _form(service: Service, to: str, status: int = 200, **values: object) 
 
 
 async def sign_in(service: Service, request: Request) -> OperationResult:
-    """Start a session for the holder of a key; offer to go on with what was typed before."""
+    """Start a session for the holder of a key; offer to send what was typed before signing in."""
     pairs = form_pairs(request.body)
     kept = [pair for pair in pairs if pair[0] not in ("key", "to", "screen")]
     to = safe_target(dict(pairs).get("to", DESK))
@@ -73,7 +73,7 @@ async def _start(service: Service, request: Request, actor: Actor) -> dict[str, 
 
 async def _end_session(service: Service, request: Request) -> None:
     if session := await find_session(service, request):
-        with suppress(Problem):  # another press was faster
+        with suppress(Problem):  # another request has ended it meanwhile
             await service[Sessions].revoke(session.id, session.actor)
 
 
@@ -93,7 +93,7 @@ async def mail_link(service: Service, request: Request) -> OperationResult:
 
 
 async def show_link(service: Service, request: Request) -> OperationResult:
-    """Show the button that signs in. It changes nothing: programs fetch links to check them."""
+    """Show the button that signs in; change nothing, since programs fetch links to check them."""
     if not await service[DeskLinks].is_open(request.path["token"]):
         return await _form(service, DESK, 404, fault=_USED)
     return await render(service, "link", "Sign in to the desk")
@@ -117,7 +117,7 @@ async def sign_out(service: Service, request: Request) -> OperationResult:
         SIGN_IN,
         {
             "Set-Cookie": set_cookie(service.settings.site_url, ""),
-            # Else a page that the browser keeps could come back for whoever is there next.
+            # Without it, the browser's next user could see pages from its cache.
             "Clear-Site-Data": '"cache"',
         },
     )
@@ -137,7 +137,7 @@ _SCRIPT: Final = Document(
 
 
 async def show_file(file: Document, _service: Service, _request: Request) -> OperationResult:
-    """Return the style sheet of the desk, or its script, without which everything works."""
+    """Return the style sheet or the script of the desk, whose pages work without the script."""
     return OperationResult(file)
 
 

@@ -1,4 +1,4 @@
-"""Screens of the administrative tables: rows as the address filters and sorts them, and one."""
+"""Screens of the administrative tables: their list, their filtered rows, and one row's form."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,16 +19,16 @@ from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors
 
 FIRST: Final = ("name", "email", "recipient_email", "status", "reason", "created_at")
-"""Columns of any table that a person looks for first."""
+"""Columns that a list of rows shows first."""
 
 
 async def list_tables(visit: Visit) -> Values:
-    """Return the tables that the sign-in reaches."""
+    """Return the tables that the sign-in may use."""
     return {"tables": [each for each in ADMINISTRATIVE.values() if visit.actor.may_use(each.name)]}
 
 
 def find_table(visit: Visit) -> Table:
-    """Return the table of the address. Raises Problem `not_found`, `forbidden`."""
+    """Return the table that the address names. Raises Problem `not_found`, `forbidden`."""
     table = ADMINISTRATIVE.get(visit.path["table"])
     if table is None:
         raise Problem("not_found", "There is no such table")
@@ -40,7 +40,7 @@ def find_table(visit: Visit) -> Table:
 async def list_rows(visit: Visit) -> Values:
     """Return a page of rows; the address has filters and order in PostgREST's dialect."""
     table = find_table(visit)
-    # Not filters: what the form that adds one sends, a notice, and one that is left aside.
+    # No filters: the fields of the form that adds one, a notice, and `select`, which is ignored.
     others = ("column", "operator", "value", "done", "select")
     pairs = [pair for pair in visit.pairs if pair[0] not in others]
     fault, page = "", None
@@ -79,13 +79,13 @@ async def list_rows(visit: Visit) -> Values:
 
 
 async def read_row(visit: Visit, table: Table, key: str) -> Row:
-    """Return a row by its key as it stands in an address. Raises Problem `not_found`."""
+    """Return the row with this key, which comes from an address. Raises Problem `not_found`."""
     missing = f"There is no such row of {table.name}: it may be deleted"
     return await require_row(visit.service.store, table, key, missing)
 
 
 async def show_row(visit: Visit) -> Values:
-    """Return one row with what its form needs; without a key in the address, an empty form."""
+    """Return the values of a row's form; without a key in the address, those of a new row."""
     table, key = find_table(visit), visit.path.get("key")
     row = await read_row(visit, table, key) if key else {}
     shown = row or {name: column.default for name, column in table.columns.items()}
@@ -99,7 +99,7 @@ async def show_row(visit: Visit) -> Values:
 
 
 def fields(table: Table, row: Row) -> list[tuple[Column, str]]:
-    """Return the columns that can be changed, with their values as a form has them; NULL: empty."""
+    """Return the columns that can be changed, with their values as text; NULL is empty text."""
     return [
         (column, "" if row[name] is None else format_value(row[name]).replace("\r\n", "\n"))
         for name, column in table.columns.items()
@@ -108,7 +108,7 @@ def fields(table: Table, row: Row) -> list[tuple[Column, str]]:
 
 
 def _to_value(column: Column, text: str) -> Any:
-    """Return the value of a field. Raises ValueError with what to fix."""
+    """Parse the text of a field. Raises ValueError, which says what to fix."""
     if not text and column.nullable:
         return None
     if column.kind is ColumnType.INTEGER:
@@ -127,7 +127,7 @@ def _to_value(column: Column, text: str) -> Any:
 
 
 def _to_values(table: Table, texts: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of fields. Raises FormErrors, with those that were found before."""
+    """Parse the texts of fields. Raises FormErrors, which include the given `errors`."""
     values, found = dict[str, Any](), dict(errors)
     for name, text in texts.items():
         try:
@@ -178,7 +178,7 @@ async def save_row(visit: Visit, table: Table, key: str) -> None:
 
 
 async def add(visit: Visit) -> str:
-    """Store a new row, with defaults for what is empty; the form's key prevents a second one."""
+    """Store a new row, with defaults for empty fields; the form's key prevents a second row."""
     table = find_table(visit)
     values = _to_values(
         table, {name: visit.typed[name] for name in table.readable if visit.typed.get(name)}, {}
@@ -195,7 +195,7 @@ async def save(visit: Visit) -> str:
 
 
 async def delete(visit: Visit) -> str:
-    """Delete a row; one that is gone already stays so."""
+    """Delete a row, if it still exists."""
     table = find_table(visit)
     if row := await find_row(visit.service.store, table, visit.path["key"]):
         await visit.service[Rows].delete(table, {table.key: row[table.key]}, visit.actor)
@@ -208,7 +208,7 @@ ROW: Final = _screen("/desk/tables/{table}/{key}/", "A row", "row", show_row)
 SCREENS: Final = (
     _screen("/desk/tables/", "Tables", "tables", list_tables),
     _screen("/desk/tables/{table}/", "Rows", "rows", list_rows),
-    NEW,  # before the other one, whose address fits too
+    NEW,  # before ROW, whose address pattern matches this address too
     ROW,
 )
 ACTIONS: Final = (

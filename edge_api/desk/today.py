@@ -1,4 +1,4 @@
-"""Today, the desk's first page: what waits for its owner, and how many messages came a day."""
+"""The desk's first page, Today: what waits for the owner, and the number of messages each day."""
 
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
@@ -20,10 +20,10 @@ from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.paths import DESK
 
 DAYS: Final = 30  # days of the chart
-# Each read with a limit has the order of an index: in another, all that match are sorted first.
+# A read with a limit uses the order of an index: else all matching rows would be sorted first.
 _DEAD_FIRST: Final = (Order("dead_at", nulls_first=True),)
 _SAID: Final = ("mail was given up", "events for webhooks were given up")
-"""Faults in readiness that Today shows as entries of its own, with a link."""
+"""Beginnings of readiness errors that Today omits, since it shows them as entries with a link."""
 
 
 async def today(visit: Visit) -> Values:
@@ -48,14 +48,14 @@ async def today(visit: Visit) -> Values:
 
 
 async def read_people(store: Store, now: datetime) -> Values:
-    """Return who waits and since when, reminders that are due, and who was answered this month.
+    """Return how many people wait, the longest wait, due reminders, and this month's answers.
 
-    Who replied by mail waits since the reply; replies to the 50 oldest leads are looked at.
+    A person who replied by mail waits since the reply; only replies to the 50 oldest leads count.
     """
     at, month = format_instant(now), datetime.combine(now.replace(day=1), time(), now.tzinfo)
     due = Filter("remind_at", "lte", at), Filter("status", "neq", "spam")
     this_month = Filter("created_at", "gte", format_instant(month))
-    done, reminders, known, first = await store.run(
+    answered, reminders, any_lead, oldest = await store.run(
         Read(
             LEADS,
             ("email",),
@@ -67,23 +67,23 @@ async def read_people(store: Store, now: datetime) -> Values:
         Read(LEADS, ("id",), limit=1),
         Read(LEADS, ("id", "created_at"), filter_of("new", now), (Order("created_at"),), 50),
     )
-    waiting = {row["id"]: row["created_at"] for row in first.rows}
-    came = Filter("kind", "eq", "received"), Filter("lead_id", "in", tuple(waiting))
-    again = await read_all(store, Read(LEAD_MESSAGES, (), came, (Order("created_at"),)))
-    waiting |= {row["lead_id"]: row["created_at"] for row in again}
+    waiting = {row["id"]: row["created_at"] for row in oldest.rows}
+    of_waiting = Filter("kind", "eq", "received"), Filter("lead_id", "in", tuple(waiting))
+    replies = await read_all(store, Read(LEAD_MESSAGES, (), of_waiting, (Order("created_at"),)))
+    waiting |= {row["lead_id"]: row["created_at"] for row in replies}
     people, spam = await count_people(store, now, "new", "spam")
     return {
         "people": people,
         "spam": spam,
         "waited": now - datetime.fromisoformat(min(waiting.values(), default=at)),
         "reminders": len(reminders.rows),
-        "answered_this_month": len({row["email"].lower() for row in done.rows}),
-        "is_first": not known.rows,
+        "answered_this_month": len({row["email"].lower() for row in answered.rows}),
+        "is_first": not any_lead.rows,
     }
 
 
 async def _find_failing(store: Store, now: datetime) -> str:
-    """Return since when an event for a webhook waits without effect; empty where none does."""
+    """Return the time of the oldest webhook event whose delivery failed, or an empty string."""
     later = (WAITING, Filter("attempts", "gt", 0), Filter("due_at", "gt", format_instant(now)))
     results = await store.run(
         Read(WEBHOOK_DELIVERIES, ("created_at",), (GIVEN_UP,), _DEAD_FIRST, 1),
@@ -92,14 +92,14 @@ async def _find_failing(store: Store, now: datetime) -> str:
     return min((row["created_at"] for each in results for row in each.rows), default="")
 
 
-_past: Final[WeakKeyDictionary[Store, tuple[datetime, Sequence[int]]]] = WeakKeyDictionary()
-"""By store the beginning of a day, and the numbers of the days before it."""
+_past_counts: Final[WeakKeyDictionary[Store, tuple[datetime, Sequence[int]]]] = WeakKeyDictionary()
+"""The counts of past days by store, each with the beginning of the day on which they were made."""
 
 
 async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
     """Return the days of the chart with the number of messages of each, at most `MOST_COUNTED`.
 
-    Past days are counted at the first look of a day and kept in memory, today at each look.
+    Past days are counted at the first request of a day and kept in memory, today at each request.
     """
     midnight = datetime.combine(now, time(), now.tzinfo)
     starts = [midnight - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
@@ -113,10 +113,10 @@ async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
         )
         for start, end in pairwise(map(format_instant, starts))
     ]
-    day, counts = _past.get(store, (None, ()))
+    day, counts = _past_counts.get(store, (None, ()))
     if day != midnight:
         counts = [len(result.rows) for result in await store.run(*reads[:-1])]
-        _past[store] = midnight, counts
+        _past_counts[store] = midnight, counts
     totals = [*counts, len(await read_all(store, reads[-1]))]
     return [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
 

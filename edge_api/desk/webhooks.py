@@ -35,13 +35,13 @@ def _events(visit: Visit) -> tuple[str, ...]:
 
 
 async def add(visit: Visit) -> OperationResult:
-    """Add an endpoint and show its secret, once."""
+    """Add an endpoint and show its secret once."""
     url = visit.typed.get("url", "").strip()
     return await _show_secret(visit, await _endpoints(visit).add(url, _events(visit)))
 
 
 async def rotate(visit: Visit) -> OperationResult:
-    """Give an endpoint a new secret and show it, once, unless that was done in another window."""
+    """Give an endpoint a new secret and show it once, unless another window has done so."""
     row = await _endpoints(visit).rotate(
         visit.path["key"], former_until=visit.typed.get("former_until", "")
     )
@@ -66,7 +66,7 @@ async def choose(visit: Visit) -> str:
 
 
 async def test(visit: Visit) -> str:
-    """Send a test event now. Raises Problem `conflict` with the answer where it did not arrive."""
+    """Send a test event now. Raises Problem `conflict` if it did not arrive."""
     result = await _endpoints(visit).test(visit.path["key"])
     if not result.is_delivered:
         raise Problem("conflict", f"The test event did not arrive: {result.message}")
@@ -74,7 +74,7 @@ async def test(visit: Visit) -> str:
 
 
 async def remove(visit: Visit) -> str:
-    """Remove an endpoint with all that waits for it, after a tick."""
+    """Remove an endpoint with its waiting deliveries, if the box is ticked."""
     if not visit.chosen("sure"):
         raise FormErrors({"sure": "Tick this box to remove it."})
     return await _change(Endpoints.remove, visit)
@@ -90,7 +90,7 @@ WEBHOOKS: Final = Screen(
     "/desk/webhooks/", "Webhooks", "webhooks", show_webhooks, section="Settings"
 )
 SCREENS: Final = (WEBHOOKS,)
-# What sends events to somewhere else needs a fresh sign-in; what stops or repeats them does not.
+# Actions that send events elsewhere need a fresh sign-in; those that stop or repeat them do not.
 ACTIONS: Final = (
     Action(WEBHOOKS.path, WEBHOOKS, add, needs_fresh_sign_in=True),
     Action("/desk/webhooks/retry/", WEBHOOKS, partial(_change, Endpoints.retry)),

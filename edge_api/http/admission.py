@@ -24,7 +24,7 @@ class Admitted:
     """The sender of a request that passed admission."""
 
     actor: Actor | None = None
-    """`None` where no credential was sent and none is needed."""
+    """The holder of the credential; `None` if none was sent and none is required."""
     secret: str = ""
     """The credential that was sent."""
     address: str = ""
@@ -45,8 +45,8 @@ class Admission:
     async def admit(self, operation: AnyOperation, request: Request) -> Admitted:
         """Count the request and return its sender. Raises Problem.
 
-        It counts against the limit of the credential's holder, else of the operation by address; an
-        invalid credential against the limit of failed ones.
+        A request with a credential counts against the limit of its holder, and without one against
+        that of the operation, by the client's address; an invalid one counts against `failed_auth`.
         """
         if operation.check_sender is not None:
             operation.check_sender(
@@ -82,7 +82,7 @@ class Admission:
             raise
 
     def count(self, request: Request, actor: Actor) -> None:
-        """Count one request, or one more message of it. Raises Problem `too_many_requests`."""
+        """Count a request, or a further message in one. Raises Problem `too_many_requests`."""
         _set_limit_headers(request, self._service.limiter.count(AUTHENTICATED, actor.limit_key))
 
     async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
@@ -112,7 +112,7 @@ def read_credential(headers: CIMultiDictProxy[str]) -> str | None:
     """
     keys = headers.getall(API_KEY_HEADER, _NONE)
     authorizations = headers.getall(_AUTHORIZATION, _NONE)
-    if len(keys) == 1 and not authorizations:  # as most requests have it
+    if len(keys) == 1 and not authorizations:  # the usual case, answered without parsing
         return keys[0].strip()
     parts = [value.strip().partition(" ") for value in authorizations]
     tokens = [token.strip() for scheme, _, token in parts if scheme.lower() == "bearer"]

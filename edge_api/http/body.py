@@ -1,4 +1,4 @@
-"""The body of a request, read within limits of size and time, decompressed and decoded."""
+"""Reading the body of a request within limits of size and time, decompressing and decoding it."""
 
 import asyncio
 import gzip
@@ -21,15 +21,15 @@ from edge_api.operation.service import FORM
 from edge_api.schema.sentences import sentence
 
 CODINGS: Final = ("gzip", "deflate", "br")
-"""Content codings that are undone when a body is read."""
+"""Content codings that the service decompresses."""
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Sent where a body was not read to its end: the next request would begin at an unknown place."""
-MAX_FORM_FIELDS: Final = 100  # members of a form; none of ours has a third of that
+MAX_FORM_FIELDS: Final = 100  # the most members of a form; ours have less than a third of that
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
 
 
 async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> bytes:
-    """Return the whole body; `too_large` is the sentence of that problem.
+    """Return the whole body; `too_large` replaces the usual message of that problem.
 
     Raises Problem `too_large` beyond `max_bytes` (after decompression), `body_timeout`,
     `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
@@ -40,7 +40,7 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     _meet_expectation(request)
     raw = bytearray()
     try:
-        # What has arrived already is not waited for.
+        # A body that has arrived already needs no time limit.
         async with asyncio.timeout(None if request.content.is_eof() else BODY_TIMEOUT_SECONDS):
             async for chunk in request.content.iter_any():
                 raw += chunk
@@ -60,7 +60,7 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
         raise Problem(
             "invalid", sentence("The body's transfer or content coding is broken"), headers=_CLOSE
         ) from None
-    except ConnectionError:  # nobody is left to read this, and it is no error of ours
+    except ConnectionError:  # the client is gone: a problem is not logged as an internal error
         raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
     if len(body) > max_bytes:
         raise _too_large(max_bytes, too_large)
@@ -68,7 +68,7 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
 
 
 def _decompress(raw: bytes, coding: str, most: int) -> bytes:
-    """Return a body without its coding, or `most` or more bytes of it.
+    """Return the decompressed body, or at least its first `most` bytes.
 
     Raises EOFError, gzip.BadGzipFile, zlib.error or brotli.error.
     """
@@ -80,7 +80,7 @@ def _decompress(raw: bytes, coding: str, most: int) -> bytes:
         decoder = brotli.Decompressor()
         body = decoder.process(raw, output_buffer_limit=most)  # type: ignore[call-arg]  # not in its stubs
         is_whole = decoder.is_finished()
-    else:  # some clients leave out the header of RFC 1950, section 2.2
+    else:  # some clients omit the zlib header (RFC 1950, section 2.2)
         has_header = raw[0] & 0xF == zlib.DEFLATED
         inflater = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
         body, is_whole = inflater.decompress(raw, most), inflater.eof and not inflater.unused_data
@@ -90,7 +90,7 @@ def _decompress(raw: bytes, coding: str, most: int) -> bytes:
 
 
 def _check_coding(request: Request) -> str:
-    """Return the content coding; refuse one that cannot be undone (RFC 9110, 8.4; 9112, 6.1)."""
+    """Return the content coding; refuse an unknown one (RFC 9110, 8.4; RFC 9112, 6.1)."""
     if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise Problem(
             "invalid",
@@ -127,7 +127,7 @@ def _too_large(max_bytes: int, message: str) -> Problem:
 
 
 def check_media_type(request: Request, body: Body[Any]) -> None:
-    """Raise Problem `unsupported_media_type` unless the body is of its type, in UTF-8."""
+    """Raise Problem `unsupported_media_type` unless the request has `body.media_type`, in UTF-8."""
     if "Content-Type" not in request.headers and not body.requires_media_type:
         return
     charset = request.charset
@@ -149,7 +149,7 @@ def decode(raw: bytes, body: Body[Any]) -> Any:
         message = f"The body is not valid JSON (line {error.lineno}, column {error.colno})"
         if not raw:
             message = "The body is empty: send a JSON value"
-        elif not error.doc:  # orjson has no text to show where the bytes are none
+        elif not error.doc:  # as orjson has it for bytes that are not UTF-8
             message = "The body is not in UTF-8"
         raise Problem("invalid", message, sqlstate="PGRST102") from None
     except ValueError as error:

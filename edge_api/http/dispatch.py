@@ -40,7 +40,7 @@ from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
 FOREIGN_HOSTS: Final = 20
-"""Requests for another host than that of SITE_URL, and none for it, after which that is logged."""
+"""The edge logs a warning if so many first requests all name another host than SITE_URL does."""
 _log = logging.getLogger(__name__)
 
 RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
@@ -61,14 +61,14 @@ class Route:
 
 
 Observer = Callable[[Request, str, web.StreamResponse, float], None]
-"""Is notified of each request, its route and its seconds, once its response is made."""
+"""Called with each request, its route, its response and its duration in seconds."""
 
 
 class Resource:
     """All methods of one path, each of them a route."""
 
     def __init__(self, routes: Mapping[str, Route], site: Route) -> None:
-        """`routes` are by method; a page whose form is posted here is read from the site."""
+        """Take routes by method; `site` answers GET where a POST takes the form of a page."""
         first = next(iter(routes.values()))
         self._is_page = first.operation is not None and first.operation.is_page
         self._methods = dict(routes)
@@ -82,7 +82,7 @@ class Resource:
         self._not_allowed = Route("method_not_allowed", self._reject_method, first.error_format)
 
     def find(self, method: str) -> Route:
-        """Return the route of a method; one that answers 405 for a method that is not there."""
+        """Return the route of a method, or for an unknown method a route that answers 405."""
         return self._methods.get(method, self._not_allowed)
 
     async def _answer_options(self, *_: Any) -> PreparedResponse:
@@ -103,7 +103,7 @@ class App:
         handlers: Mapping[str, RouteHandler] = MappingProxyType({}),
         observers: Sequence[Observer] = (),
     ) -> None:
-        """`site` answers other paths; `handlers` replace those of the operations of these names."""
+        """Take `site` for all other paths; `handlers` replace those of operations, by name."""
         documents = DocumentResponses(SizedCache())
         self.admission = Admission(service)
         self._pages = service.pages
@@ -131,13 +131,13 @@ class App:
         )
 
     async def handle(self, request: Request) -> web.StreamResponse:
-        """Answer one request, whatever happens."""
+        """Answer a request; if anything fails, with the problem."""
         started = perf_counter()
         assign_request_id(request)
         request.origin_headers, request.extra_header_lines = (self._headers, self._header_lines)
         request.closes_connection = self._health.draining
         route, variables = self._find(request)
-        # Load balancers ask for readiness, and Prometheus for metrics, by address.
+        # Load balancers and Prometheus use an IP address for readiness and metrics: not counted.
         if self._foreign_hosts < FOREIGN_HOSTS and route.name not in ("readiness", "metrics"):
             self._count_host(request.headers.get(hdrs.HOST, ""))
         try:
@@ -157,7 +157,7 @@ class App:
         return response
 
     def _count_host(self, host: str) -> None:
-        """Log once that requests name another host than SITE_URL; stop at the first that does."""
+        """Log once if requests name other hosts than SITE_URL; stop at the first that names it."""
         is_known = _host_of(host) in (self._hosts if self._is_loopback else (self._site_host,))
         self._foreign_hosts += FOREIGN_HOSTS + 1 if is_known else 1
         if self._foreign_hosts == FOREIGN_HOSTS:
@@ -183,7 +183,7 @@ class App:
             hosts: Sequence[str] = [request.target_host]
         elif self._is_loopback:  # no page of another site may read answers (DNS rebinding)
             hosts = request.headers.getall(hdrs.HOST, ())
-        else:  # the proxy decides
+        else:  # the proxy checks the host
             hosts = ()
         if not self._hosts.issuperset(map(_host_of, hosts)):
             return self._misdirected, _NO_VARIABLES
@@ -196,7 +196,7 @@ class App:
             return (self._desk if path.startswith(DESK) else _NO_ENDPOINT), _NO_VARIABLES
         if request.method == hdrs.METH_CONNECT:
             return _CONNECT, _NO_VARIABLES
-        # Of an absolute target without a path, OPTIONS means the server (RFC 9112, section 3.2.4).
+        # OPTIONS for an absolute target without a path is about the server (RFC 9112, 3.2.4).
         is_server = request.path == "*" or (
             not request.path and request.method == hdrs.METH_OPTIONS
         )

@@ -1,4 +1,4 @@
-"""The headers of every answer; those that a preview of the site sends too: `schema.site_policy`."""
+"""Headers of the edge's answers; `schema.site_policy` has those that a preview sends too."""
 
 from typing import Final
 
@@ -22,15 +22,15 @@ API_LINKS: Final = (
 
 _LINK: Final[Header] = ("Link", ", ".join(API_LINKS))
 PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, SAME_ORIGIN_RESOURCE, _LINK)
-"""The headers of a page that is rendered here."""
+"""The headers of a page that the edge renders."""
 
 ANY_ORIGIN: Final[Header] = ("Access-Control-Allow-Origin", "*")
 API_HEADERS: Final[Headers] = (
-    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),  # data, no page
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),  # data loads nothing
     *COMMON_HEADERS,
     SAME_ORIGIN_RESOURCE,
     ANY_ORIGIN,
-    # Scripts of other origins may read these (Fetch, section 3.3.3).
+    # Scripts of other origins may read these headers (Fetch, section 3.3.3).
     (
         "Access-Control-Expose-Headers",
         (
@@ -42,7 +42,7 @@ API_HEADERS: Final[Headers] = (
 """The headers of every answer of an operation, errors included."""
 
 STRICT_TRANSPORT: Final[Header] = ("Strict-Transport-Security", "max-age=63072000")
-"""Two years, for this host alone (RFC 6797); only for an https origin, where a browser heeds it."""
+"""Requires https for two years, for this host alone (RFC 6797); sent only by an https origin."""
 
 PRIVATE_HEADERS: Final[Headers] = (
     ("Content-Security-Policy", SITE_CSP),
@@ -52,16 +52,16 @@ PRIVATE_HEADERS: Final[Headers] = (
     SAME_ORIGIN_RESOURCE,
 )
 """The headers of the owner's pages."""
-_UNLISTED: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
+_SHARED_VALUES: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
 SHARED_HEADERS: Final[Headers] = (
     ("Cache-Control", "no-store"),
-    *((name, _UNLISTED.get(name, value)) for name, value in PRIVATE_HEADERS),
+    *((name, _SHARED_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
-"""The headers of shared drafts: no link on one gives its address away."""
+"""The headers of shared drafts, whose addresses are secret: `Referrer-Policy` hides them."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
-    """Return the headers of a page whose forms lead to these sources too (CSP 3, 6.4.1)."""
+    """Return the headers of a page whose forms may also be sent to these origins (CSP 3, 6.4.1)."""
     if not form_action:
         return PAGE_HEADERS
     allowed = " ".join(("form-action 'self'", *form_action))

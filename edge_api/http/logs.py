@@ -1,4 +1,4 @@
-"""Logging: one line a record, with the id of the request; the access log: one line a request."""
+"""The log, with one line per record and the id of its request, and the access log."""
 
 import json
 import logging
@@ -16,7 +16,7 @@ from edge_api.http.response import PreparedResponse, Request, add_request_id
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a record, with the worker's number if there are several."""
+    """Formats a record as one JSON object, with the worker's number if there are several."""
 
     converter = staticmethod(time.gmtime)
 
@@ -40,7 +40,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(log_format: str, worker: int | None = None) -> None:
-    """Send records to standard error as `text` or `json`, with the number of this `worker`."""
+    """Write records to standard error as `text` or `json`, with the number of this `worker`."""
     handler = logging.StreamHandler(sys.stderr)
     if log_format == "json":
         handler.setFormatter(JsonFormatter(worker))
@@ -58,7 +58,7 @@ def configure_logging(log_format: str, worker: int | None = None) -> None:
     access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False
 
 
-# What follows `/shared/` and `/desk/link/` in a path is a token.
+# The part of a path after `/shared/` or `/desk/link/` is a token, which no log may have.
 _SLASH: Final = re.compile(r"([/\\]|%(?:25)*(?:2f|5c))", re.IGNORECASE)
 _FOLDER: Final = re.compile(r"\W*(shared|desk|link)(?:[^\w-].*)?", re.IGNORECASE | re.DOTALL)
 _log = logging.getLogger("edge_api.access")
@@ -68,7 +68,7 @@ class AccessLog:
     """Writes a line for each request, as an observer of all of them."""
 
     def __init__(self, log_format: str) -> None:
-        """`log_format` is `combined`, the format of web servers, or `json`."""
+        """Take the format of the lines: `combined`, as of web servers, or `json`."""
         self._write = _json if log_format == "json" else _combined
 
     def __call__(
@@ -94,7 +94,7 @@ class AccessLog:
 
 
 def redact_path(raw_path: str) -> str:
-    """Return a path as it was sent, with `-` for a token, however its folder is spelled."""
+    """Return a path as it was sent, with `-` for a token, however its folder is encoded."""
     is_desk, parts = False, _SLASH.split(raw_path)
     for at, part in enumerate(parts):
         found = _FOLDER.fullmatch(unquote(re.sub("%(?:25)+", "%", part)))

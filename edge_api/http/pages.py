@@ -1,4 +1,4 @@
-"""Pages that the edge renders with the templates of the current build, and the API reference."""
+"""Rendering of pages and of the API reference with the templates of the current build."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
 from edge_api.schema.sentences import sentence
 from edge_api.schema.template_language import open_environment, read_language
 
-if TYPE_CHECKING:  # which imports a renderer of Markdown
+if TYPE_CHECKING:  # at run time it would load a renderer of Markdown
     from edge_api.operation.reference.pages import ReferencePage
 
 _log = logging.getLogger(__name__)
@@ -51,16 +51,16 @@ class EdgePages:
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` where the build has no template."""
-        given = {**dict.fromkeys(PAGES[name]), **values}  # what is left out is None
+        given = {**dict.fromkeys(PAGES[name]), **values}  # a value that is not given is None
         page = (f"{name}.html", BASE_TEMPLATE, {SHELL_TITLE: title}, given)
         return await self._make(lambda folder: _render(folder, *page))
 
     async def render_form(self, form: Form, **values: Any) -> bytes:
-        """Return the contact page with one of its forms filled in. Raises as `render`."""
+        """Return the contact page with one of its forms filled in. Raises as `render` does."""
         return await self._make(partial(_render_form, form=form, values=values))
 
     def say(self, text: str) -> str:
-        """Return a sentence in the language of the current build; in English without one."""
+        """Return a sentence in the language of the current build; without a build in English."""
         try:
             return read_language(self._builds.site().folder).say(text)
         except (Problem, OSError):
@@ -81,7 +81,7 @@ class EdgePages:
 def _render(
     folder: Path, template: str, frame: str, texts: Mapping[str, str], values: Mapping[str, Any]
 ) -> bytes:
-    """Return a page: a frame with `texts` at its placeholders, and a template in it."""
+    """Return a page: a rendered template in a frame whose placeholders `texts` replaces."""
     content, shell = _fill(folder, template, values, folder / TEMPLATES_FOLDER / frame)
     for placeholder, text in texts.items():
         shell = shell.replace(placeholder, escape(read_language(folder).say(text)))
@@ -102,14 +102,14 @@ _UNAVAILABLE: Final = sentence("This page cannot be shown now: try again later")
 
 
 def unavailable_page(message: str = _UNAVAILABLE) -> Problem:
-    """Return the problem of a page that the build does not have."""
+    """Return the problem that reports a page that cannot be rendered."""
     return Problem("unavailable", message, headers={"Retry-After": "60"})
 
 
 def _fill(
     folder: Path, name: str, values: Mapping[str, Any], frame: Path, message: str = _UNAVAILABLE
 ) -> tuple[str, str]:
-    """Return what a template of a build makes, and the text of the page that it goes into.
+    """Return a rendered template of a build, and the text of the page that it is inserted into.
 
     Raises Problem `unavailable` with the message, and FileNotFoundError if the build is gone.
     """
@@ -124,7 +124,7 @@ def _fill(
     raise unavailable_page(message)
 
 
-@lru_cache(maxsize=32)  # those of two builds
+@lru_cache(maxsize=32)  # the templates of two builds
 def _get_template(folder: Path, name: str) -> jinja2.Template:
     is_ours = name in read_notes(folder)["ours"]
     environment = open_environment(
@@ -135,12 +135,12 @@ def _get_template(folder: Path, name: str) -> jinja2.Template:
 
 
 def _read_assets(names: Iterable[str]) -> dict[str, bytes]:
-    """Return files of `try_out/` (Swagger UI, and files of ours) by URL path, in this order."""
+    """Return the named files of `try_out/` by URL path, in this order."""
     found = {}
     for name in names:
         data = files(__package__).joinpath("try_out", name).read_bytes()
         stem, _, ending = name.rpartition("/")[2].rpartition(".")
-        digest = sha256(data).hexdigest()[:12]  # as the names of the site's static files have one
+        digest = sha256(data).hexdigest()[:12]  # as in the names of the site's static files
         found[f"/theme/try/{stem}.{digest}.{ending}"] = data
     return found
 
@@ -149,7 +149,7 @@ class Reference:
     """Renders the files of the API reference with the current build's templates."""
 
     def __init__(self, make_pages: "Callable[[str | None], tuple[ReferencePage, ...]]") -> None:
-        """`make_pages` takes the slug of a post that exists, for the examples."""
+        """Take a function that makes the pages; its argument is a post's slug for the examples."""
         self._make_pages = lru_cache(maxsize=1)(make_pages)
         sheets = _read_assets(("swagger_ui/swagger-ui.css", "look.css"))
         scripts = _read_assets(("swagger_ui/swagger-ui-bundle.js", "start.js"))

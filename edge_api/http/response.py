@@ -1,8 +1,8 @@
-"""A request with its id, and a response that is serialized once: head and body as bytes.
+"""Requests with their ids, responses that are serialized once, and responses to problems.
 
-Only the date, the request's id and its rate limit are added. It bypasses aiohttp's header
-machinery, which costs as much as everything else together. A problem becomes a response in the
-error format of its operation.
+To the bytes of a prepared response only the date, the request's id and its rate limit are added.
+This bypasses aiohttp's header machinery, which costs as much as everything else together. A problem
+becomes a response in the error format of its operation.
 """
 
 import itertools
@@ -34,10 +34,10 @@ from edge_api.schema.site_policy import Header, Headers
 
 
 class Request(BaseRequest):
-    """aiohttp's request with attributes, which are faster than its mapping."""
+    """aiohttp's request with further attributes, which are faster than its mapping."""
 
     request_id = ""
-    """The id that the answer repeats."""
+    """The id of the request, which its answer repeats."""
     target_host = ""
     """The host of an absolute target, which counts in place of the header (RFC 9112, 3.2.2)."""
     closes_connection = False
@@ -47,9 +47,9 @@ class Request(BaseRequest):
     origin_headers: Headers = ()
     """Headers for every answer of this origin."""
     limit_headers: Mapping[str, str] = MappingProxyType({})
-    """The rate-limit fields of its answer."""
+    """The rate-limit headers of its answer."""
     extra_header_lines = b""
-    """Both as header lines, with others for this answer alone."""
+    """`origin_headers` and `limit_headers`, serialized."""
 
 
 ID_HEADER = istr("X-Request-ID")
@@ -75,7 +75,7 @@ def add_request_id(record: logging.LogRecord) -> bool:
 
 
 class HeaderFields(Mapping[str, str]):
-    """Header fields by name, whatever its case; one on several lines is one list."""
+    """Header fields by name, in any case; a repeated field is one comma-separated list."""
 
     def __init__(self, headers: CIMultiDictProxy[str]) -> None:
         self._headers = headers
@@ -110,7 +110,7 @@ _LIMIT_FIELDS: Final = ("RateLimit-Policy", "RateLimit")
 
 
 def header_lines(headers: Iterable[Header]) -> bytes:
-    """Return the field lines of `headers` (RFC 9112, section 5); a line break in them is cut."""
+    """Serialize headers (RFC 9112, section 5); a value ends at its first line break."""
     return b"".join(_line(name, value) for name, value in headers)
 
 
@@ -120,7 +120,7 @@ def _line(name: str, value: str) -> bytes:
 
 
 def move_limit_headers(request: Request, headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Move the rate-limit fields from an answer's headers to the request; return the others."""
+    """Move the rate-limit headers of an answer to the request; return the other headers."""
     if _LIMIT_FIELDS[0] not in headers:
         return headers
     limits = {name: headers[name] for name in _LIMIT_FIELDS}
@@ -134,7 +134,7 @@ def move_limit_headers(request: Request, headers: Mapping[str, str]) -> Mapping[
 
 
 def _join_policies(*fields: str) -> str:
-    """Return one list of the members of all fields; of one policy, the last."""
+    """Join rate-limit headers into one list; each policy has its last member."""
     items = [item for field in fields for item in field.split(", ")]
     return ", ".join({item.partition(";")[0]: item for item in items}.values())
 
@@ -155,7 +155,7 @@ class PreparedResponse(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the connection stays open behind it."""
+        """Whether the connection stays open after the response."""
         return self._stays_open
 
     def with_headers(self, *headers: Header, body: bytes | None = None) -> "PreparedResponse":
@@ -172,12 +172,12 @@ class PreparedResponse(web.StreamResponse):
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the client is gone")
-        asked = cast("Request", request)
+        typed = cast("Request", request)
         body = b"" if request.method == "HEAD" else self.sent_body
-        lines, request_id = asked.extra_header_lines, asked.request_id.encode()
+        lines, request_id = typed.extra_header_lines, typed.request_id.encode()
         date = _date_line(int(time.time()))
         head = self._head, lines, date, b"X-Request-ID: ", request_id, b"\r\n\r\n"
-        if len(body) <= 16 * 1024:  # to copy it behind the head is faster than a second buffer
+        if len(body) <= 16 * 1024:  # copying a small body is faster than writing it on its own
             transport.write(b"".join((*head, body)))
         else:
             transport.writelines((b"".join(head), body))
@@ -190,7 +190,7 @@ class PreparedResponse(web.StreamResponse):
 
 
 class StreamedResponse(web.StreamResponse):
-    """A response that is sent piece by piece: of a known length, or in chunks (RFC 9112, 7.1)."""
+    """A response that is sent in pieces, with a known length or in chunks (RFC 9112, 7.1)."""
 
     def __init__(
         self, request: Request, status: int, headers: Headers, length: int | None = None
@@ -214,7 +214,7 @@ class StreamedResponse(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the connection stays open behind it."""
+        """Whether the connection stays open after the response."""
         return self._stays_open
 
     @property
@@ -224,7 +224,7 @@ class StreamedResponse(web.StreamResponse):
 
     @property
     def body_length(self) -> int:
-        """Bytes that were sent."""
+        """The number of bytes that were sent."""
         return self._writer.output_size if self._writer else 0
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
@@ -240,7 +240,7 @@ class StreamedResponse(web.StreamResponse):
         return self._writer
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send a piece; `prepare` comes first."""
+        """Send a piece; call `prepare` first."""
         assert self._writer is not None  # noqa: S101  an error of the caller
         await self._writer.write(data)
 
@@ -261,7 +261,7 @@ _TITLE: Final = sentence("This did not work")
 
 
 def _postgrest(problem: Problem) -> dict[str, str | None]:
-    """Return the members of PostgREST's errors too, unless the credential is invalid."""
+    """Return `error` and PostgREST's members; for an invalid credential only `error`."""
     if problem.code == "unauthenticated":
         return {"error": problem.message}
     return {
@@ -274,13 +274,13 @@ def _postgrest(problem: Problem) -> dict[str, str | None]:
 
 
 def _oauth(problem: Problem) -> dict[str, str]:
-    """Return the members of RFC 6749, section 5.2, in the characters that it allows."""
+    """Return the members of an OAuth error in its allowed characters (RFC 6749, section 5.2)."""
     description = re.sub(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]", "'", problem.message)
     return {"error": problem.oauth, "error_description": description}
 
 
 def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict[str, Any]:
-    """Return the answer of JSON-RPC 2.0, section 5, to a request with that id, if it is known."""
+    """Return an error of JSON-RPC 2.0, section 5; `request_id` is `None` if it is not known."""
     is_ours = problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     error = {"code": -32603 if is_ours else -32600, "message": problem.message}
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
@@ -313,7 +313,10 @@ def report_internal_error(error: BaseException) -> Problem:
 
 
 async def error_page(pages: PageRenderer, problem: Problem, accepted: str = "") -> PreparedResponse:
-    """Return the error as a page, as Markdown if `accepted` prefers that, or else as JSON."""
+    """Return the error as a page, or as Markdown if `accepted` prefers that.
+
+    If the page cannot be rendered, return the error as JSON.
+    """
     media_type = MARKDOWN if prefers_markdown(accepted) else HTML
     try:
         if media_type == MARKDOWN:

@@ -27,9 +27,9 @@ from edge_api.db.problems import Problem
 from edge_api.http.response import Request, report_internal_error
 
 DRAIN_SECONDS: Final = 2.0
-"""Time after the signal in which requests are still accepted, while readiness fails."""
+"""Time after the stop signal in which requests are still accepted, while readiness fails."""
 GRACE_SECONDS: Final = 10.0
-"""Time limit for running requests after that; then connections are aborted."""
+"""Time limit for running requests after `DRAIN_SECONDS`; then connections are aborted."""
 LINGER_SECONDS: Final = 2.0
 """Time in which the rest of a rejected body is read, so that its answer arrives."""
 BACKLOG: Final = 1024
@@ -39,12 +39,12 @@ SEND_TIMEOUT_SECONDS: Final = 30.0  # time limit for a client that reads nothing
 MAX_DESCRIPTORS: Final = 65_536  # the limit of open files is raised to this if the system allows it
 
 _KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
-"""Leaves the file of a Unix socket when its server closes, as all did before Python 3.13."""
+"""Keeps the file of a Unix socket when its server closes, as every Python before 3.13 does."""
 
 _UNKNOWN_METHOD: Final = re.compile(
     r"method[^:\n]*:\n\n  b['\"][!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/", re.ASCII
 )
-"""aiohttp's message about a request line, in one piece, that is valid but for its method."""
+"""Matches aiohttp's message for a request line in which only the method is invalid."""
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """Answers a request, and never raises."""
@@ -66,7 +66,7 @@ class ConnectionProtocol(RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection and wait for its first request."""
-        # Kept here too: aiohttp lets go of a transport that it has closed and that still sends.
+        # Kept here too: aiohttp drops a transport when it closes it, while that may still send.
         self.response = cast("asyncio.Transport", transport)
         super().connection_made(transport)
         self._connections.add(self)
@@ -102,8 +102,8 @@ class ConnectionProtocol(RequestHandler):
         if self.current_request is not None and self.current_request[0].cancel_on_disconnect:
             self.current_request[1].cancel()
 
-    async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109  aiohttp's
-        """Close anew: the first time missed a connection whose task had not begun."""
+    async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109  aiohttp's signature
+        """Close again: the first close missed a connection whose task had not begun."""
         self.close()
         await super().shutdown(timeout)
 
@@ -112,7 +112,7 @@ class ConnectionProtocol(RequestHandler):
         request: BaseRequest,
         status: int = 500,
         exc: BaseException | None = None,
-        message: str | None = None,  # noqa: ARG002  aiohttp's own words are not passed on
+        message: str | None = None,  # noqa: ARG002  aiohttp's own message is not sent
     ) -> web.StreamResponse:
         """Return the answer to a message that never reached a handler, and close the connection."""
         if request.writer.output_size > 0:
@@ -148,7 +148,7 @@ class Connections:
         # Oldest first. A connection with a request under way is in neither.
         self._incomplete: dict[ConnectionProtocol, float] = {}
         self._idle: dict[ConnectionProtocol, None] = {}
-        # Bytes that wait for a client, and since when it has taken none. Longest first.
+        # Number of bytes that wait for a client, and the time since it read any. Longest first.
         self._sending: dict[ConnectionProtocol, tuple[int, float]] = {}
         self._closed = 0
         self._report_at = 0.0
@@ -179,7 +179,7 @@ class Connections:
             self._incomplete[connection] = self._loop.time()
 
     def note_request(self, connection: ConnectionProtocol) -> None:
-        """Note that a head is complete, and its request is under way, or that there is none."""
+        """Note that a request is under way, or that the connection ends: it waits for no head."""
         self._incomplete.pop(connection, None)
         self._idle.pop(connection, None)
 
@@ -205,11 +205,11 @@ class Connections:
     def _close(self, connection: ConnectionProtocol) -> None:
         self.note_request(connection)
         self.note_sent(connection)
-        connection.response.abort()  # to close it would wait until the client has read its answer
+        connection.response.abort()  # `close` would wait until the client has read its answer
         connection.force_close()
 
     def _sweep(self) -> None:
-        """Close connections whose head takes too long, and report those closed for others."""
+        """Close connections that exceed a timeout, and log how many were closed at the limit."""
         now = self._loop.time()
         latest = now - self._head_seconds
         late = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
@@ -237,7 +237,7 @@ def raise_descriptor_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # some systems allow less than they say
+        with suppress(OSError, ValueError):  # some systems allow less than they report
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
@@ -261,7 +261,7 @@ class Server:
     port: int
 
     def stop_accepting(self) -> None:
-        """Close the listeners; a socket that is shared goes on accepting for other processes."""
+        """Close the listeners; other processes go on accepting on a shared socket."""
         for listener in self.listeners:
             listener.close()
 
@@ -283,7 +283,7 @@ async def listen(host: str, port: int) -> list[socket.socket]:
     """Open a socket for each address of `host` (port 0 chooses a free one). Raises OSError.
 
     An address family that this machine lacks, such as IPv6, is skipped. Sockets that systemd has
-    opened are taken instead (sd_listen_fds(3)): connections wait in them during a restart.
+    opened are used instead (sd_listen_fds(3)): connections wait in them during a restart.
     """
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
         return [
@@ -310,7 +310,7 @@ async def listen(host: str, port: int) -> list[socket.socket]:
 def listen_privately(place: Path | int) -> socket.socket:
     """Open a loopback port, or a Unix socket for owner and group. Raises OSError.
 
-    A file that an edge which was killed has left is replaced.
+    The socket file that a killed edge has left is replaced.
     """
     if isinstance(place, int):
         return socket.create_server(("127.0.0.1", place), backlog=BACKLOG)
@@ -353,19 +353,19 @@ async def start_server(
         reject,
         server,
         loop=loop,
-        access_log=None,  # that is how aiohttp switches it off
-        keepalive_timeout=75.0,  # common proxies let an idle connection go after 60 s
+        access_log=None,  # disables aiohttp's own access log
+        keepalive_timeout=75.0,  # common proxies close an idle connection after 60 s
         lingering_time=LINGER_SECONDS,
-        auto_decompress=False,  # it would take bodies without their ends
+        auto_decompress=False,  # aiohttp would accept truncated bodies
         max_line_size=64 * 1024,  # a filter may list hundreds of identifiers
     )
     port = sockets[0].getsockname()[1]
     listeners = []
     for each in sockets:
         create: Any = loop.create_server
-        if each.family == socket.AF_UNIX:  # other workers may go on with its file
+        if each.family == socket.AF_UNIX:  # other workers may still use its file
             create = partial(loop.create_unix_server, **_KEPT_FILE)
-        # To an event loop the backlog is also how many it accepts in one turn.
+        # An event loop also accepts up to `backlog` connections in one turn: keep that small.
         listeners.append(await create(factory, sock=each, backlog=32))
         each.listen(BACKLOG)
     return Server(runner, listeners, connections, port)

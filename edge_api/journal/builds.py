@@ -46,7 +46,7 @@ class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a faul
 
 
 def read_head(path: Path) -> IndexHead:
-    """Return the head of the index at `path` alone. Raises BuildRefusal."""
+    """Read only the head of the index at `path`. Raises BuildRefusal."""
     try:
         with path.open("rb") as lines:
             return _read_head(lines.readline())
@@ -55,9 +55,9 @@ def read_head(path: Path) -> IndexHead:
 
 
 def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, Posts]:
-    """Return the head of the index at `path`, and its posts. Raises BuildRefusal.
+    """Read the head and the posts of the index at `path`. Raises BuildRefusal.
 
-    A post that is the same in `previous` is taken from there, so that two builds share its memory.
+    An unchanged post is taken from `previous`, so that two builds share its memory.
     """
     known = {entry.document.body: entry for entry in previous}
     digest = sha256()
@@ -82,7 +82,7 @@ def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, P
 
 
 def hash_lines(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
-    """Yield lines, each added to the digest."""
+    """Yield lines, and add each to the digest."""
     for line in lines:
         digest.update(line)
         yield line
@@ -145,10 +145,10 @@ class Search(Protocol):
     """Searches the posts of one build."""
 
     async def find(self, words: str, limit: int) -> list[str]:
-        """Return the slugs of at most `limit` posts, best first; no text is an error."""
+        """Return the slugs of at most `limit` posts, best first. Any text is a valid query."""
 
     async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
-        """Return how many have all the words, and at most `limit` results, nearest ones last."""
+        """Return the number of posts with all words, and at most `limit` results, best first."""
 
     async def close(self) -> None:
         """Close the index."""
@@ -162,20 +162,20 @@ SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[Search
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuiltSite:
-    """The site of a build: all that can be served of one whose index cannot be read."""
+    """The site of a build, without its index: it is served alone if the index cannot be read."""
 
     folder: Path
-    """The folder of the build, free of links; `site/` in it is public."""
+    """The folder of the build, without symbolic links; `site/` in it is public."""
     files: Mapping[str, SiteFile]
     """Every public file by its URL path."""
     moved: Mapping[str, str] = field(default_factory=dict)
-    """Present paths of pages by their former ones, which may have a query."""
+    """Current paths of pages by their former ones, which may have a query."""
     newest_slug: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
 class Build(BuiltSite):
-    """One build, open."""
+    """A build that is loaded, with its posts and its search."""
 
     head: IndexHead
     posts: Posts
@@ -188,7 +188,7 @@ class Build(BuiltSite):
 
 _FileState = tuple[int, ...]
 _BuildState = tuple[Path, _FileState, _FileState]
-"""The target of `current` and the state of its files, which differ for each build and fix."""
+"""The target of `current` and the state of its files; a new or repaired build has another one."""
 
 
 class BuildManager:
@@ -226,7 +226,7 @@ class BuildManager:
         return self.current
 
     def site(self) -> BuiltSite:
-        """Return the site of the current build, also of one whose index cannot be read.
+        """Return the site of the current build, even if its index cannot be read.
 
         Raises Problem `unavailable` while there is none.
         """
@@ -235,7 +235,7 @@ class BuildManager:
     async def refresh(self) -> None:
         """Check for a new current build, and serve it once it is loaded completely."""
         async with self._refresh_lock:
-            # Close the search of each build that nobody uses any more.
+            # Close the search of each former build that no request uses any more.
             unused = [search for build, search in self._retired if build() is None]
             self._retired = [entry for entry in self._retired if entry[1] not in unused]
             for search in unused:
@@ -265,14 +265,15 @@ class BuildManager:
         return _read_state(self._link), bool(is_lost)
 
     async def _fall_back(self, error: str) -> str:
-        """Serve the build before the current one, which is gone or cannot be opened, if any.
+        """Serve the previous build, since the current one is gone or cannot be opened.
 
-        Else serve the site of the current one. Return what to report.
+        Without a previous build, serve only the site of the current one. Return the error to
+        report.
         """
         previous = await asyncio.to_thread(_read_state, self._link.with_name(PREVIOUS_LINK))
         try:
             self._swap(await self._open(previous[0]) if previous else None)
-        except Exception:  # noqa: BLE001  as below
+        except Exception:  # noqa: BLE001  as in `_load`
             self._swap(None)
         site = None
         if self._seen and self.current is None:
@@ -284,7 +285,7 @@ class BuildManager:
         return LOST if self.current and not self._seen else error
 
     async def _load(self, folder: Path) -> tuple[str, Exception | None]:
-        """Serve the build in a folder; return what to report, with its trace."""
+        """Serve the build in a folder; return the error to report, and the exception to log."""
         try:
             build = await self._open(folder)
         except Exception as error:  # noqa: BLE001  The refresh loop must survive any error.
@@ -307,7 +308,7 @@ class BuildManager:
         return Build(folder, files, head.moved, newest, head=head, posts=posts, search=search)
 
     def _swap(self, successor: Build | None) -> None:
-        """Replace the build in one assignment: nobody sees half of two."""
+        """Replace the build in one assignment, so that no request sees parts of two builds."""
         replaced, self.current = self.current, successor
         if replaced is not None:
             self._retired.append((weakref.ref(replaced), replaced.search))
@@ -318,7 +319,7 @@ def _read_contents(folder: Path, previous: Iterable[Entry]) -> BuildContents:
     files = _list_files(folder, is_bare=head.is_bare)
     if not files.keys() >= posts.paths():
         raise BuildRefusal(_PAGES_MISSING)
-    # Pages at former addresses are for servers that cannot redirect.
+    # Omit the pages at former addresses, which are for servers that cannot redirect.
     files = {path: file for path, file in files.items() if path not in head.moved}
     return head, posts, files
 

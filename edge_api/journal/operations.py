@@ -1,4 +1,4 @@
-"""The operations on posts, and their MCP tools, with the names that chat products expect."""
+"""The operations on posts; their MCP tools have the names that chat products expect."""
 
 import re
 from functools import partial
@@ -130,19 +130,19 @@ async def _list_page(build: Build, query: ListQuery) -> Document:
 
 
 def link_to_post(member: str) -> dict[str, Any]:
-    """Return the link to the first post of `member` of an answer (OpenAPI 3.1, Link Object)."""
+    """Return a Link Object of OpenAPI 3.1 that leads to the first post in `member` of an answer."""
     slug = f"$response.body#/{member}/0/slug"
     return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
 
 
-MAX_SEARCH_RESULTS: Final = 50  # results of one search
+MAX_SEARCH_RESULTS: Final = 50  # the most results of one search
 
 _POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
 _RESULT_PROPERTIES: Final = {"id": _POST["slug"], "title": _POST["title"], "url": _POST["url"]}
 
 
 def next_cursor(value: Json) -> str | None:
-    """Return the cursor of the next page, from its address in REST's answer."""
+    """Return the cursor in the address of the next page, which REST's answer has as `next`."""
     address = value.get("next")
     return None if address is None else parse_qs(urlsplit(address).query)["cursor"][0]
 
@@ -230,7 +230,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 description="List the journal's posts, newest first, without their text. Narrow "
                 "the list by tag, words or date; page through it with the cursor of the answer "
                 "before.",
-                defaults={"limit": 20},  # an agent reads all that it gets
+                defaults={"limit": 20},  # an agent reads the whole answer, so it should be short
                 schemas={
                     "cursor": {
                         "type": "string",

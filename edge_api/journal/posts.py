@@ -1,4 +1,4 @@
-"""The posts of one build: the whole list, parts of it, and each post, serialized once at load."""
+"""The posts of one build, in a list and each alone, serialized once when the build is loaded."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,21 +17,24 @@ from edge_api.operation.service import Document
 from edge_api.schema.index import PostRecord, SearchText
 
 CACHE_CONTROL: Final = "private, no-cache"
-"""Only the client may store it, and must revalidate it: a new build is current at once."""
+"""Only the client may store an answer, and must revalidate it: a new build is current at once."""
 
 _BREAK: Final = re.compile(
     r"<(?=/?(?:p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\w*|caption|summary"
     r"|[bh]r|details|aside|section)\b)"
 )
-"""The tags that separate two words without a space."""
+"""The beginnings of tags that separate two words, even without a space between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostCursor:
-    """A position in the list of posts, newest first, slug as tie-breaker; it outlives a build."""
+    """A position in the list of posts, which is ordered by time, newest first, and then by slug.
+
+    It is valid in later builds too.
+    """
 
     published: str
-    """In the canonical form, whose text order is order in time."""
+    """The time of publication in canonical form: its order as text is its order in time."""
     slug: str
 
     def __str__(self) -> str:
@@ -47,13 +50,13 @@ class PostCursor:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One post, prepared for answers."""
+    """A post, serialized for answers."""
 
     cursor: PostCursor
     tags: frozenset[str]
-    """Case-folded, for comparison."""
+    """The tags in canonical form, for comparison."""
     summary: bytes
-    """The JSON of the post as lists carry it."""
+    """The JSON of the post without its text, as lists have it."""
     document: Document
     """The JSON of the whole post."""
 
@@ -74,9 +77,9 @@ def make_entry(record: PostRecord, body: bytes) -> Entry:
 
 
 def compare(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
-    """Return what became of each post that differs: `published`, `updated` or `removed`, by slug.
+    """Return the change of each post that differs: `published`, `updated` or `removed`, by slug.
 
-    The values of both stand for the contents of their posts.
+    Both mappings have a value for each slug that changes with the contents of the post.
     """
     missing = object()
     return {
@@ -107,11 +110,11 @@ class Posts:
         self.digest = digest
         """SHA-256 of the index that the posts were read from."""
         self.full_list = Document(serialize_list(self.entries), cache_control=CACHE_CONTROL)
-        """The list without any parameter."""
+        """The list of all posts, as an answer to a request without parameters."""
         self._by_slug = MappingProxyType({entry.cursor.slug: entry for entry in entries})
 
     def document(self, slug: str) -> Document:
-        """Return the post called `slug`. Raises Problem `not_found`."""
+        """Return the post with this slug. Raises Problem `not_found`."""
         try:
             return self._by_slug[normalize("NFC", slug)].document
         except KeyError:
@@ -119,16 +122,16 @@ class Posts:
             raise Problem("not_found", f"No post has this slug{now}") from None
 
     def summary(self, slug: str) -> dict[str, Any]:
-        """Return the summary of the post called `slug`, as in lists. Raises KeyError."""
+        """Return the summary of the post with this slug, as in lists. Raises KeyError."""
         summary: dict[str, Any] = orjson.loads(self._by_slug[slug].summary)
         return summary
 
     def texts(self) -> Iterator[SearchText]:
-        """Return the search text of every post, made from its bytes, newest first."""
+        """Yield the search text of each post, newest first."""
         return (read_text(entry.document.body) for entry in self.entries)
 
     def paths(self) -> frozenset[str]:
-        """Return the path of each post's page."""
+        """Return the paths of the pages of all posts."""
         urls = (orjson.loads(entry.summary)["url"] for entry in self.entries)
         return frozenset(unquote(urlsplit(url).path) for url in urls)
 
@@ -139,7 +142,10 @@ class Posts:
         since: str | None = None,
         found: Collection[str] | None = None,
     ) -> list[Entry]:
-        """Return the posts behind a position, with a tag, not older than an instant, found."""
+        """Return the posts that come after a position, have a tag, are from an instant or later.
+
+        With `found`, only posts with one of these slugs are returned.
+        """
         wanted = None if tag is None else normalize_tag(tag)
         return [
             entry
@@ -152,7 +158,7 @@ class Posts:
 
 
 def read_text(body: bytes) -> SearchText:
-    """Return the search text of a post, from its JSON."""
+    """Return the search text of a post; `body` is its JSON."""
     post = orjson.loads(body)
     prose, code = plain_text(post["content_html"])
     return SearchText(
@@ -166,9 +172,9 @@ def read_text(body: bytes) -> SearchText:
 
 
 def plain_text(html: str) -> tuple[str, str]:
-    """Return the prose of a post, with code within sentences, and its blocks of code.
+    """Return the prose of a post, which includes inline code, and the text of its code blocks.
 
-    Both are without markup, with single spaces, as search indexes and shows them.
+    Both have no markup and only single spaces, as search indexes and shows them.
     """
     body = LexborHTMLParser(_BREAK.sub(" <", html)).body
     if body is None:

@@ -1,4 +1,4 @@
-"""Search for readers: the page of results, and the same as data. Both share one rate limit."""
+"""Search for readers: the results as a page and as data. Both share one rate limit."""
 
 import re
 from collections.abc import Mapping
@@ -58,11 +58,11 @@ class Results:
     total: int
     page: int
     pages: int
-    """At least one, which may be empty."""
+    """The number of pages, at least one: a search without results has an empty page."""
     results: tuple[Mapping[str, Any], ...]
-    """Those with all the words; where they are few, followed by the nearest ones."""
+    """Posts with all the words; where they are few, posts with some of the words follow."""
     suggestion: str | None = None
-    """The words in a more frequent spelling."""
+    """The words in a more frequent spelling, if there is one."""
 
     @property
     def summary(self) -> str:
@@ -77,13 +77,13 @@ class Results:
         )
         if not self.total:
             found = sentence("No post has all of these words")
-        close = max(0, len(self.results) - self.total) if self.total < PAGE_SIZE else 0
-        if not close:
+        extra = max(0, len(self.results) - self.total) if self.total < PAGE_SIZE else 0
+        if not extra:
             return sentence("%(found)s.", found=found)
-        near = counted("%(number)s comes near", "%(number)s come near", close, number=close)
+        near = counted("%(number)s comes near", "%(number)s come near", extra, number=extra)
         if self.total:
             more = "%(number)s more comes near", "%(number)s more come near"
-            near = counted(*more, close, number=close)
+            near = counted(*more, extra, number=extra)
         return sentence("%(found)s; %(near)s.", found=found, near=near)
 
     @property
@@ -111,7 +111,7 @@ class Results:
 
 
 async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE_SIZE) -> Results:
-    """Return a page of results, or the last one there is. Raises Problem `unavailable`."""
+    """Return a page of results; beyond the end, the last page. Raises Problem `unavailable`."""
     found = await build.search.search(words, size, (page - 1) * size)
     pages = max(1, -(-found.total // size))
     if page > pages:
@@ -121,7 +121,7 @@ async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE
 
 
 def _describe(hit: SearchHit, post: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a post that matches, with what lists say of it."""
+    """Return the values of a hit, with those of its post's summary."""
     return {
         **hit._asdict(),
         "url": post["url"],
@@ -134,7 +134,7 @@ def _describe(hit: SearchHit, post: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_page(text: str) -> int:
-    """Return the number of a page; 1 for an invalid one, and at most `MAX_PAGE`."""
+    """Parse the number of a page: 1 for an invalid one, and at most `MAX_PAGE`."""
     if re.fullmatch("[1-9][0-9]*", text) is None:
         return 1
     return int(text) if len(text) < len(str(MAX_PAGE)) else MAX_PAGE
@@ -142,7 +142,7 @@ def read_page(text: str) -> int:
 
 _MAX_TITLE_LENGTH: Final = 60
 _MAX_LINK_LENGTH: Final = 2000
-"""Characters of an address in a header: clients read no header above 8 KiB."""
+"""The most characters of an address in a `Link` header: clients read no header above 8 KiB."""
 _LLMS_TXT: Final = "/llms.txt"
 
 
@@ -241,7 +241,7 @@ def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -
 
 
 def page_title(words: str) -> str:
-    """Return the title of the page, truncated."""
+    """Return the title of the page of results; long search words are truncated."""
     if not words:
         return sentence("Search")
     is_long = len(words) > _MAX_TITLE_LENGTH
@@ -361,7 +361,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 
 
 def write_results(results: Results, site_url: str) -> str:
-    """Return the results as Markdown; addresses begin with `site_url`."""
+    """Format the results as Markdown; addresses begin with `site_url`."""
     title = f"# Search: {escape(results.words)}" if results.words else "# Search"
     links = [("Earlier results", results.previous_url), ("More results", results.next_url)]
     onward = [f"[{label}]({site_url}{address})" for label, address in links if address]

@@ -1,6 +1,6 @@
-"""The search index of a build, stored in a file for the next start and the next build.
+"""Files that keep the search index of a build for the next start and the next build.
 
-A process of its own makes it, since a thread would keep requests waiting:
+A separate process makes the file, since a thread would delay requests:
 
     python -m edge_api.journal.search_index_files posts.json edge.db-search
 """
@@ -31,32 +31,33 @@ from edge_api.schema.index import INDEX_FILE, SearchHits, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 MIN_POSTS_FOR_INDEX_FILE: Final = 500
-"""Posts: the index of fewer is built faster than a process starts."""
-_DIGEST_LENGTH: Final = 32  # of a digest in a name: 128 bits
-_READ_AHEAD: Final = 50  # texts that are read at a time
+"""The least number of posts for which a file is made: a smaller index is built faster than a
+process starts."""
+_DIGEST_LENGTH: Final = 32  # hexadecimal digits of a digest in a file's name: 128 bits
+_READ_AHEAD: Final = 50  # the number of texts that a thread reads at a time
 
 _log = logging.getLogger(__name__)
 
 
 class IndexFiles:
-    """The files whose paths begin with `prefix`, each the index of one build."""
+    """The index files whose paths begin with `prefix`; each has the index of one build."""
 
     def __init__(self, prefix: Path) -> None:
         self.prefix = prefix.absolute()
-        # What a text becomes in an index may change with the code.
+        # Part of each checksum, since changed code may index a text differently.
         self._code = InstalledCode(PACKAGE).digest.hex()
 
     def list_by_prefix(self, name: str = "") -> list[Path]:
-        """Return the files whose names continue with `name`, damaged ones too. Raises OSError."""
+        """Return files whose names have `name` after the prefix, damaged too. Raises OSError."""
         start = f"{self.prefix.name}-{name}"
         return [path for path in self.prefix.parent.iterdir() if path.name.startswith(start)]
 
     def find(self, name: str = "") -> Path | None:
-        """Return an undamaged file whose name continues with `name`. Raises OSError."""
+        """Return an undamaged file whose name has `name` after the prefix. Raises OSError."""
         return next(filter(self._is_intact, self.list_by_prefix(name)), None)
 
     def make(self, posts_file: Path) -> None:
-        """Make the file for `posts_file`; remove others. Raises OSError, sqlite3.Error."""
+        """Make the file for `posts_file`; remove all others. Raises OSError, sqlite3.Error."""
         lock = os.open(self.prefix.parent, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -102,7 +103,10 @@ def _post_digest(post: bytes) -> bytes:
 
 
 def _read_texts(posts_file: Path, wanted: Container[bytes]) -> Iterator[SearchText]:
-    """Yield texts that a thread reads ahead: SQLite, which takes them, needs no interpreter."""
+    """Yield the search texts of the wanted posts.
+
+    A thread reads them ahead, while SQLite indexes the earlier ones without the interpreter's lock.
+    """
     with posts_file.open("rb") as lines, ThreadPoolExecutor(1) as thread:
         next(lines)
         texts = (read_text(post) for post in list_posts(lines) if _post_digest(post) in wanted)
@@ -113,7 +117,7 @@ def _read_texts(posts_file: Path, wanted: Container[bytes]) -> Iterator[SearchTe
 
 
 class PendingSearch:
-    """A search whose index is being built: callers wait for it. A failed attempt is repeated."""
+    """A search whose index is being built: callers wait for it, and retry a failed attempt."""
 
     def __init__(self, opening: Callable[[], Coroutine[None, None, Search]]) -> None:
         self._opening = opening
@@ -149,7 +153,7 @@ class SearchOpener:
     def __init__(
         self, prefix: Path | None = None, min_posts: int = MIN_POSTS_FOR_INDEX_FILE
     ) -> None:
-        """Without a prefix nothing is stored: indexes are built in a thread, in unnamed files."""
+        """Take the prefix of the files; without one, build indexes in a thread and keep none."""
         self._files = IndexFiles(prefix) if prefix else None
         self._min_posts = min_posts
         self._is_first = True
@@ -159,7 +163,8 @@ class SearchOpener:
     ) -> Search | PendingSearch:
         """Return the search of the build in `folder`. Raises BuildRefusal, Problem.
 
-        Of the first build, whose index has to be made, it may be pending: a start should not wait.
+        If the index of the first build has to be made, the search is pending: the start does not
+        wait for it.
         """
         files, posts_file = self._files, folder / INDEX_FILE
         is_missing = files is not None and await self._is_missing(files, posts_file)
@@ -186,7 +191,7 @@ class SearchOpener:
         if files and head.count >= self._min_posts:
             name = file_name(head.build_id, posts.digest)
             search = await _open(files, name)
-            if search is None and not is_tried:  # what is there is damaged, or of other posts
+            if search is None and not is_tried:  # the file is damaged, or has other posts
                 await _make(files, posts_file)
                 search = await _open(files, name)
         return search or await open_search(posts.texts())
@@ -219,14 +224,14 @@ async def _make(files: IndexFiles, posts_file: Path) -> None:
             cwd="/",
             start_new_session=True,
         )
-        assert process.stderr is not None  # noqa: S101  it was asked for
-        async with asyncio.timeout(300):  # with the wait for the processes of other edges
+        assert process.stderr is not None  # noqa: S101  it is a pipe
+        async with asyncio.timeout(300):  # includes the wait for the lock of other processes
             output = (await process.stderr.read()).decode(errors="replace").strip()
             if status := await process.wait():
                 _log.warning(
                     "no search index is kept: status %d, %s", status, output.split("\n")[-1]
                 )
-    except OSError as error:  # TimeoutError is one of them, without words
+    except OSError as error:  # TimeoutError is an OSError without a message
         _log.warning("no search index is kept: %s", error.strerror or "it took too long")
     finally:
         if process and process.returncode is None:
@@ -234,12 +239,12 @@ async def _make(files: IndexFiles, posts_file: Path) -> None:
 
 
 def _end_with_parent() -> None:
-    """End the process when its parent closes the other end of the standard input."""
+    """End this process when its parent closes the pipe to the standard input."""
     sys.stdin.read()
     os._exit(1)
 
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    sys.setswitchinterval(0.0002)  # seconds after which one thread lets the other run
+    sys.setswitchinterval(0.0002)  # seconds after which a thread yields to another one
     IndexFiles(Path(sys.argv[2])).make(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""The input of leads, by the API or by the form, and the signs of spam in it."""
+"""The input of leads from the API and the form, and its spam score."""
 
 import re
 import unicodedata
@@ -47,13 +47,13 @@ class LongLead(LeadInput):
 def read_form(fields: Mapping[str, str], say: Callable[[str], str] = str) -> LeadInput:
     """Return the input of a posted form; a `LongLead` if its `rest` may be a second message.
 
-    `say` says a sentence as the form does. Raises FormErrors; of a message that two can hold, with
-    the offer to send its `rest`.
+    `say` translates a sentence into the language of the form. Raises FormErrors; if a message is
+    too long for one lead but not for two, they offer to send its `rest` as a second one.
     """
     given: dict[str, Any] = dict(fields)
     if _is_only_started(given.get("message", "").strip(), say):
-        given["message"] = ""  # nothing but what `start_message` wrote
-    # Ticked: by browsers, by people.
+        given["message"] = ""  # the sender added nothing to the text of `start_message`
+    # The values of a ticked box: "on" in browsers, the others in requests that people write.
     given["consent"] = fields.get("consent") in ("on", "true", "1")
     try:
         return check_form(LeadInput, given)
@@ -83,11 +83,12 @@ _PLACES: Final = (
     re.compile(r"(?<!\u200d)(?=\w|[\u2190-\u2bff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"),
     re.compile(""),
 )
-"""Ends of a paragraph, a line, a sentence, a word, a character with its marks, a code point."""
+"""Places to cut a message, best first: the end of a paragraph, a line, a sentence, a word, a
+character with its marks, a code point."""
 
 
 def split_message(text: str) -> tuple[str, ...]:
-    """Return a message, or one that is too long in two parts, cut where that reads best."""
+    """Return a message in one part, or a too long one in two, cut at the best place."""
     if len(text) <= MAX_MESSAGE:
         return (text,)
     start, end = len(text) - MAX_MESSAGE, MAX_MESSAGE + 1
@@ -115,7 +116,7 @@ _WARES: Final = re.compile(
     r"\u0431\u0438\u0442\u043a\u043e|\u535a\u5f69|\u8d37\u6b3e|\u53d1\u7968",
     re.IGNORECASE,
 )
-"""Things that spam sells; two of them show that a text is about such things, for or against."""
+"""Names of goods that spam sells. Two different ones are a sign of spam: the text is about them."""
 _CALLS: Final = re.compile(
     r"\b(?:buy|order|click|act|sign up|register|invest|apply|reply|join) (?:now|here|today|us)\b|"
     r"\bbuy (?:back-?links|followers|traffic|cheap)|\b(?:limited|special) (?:time )?offer|"
@@ -129,7 +130,7 @@ _CALLS: Final = re.compile(
 """Words that urge a reader to buy at once."""
 _MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
 _MAX_PATH: Final = 300  # characters, more than a page has
-REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time; it hides nothing
+REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a day; it hides no lead
 SUSPECT_FROM: Final = 3
 """The score from which a lead is marked and not acknowledged."""
 HIDDEN_FROM: Final = 7
@@ -137,14 +138,14 @@ HIDDEN_FROM: Final = 7
 
 
 def score_spam(lead: LeadInput) -> tuple[int, list[str]]:
-    """Return the score of the lead by itself, from 0 on, and the name of each sign of spam."""
+    """Return a lead's spam score (0: none), without repetitions, and the names of its signs."""
     found = {name: weight for name, weight, is_seen in _SPAM_RULES if is_seen(lead)}
     if found.keys() >= {"wares", "call_to_buy"}:
         found["sales_pitch"] = 2
-    # Without one of these it is never hidden: people have links, code and capitals too.
+    # Without one of these signs it is never hidden: people send links, code and capitals too.
     has_intent = not found.keys().isdisjoint({"honeypot", "link_in_name", "sales_pitch"})
     most = sum(found.values()) if has_intent else HIDDEN_FROM - 1
-    is_weak = list(found) in (["markup"], ["mixed_scripts"])  # where each is the only sign
+    is_weak = list(found) in (["markup"], ["mixed_scripts"])  # one of them is the only sign
     return 1 if is_weak else min(most, sum(found.values())), list(found)
 
 
@@ -163,15 +164,15 @@ def _starts(title: str, path: str) -> tuple[Sentence, Sentence]:
 
 
 def _is_only_started(message: str, say: Callable[[str], str]) -> bool:
-    """Return whether a message is nothing but what `start_message` wrote."""
-    title, path = f".{{0,{_MAX_TITLE}}}", f"/\\S{{0,{_MAX_PATH}}}"  # bounded, so soon compared
+    """Return whether a message has only the text of `start_message`."""
+    title, path = f".{{0,{_MAX_TITLE}}}", f"/\\S{{0,{_MAX_PATH}}}"  # bounded, so matched fast
     forms = (re.escape(say(start)) for start in _starts("\0", "\1"))
     patterns = (form.replace("\0", title).replace("\1", path) for form in forms)
     return any(re.fullmatch(pattern, message) for pattern in patterns)
 
 
 def dedupe_digest(email: str, text: str) -> str:
-    """Return a digest of sender and message, without case, white space and compatibility forms."""
+    """Return a digest of sender and message that ignores case, white space and Unicode variants."""
     message = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return sha256(f"{normalize_address(email)}\n{message}".encode()).hexdigest()
 
@@ -180,7 +181,7 @@ def _mixes_scripts(lead: LeadInput) -> bool:
     text = f"{lead.name} {lead.message}"
     words = () if text.isascii() else _WORD.findall(text)
     starts = ([unicodedata.name(letter, "").partition(" ")[0] for letter in word] for word in words)
-    # Their letters look alike, so that words are forged by mixing them.
+    # Letters of these scripts look alike: a word that mixes them is disguised.
     return any(len({"LATIN", "CYRILLIC", "GREEK"}.intersection(each)) > 1 for each in starts)
 
 

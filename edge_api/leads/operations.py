@@ -1,4 +1,4 @@
-"""The two operations on leads, as the published description has them."""
+"""The operations on leads: creating and listing them, and the form of the contact page."""
 
 from dataclasses import replace
 from hashlib import sha256
@@ -89,7 +89,7 @@ async def create_lead(
 
 
 def lead_response(created: Created, actor: Actor | None) -> OperationResult:
-    """Return the answer to the sender of a lead, with its address for those who may read it."""
+    """Return the answer to the sender of a lead; it has `Location` if they may read the lead."""
     headers = {}
     if actor and "admin:read" in actor.scopes and actor.may_use(LEADS.name):
         headers["Location"] = f"/api/public/v1/admin/leads?id=eq.{created.row['id']}"
@@ -107,7 +107,7 @@ async def list_leads(
     return OperationResult(await service[Leads].recent(request.query.limit))
 
 
-# Documented in prose: as an OpenAPI parameter it would be combined with every example body.
+# Idempotency-Key is documented in prose: OpenAPI would combine a parameter with every example body.
 _OPEN = "Open without a credential, and rate-limited then; a credential that is sent must be valid."
 _ABOUT_CREATION = f"""\
 {_OPEN} Strings
@@ -156,7 +156,7 @@ async def _create(service: Service, request: OperationRequest[None, FormFields])
         )
     await service.limiter.hit("leads_attempts", request.address)
     lead, sender = read_form(request.body, service.pages.say), Sender(None, request.address, "form")
-    # Pressed twice, or again after an error, the same form is one lead; another text is another.
+    # The same form sent twice, or again after an error, is one lead; another text is another lead.
     key = request.headers.get(IDEMPOTENCY_KEY) or sha256(lead.canonical()).hexdigest()
     try:
         return await service[Leads].create(lead, sender, key)
@@ -288,6 +288,6 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 
 
 def with_credential(operation: AnyOperation) -> AnyOperation:
-    """Return create_lead with a required credential, for LEADS_REQUIRE_CREDENTIAL."""
+    """Return `create_lead` with a required credential, for LEADS_REQUIRE_CREDENTIAL."""
     about = operation.description.removeprefix(_OPEN).lstrip()
     return replace(operation, credential="required", limit="", success_limit="", description=about)

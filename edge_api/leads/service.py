@@ -1,4 +1,4 @@
-"""Leads: enquiries that people and programs send, checked, judged, stored durably and found."""
+"""Leads: enquiries that people and programs send; their storage, spam score and search."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
@@ -54,9 +54,9 @@ class Sender:
     """The sender of a lead, and the interface that was used."""
 
     actor: Actor | None
-    """`None`: somebody without a credential."""
+    """The holder of the credential; `None` if none was sent."""
     address: str
-    """As rate limits count it."""
+    """The client's address, as rate limits count it."""
     source: Literal["api", "form", "mcp"] = "api"
 
 
@@ -65,27 +65,27 @@ class Created:
     """A lead that was accepted."""
 
     row: Row
-    """Its published members."""
+    """The published members of the lead."""
     replayed: bool
-    """Whether it had been accepted before, under the same key."""
+    """Whether an earlier request with the same key had created it."""
     body: bytes
-    """The answer in JSON, the same for each repetition."""
+    """The JSON of the answer, the same for each repetition."""
     quota: Quota | None
     """The sender's remaining quota; `None` where leads are not counted."""
 
 
 class LeadListener(Protocol):
-    """Reports a new lead to others, later and reliably, by entries in the store."""
+    """Notifies others of new leads reliably, by entries that are stored with the lead."""
 
     def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return the queries for the transaction that stores the lead."""
 
     def wake(self) -> None:
-        """Note that such rows are durable; cheap, and never raises."""
+        """Start sending, since entries are durable. This must be cheap and never raise."""
 
 
 class Leads:
-    """The leads in one store; `secret` is the key of what is only kept as a hash."""
+    """The leads in one store; `secret` keys the hashes of idempotency keys."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Leads:
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
     ) -> Created:
-        """Store a lead, or answer as before under its key. Raises as `Idempotency.once`."""
+        """Store a lead, or repeat the answer to the same key. Raises as `Idempotency.once`."""
         work = partial(self._save, lead, sender)
         if idempotency_key is None:
             answer, replayed = await work(lambda _answer: ()), False
@@ -159,17 +159,17 @@ class Leads:
     async def mark(
         self, ids: Sequence[str], status: str, actor: Actor, remind_at: str | None = None
     ) -> None:
-        """Give leads another status and a reminder or none, in one change.
+        """Set the status and the reminder of leads in one transaction.
 
-        Those that were hidden as spam are reported; where one was spam they have no score
-        afterwards. Raises Problem `conflict` where one has changed at this moment.
+        Listeners are notified of leads that were hidden as spam; if any lead was spam, the score of
+        all is reset. Raises Problem `conflict` if a lead has changed at this moment.
         """
         is_given = Filter("remind_at", "is" if remind_at is None else "eq", remind_at)
         none = () if remind_at is None else (Filter("remind_at", "is", None),)
         differs = Filter("status", "neq", status), replace(is_given, negated=True), *none
         where = (Filter("id", "in", tuple(ids)), Filter("id", "any", differs))
         (found,) = await self._store.run(Read(LEADS, where=where))
-        if not found.rows:  # as at a second press
+        if not found.rows:  # a second press changes nothing
             return
         now, is_free = self._clock(), status != "spam"
         freed = [row for row in found.rows if is_free and row["status"] == "spam"]
@@ -185,7 +185,7 @@ class Leads:
             listener.wake()
 
     def _rows(self, lead: LeadInput, sender: Sender) -> list[Row]:
-        """Return the row of a lead, or the two of a long one, which know of each other."""
+        """Return the row of a lead, or the two of a long one, which refer to each other."""
         now = self._clock()
         now_text = format_instant(now)
         score, reasons = (0, []) if sender.actor else score_spam(lead)
@@ -213,8 +213,8 @@ class Leads:
 def _insert_query(row: Row, sender: Sender) -> Insert:
     """Return the query that stores a new lead.
 
-    Whether it repeats another of the same day is seen in the statement that stores it, so that of
-    two at once one is the repeat.
+    The statement itself checks whether the lead repeats one of the last 24 hours, so that one of
+    two equal leads at the same time is marked as a repetition.
     """
     if sender.actor is not None:
         return Insert(LEADS, [row])
@@ -229,9 +229,9 @@ def _insert_query(row: Row, sender: Sender) -> Insert:
 
 
 FIRST_SEARCHED: Final = 250
-"""Rows that a search reads without the index, which is slow for words that many leads have."""
-MAX_SEARCHED: Final = 2000  # rows that a search reads at the most, in the order asked for
-PAGE_SIZE: Final = 500  # rows of `all_leads` that are in memory together
+"""Rows that a search first reads without the index, which is slow for frequent words."""
+MAX_SEARCHED: Final = 2000  # the most rows that a search reads, in the requested order
+PAGE_SIZE: Final = 500  # the rows that `all_leads` holds in memory at a time
 MIN_INDEXED: Final = 3  # characters of the shortest word that the index of trigrams finds
 
 
@@ -240,17 +240,17 @@ class LeadQuery:
     """A search for leads."""
 
     search: str = ""
-    """Words, each of which stands in name, address or message, whatever its case and accents."""
+    """Words that must all occur in name, address or message, whatever their case and accents."""
     where: Where = ()
     oldest_first: bool = False
     limit: int = 50
 
 
 async def find_leads(store: Store, query: LeadQuery) -> list[Row]:
-    """Return leads by the time at which they came.
+    """Return the leads that a query finds, ordered by their time.
 
-    Of a search only the first `MAX_SEARCHED` are found; words under `MIN_INDEXED` characters are
-    sought among as many leads alone. Raises Problem `unavailable`.
+    A search finds the first `MAX_SEARCHED` leads at most; if no word has `MIN_INDEXED` characters,
+    it reads no more leads than that. Raises Problem `unavailable`.
     """
     where, words = query.where, fold_accents(query.search).split()
     if not words:
@@ -275,17 +275,18 @@ async def find_leads(store: Store, query: LeadQuery) -> list[Row]:
 
 
 async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[Row], None]:
-    """Yield pages of all leads of a query, without its bounds: others read and write in between.
+    """Yield all leads that a query finds in pages, without its limit and those of `find_leads`.
 
-    Each lead is as its turn finds it. Raises Problem.
+    Others can read and write between pages; a lead is as it was when its page was read. Raises
+    Problem.
     """
-    words, way = fold_accents(query.search).split(), "gt" if query.oldest_first else "lt"
+    words, op = fold_accents(query.search).split(), "gt" if query.oldest_first else "lt"
     where = query.where
     while rows := await _read(store, query, where, PAGE_SIZE):
         yield [row for row in rows if _has_all(row, words)]
         at, key = rows[-1]["created_at"], rows[-1]["id"]
-        behind = (Filter("created_at", way, at), Filter("id", way, key))
-        where = (*query.where, Filter("created_at", f"{way}e", at), Filter("id", "any", behind))
+        beyond = (Filter("created_at", op, at), Filter("id", op, key))
+        where = (*query.where, Filter("created_at", f"{op}e", at), Filter("id", "any", beyond))
 
 
 async def _read(

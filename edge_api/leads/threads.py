@@ -18,10 +18,10 @@ from edge_api.db.types import format_instant
 from edge_api.leads.service import LeadQuery, find_leads
 
 MOST_COUNTED: Final = 1000
-"""Leads of a box that are counted or listed, so that it costs the same at a million."""
-MOST_FOUND: Final = 200  # leads that a search lists, each of which is read whole
-PAGE_SIZE: Final = 50  # threads of a page
-MOST_OF_PERSON: Final = 100  # leads of a thread that are shown
+"""The most leads of a box that are counted or listed, so that a million cost no more."""
+MOST_FOUND: Final = 200  # the most leads that a search lists, since it reads them whole
+PAGE_SIZE: Final = 50  # threads on a page
+MOST_OF_PERSON: Final = 100  # the most leads of a thread that are shown
 _BRIEF: Final = ("id", "email", "created_at", "status", "dedupe_hash", "remind_at")
 
 
@@ -40,7 +40,7 @@ def filter_of(box: str, now: datetime) -> Where:
 async def count_people(store: Store, now: datetime, *boxes: str) -> list[int]:
     """Return how many people have leads in each box.
 
-    It is `MOST_COUNTED`, shown with a plus, where a box has so many leads or more.
+    The number is `MOST_COUNTED`, which is shown with a plus, if a box has as many leads or more.
     """
     reads = (replace(_read_box(each, now), columns=("email",)) for each in boxes)
     found = [[row["email"].lower() for row in each.rows] for each in await store.run(*reads)]
@@ -48,7 +48,7 @@ async def count_people(store: Store, now: datetime, *boxes: str) -> list[int]:
 
 
 def _read_box(box: str, now: datetime, *, is_oldest: bool = False) -> Read:
-    """Return the read of the first leads of a box; of those that wait, the next that is due."""
+    """Return the query for the first leads of a box; those that wait are ordered by reminder."""
     by_time = (Order("created_at", descending=not is_oldest),)
     order = (Order("remind_at"),) if box == "waiting" else by_time
     return Read(LEADS, _BRIEF, filter_of(box, now), order, MOST_COUNTED)
@@ -56,17 +56,17 @@ def _read_box(box: str, now: datetime, *, is_oldest: bool = False) -> Read:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A row of the inbox: a person, and the lead of theirs that it opens."""
+    """A row of the inbox: a person, and the lead that it opens."""
 
     lead: Row
     at: str
-    """The instant at which the lead came, was answered by its sender, or is due again."""
+    """The time at which the lead came, its sender replied, or its reminder is due."""
     text: str = ""
-    """The reply that made the lead new again; else its message."""
+    """The reply that brought the lead back into New, or else the lead's message."""
     number: int = 1
-    """Messages, equal ones of the person counted once."""
+    """The number of messages in the thread; equal leads count once."""
     repeats: int = 1
-    """The number of times that the person sent this one."""
+    """The number of times that the person sent the message of `lead`."""
 
     @property
     def person(self) -> str:
@@ -77,7 +77,7 @@ class Thread:
 async def list_threads(
     store: Store, now: datetime, query: LeadQuery, box: str
 ) -> tuple[list[Thread], bool]:
-    """Return the threads of a box with the columns that order them, and whether more may follow.
+    """Return the threads of a box, with only the columns `_BRIEF`, and whether more may follow.
 
     Each person is listed once, at their first lead. In New, people who replied or whose reminder is
     due come first. Raises Problem `unavailable`.
@@ -88,7 +88,7 @@ async def list_threads(
     read = _read_box(box, now, is_oldest=query.oldest_first)
     if query.search:
         where = read.where
-        if box == "waiting":  # else an engine looks through all leads for the few
+        if box == "waiting":  # else an engine would read all leads to find these few
             ids = tuple(row["id"] for row in await read_all(store, read))
             where = (Filter("id", "in", ids),)
         found = await find_leads(store, replace(query, where=where, limit=MOST_FOUND + 1))
@@ -102,7 +102,7 @@ async def list_threads(
 
 
 async def _find_woken(store: Store, now: datetime) -> list[Thread]:
-    """Return what is due again or was answered by its sender, newest first."""
+    """Return the threads whose reminder is due or whose sender replied, newest first."""
     at, newest = format_instant(now), (Order("remind_at", descending=True),)
     is_due, is_reply = Filter("remind_at", "lte", at), Filter("kind", "eq", "received")
     due, replies = await store.run(
@@ -125,7 +125,7 @@ async def _find_woken(store: Store, now: datetime) -> list[Thread]:
 
 
 async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
-    """Return threads with their whole leads and the numbers of their messages."""
+    """Return the threads with all columns of their leads, and with the numbers of messages."""
     ids = tuple(each.lead["id"] for each in threads)
     of_people = (spelled("email", [each.lead for each in threads]),)
     whole, brief = await store.run(
@@ -141,7 +141,7 @@ async def fill(store: Store, threads: Sequence[Thread]) -> list[Thread]:
     leads = {row["id"]: row for row in whole.rows}
     filled = []
     for each in threads:
-        if lead := leads.get(each.lead["id"]):  # else it was erased this moment
+        if lead := leads.get(each.lead["id"]):  # else it was erased meanwhile
             texts = Counter(text_key(row) for row in own.get(each.person, [lead]))
             number = len(texts) + sum(mails[row["id"]] for row in own.get(each.person, ()))
             text, repeats = each.text or lead["message"], texts[text_key(lead)]
@@ -155,9 +155,9 @@ def text_key(lead: Row) -> str:
 
 
 async def leads_of(store: Store, email: str, most: int = MOST_OF_PERSON) -> list[Row]:
-    """Return the newest leads of an address, newest first, in any usual case of its letters."""
+    """Return the newest leads of an address, newest first, in each usual case of its letters."""
     local, _, domain = fold_address(email).rpartition("@")
-    # Each part as people write it: small, large, or with large first letters.
+    # Each part as people write it: in lower case, in upper case, or capitalized.
     parts = [
         {each.lower(), each.upper(), each.capitalize(), each.title()}
         for each in (local, *domain.split(".", 2))
@@ -168,27 +168,27 @@ async def leads_of(store: Store, email: str, most: int = MOST_OF_PERSON) -> list
 
 
 def spelled(column: str, leads: Iterable[Row]) -> Filter:
-    """Return the filter of a column for the addresses of leads, as typed or normalized."""
+    """Return a filter that finds the addresses of leads in a column, as typed or normalized."""
     typed = {row["email"] for row in leads}
     forms = {*typed, *map(str.lower, typed), *map(fold_address, typed)}
     return Filter(column, "in", tuple(forms))
 
 
-_BLANKS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters that have no ink
-_MOST_WORDS: Final = 160  # characters
+_BLANKS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters that are invisible
+_MAX_EXCERPT: Final = 160  # characters
 
 
 def name_of(lead: Row) -> str:
-    """Return the name of a person; where it has no ink, the address before the @ sign."""
+    """Return the name of a person; if it is invisible, the address before the @ sign."""
     name = str(lead["name"])
-    has_ink = any(category(each)[0] in "LNPS" and each not in _BLANKS for each in name)
-    return name if has_ink else str(lead["email"]).rpartition("@")[0]
+    is_visible = any(category(each)[0] in "LNPS" and each not in _BLANKS for each in name)
+    return name if is_visible else str(lead["email"]).rpartition("@")[0]
 
 
 def first_words(text: str) -> str:
-    """Return the beginning of a text on one line, without quotations, with links as their host."""
-    # The path of a page that a message is about is behind its title.
-    start = re.sub(r" \(/\S{1,300}\):", ":", text[: 10 * _MOST_WORDS], count=1)
+    """Return the beginning of a text on one line, without quoted lines; links become their host."""
+    # Drop the path of the page that a message is about; it follows the page's title.
+    start = re.sub(r" \(/\S{1,300}\):", ":", text[: 10 * _MAX_EXCERPT], count=1)
     start = re.sub(r"(?m)^>.*$", "", start).strip() or start
     bare = re.sub(r"(?i)https?://(?:www\.)?([^\s/?#]{1,100})\S*", r"\1", start)
-    return " ".join(bare.split())[:_MOST_WORDS]
+    return " ".join(bare.split())[:_MAX_EXCERPT]

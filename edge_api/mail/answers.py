@@ -1,7 +1,7 @@
-"""Answers to leads: mail that the owner writes, kept with its lead, and not sent for some seconds.
+"""Answers to leads: mail that the owner writes, stored with its lead, and sent some seconds later.
 
-An answer, its entry of the outbox and the marks of its leads are one transaction. Whether it can
-still be taken back is decided by its entry: once a dispatcher has claimed that, it cannot.
+One transaction stores an answer and its entry in the outbox, and marks its leads. An answer can be
+taken back until a dispatcher has claimed its entry.
 """
 
 import re
@@ -45,18 +45,18 @@ from edge_api.schema.sentences import sentence
 from edge_api.settings import Settings
 
 UNDO_TIME: Final = timedelta(seconds=20)
-"""The time that an answer waits in the outbox, so that it can be taken back."""
+"""The time for which an answer waits in the outbox, so that it can be taken back."""
 MAX_PER_HOUR: Final = 60
 MAX_TEXT: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0  # characters
 _SENT: Final = Filter("kind", "eq", "sent")
-# After an attempt nobody knows: a relay may have taken it, and its yes got lost.
+# After an attempt it is not known whether the relay has accepted the mail: its reply may be lost.
 UNTRIED: Final = (*UNCLAIMED, Filter("attempts", "eq", 0))
-"""The condition on which a mail can be taken back."""
+"""The conditions under which a mail can be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers of one store."""
+    """Sends and takes back the answers in one store, and keeps their drafts."""
 
     settings: Settings
     store: Store
@@ -84,16 +84,16 @@ class Answers:
             await self.store.run(Procedure(partial(_send, message, lead, ids, actor)))
         except Problem as problem:
             if twin := await self.find(problem.details or ""):
-                await self.save_draft(lead, "", "")  # the same text, typed once more
+                await self.save_draft(lead, "", "")  # delete the draft, which has the same text
                 return twin
             raise
         return message
 
     async def take_back(self, message_id: str, actor: Actor) -> Row:
-        """Make a draft of an answer that waits, and restore its leads; return the draft.
+        """Turn an answer that waits back into a draft, and restore its leads; return the draft.
 
-        A lead that has changed since stays as it is. Raises Problem `forbidden` without the scope,
-        `not_found`, and `conflict` once the answer is sent or is being sent.
+        A lead that has changed since then stays as it is. Raises Problem `forbidden` without the
+        scope, `not_found`, and `conflict` once the answer is sent or is being sent.
         """
         _require_scope(actor)
         message = await self.find(message_id)
@@ -103,7 +103,7 @@ class Answers:
         return await require_row(self.store, LEAD_MESSAGES, message_id, "It was erased")
 
     async def save_draft(self, lead: Row, text: str, subject: str) -> None:
-        """Keep a text for later, in place of the former draft; an empty one deletes that.
+        """Store a draft in place of the former one; an empty text and subject only delete that.
 
         Raises Problem: `invalid` for a long text, `conflict` where the lead was erased.
         """
@@ -132,13 +132,13 @@ class Answers:
         return ""
 
     async def default_subject(self, lead: Row) -> str:
-        """Return the subject of an answer that is given none, in the language of the site."""
+        """Return the subject for an answer without one, in the language of the site."""
         if named := [
             row["subject"]
             for row in await self.of_leads([lead["id"]])
             if row["kind"] != "draft" and row["subject"]
         ]:
-            # The subject may be one of an answer already.
+            # The last subject may begin with "Re:" or its like already.
             bare = re.sub(r"(?i)\A\s*(?:re|aw|sv|tr|rif|antw)\s*:\s*", "", named[-1], count=1)
             found = f"Re: {bare}"
         else:
@@ -161,7 +161,7 @@ def _require_scope(actor: Actor) -> None:
 
 
 def _clean(text: str, subject: str) -> tuple[str, str]:
-    """Return both as mail carries them. Raises Problem `invalid` for one that is too long."""
+    """Normalize text and subject for mail. Raises Problem `invalid` if one is too long."""
     for name, given, most in ("text", text, MAX_TEXT), ("subject", subject, MAX_SUBJECT_LENGTH):
         if (more := len(given) - most) > 0:
             raise Problem(
@@ -178,7 +178,7 @@ def _draft_of(message: Row) -> Where:
 
 
 def _require_lead(lead: Row) -> Update:
-    """Return the query that fails once a lead is gone, as after an erasure."""
+    """Return a query that fails if the lead no longer exists, as after an erasure."""
     return Update(LEADS, {"created_at": lead["created_at"]}, where_id(lead["id"]), at_least=1)
 
 
@@ -221,7 +221,7 @@ def _take_back(
 ) -> Iterator[Query]:
     """Yield the queries that take an answer back, for a `Procedure`.
 
-    A draft that was begun meanwhile is kept behind its text.
+    The text of a draft that was begun meanwhile is appended to that of the answer.
     """
     same, of_change = where_id(message["id"]), (Filter("audit_id", "eq", message["audit_id"]),)
     yield Delete(EMAIL_OUTBOX, (*same, *UNTRIED))
