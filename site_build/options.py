@@ -1,4 +1,4 @@
-"""Options that several commands have: their names, defaults and valid values.
+"""Options that several commands share: their names, defaults and valid values.
 
 Settings come from the environment and from a `.env` file, which the environment overrides; an
 option overrides both. Every error is one sentence.
@@ -29,7 +29,7 @@ def read_settings() -> dict[str, str]:
 
 
 def _find_content() -> str:
-    """Return CONTENT_DIR, or PATH of the site's settings if it is plain text; they are not run."""
+    """Return CONTENT_DIR, else PATH of the site's settings, which are not run, else `content`."""
     settings = read_settings()
     if given := settings.get("CONTENT_DIR"):
         return given
@@ -73,7 +73,7 @@ def _require_unicode(text: str) -> str:
 
 
 def read_tags(text: str) -> tuple[str, ...]:
-    """Return the names between the commas. Raises ValueError."""
+    """Return the tags of a list with commas; raises ValueError for text that is not UTF-8."""
     return tuple(tag for part in _require_unicode(text).split(",") if (tag := part.strip()))
 
 
