@@ -52,7 +52,7 @@ def choose_settings(words: Sequence[str]) -> None:
 
 
 def require_apart(content: Path, output: Path) -> None:
-    """Raise BuildError if one of the folders of builds and of content is within the other."""
+    """Raise BuildError if the folder of content or that of builds is within the other."""
     first, second = content.resolve(), output.resolve()
     if first.is_relative_to(second) or second.is_relative_to(first):
         raise BuildError(f"{output} and {content} must lie apart; fix BUILD_DIR or CONTENT_DIR", 2)

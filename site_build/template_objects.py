@@ -145,6 +145,7 @@ class _DocumentView:
     url = save_as = ""
 
     def _describe(self, document: Document, context: RenderContext) -> None:
+        """Set the attributes from a document."""
         self.document, self.settings = document, context.settings
         self._texts, self._image_set = context.texts, context.image_set
         self.source_path = self.relative_source_path = document.path
@@ -212,26 +213,26 @@ class _DocumentView:
     @property
     def page_content(self) -> Markup:
         """The text as HTML, for a theme with styles for sidenotes and for pictures that open."""
-        is_own = "own_content" in self.__dict__
-        html = self._content if is_own else self._dress(opens=True)
+        is_set_by_plugin = "own_content" in self.__dict__
+        html = self._content if is_set_by_plugin else self._render_html(opens=True)
         return Markup(add_sidenotes(html))  # noqa: S704
 
-    def _dress(self, *, opens: bool) -> str:
+    def _render_html(self, *, opens: bool) -> str:
         """Return the text with responsive images; with `opens`, wide ones open at a click."""
         html = self._texts.read(self.document).conversion.html
         address, path = self.document.address, self.source_path
         column = WIDEST if dict(self.document.extra).get("layout") == "pictures" else COLUMN
-        dressed = self._image_set.make_responsive(
+        rendered = self._image_set.make_responsive(
             html, address, path, column=column if opens else 0
         )
-        return say_words(dressed, self._texts.dialect.words)
+        return say_words(rendered, self._texts.dialect.words)
 
     @property
     def _content(self) -> str:
         """The text as HTML, under the name by which Pelican's plugins read and set it."""
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
-        return self._dress(opens=False)
+        return self._render_html(opens=False)
 
     @_content.setter
     def _content(self, html: str) -> None:

@@ -195,7 +195,7 @@ def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _evaluate(node: Any, known: dict[str, Any]) -> Any:
-    """Return the value of an expression; raises for what is more than literals and names."""
+    """Return the value of an expression; raises an error for one without a safe evaluation."""
     read = _EVALUATORS.get(type(node), _EVALUATORS[ast.Constant])
     value = read(node, lambda part: _evaluate(part, known), known)
     # A list of lists that name other lists could fill the memory.

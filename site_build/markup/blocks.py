@@ -224,6 +224,7 @@ class Blocks(BlockProcessor):
         return True
 
     def _build(self, root: Element, reading: Reading) -> None:
+        """Add the elements of the tokens to `root`; raises TooDeepError."""
         open_elements = [root]
         for before, token in pairwise([Token("", "", 0), *reading.tokens]):
             parent = open_elements[-1]

@@ -88,8 +88,12 @@ _WORD = re.compile(
 
 def say_words(html: str, words: tuple[tuple[str, str], ...]) -> str:
     """Return HTML with WORDS translated, if `words` has the translations."""
-    said = dict(words)
-    return _WORD.sub(lambda found: f"{found[1]}{escape(said[found[2]])}", html) if words else html
+    translations = dict(words)
+    return (
+        _WORD.sub(lambda found: f"{found[1]}{escape(translations[found[2]])}", html)
+        if words
+        else html
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ def _fix_note(note: Element, marks: Container[str]) -> None:
 
 
 def _hyphenate(element: Element, attribute: str) -> None:
-    """Replace white space in an attribute, which no id may hold (HTML, section 3.2.6)."""
+    """Replace white space in an attribute by hyphens: no id may have it (HTML, section 3.2.6)."""
     element.set(attribute, "-".join(element.get(attribute, "").split()))
 
 

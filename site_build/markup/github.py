@@ -3,7 +3,7 @@
 Names of emoji, such as `:tada:`, are replaced when all else is done.
 
 Formulas in TeX, `$…$` and `$$…$$`, become MathML, which browsers show without a script.
-Strikethrough, tasks' boxes and bare links come from pymdown-extensions, beside this one.
+Other extensions, from pymdown-extensions, do strikethrough, checkboxes of tasks and bare links.
 """
 
 import re
@@ -40,7 +40,7 @@ class FormulaError(ValueError):
 
 
 class Formulas(inlinepatterns.InlineProcessor):
-    """Converts formulas within lines, and notes those that cannot be read."""
+    """Converts formulas, and notes those that cannot be read."""
 
     def __init__(self, md: Markdown) -> None:
         super().__init__(

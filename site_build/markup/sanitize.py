@@ -49,6 +49,7 @@ def repair(html: str) -> str:
 
 
 def _is_contained(html: str) -> bool:
+    """Return whether HTML leaves the elements around it as they are."""
     # A parser applies these tags to the whole page.
     if re.search(r"(?i)</?(?:html|head|body|frameset|plaintext)\b", html):
         return False
@@ -103,7 +104,7 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
     if not re.search(r"<(?:iframe|video|audio)[\s>/]", html, re.IGNORECASE):
         return html
     site = _ADDRESS.match(site_url)
-    own = site["host"] if site else None
+    site_host = site["host"] if site else None
 
     def show(found: re.Match[str]) -> str:
         kind = (found["kind"] or "").lower() if found["end"] else ""
@@ -119,11 +120,13 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
         target = _ADDRESS.match(address)
         if target is None:
             return "" if kind == "iframe" else found[0]
-        is_own = target["host"] in {None, own}
+        is_own = target["host"] in {None, site_host}
         if plays and is_own and kind != "iframe":
             without_controls = r"(?i)^<\w++(?![^>]*\s(?:autoplay|controls)\b)"
             return re.sub(without_controls, f"<{kind} controls", found[0])
-        host = re.sub("^(?:www|player|open|embed|w)[.]", "", target["host"] or own or "this site")
+        host = re.sub(
+            "^(?:www|player|open|embed|w)[.]", "", target["host"] or site_host or "this site"
+        )
         is_film = kind == "video" or re.search("youtu|vimeo|video|twitch|loom", host)
         verb = "Watch" if is_film else "Listen" if kind == "audio" else "Open"
         rel = "" if is_own else ' rel="external"'

@@ -216,7 +216,7 @@ class Outputs(Generator):  # type: ignore[misc]
         signals.static_generator_finalized.send(self)
 
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
-        """Make the templates of the edge and all pages, and let plugins change the pages."""
+        """Make the edge's templates and all pages, and hand copies of pages to plugins."""
         build = find_build(self.settings)
         for frame in build.edge_templates.frames:
             template = self.get_template(frame.file.removesuffix(".html"))

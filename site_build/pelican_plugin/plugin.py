@@ -1,7 +1,6 @@
 """The Pelican plugin: handlers of Pelican's signals, and the class `Journal` that runs Pelican.
 
-Pelican runs generators, templates and writer as usual. The content is read and checked before
-that, and the files that the writer notes are made at the end.
+The content is read and checked before Pelican runs; files that its writer notes are made last.
 """
 
 import gc
@@ -186,6 +185,8 @@ def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class _Utf8Loader(ChoiceLoader):
+    """Reports a template that is not UTF-8 as a syntax error, with its line."""
+
     def load(self, environment: Environment, name: str, *more: Any) -> Template:
         try:
             return super().load(environment, name, *more)
@@ -296,16 +297,14 @@ def run_pelican(request: Request, site_url: str, memory: BuildMemory) -> Report:
 
 
 def open_journal(request: Request, site_url: str) -> Journal:
-    """Return Pelican with the settings of `pelicanconf.py`; raises BuildError.
-
-    Templates are kept compiled beside the cache: compiling takes longer than all the rest.
-    """
+    """Return Pelican with the settings of `pelicanconf.py`; raises BuildError."""
     journal = Journal(
         load_settings(request.content, site_url, OUTPUT_PATH=os.fspath(request.site_folder))
     )
     if request.cache:
         with suppress(OSError):
             request.cache.parent.mkdir(parents=True, exist_ok=True)
+    # Templates are kept compiled beside the cache: compiling takes longer than all the rest.
     if request.cache and os.access(request.cache.parent, os.W_OK):
         kept = FileSystemBytecodeCache(os.fspath(request.cache.parent))
         # A new dictionary, since Pelican keeps the settings module's own one between runs.

@@ -123,7 +123,7 @@ _FOR_OTHER_THEMES: Mapping[str, Any] = {
     ],
     "PAGINATED_TEMPLATES": dict.fromkeys(("index", "journal", "tag", "category", "author")),
 }
-"""Values for themes of Pelican, in place of those of our default settings."""
+"""Values for other themes, in place of those of our default settings."""
 
 
 def load_settings(content: Path, site_url: str = "", **override: str) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     for name in sorted({*REFUSED, *IGNORED} & settings.keys()):
         if settings[name] == DEFAULTS.get(name) or (
             not settings[name]
-            and re.search("LANG_|DRAFT_|_ID$", name)  # an empty one asks for nothing
+            and re.search("LANG_|DRAFT_|_ID$", name)  # switched off, as it is here
         ):
             continue
         if name in REFUSED:
@@ -194,9 +194,11 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
         settings.setdefault(f"{name.upper()}_SAVE_AS", file)
         settings.setdefault(f"{name.upper()}_URL", file.removesuffix("index.html"))
     settings["DIRECT_TEMPLATES"] = list(dict.fromkeys([*settings["DIRECT_TEMPLATES"], *_ADDED]))
-    ours = sys.modules.get("site_build.default_settings")
+    default_settings = sys.modules.get("site_build.default_settings")
     is_own = Path(settings["THEME"]).resolve() == HOUSE_THEME
-    usual = {name: getattr(ours, name, None) for name in _FOR_OTHER_THEMES if not is_own}
+    usual = {
+        name: getattr(default_settings, name, None) for name in _FOR_OTHER_THEMES if not is_own
+    }
     settings |= {name: _FOR_OTHER_THEMES[name] for name in usual if settings[name] == usual[name]}
     if is_own and settings["CATEGORY_SAVE_AS"] == "categories/{slug}/index.html":
         settings["CATEGORY_SAVE_AS"] = ""  # our theme shows no categories

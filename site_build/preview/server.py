@@ -136,7 +136,10 @@ def name_origin(listening: socket.socket) -> str:
 
 
 def admits(host_header: str, chosen: str) -> bool:
-    """Return whether a request for this host may be answered; `chosen` is the host of `--host`."""
+    """Return whether a request for this host may be answered; `chosen` is the host of `--host`.
+
+    Other names are refused: a foreign site could let its own name lead to this machine.
+    """
     try:
         host = urlsplit(f"//{host_header}").hostname or ""
     except ValueError:
@@ -253,6 +256,7 @@ class Preview:
         return done
 
     async def _show(self, path: str) -> web.Response:
+        """Return the answer for a path: a file, a page with badges, or why there is none."""
         name = addresses.name_file(path.removeprefix("/"))
         data, state = await self._run(self._session.show, name)
         if data is None:
@@ -264,6 +268,7 @@ class Preview:
         )
 
     async def _explain_absence(self, path: str) -> web.Response:
+        """Return the answer for a path without a file: a redirect to a folder, or an error."""
         if is_of_edge(path.removeprefix("/")):
             return _page(_ELSEWHERE, 501)
         folder = f"{path.removeprefix('/')}/"

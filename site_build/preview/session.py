@@ -116,7 +116,7 @@ class PreviewSession:
         self._is_tidy = True
 
     def check(self) -> None:
-        """Check all content if it has changed."""
+        """Check all content, unless it has been checked since its last change."""
         if self._is_checked:
             return
         self._is_checked = True

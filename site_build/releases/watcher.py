@@ -172,6 +172,7 @@ class Watcher:
                 self._report(event)
 
     def _step(self, now: datetime) -> ReleaseEvent | None:
+        """Build, serve the prepared release, or prepare one; None: none of these is due."""
         if self._is_stale or not (self._order.output / CURRENT_LINK / SITE_FOLDER).is_dir():
             return self._build(now)  # The served build may have been deleted.
         if self._due and self._due <= now:
