@@ -1,4 +1,4 @@
-"""Options that several commands have: their names, defaults and valid values.
+"""Options that several commands share: their names, defaults and valid values.
 
 Settings come from the environment and from a `.env` file, which the environment overrides; an
 option overrides both. Every error is one sentence.
@@ -29,7 +29,7 @@ def read_settings() -> dict[str, str]:
 
 
 def _find_content() -> str:
-    """Return CONTENT_DIR, or PATH of the site's settings if it is plain text; they are not run."""
+    """Return CONTENT_DIR, else PATH of the site's settings, which are not run, else `content`."""
     settings = read_settings()
     if given := settings.get("CONTENT_DIR"):
         return given
@@ -52,7 +52,7 @@ def choose_settings(words: Sequence[str]) -> None:
 
 
 def require_apart(content: Path, output: Path) -> None:
-    """Raise BuildError if one of the folders of builds and of content is within the other."""
+    """Raise BuildError if the folder of content or that of builds is within the other."""
     first, second = content.resolve(), output.resolve()
     if first.is_relative_to(second) or second.is_relative_to(first):
         raise BuildError(f"{output} and {content} must lie apart; fix BUILD_DIR or CONTENT_DIR", 2)
@@ -73,7 +73,7 @@ def _require_unicode(text: str) -> str:
 
 
 def read_tags(text: str) -> tuple[str, ...]:
-    """Return the names between the commas. Raises ValueError."""
+    """Return the tags of a list with commas; raises ValueError for text that is not UTF-8."""
     return tuple(tag for part in _require_unicode(text).split(",") if (tag := part.strip()))
 
 

@@ -1,4 +1,4 @@
-"""Work spread over processes: one function, many items, and results in the order they are ready.
+"""Runs a function on many items in several processes, and yields results as they are ready.
 
 Processes are forked, so that they share all data of the parent without a copy. Each result has its
 item's index, so that the outcome is the same for any number of processes. This knows nothing of
@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _FEW = 8
-"""Items that one process works off sooner than another one starts."""
+"""The most items that one process finishes before another one could start."""
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -94,23 +94,23 @@ def _worker_processes(
 def _signals_held() -> Iterator[None]:
     """Delay SIGINT and SIGTERM until after the body; a process forked in it unblocks them itself.
 
-    An exception of a handler would be lost in a hook of fork. Handlers are replaced as well, since
-    another thread may get a signal that is blocked in this one.
+    An exception that a handler raises during the fork would be lost. Handlers are replaced as well,
+    since another thread may get a signal that is blocked in this one.
     """
     held: list[int] = []
     # Only the main thread runs handlers, and only it may set them.
     is_main = threading.current_thread() is threading.main_thread()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     numbers = _STOP_SIGNALS if is_main else ()
-    handlers = {each: signal.signal(each, lambda came, _: held.append(came)) for each in numbers}
+    handlers = {each: signal.signal(each, lambda got, _: held.append(got)) for each in numbers}
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for came in held:
-            signal.raise_signal(came)
+        for got in held:
+            signal.raise_signal(got)
 
 
 def _run_share(
@@ -126,7 +126,7 @@ def _run_share(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     for receiver in inherited:
-        receiver.close()  # With a reader open here, the death of the parent would go unnoticed.
+        receiver.close()  # With a reader open here, this would not notice that the parent is gone.
     try:
         for index in indexes:
             sender.send((index, work(items[index])))

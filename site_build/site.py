@@ -27,13 +27,13 @@ class Alias(NamedTuple):
     """A former address of a document."""
 
     path: str
-    """Without its leading slash: `journal/old/` or `2019/old.html`."""
+    """The address without its leading slash: `journal/old/` or `2019/old.html`."""
     slug: str
     """Slug of the post that was there; empty if no post could be."""
     line: int
-    """In the source file, from 1."""
+    """Its line in the source file, from 1."""
     column: int
-    """From 1, in code points."""
+    """Its column, from 1, in code points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Document:
     """One Markdown file of the content folder, parsed."""
 
     path: str
-    """Relative to the content folder, with `/`: `posts/hello.md`."""
+    """Path of the file in the content folder, with `/`: `posts/hello.md`."""
     kind: Kind
     """`page` below `pages/`, `post` elsewhere."""
     slug: str
@@ -74,11 +74,11 @@ class Document:
     series_at: tuple[int, int] = (1, 1)
     """Line and column of the series in the file, from 1."""
     author: str = ""
-    """Names of its authors, parted by semicolons; empty: the site's author."""
+    """Names of its authors, separated by semicolons; empty: the site's author."""
     image: str = ""
-    """The link to its picture, with which the text begins then."""
+    """The link to its picture, which the text begins with; empty: none."""
     category: str = ""
-    """As in Pelican; empty: the one of the site's settings."""
+    """Its category, as in Pelican; empty: the default of the site's settings."""
     extra: tuple[tuple[str, object], ...] = ()
     """Keys and values of the front matter that the site's settings declare."""
     aliases: tuple[Alias, ...] = ()
@@ -94,8 +94,8 @@ class Document:
 DEFAULT_SIGNALS: Mapping[str, bool] = MappingProxyType(
     {"search": True, "ai-input": True, "ai-train": False}
 )
-"""Uses by the names of contentsignals.org: search, answers to somebody who asks, and training. The
-last can be allowed at any time and never be withdrawn."""
+"""Whether each use is allowed, by the names of contentsignals.org: search, answers of models, and
+training, which is off since it could not be undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Tag:
     slug: str
     posts: tuple[Document, ...]
     address: str
-    """Empty: it has no page."""
+    """The address of its page; empty: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +197,13 @@ class Site:
 
     identity: Identity
     posts: tuple[Document, ...]
-    """Newest first, by slug where the instants are equal."""
+    """Public posts, newest first; by slug where the instants are equal."""
     pages: tuple[Document, ...]
-    """By slug."""
+    """Public pages by slug."""
     hidden: tuple[Document, ...]
     """Posts and pages that are in no list, by slug."""
     tags: tuple[Tag, ...]
-    """By name, regardless of case."""
+    """Tags of posts by name, regardless of case."""
     authors: tuple[Tag, ...]
     """Authors of posts, by name, regardless of case."""
     tag_slugs: Mapping[str, str]
@@ -252,19 +252,21 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
         posts=tuple(posts),
         pages=tuple(each for each in public if each.kind == "page" and not each.hidden),
         hidden=tuple(each for each in public if each.hidden),
-        tags=_collect("tag", ((post, post.tags) for post in posts), slugs, identity.addresses),
-        authors=_collect("author", named, names, identity.addresses),
+        tags=_group_by_slug(
+            "tag", ((post, post.tags) for post in posts), slugs, identity.addresses
+        ),
+        authors=_group_by_slug("author", named, names, identity.addresses),
         tag_slugs=slugs,
         parts=_find_parts(posts),
     )
 
 
 def split_authors(byline: str) -> list[str]:
-    """Return the names of authors in a byline, which are parted by semicolons."""
+    """Return the names of authors in a byline, which separates them by semicolons."""
     return [name.strip() for name in byline.split(";") if name.strip()]
 
 
-def _collect(
+def _group_by_slug(
     kind: Literal["tag", "author"],
     posts: Iterable[tuple[Document, Iterable[str]]],
     slugs: Mapping[str, str],
@@ -278,7 +280,7 @@ def _collect(
             members[slug].append(post)
             spellings[slug][name] += 1
     tags = [
-        Tag(_choose(spellings[slug]), slug, tuple(found), addresses.locate(kind, slug))
+        Tag(_choose_spelling(spellings[slug]), slug, tuple(found), addresses.locate(kind, slug))
         for slug, found in members.items()
     ]
     return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))
@@ -292,12 +294,12 @@ def _find_parts(posts: Iterable[Document]) -> dict[str, Part]:
             members[post.series.casefold()].append(post)
     parts: dict[str, Part] = {}
     for group in members.values():
-        name = _choose(Counter(post.series for post in group))
+        name = _choose_spelling(Counter(post.series for post in group))
         ordered = tuple(sorted(group, key=lambda post: (post.published, post.slug)))
         if len(ordered) > 1:
             parts |= {each.path: Part(name, ordered, at) for at, each in enumerate(ordered, 1)}
     return parts
 
 
-def _choose(spellings: Counter[str]) -> str:
+def _choose_spelling(spellings: Counter[str]) -> str:
     return min(spellings, key=lambda name: (-spellings[name], name))

@@ -36,7 +36,7 @@ from site_build.markup.convert import add_sidenotes, say_words
 from site_build.site import UNDATED, Document, Part, split_authors
 
 _OPENING = 2
-"""Paragraphs of a text that other pages show."""
+"""The number of a text's first paragraphs that other pages show."""
 _AROUND = 12
 """Parts of a long series that are shown on either side of one, to keep pages small."""
 
@@ -94,9 +94,9 @@ class Series:
     count: int
     """Number of all parts."""
     shown: tuple[Neighbour, ...]
-    """The earliest first, this post among them; of a long series those around it."""
+    """Links to its parts, the earliest first; of a long series, those around this post."""
     first: int
-    """Number of the first of them."""
+    """Number of the first part in `shown`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,12 @@ class RenderContext:
     texts: Texts
     image_set: ImageSet
     authors: Mapping[str, Author]
-    """By name; the site's own is the first."""
+    """Authors by name; the site's author is the first."""
     categories: Mapping[str, Category]
     zone: ZoneInfo
     """The time zone of dates in templates."""
     tags: Mapping[str, Tag]
-    """By every spelling of their names."""
+    """Tags by every spelling of their names."""
     minutes: Mapping[str, int]
     """Reading time by path."""
 
@@ -145,8 +145,9 @@ class _DocumentView:
     url = save_as = ""
 
     def _describe(self, document: Document, context: RenderContext) -> None:
+        """Set the attributes from a document."""
         self.document, self.settings = document, context.settings
-        self._texts, self._gallery = context.texts, context.image_set
+        self._texts, self._image_set = context.texts, context.image_set
         self.source_path = self.relative_source_path = document.path
         self.slug, self.title = document.slug, document.title
         self.url, self.save_as = quote(document.address), addresses.name_file(document.address)
@@ -179,7 +180,7 @@ class _DocumentView:
         self.take_metadata()
 
     def take_metadata(self) -> None:
-        """Make attributes of the metadata of front matter and plugins, as Pelican does."""
+        """Set the metadata of front matter and plugins as attributes, as Pelican does."""
         for key, value in self.metadata.items():
             setattr(self, key.lower(), value)
 
@@ -192,7 +193,7 @@ class _DocumentView:
             (self.byline, self.image, self.status, document.category, document.extra),
             [(tag.name, tag.slug) for tag in self.tags],
             document.hidden and [author.url for author in self.authors],
-            self._gallery.list_digests(self.source_path),
+            self._image_set.list_digests(self.source_path),
             more,
         )
 
@@ -211,25 +212,27 @@ class _DocumentView:
 
     @property
     def page_content(self) -> Markup:
-        """The same for a theme that has styles for sidenotes and for pictures that open."""
-        is_own = "own_content" in self.__dict__
-        html = self._content if is_own else self._dress(opens=True)
+        """The text as HTML, for a theme with styles for sidenotes and for pictures that open."""
+        is_set_by_plugin = "own_content" in self.__dict__
+        html = self._content if is_set_by_plugin else self._render_html(opens=True)
         return Markup(add_sidenotes(html))  # noqa: S704
 
-    def _dress(self, *, opens: bool) -> str:
-        """Return the text with responsive images; with `opens`, wide ones open at a press."""
+    def _render_html(self, *, opens: bool) -> str:
+        """Return the text with responsive images; with `opens`, wide ones open at a click."""
         html = self._texts.read(self.document).conversion.html
         address, path = self.document.address, self.source_path
         column = WIDEST if dict(self.document.extra).get("layout") == "pictures" else COLUMN
-        dressed = self._gallery.make_responsive(html, address, path, column=column if opens else 0)
-        return say_words(dressed, self._texts.dialect.words)
+        rendered = self._image_set.make_responsive(
+            html, address, path, column=column if opens else 0
+        )
+        return say_words(rendered, self._texts.dialect.words)
 
     @property
     def _content(self) -> str:
-        """The same for plugins, which may set it."""
+        """The text as HTML, under the name by which Pelican's plugins read and set it."""
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
-        return self._dress(opens=False)
+        return self._render_html(opens=False)
 
     @_content.setter
     def _content(self, html: str) -> None:
@@ -244,7 +247,7 @@ class _DocumentView:
         """The picture of its front matter, with an empty `alt` since the title is beside it."""
         image = f'<img src="{escape(self.image)}" alt="">' if self.image else ""
         return Markup(  # noqa: S704
-            self._gallery.make_responsive(image, self.document.address, self.source_path)
+            self._image_set.make_responsive(image, self.document.address, self.source_path)
         )
 
     @property
@@ -344,8 +347,8 @@ class InputDigest:
     """Computes digests of values that templates are given."""
 
     def __init__(self) -> None:
-        self._remembered: dict[int, tuple[object, bytes]] = {}
-        self._of_shared: dict[tuple[str, int, tuple[str, ...]], tuple[object, bytes]] = {}
+        self._long_lists: dict[int, tuple[object, bytes]] = {}
+        self._shared_digests: dict[tuple[str, int, tuple[str, ...]], tuple[object, bytes]] = {}
 
     def digest(self, names: str, shared: Mapping[str, object], own: Mapping[str, object]) -> bytes:
         """Return the digest of the values of `names`, one a line; `own` values go first.
@@ -354,13 +357,13 @@ class InputDigest:
         """
         # Pages of one kind look up the same names, most of which have values that all pages share.
         key = names, id(shared), tuple(own)
-        if key not in self._of_shared:
+        if key not in self._shared_digests:
             others = [name for name in names.split("\n") if name not in own]
             values = [self._digest(shared[e]) if e in shared else b"absent" for e in others]
-            self._of_shared[key] = shared, make_key(values)
+            self._shared_digests[key] = shared, make_key(values)
         looked_up = [name for name in own if name in names.split("\n")]
         return make_key(
-            self._of_shared[key][1], [(name, self._digest(own[name])) for name in looked_up]
+            self._shared_digests[key][1], [(name, self._digest(own[name])) for name in looked_up]
         )
 
     def _digest(self, value: object) -> bytes:
@@ -388,9 +391,9 @@ class InputDigest:
                 raise UnknownValueError(type(value).__name__)
 
     def _digest_list(self, values: list[object] | tuple[object, ...]) -> bytes:
-        if known := self._remembered.get(id(values)):
+        if known := self._long_lists.get(id(values)):
             return known[1]
         digest = make_key([self._digest(each) for each in values])
         if len(values) > _LONG:
-            self._remembered[id(values)] = (values, digest)  # Held, so that its id stays its own.
+            self._long_lists[id(values)] = (values, digest)  # Kept, so that no other gets its id.
         return digest

@@ -9,7 +9,7 @@ from unicodedata import normalize
 from unidecode import unidecode
 
 LONGEST_SLUG = 80
-"""Most code points of a slug that is made of a title; an author may write a longer one."""
+"""The most code points of a slug that is made of a title; an author may write a longer one."""
 
 
 @lru_cache(maxsize=4_096)  # The same few tags come with thousands of posts.
@@ -24,7 +24,7 @@ def make_slug(title: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return a name so that names equal on disks of macOS and Windows become equal."""
+    """Return a name folded: names that macOS or Windows treat as equal become equal."""
     return normalize("NFC", text.casefold())
 
 

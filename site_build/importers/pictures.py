@@ -1,4 +1,4 @@
-"""Pictures that texts show from the old journal's own host, fetched where no file holds them."""
+"""Fetches pictures that texts show from the old journal's host and that no local file holds."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ from site_build.importers.imported import Imported
 
 LARGEST = 25_000_000  # bytes of one picture
 _GUARD = SsrfGuard()
-MOST = 1_000_000_000  # bytes of all
+MOST = 1_000_000_000  # bytes of all pictures together
 
 
 async def fetch_pictures(
@@ -23,9 +23,10 @@ async def fetch_pictures(
     agrees: Callable[[str], bool],
     guard: SsrfGuard = _GUARD,
 ) -> None:
-    """Put missing pictures into `folder` and among the files; each that fails is a finding.
+    """Save missing pictures in `folder` and add them to the journal's files; note each failure.
 
-    `agrees` is asked before the first is fetched, in a question that has their number and size.
+    `agrees` is called with a question that has their number and size; if it returns False, none is
+    fetched.
     """
     origin, sources, slots = URL(), dict[str, str](), asyncio.Semaphore(6)
     with suppress(ValueError):
@@ -46,18 +47,21 @@ async def fetch_pictures(
             with suppress(ValueError):
                 url = urlsplit(urljoin(f"{imported.origin}{text.address or '/'}", link))
                 path = unquote(url.path).lstrip("/")
-                if _name(url.hostname) == _name(origin.host) and path not in imported.files:
+                if (
+                    _normalize_host(url.hostname) == _normalize_host(origin.host)
+                    and path not in imported.files
+                ):
                     sources.setdefault(path, text.source)
     files = {path: folder / str(number) for number, path in enumerate(sources)}
 
-    async def ask(sizes: Mapping[str, int]) -> dict[str, int | str]:
-        asked = {
+    async def request_all(sizes: Mapping[str, int]) -> dict[str, int | str]:
+        requests = {
             path: _request(guard, slots, origin / path, files[path], size)
             for path, size in sizes.items()
         }
-        return dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
+        return dict(zip(requests, await asyncio.gather(*requests.values()), strict=True))
 
-    found = await ask(dict.fromkeys(files, 0))
+    found = await request_all(dict.fromkeys(files, 0))
     wanted = {path: e for path, e in found.items() if isinstance(e, int) and e <= LARGEST}
     size, number = sum(wanted.values()), f"{len(wanted):,} pictures of {origin}"
     if (
@@ -65,7 +69,7 @@ async def fetch_pictures(
         and size <= MOST
         and agrees(f"{number}, {size / 1e6:.1f} MB, are missing; fetch them?")
     ):
-        found |= await ask(wanted)
+        found |= await request_all(wanted)
     imported.files |= {path: file for path, file in files.items() if file.exists()}
     for path, result in found.items():
         if path not in imported.files:
@@ -81,10 +85,10 @@ async def fetch_pictures(
 async def _request(
     guard: SsrfGuard, slots: asyncio.Semaphore, url: URL, file: Path, most: int
 ) -> int | str:
-    """Return the bytes of what is at `url`, which GET puts into a file, or why there is nothing.
+    """Return the number of bytes of the picture at `url`, or the reason why there is none.
 
-    A redirect is followed within the host alone. Of more than `most` bytes, which HEAD said there
-    are, nothing is kept; of 0, HEAD asks.
+    If `most` is 0, a HEAD request asks for the number. Otherwise GET saves the picture in `file`,
+    unless it has more than `most` bytes. Redirects are followed only within the host.
     """
     method = "GET" if most else "HEAD"
     try:
@@ -97,14 +101,14 @@ async def _request(
                             return "it is larger than its server said"
                         size = answer.content_length or "its server does not say its size"
                         return await asyncio.to_thread(file.write_bytes, data) if data else size
-                    to = url.join(URL(answer.headers.get("Location", "")))
-                if _name(to.host) != _name(url.host):
+                    target = url.join(URL(answer.headers.get("Location", "")))
+                if _normalize_host(target.host) != _normalize_host(url.host):
                     break
-                url = to
+                url = target
             return f"its server answers {answer.status}"
-    except Exception:  # noqa: BLE001  Whatever it is, the next picture may be fetched.
+    except Exception:  # noqa: BLE001  One failure must not stop the other pictures.
         return "its server cannot be reached at a public address"
 
 
-def _name(host: str | None) -> str:
+def _normalize_host(host: str | None) -> str:
     return (host or "").lower().removeprefix("www.")

@@ -1,6 +1,6 @@
-"""Plans a journal of what an importer read: addresses, heads, links, files, and old addresses.
+"""Plans the new journal from what an importer read: addresses, heads, links, files and redirects.
 
-It opens pictures, to see whether they can be shown, and writes nothing.
+It opens pictures to check that they can be shown, and writes nothing.
 """
 
 import csv
@@ -36,15 +36,15 @@ from site_build.site import Document
 from site_build.text import fold, make_slug, shorten
 
 _MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.PageFrontMatter}
-_MOST_TRIES: Final = 10_000
+_MOST_TRIES: Final = 10_000  # numbered variants of one slug
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
     TypeAdapter[str](kind).validator.isinstance_python
     for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
 )
 _LONGEST: Final = LARGEST_FILE - 50_000
-"""Bytes of a body; the rest of a file is its head, and what links become longer."""
-_QUICK: Final = 500_000
-"""Bytes of a picture up to which it is unpacked to see whether it is whole."""
+"""The most bytes of a body; the rest of a file is for its head, and for links that grow longer."""
+_LARGEST_DECODED: Final = 500_000
+"""The most bytes of a JPEG or PNG that is decoded; of a larger one only the end is checked."""
 
 
 @dataclass
@@ -54,13 +54,13 @@ class Plan:
     settings: dict[str, Any]
     rules: SourceRules
     texts: list[tuple[Text, Document, dict[str, Any]]] = field(default_factory=list)
-    """Each with its document and the values of its head."""
+    """Each text with its document and the values of its head."""
     files: dict[str, bytes | Path] = field(default_factory=dict)
     """All files of the new journal, by path."""
     known: set[str] = field(default_factory=set)
     """Addresses of the new journal, aliases of texts among them, without a leading slash."""
     former: dict[str, str] = field(default_factory=dict)
-    """Old paths that `redirects.txt` leads on, to present addresses; no leading slash."""
+    """Present addresses by old path, for `redirects.txt`; without leading slashes."""
 
     def answers(self, address: str) -> bool:
         """Return whether an old address is one of the new journal, or leads to one."""
@@ -69,11 +69,11 @@ class Plan:
 
 
 def plan_journal(imported: Imported, name: str) -> Plan:
-    """Return the plan of a journal in a folder of this name; what it changes is a finding."""
+    """Return the plan of a journal in the folder `name`; each change of a text is noted."""
     plan = Plan(*choose_settings(imported, name))
     _place_texts(imported, plan)
     _place_files(imported, plan)
-    links = _lead_on(imported, plan)
+    links = _plan_redirects(imported, plan)
     plan.files |= {
         f"content/{document.path}": _write_text(imported, text, document.path, head, links)
         for text, document, head in plan.texts
@@ -83,7 +83,7 @@ def plan_journal(imported: Imported, name: str) -> Plan:
 
 
 def compare(imported: Imported, plan: Plan) -> Summary:
-    """Return what of the old journal is in the new one."""
+    """Return a summary of the texts and addresses of the old journal that the new one has."""
     old = imported.redirects.keys() | {
         path
         for text in imported.texts
@@ -104,12 +104,12 @@ def compare(imported: Imported, plan: Plan) -> Summary:
 
 
 def _place_texts(imported: Imported, plan: Plan) -> None:
-    """Give each text a head, and a slug and an address that are its own."""
+    """Give each text a head, a unique slug and a unique address."""
     newest = max(
         filter(None, (localize(e.date, ZoneInfo(plan.rules.timezone)) for e in imported.texts)),
         default=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
     )
-    # Folders that all texts share say nothing of one.
+    # Folders that contain all texts say nothing about one of them.
     shared = posixpath.commonpath(text.folder for text in imported.texts)
     others = map_urls((), (), plan.rules).others | EDGE
     taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
@@ -135,13 +135,13 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
         while used[slug] < _MOST_TRIES:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
-            # A slug may have 200 bytes.
+            # A slug may have 200 bytes, of which its number needs a few.
             head["slug"] = slug.encode()[:180].decode(errors="ignore") + ending
             document, _ = read_document(f"{folder}/{head['slug']}.md", write_head(head), plan.rules)
             address = document.address if document else ""
-            own = {(text.kind, fold(head["slug"])), ("", fold(address).rstrip("/"))}
-            if document and not (own & taken or is_of_edge(address)):
-                taken |= own
+            names_of_text = {(text.kind, fold(head["slug"])), ("", fold(address).rstrip("/"))}
+            if document and not (names_of_text & taken or is_of_edge(address)):
+                taken |= names_of_text
                 plan.texts.append((text, document, head))
                 break
         else:
@@ -172,7 +172,7 @@ def _make_head(
     if text.kind == "post" and not date:
         date = newest
         imported.note(text.source, 1, "it had no date; it got that of the newest post", "fix it")
-    # The build would take more signs of Markdown than that for an attack.
+    # The build refuses texts with very many signs of Markdown, since they take too long to parse.
     if excess := find_excess(text.body):
         imported.note(
             text.source, text.first_line, f"it is a draft: {excess[1]}", "publish it then"
@@ -194,11 +194,11 @@ def _make_head(
         "status": "draft" if excess else text.status.replace("published", ""),
         "aliases": [],
     }
-    said = {name: e if isinstance(e, list) else str(e) for name, e in head.items() if e}
+    given = {name: e if isinstance(e, list) else str(e) for name, e in head.items() if e}
     try:
-        _MODELS[text.kind].model_validate(said, context=zone)
+        _MODELS[text.kind].model_validate(given, context=zone)
     except ValidationError as refusal:
-        # From the last one on, so that the places of those before stay.
+        # From the last one on, so that the indexes of earlier list members stay valid.
         for complaint in reversed(refusal.errors(include_url=False)):
             name, *member = complaint["loc"]
             what, _, fix = complaint["msg"].partition("; ")
@@ -212,9 +212,9 @@ def _make_head(
 
 
 def _place_files(imported: Imported, plan: Plan) -> None:
-    """Put files at the paths that they had, and note what answers in the new journal."""
+    """Put files at their old paths, and collect the addresses of the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
-    # There always is a page with the form for messages.
+    # There always is a contact page.
     plan.known.update(
         {CONTACT},
         EDGE,
@@ -246,13 +246,13 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             "it cannot be read": not is_read,
         }
         why = next((why for why, holds in faults.items() if holds), "")
-        # A text with a picture that cannot be shown would be refused.
+        # The build refuses a text with a picture that cannot be shown.
         if not why and is_picture(path):
-            whole = Path(content).read_bytes() if isinstance(content, Path) else content
-            # To unpack a large JPEG or PNG takes long: its end will do.
-            end = {b"\xff\xd8": b"\xff\xd9", b"\x89P": b"IEND"}.get(whole[:2], whole)
-            is_whole = end in whole[-_QUICK:] and len(whole) > _QUICK
-            why = "" if is_whole else measure(path, whole).fault
+            data = Path(content).read_bytes() if isinstance(content, Path) else content
+            # Decoding a large JPEG or PNG takes long, so only its end marker is checked.
+            end = {b"\xff\xd8": b"\xff\xd9", b"\x89P": b"IEND"}.get(data[:2], data)
+            is_whole = end in data[-_LARGEST_DECODED:] and len(data) > _LARGEST_DECODED
+            why = "" if is_whole else measure(path, data).fault
         if why:
             imported.note(
                 sources.get(path, path),
@@ -266,10 +266,10 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     plan.known.update(name.removeprefix("content/") for name in plan.files)
 
 
-def _lead_on(imported: Imported, plan: Plan) -> Links:
-    """Have each old address lead to the present one; return what links lead to."""
+def _plan_redirects(imported: Imported, plan: Plan) -> Links:
+    """Redirect each old address to the present one; return the targets of old links."""
     files = {path: path for path in imported.files if f"content/{path}" in plan.files}
-    # Of two texts with one address, the first has it.
+    # Reversed, so that of two texts with one old address the first gets it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
     addresses = (
         *((address, f"/{address}") for address in sorted(plan.known)),
@@ -286,7 +286,7 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
         urlsplit(imported.origin).netloc.removeprefix("www.").lower(),
         *({name_address(old): path for old, path in each} for each in (addresses, sources)),
     )
-    led: list[tuple[str, str, list[str] | None]] = [
+    moves: list[tuple[str, str, list[str] | None]] = [
         (old, document.address, head["aliases"])
         for text, document, head in plan.texts
         for old in (text.address, *text.aliases)
@@ -297,7 +297,7 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
         address = _find_address(target, plan, links, places)
         if address is not None:
             links.addresses.setdefault(name_address(old), f"/{address}")
-            led.append((old, address, None))
+            moves.append((old, address, None))
             continue
         imported.note(
             "",
@@ -305,9 +305,9 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
             f"the redirect from `{old}` to `{target}` leads to nothing that came over",
             "write one into content/redirects.txt, or forget it",
         )
-    for old, address, aliases in led:
+    for old, address, aliases in moves:
         path = canonical(old)
-        # An alias cannot say a query, nor a path below a file.
+        # An alias can have neither a query nor a path below a file.
         above = {path[:at] for at, sign in enumerate(path) if sign == "/"}
         if plan.answers(old) or is_of_edge(path):
             continue
@@ -335,14 +335,16 @@ def _find_address(target: str, plan: Plan, links: Links, places: dict[str, str])
     }
     if kind in lists:
         return lists[kind]
-    led = links.find(target)
-    return places.get(led[0], led[0].removeprefix("/")) if led and "//" not in led[0] else None
+    found = links.find(target)
+    return (
+        places.get(found[0], found[0].removeprefix("/")) if found and "//" not in found[0] else None
+    )
 
 
 def _write_text(
     imported: Imported, text: Text, path: str, head: dict[str, Any], links: Links
 ) -> bytes:
-    """Return the file of a text, with its links led to the new places."""
+    """Return the file of a text, with links to the new addresses."""
     body = clean(text.body)
 
     def replace(link: str, at: int) -> str:
@@ -362,9 +364,9 @@ def _write_text(
 
 
 def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
-    """Add the files that are no texts of the old journal."""
+    """Add all other files: contact page, settings, redirects, members and comments."""
     found = [(name, (links.find(link) or ("",))[0]) for name, link in imported.menu]
-    # The theme's menu has the lists and the pages already.
+    # The theme's menu has the lists already.
     lists = {f"/{each}" for each in {CONTACT, *EDGE, *plan.rules.addresses.list_overviews()}}
     menu = [(name, to) for name, to in found if re.match("/.|https?:", to) and to not in lists]
     plan.settings |= {"MENUITEMS": menu} if menu else {}

@@ -1,4 +1,4 @@
-"""reStructuredText as the Markdown of this journal, by docutils' HTML of a text."""
+"""Converts reStructuredText to Markdown, by way of the HTML that docutils makes of it."""
 
 import re
 from collections import defaultdict
@@ -17,7 +17,7 @@ from docutils.parsers.rst.directives.body import CodeBlock  # type: ignore[impor
 from site_build.importers.html_to_markdown import convert
 
 _SETTINGS: dict[str, Any] = {
-    # Raw HTML is text of the site, which the build sanitises; no file and no address is opened.
+    # Raw HTML is kept, since the build repairs it; no file and no address is opened.
     "file_insertion_enabled": False,
     "raw_enabled": True,
     "report_level": 2,
@@ -37,28 +37,28 @@ _MEDIA = {
     "vimeo": "https://vimeo.com/{}",
     "gist": "https://gist.github.com/{}",
 }
-"""Addresses of the media that plugins show from elsewhere."""
+"""Addresses of media on other sites, by the directives of Pelican's plugins that embed them."""
 _CODE = type("AnyCode", (CodeBlock,), {"option_spec": defaultdict(lambda: str, {"linenos": str})})
-"""A block of code with whatever options highlighters take."""
+"""A directive for code that accepts any option, since highlighters have many."""
 
 
 def read_restructured_text(
     text: str, note: Callable[[int, str, str], None]
 ) -> tuple[dict[str, str], str, int]:
-    """Return title and fields at the head of a text, its body in Markdown, and no line: 0.
+    """Return the title and fields of a text, its body in Markdown, and 0: no line of the source.
 
-    `note` is called with line, sentence and advice for what Markdown cannot say.
+    `note` is called with a line, a sentence and advice for each element that Markdown lacks.
     """
     for name in ("code", "code-block", "sourcecode"):
-        directives.register_directive(name, _CODE)  # Pelican's own write HTML.
+        directives.register_directive(name, _CODE)  # Pelican's own ones produce HTML.
     document = publish_doctree(text, settings_overrides=_SETTINGS)
     head = {"title": document.get("title", "")}
     for field in (each for info in document.findall(nodes.docinfo) for each in info):
-        is_own = isinstance(field, nodes.field)
-        values = field if isinstance(field, nodes.authors) else field[1:] if is_own else [field]
-        name = field[0].astext().lower() if is_own else field.tagname
+        is_generic = isinstance(field, nodes.field)
+        values = field if isinstance(field, nodes.authors) else field[1:] if is_generic else [field]
+        name = field[0].astext().lower() if is_generic else field.tagname
         head[name] = "; ".join(value.astext() for value in values)
-    # The name in a message of docutils, or else its first line.
+    # The unknown name that a message of docutils quotes, or else the message's first line.
     unknown = {
         (message.get("line", 0), next(filter(None, found.groups())))
         for message in document.findall(nodes.system_message)
@@ -71,36 +71,36 @@ def read_restructured_text(
     }
     for line, name in sorted(each for each in unknown if each[1] != "kbd"):
         note(line, f"{name} has no form in Markdown", "check what stands in its place")
-    for node in list(document.findall(lambda each: each.tagname in _FORMS)):
-        node.parent.replace(node, _FORMS[node.tagname](node))
+    for node in list(document.findall(lambda each: each.tagname in _REPLACERS)):
+        node.parent.replace(node, _REPLACERS[node.tagname](node))
     page = publish_from_doctree(
         document,
         writer="html5",
-        # Its messages are findings already.
+        # The messages of docutils have been noted above.
         settings_overrides={**_SETTINGS, "report_level": 5},
     )
     body = convert(page.partition("<body")[2].partition(">")[2])
-    # The brackets of an alert became text, and an empty line keeps them apart from the rest.
+    # Restore the marker of an alert, which was escaped and became a paragraph of its own.
     return head, re.sub(r"(?m)^([ >]*> )\\\[!([A-Z]+)\\\]\n[ >]*\n", r"\1[!\2]\n", body), 0
 
 
 def find_media(plugin: str, words: str) -> str:
-    """Return the address of what a plugin was to show, where it is known, else its words."""
+    """Return the address of what a plugin embeds, or the plugin's argument if that is unknown."""
     return _MEDIA.get(plugin, "{}").format(words.strip())
 
 
-def _raw(html: str) -> Any:  # docutils says nothing of its types
+def _raw(html: str) -> Any:  # docutils has no type annotations
     return nodes.raw("", html, format="html")
 
 
 def _alert(node: Any) -> Any:
-    """Return a quotation whose first paragraph says which alert it is."""
+    """Return a quotation whose first paragraph names the kind of alert."""
     kind = nodes.paragraph("", f"[!{_ALERTS[node.tagname]}]")
-    own = (
+    content = (
         nodes.paragraph("", "", nodes.strong("", "", *each)) if each.tagname == "title" else each
         for each in node.children
     )
-    return nodes.block_quote("", kind, *own)
+    return nodes.block_quote("", kind, *content)
 
 
 def _fence(node: Any) -> Any:
@@ -110,14 +110,14 @@ def _fence(node: Any) -> Any:
 
 
 def _picture(node: Any) -> Any:
-    """Return a picture that is not described by its address, as a paragraph where it is one."""
-    node["alt"] = node.get("alt", "")
+    """Return a picture, in a paragraph unless it is within text or a figure."""
+    node["alt"] = node.get("alt", "")  # docutils would use the address
     is_within = isinstance(node.parent, nodes.TextElement | nodes.figure)
     return node if is_within else nodes.paragraph("", "", node)
 
 
 def _unknown(node: Any) -> Any:
-    """Return what a reader can use of a role or directive that docutils does not know."""
+    """Return the readable content of a role or directive that docutils does not know."""
     source = node.astext() if node.tagname == "problematic" else node[-1].astext()
     if role := re.fullmatch(r"(?s):([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", source):
         return _raw(f"<kbd>{escape(role[2])}</kbd>" if role[1] == "kbd" else escape(role[2]))
@@ -138,7 +138,7 @@ _ALERTS = {
     **dict.fromkeys(("warning", "attention"), "WARNING"),
     **dict.fromkeys(("caution", "danger", "error"), "CAUTION"),
 }
-_FORMS: dict[str, Callable[[Any], Any]] = {
+_REPLACERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(_ALERTS, _alert),
     **dict.fromkeys(("literal_block", "doctest_block"), _fence),
     **dict.fromkeys(("problematic", "system_message"), _unknown),
@@ -156,7 +156,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
         if isinstance(node.parent, nodes.paragraph)
         else nodes.paragraph("", "", *node.children)
     ),
-    # What follows its caption is no part of that.
+    # The legend, which follows the caption, is put behind the figure.
     "figure": lambda node: [
         nodes.figure("", *(each for each in node if each.tagname != "legend")),
         *(part for each in node if each.tagname == "legend" for part in each),
@@ -166,4 +166,4 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
         f'<abbr title="{escape(node.get("explanation", ""))}">{escape(node.astext())}</abbr>'
     ),
 }
-"""Replacements in docutils' HTML."""
+"""Functions that replace nodes before docutils makes HTML, by tag name."""

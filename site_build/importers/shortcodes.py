@@ -1,11 +1,12 @@
-"""Shortcodes of Hugo, and what these and the components of others become in Markdown."""
+"""Converts shortcodes of Hugo, and components of other generators, to Markdown."""
 
 import re
 import textwrap
 from collections.abc import Callable, Mapping
 from functools import partial
 
-# Hugo runs shortcodes in code as well, unless they are written `{{</* so */>}}`.
+# A block or span of code, an escaped shortcode (`{{</* like this */>}}`) or a shortcode. Hugo runs
+# shortcodes in code as well, unless they are escaped.
 _PIECES = re.compile(
     r"""
     (?P<fence>^[ \t>]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:(?!\{\{[<%](?!/\*)).)*?
@@ -60,18 +61,19 @@ FORMS = {
     }.items()
     for name in names.split()
 }
-"""Markdown of shortcodes, by name."""
+"""Templates of the Markdown of shortcodes, by name."""
 CODE = {"highlight", "code", "mermaid"}
+"""Shortcodes whose inner text is code."""
 
 Resolve = Callable[[str | None, str], str]
-"""Returns the link for a target, which is a reference where the first argument is a language,
-empty for the text's own; nothing for a reference that leads nowhere."""
+"""Returns the link for a target. If the first argument is a language (empty: the text's own), the
+target is a reference (`ref`), and the link is empty if nothing has that name."""
 Report = Callable[[int, str, str], None]
-"""Takes a line, what was changed there, and what its owner can do."""
+"""Takes a line, a sentence on the change there, and advice for the owner."""
 
 
 def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -> str:
-    """Return a text of Hugo in Markdown; it begins at a line of its source."""
+    """Convert a text of Hugo to Markdown; `first_line` is its first line in the source file."""
     body = re.sub(r"<!--\s*more\s*-->", "", body)
     parts: list[str | re.Match[str]] = [""]
     write = partial(_write, resolve=resolve, report=report, first_line=first_line)
@@ -102,7 +104,7 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
                 r"`\1\2\3`" if found["shown"] else r"\1\2\3",
                 found[0],
             )
-            # A fence keeps its language, and loses its options.
+            # The line of an opening fence keeps its language and loses its options.
             parts.append(re.sub(r"\A([ \t>]*[`~]{3,}[ \t]*[\w+#.-]*)[ \t]*\{[^\n]*\}", r"\1", code))
         elif not found["close"]:
             parts.append(write(found, "") if found["single"] else found)
@@ -111,7 +113,7 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
             for at, part in enumerate(parts)
             if isinstance(part, re.Match) and part["name"] == found["name"]
         ]:
-            # Nested deeper than that, it is no text of people.
+            # At most 20 levels are kept open: nobody nests shortcodes more deeply.
             start, tag = opened[:20][-1]
             parts[start:] = [write(tag, join(parts[start + 1 :]))]
     return join([*parts, relink(body[end:])])
@@ -120,7 +122,7 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
 def _write(
     tag: re.Match[str], inner: str, resolve: Resolve, report: Report, first_line: int
 ) -> str:
-    """Return what a shortcode of Hugo shows around its inner text."""
+    """Return the Markdown of a shortcode of Hugo with its inner text."""
     line, name = first_line + tag.string.count("\n", 0, tag.start()), tag["name"].lower()
     given = {
         (each[1] or str(number)).lower(): (each[2] or each[3] or each[4] or "")
@@ -146,7 +148,7 @@ def _write(
 
 
 def write_callout(quote: str, kind: str, heading: str) -> str:
-    """Return the first lines of an alert of a kind, each after the sign of its quote."""
+    """Return the first lines of an alert of a kind, each begun with `quote`, such as `> `."""
     lines = re.findall(r"\[!\w+\]", FORMS.get(kind.lower(), FORMS["note"]))
     lines += [f"**{heading}**", ""] * bool(heading)
     return "\n".join(quote + line for line in lines)
@@ -155,16 +157,16 @@ def write_callout(quote: str, kind: str, heading: str) -> str:
 def write_shortcode(
     name: str, given: Mapping[str, str], inner: str, before: str, resolve: Callable[[str], str]
 ) -> tuple[str, bool]:
-    """Return what a shortcode or component shows around its inner text, and whether it is known.
+    """Return the Markdown of a shortcode or component, and whether it is known.
 
-    `given` are its parameters by name, in small letters, or by number, and `before` is the text
-    in front of it.
+    `given` are its parameters by number or by name in lower case; `before` is the text in front of
+    it.
     """
 
     def first(*names: str) -> str:
         return next((given[each] for each in names if given.get(each)), "")
 
-    # These say in a parameter which kind of alert they are.
+    # These have the kind of alert in a parameter.
     if name in {"alert", "aside", "notice", "admonition", "callout", "adm", "notification", "box"}:
         kind = first("type", "color", "variant", "0").lower()
         name = kind if "[!" in FORMS.get(kind, "") else "note"
@@ -191,7 +193,7 @@ def write_shortcode(
         "title": title or "Details",
     }
     form = FORMS.get(name, "")
-    # A link needs something to lead to, and what holds nothing had it in its parameters.
+    # Without inner text, a link needs a target; a wrapper with parameters had its text in them.
     is_bare = form[:1] == "[" and not (source if "{link}" in form else known["id"] + known["all"])
     is_known = name in FORMS and bool(text or not (is_bare or (form == "{inner}" and given)))
     if name not in FORMS or is_bare:
@@ -204,9 +206,9 @@ def write_shortcode(
             if given.get("title")
             else "{inner}"
         )
-    # A whole address in place of a number.
+    # If the id is a whole address, it replaces the template's address.
     shown = re.sub(r"\(https:[^()]*(?=https?://)", "(", form.format_map(known))
-    # Markdown is not read in a block of HTML, and a list has a margin that its blocks keep.
+    # Markdown is not parsed in a block of HTML; blocks in a list need its indentation.
     if re.search(r"(?m)^[ \t]*<(?!details)[a-z]", before[-2000:].rpartition("\n\n")[2]):
         shown = re.sub(r"!\[(.*?)\]\((\S*?)\)", r'<img src="\2" alt="\1">', shown)
     margin = re.search(r"(?:\A|\n)([ \t]+)\Z", before[-40:])

@@ -1,4 +1,4 @@
-"""Read a journal out of WordPress: the file that `Tools: Export` makes (WXR 1.0 to 1.2)."""
+"""Reads a journal from WordPress: the file that `Tools: Export` makes (WXR 1.0 to 1.2)."""
 
 import json
 import re
@@ -21,8 +21,8 @@ _STATES: Final = {
     "private": "it was private",
     "future": "it was scheduled",
 }
-"""The states of texts, and why one is a draft here that was none."""
-_SMALLER: Final = re.compile(r"-\d+x\d+(?=\.\w+$)")
+"""The states of texts, each with the reason why a text that was no draft becomes one."""
+_SIZE_SUFFIX: Final = re.compile(r"-\d+x\d+(?=\.\w+$)")
 _PICTURE: Final = re.compile(
     r"(https?://[^\s\"'<>()\[\]]+?\.(?:jpe?g|png|gif|webp))(?:\?[^\s\"'<>()\[\]]*)?(?=[\s\"'<\]])",
     re.IGNORECASE,
@@ -31,7 +31,7 @@ _CODE: Final = re.compile(
     r"\[(?P<name>(?:source)?code|php|csharp|java(?:script)?|jscript|js|python|ruby|bash|shell|sql"
     r"|xml|html|css|cpp|c|vb|perl|scala|plain)\b"
     r"(?:[^\]]{0,999}?lang(?:uage)?=[\"']?(?P<lang>[\w+#]+))?"
-    # Up to the next beginning: many without an end take no time.
+    # It stops at the next opening tag, so that many unclosed ones take no time.
     r"[^\]]{0,999}\](?P<code>(?:[^\[]|\[(?!(?P=name)\b))*?)\[/(?P=name)\]",
     re.IGNORECASE,
 )
@@ -46,12 +46,12 @@ _SHORTCODES: Final = {
     r"(?:\s*\[/\w+\])?": _LINK,
     r"(?m)^[ \t]*(https?://[^\s<>]+)[ \t]*$": _LINK,
     r"\[vimeo\s+(\d+)[^\]]{0,999}\]": r'<p><a href="https://vimeo.com/\1">vimeo \1</a></p>',
-    # A picture of a page builder's; what is left is unknown.
+    # A page builder's picture; its shortcode stays and counts as unknown.
     r"\[\w+\s[^\]]{0,999}?\b(?:src|image)=[\"'](https?://[^\s\"'\]]+"
     r"\.(?:jpe?g|png|gif|webp))[\"']": r'<p><img src="\1"></p>\g<0>',
     r"\[latex[^\]]{0,999}\](.+?)\[/latex\]": r"\\(\1\\)",
 }
-"""Replacements of addresses and shortcodes, bounded: one without its end must take no time."""
+"""Replacements of addresses and shortcodes; bounded, so that unclosed ones take no time."""
 _UNKNOWN: Final = re.compile(
     r"(?<!\[)\[(?:/|(?=[a-z][\w-]*(?:\s+(?:[\w-]+=|https?:|\d+\])|\s*/\])"
     r"|(?:[a-z]+_\w+|toc|sitemap|archives|blog-stats|googlemaps|portfolio"
@@ -59,7 +59,7 @@ _UNKNOWN: Final = re.compile(
     r"([a-z][\w-]*)[^\]]{0,999}\]",
     re.IGNORECASE,
 )
-"""A shortcode: it has an end, a value or a name of its kind, or is closed at once; not `[sic]`."""
+"""A tag of an unknown shortcode: it closes, has a value, or has a typical name; not `[sic]`."""
 _BLOCK: Final = (
     r"(?:address|article|aside|blockquote|details|div|dl|dt|dd|figure|figcaption|form|h[1-6]|hr|li"
     r"|ol|p|pre|section|summary|caption|table|tbody|thead|tfoot|tr|td|th|ul|style|script)\b"
@@ -69,21 +69,21 @@ _UNSHARED: Final = re.compile(
     r"|.*\.(?:php\d?|phtml|phar|sql|log|bak|ini)(?:\.\w+)?",
     re.IGNORECASE,
 )
-"""Files of uploads that were never for readers: sold ones, programs, and copies of the site."""
+"""Uploads that were never for readers: sold files, programs, and backups of the site."""
 _PLAIN: Final = re.compile(r"(?i)(?:sites/\d+/)?(?:\d{4}/\d\d/)?[^/]+(?<!\.zip)(?<!\.gz)")
-"""Paths that WordPress itself gives to files."""
-_NOTHING: Final[Mapping[str, str]] = defaultdict(str)
+"""Paths of uploads as WordPress itself chooses them."""
+_EMPTY_ROW: Final[Mapping[str, str]] = defaultdict(str)
 
 
 class _Export(TreeBuilder):
-    """Makes the tree of an export, with names that say nothing of the version of the format."""
+    """Builds the tree of an export, without the namespaces, which differ between versions."""
 
     def start(self, tag: str, attrs: dict[str, str]) -> Element:
         """Begin an element."""
         return super().start("excerpt" if "/excerpt/" in tag else tag.rpartition("}")[2], attrs)
 
     def doctype(self, *_: object) -> None:
-        """Refuse what no export has, and with it all entities."""
+        """Refuse a document type: no export has one, and it could define harmful entities."""
         raise UnreadableJournal("the export declares a document type; export the journal again")
 
 
@@ -96,8 +96,8 @@ def _parse(path: Path) -> Element:
     return parser.close().findall("channel[base_site_url]")[0]
 
 
-def _flat(element: Element) -> dict[str, str]:
-    """Return the texts of the elements in one; empty for those that are not there."""
+def _read_row(element: Element) -> dict[str, str]:
+    """Return the texts of an element's children by tag; a missing child has an empty one."""
     return defaultdict(str, {each.tag: (each.text or "").strip() for each in element})
 
 
@@ -107,7 +107,7 @@ def _address(link: str) -> str:
 
 
 def _paragraphs(html: str) -> str:
-    """Return what WordPress shows for a text of its classic editor (its `wpautop`)."""
+    """Return HTML of the classic editor with paragraphs, as WordPress's `wpautop` adds them."""
     html = re.sub(rf"(</?{_BLOCK}[^>]*>)", r"\n\n\1\n\n", html)
     pieces = (piece.strip() for piece in re.split(r"\n\s*\n", html))
     return "\n".join(
@@ -121,8 +121,8 @@ class _Reader:
     """Reads the items of exports into a journal."""
 
     def __init__(self, folder: Path, channels: list[Element]) -> None:
-        first = _flat(channels[0])
-        rows = [_flat(each) for channel in channels for each in channel]
+        first = _read_row(channels[0])
+        rows = [_read_row(each) for channel in channels for each in channel]
         home = urlsplit(first["base_blog_url"] or first["base_site_url"])
         self.base = unquote(home.path.rstrip("/"))
         named = {
@@ -133,7 +133,7 @@ class _Reader:
                 r"/(?:wp-)?uploads/([^\s\"'<>()\[\]?#]+)",
                 unquote(f"{row['attachment_url']} {row['encoded']}"),
             )
-            for form in (name, _SMALLER.sub("", name))
+            for form in (name, _SIZE_SUFFIX.sub("", name))
         }
         found = {**dict(walk(folder, "wp-content/uploads")), **dict(walk(folder, "uploads"))}
         uploads = {
@@ -158,7 +158,7 @@ class _Reader:
             **{row["attachment_url"]: row["attachment_url"] for row in self.attachments.values()},
             **{name: f"{self.base}/wp-content/uploads/{name}" for name in uploads},
         }
-        """Addresses of whole pictures, by old address and by name in the folder of uploads."""
+        """Addresses of full-size pictures, by old address and by name in the uploads."""
         self.journal = Imported(
             "WordPress",
             title=plain_text(first["title"]),
@@ -175,7 +175,7 @@ class _Reader:
             files={
                 self.pictures[name][1:]: path
                 for name, path in uploads.items()
-                if (whole := _SMALLER.sub("", name)) == name or whole not in uploads
+                if (whole := _SIZE_SUFFIX.sub("", name)) == name or whole not in uploads
             },
         )
         if left := len(found) - len(uploads):
@@ -186,9 +186,9 @@ class _Reader:
             self.journal.note("", 0, what, "set `TIMEZONE` in pelicanconf.py")
 
     def find_picture(self, found: re.Match[str]) -> str:
-        """Return the address of a whole picture, below this journal where its file is there."""
+        """Return the full-size picture's address, on this journal if its file is in the uploads."""
         places = r"/(?:wp-)?uploads/(?:sites/\d+/)?|\.files\.wordpress\.com/"
-        urls = (_SMALLER.sub("", found[1]), found[1])
+        urls = (_SIZE_SUFFIX.sub("", found[1]), found[1])
         names = (name for url in urls for name in (unquote(re.split(places, url)[-1]), url))
         return next(filter(None, map(self.pictures.get, names)), found[0])
 
@@ -205,7 +205,7 @@ class _Reader:
         return "".join(f"<p>{''.join(pictures[n : n + 3])}</p>" for n in range(0, len(pictures), 3))
 
     def read_body(self, content: str, post: str) -> tuple[str, set[str]]:
-        """Return the HTML of a text, and the names of what is not known and was taken out of it."""
+        """Return the HTML of a text without unknown blocks and shortcodes, and their names."""
         content = re.sub(
             r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->",
             lambda block: self.blocks.get(block[1], block[0]),
@@ -242,7 +242,7 @@ class _Reader:
                 piece = re.sub(pattern, replacement, piece, flags=re.DOTALL | re.IGNORECASE)
             names = {*_UNKNOWN.findall(piece)}
             unknown |= names
-            # One name at least, so that there is none too many: `[[name]]` is one that is escaped.
+            # With `gallery`, the pattern is never empty. `[[name]]` is an escaped shortcode.
             either = "|".join({"gallery", *names})
             piece = re.sub(
                 rf"(?<!\[)\[/?(?:{either})\b[^\]]*\]|\[(\[/?[a-z][^\[\]]*\])\]", r"\1", piece
@@ -251,8 +251,8 @@ class _Reader:
         return "".join(pieces), unknown
 
     def read(self, source: str, item: Element) -> None:
-        """Read a text with its comments."""
-        row = _flat(item)
+        """Add the text of an item, with its comments, to the journal."""
+        row = _read_row(item)
         meta = [
             (each.findtext("meta_key"), each.findtext("meta_value") or "")
             for each in item.iter("postmeta")
@@ -269,7 +269,7 @@ class _Reader:
             for kind, domains in (("tag", ("post_tag", "tag")), ("category", ("category",)))
             for each in item.iter("category")
             if each.get("domain") in domains
-            # That of texts without a category.
+            # The default category, of texts without one.
             and not re.fullmatch(
                 "uncategori[sz]ed|allgemein|non-classe|sin-categoria|senza-categoria"
                 "|sem-categoria|geen-categorie|okategoriserade|bez-kategorii",
@@ -277,7 +277,7 @@ class _Reader:
             )
         ]
         reason = "it had a password" if row["post_password"] else _STATES[row["status"]]
-        # Plugins write marks around words for members alone.
+        # Plugins mark content that is for members only.
         if not reason and (
             noted["_jetpack_newsletter_access"] not in {"", "everybody"}
             or re.search(
@@ -289,7 +289,7 @@ class _Reader:
             reason = "it was for members alone"
         is_public = row["status"] == "publish" and not reason
         address = _address(row["link"]) if is_public else ""
-        image = self.attachments.get(noted["_thumbnail_id"], _NOTHING)
+        image = self.attachments.get(noted["_thumbnail_id"], _EMPTY_ROW)
         text = Text(
             source,
             convert(_PICTURE.sub(self.find_picture, html)),
@@ -332,14 +332,14 @@ class _Reader:
                 "answers": each["comment_parent"],
                 "kind": each["comment_type"] or "comment",
             }
-            for each in map(_flat, item.iter("comment"))
+            for each in map(_read_row, item.iter("comment"))
             if each["comment_approved"] in {"0", "1"}
         ]
         if is_public:
             self.redirect_lists(text, terms, row["creator"])
 
     def redirect_lists(self, text: Text, terms: list[tuple[str, str, str]], author: str) -> None:
-        """Lead the old lists in which a text stood to those of this journal."""
+        """Redirect the old lists that had this text to lists of this journal."""
         forms = ("/%Y/", "/%Y/%m/", "/%Y/%m/%d/", "/?m=%Y%m")
         lists = {
             f"/author/{re.sub('[ .]+', '-', author.lower()).replace('@', '')}/": "posts:",
@@ -347,7 +347,7 @@ class _Reader:
             f"/{text.address.removeprefix(self.base).partition('?')[0]}/feed/": "feed:",
         }
         for kind, slug, label in terms:
-            number = self.categories.get(slug, _NOTHING)["term_id"] if kind == "category" else ""
+            number = self.categories.get(slug, _EMPTY_ROW)["term_id"] if kind == "category" else ""
             lists[f"/?cat={number}" if number else f"/?tag={slug}"] = f"tag:{label}"
             for path in (slug, self.find_path(slug)):
                 lists |= {
@@ -360,26 +360,26 @@ class _Reader:
 
     def find_path(self, slug: str) -> str:
         """Return the slugs of a category's parents and its own, as its address has them."""
-        parent = self.categories.get(slug, _NOTHING)["category_parent"]
+        parent = self.categories.get(slug, _EMPTY_ROW)["category_parent"]
         return f"{self.find_path(parent)}/{slug}" if parent else slug
 
 
 def read_wordpress(root: Path) -> Imported:
     """Read an export, or all exports of a folder, with the folder `uploads` beside them.
 
-    Raises what FAULTS names for one that is broken.
+    Raises the exceptions in FAULTS of `imported.py` for a broken one.
     """
     paths = [root] if root.is_file() else sorted(root.glob("*.xml"))
     exports = {e.name: _parse(e) for e in paths if b"wordpress.org/export/" in e.read_bytes()}
     reader = _Reader(root if root.is_dir() else root.parent, [*exports.values()])
     journal, others = reader.journal, Counter[str]()
     for name, item in [(file, item) for file in exports for item in exports[file].iter("item")]:
-        row = _flat(item)
+        row = _read_row(item)
         kind, source = row["post_type"], f"{name}/{row['post_id']}"
         if kind in {"post", "page"} and row["status"] in _STATES:
             with journal.skipping_unreadable(source, row["title"]):
                 reader.read(source, item)
-        # Some kinds, and what has an address with a query, never had a page.
+        # Internal kinds, and items whose address has a query, never had a page.
         elif row["status"] == "publish" and not re.search(
             r"^(wp_|nav_|acf|shop_|custom|oembed|elementor|attachment|revision)|\?",
             f"{kind} {row['link']}",

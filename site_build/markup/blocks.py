@@ -1,8 +1,8 @@
-"""The blocks of a text as GitHub reads them: elements for Python-Markdown, made from tokens.
+"""Parses the blocks of a text as GitHub does, and makes Python-Markdown's elements of them.
 
-markdown-it-py reads the blocks (CommonMark 0.31.2, with GitHub's tables), and each becomes an
-element of Python-Markdown's tree at once. What stands within lines is left to Python-Markdown, as
-are footnotes' places, attribute lists and contents.
+markdown-it-py parses the blocks (CommonMark 0.31.2, with GitHub's tables) into tokens, and each
+becomes an element of Python-Markdown's tree. Inline Markdown is left to Python-Markdown, as are
+the places of footnotes, attribute lists and tables of contents.
 """
 
 import re
@@ -25,7 +25,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 DEEPEST: Final = 60
-"""Levels of nesting, of which a list takes two."""
+"""The most levels of nesting; a list takes two."""
 _INDENT: Final = 4
 _ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *(?:\n|\Z)", re.IGNORECASE)
 _MARKDOWN_INSIDE: Final = re.compile(r"<([A-Za-z][\w-]*)(?=\s)[^<>]*\smarkdown(?=[\s=>])")
@@ -36,7 +36,7 @@ _PLUGINS: Final = {
     "deflist": deflist_plugin,
     "footnote": footnote_plugin,
 }
-"""The plugin for each of Python-Markdown's processors that it replaces."""
+"""Plugins of markdown-it-py, by the processor of Python-Markdown that each replaces."""
 REPLACED: Final = (
     "indent",
     "hashheader",
@@ -50,11 +50,11 @@ REPLACED: Final = (
     "deflist",
     "defindent",
 )
-"""Python-Markdown's own ways to find blocks, by their names."""
+"""Names of the block processors of Python-Markdown that `Blocks` replaces."""
 
 
 class TooDeepError(Exception):
-    """Blocks are nested more deeply than anybody reads: `line` says where, from 0."""
+    """Blocks are nested too deeply; `line` is where, counted from 0."""
 
     def __init__(self, line: int) -> None:
         super().__init__("lists or quotes are nested too deeply")
@@ -67,11 +67,11 @@ class Reading(NamedTuple):
     lines: list[str]
     tokens: list[Token]
     names: dict[str, object]
-    """Definitions of links, as it keeps them."""
+    """Definitions of links, as markdown-it-py stores them."""
 
 
 class _Reader(MarkdownIt):
-    """Leaves the addresses of links as they were written, whatever they are."""
+    """A parser of markdown-it-py that neither changes nor checks the addresses of links."""
 
     def normalizeLink(self, url: str) -> str:  # noqa: N802 - the name is the library's
         return url
@@ -82,7 +82,7 @@ class _Reader(MarkdownIt):
 
 
 class Fenced(NamedTuple):
-    """Code between fences at the beginning of lines, by offsets in a text."""
+    """A code block whose fences begin their lines, by offsets in a text."""
 
     start: int
     code: int
@@ -92,20 +92,20 @@ class Fenced(NamedTuple):
 
 
 def find_fenced(text: str) -> Iterator[Fenced]:
-    """Yield the code between fences at the beginning of lines; one without its end is left out."""
+    """Yield the code blocks whose fences begin their lines; an unclosed one is left out."""
     fence, opening = "", None
     for line in re.finditer(r"(?m)^(?:(`{3,})([^`\n]*)|(~{3,})(.*))$", text):
         run, info = line[1] or line[3], line[2] or line[4] or ""
         if opening is None:
             fence, opening = run, line
         elif run.startswith(fence) and not info.strip():
-            said = (opening[2] or opening[4] or "").strip()
-            yield Fenced(opening.start(), opening.end() + 1, line.start(), line.end(), said)
+            info_string = (opening[2] or opening[4] or "").strip()
+            yield Fenced(opening.start(), opening.end() + 1, line.start(), line.end(), info_string)
             opening = None
 
 
 def _read_element(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
-    """Read an element that holds Markdown, beyond blank lines, as one block of HTML."""
+    """Parse an element with the attribute `markdown` as one block, even across blank lines."""
     line = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
     found = _MARKDOWN_INSIDE.match(line) if html_block(state, start, end, silent=True) else None
     if found is None or silent:
@@ -131,7 +131,7 @@ def _read_element(state: StateBlock, start: int, end: int, silent: bool) -> bool
 
 
 def _read_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
-    """Read a table where GitHub does; in the code of its rows a `|` parts no cells."""
+    """Parse a table; a `|` in a code span of a row does not separate cells."""
     text, first = state.src, len(state.tokens)
     is_table = table(state, start, end, silent)
     if silent or not is_table:
@@ -153,9 +153,9 @@ def _read_table(state: StateBlock, start: int, end: int, silent: bool) -> bool: 
 
 
 class Blocks(BlockProcessor):
-    """Makes the elements of all blocks, in the place of Python-Markdown's own processors.
+    """Makes the elements of all blocks, in place of Python-Markdown's own processors.
 
-    Those that stay, such as that of abbreviations, are given one paragraph at a time.
+    Processors that stay, such as that of abbreviations, get one paragraph at a time.
     """
 
     def __init__(self, md: Markdown, make_formula: Callable[[str], str]) -> None:
@@ -171,7 +171,7 @@ class Blocks(BlockProcessor):
         }
         self._reader = _Reader("commonmark", {"maxNesting": DEEPEST + 10})
         self._reader.options["inline_definitions"] = True
-        # GitHub looks for a table where no other block begins; the library by itself does so first.
+        # GitHub tries a table only where no other block begins; the library would try it first.
         rules = self._reader.block.ruler
         rules.before("lheading", "table", _read_table, {"alt": ["paragraph"]})
         for name in self._extensions:
@@ -194,14 +194,14 @@ class Blocks(BlockProcessor):
     def reset(self) -> None:
         """Forget the text that was converted last."""
         self.reading = Reading([], [], {})
-        """That of the whole text, without those within elements."""
+        """The blocks of the whole text; those of text within elements are not kept."""
         self._passed_on: list[str] = []
         """The blocks that `run` leaves to the other processors; compared by identity."""
         self._notes: dict[str, Element] = {}
-        """The footnotes that were read, by what stands for their texts."""
+        """Elements of footnotes, by the placeholders of their texts."""
 
     def test(self, parent: Element, block: str) -> bool:
-        """Return that any block may be read here."""
+        """Return True: this processor takes every block."""
         del parent, block
         return True
 
@@ -224,17 +224,18 @@ class Blocks(BlockProcessor):
         return True
 
     def _build(self, root: Element, reading: Reading) -> None:
-        around = [root]
+        """Add the elements of the tokens to `root`; raises TooDeepError."""
+        open_elements = [root]
         for before, token in pairwise([Token("", "", 0), *reading.tokens]):
-            parent = around[-1]
+            parent = open_elements[-1]
             if token.type in {"paragraph_open", "paragraph_close"}:
                 continue
             if token.nesting > 0:
-                around.append(self._open(parent, token))
+                open_elements.append(self._open(parent, token))
             elif token.nesting < 0:
-                around.pop()
+                open_elements.pop()
             elif token.type == "code_block":
-                depth = sum(each.tag in {"ol", "ul"} for each in around)
+                depth = sum(each.tag in {"ol", "ul"} for each in open_elements)
                 code = _read_code(token, reading, depth).split("\n")
                 indented = "\n".join(f"{' ' * _INDENT}{line}" for line in code)
                 self._add_text(parent, indented, is_tight=False)
@@ -246,10 +247,10 @@ class Blocks(BlockProcessor):
                 parent.text = token.content
 
     def _open(self, parent: Element, token: Token) -> Element:
-        """Return the element within which the next blocks stand."""
-        if token.type == "admonition_title_open":  # the extension has made one
+        """Return the element that a token opens; the next blocks go into it."""
+        if token.type == "admonition_title_open":  # discarded: `_make_box` has made the title
             return Element("p")
-        if token.type == "footnote_reference_open":  # which the extension puts to the end
+        if token.type == "footnote_reference_open":  # the extension puts it at the end of the text
             key, note = f"{STX}{token.meta['label']}{ETX}", Element("div")
             self._notes[key] = note
             self._extensions["footnote"].footnotes.setFootnote(token.meta["label"], key)
@@ -258,7 +259,7 @@ class Blocks(BlockProcessor):
             return self._open_admonition(parent, token)
         element = SubElement(parent, token.tag)
         for name, value in token.attrs.items():
-            if name == "style":  # of a table's cell
+            if name == "style":  # the alignment of a table cell
                 element.set("class", str(value).replace("text-align:", "align-"))
             else:
                 element.set(name, str(value))
@@ -266,7 +267,7 @@ class Blocks(BlockProcessor):
 
     def _open_admonition(self, parent: Element, token: Token) -> Element:
         extension = self._extensions["admonition"]
-        found = extension.RE.match(f"!!!{token.info}")  # there is none that folds
+        found = extension.RE.match(f"!!!{token.info}")  # even for `???`: none can be folded
         if not found:
             SubElement(parent, "p").text = f"{token.markup}{token.info}"
             return parent
@@ -274,20 +275,20 @@ class Blocks(BlockProcessor):
         return _make_box(SubElement(parent, "div"), names, title)
 
     def _add_text(self, parent: Element, text: str, *, is_tight: bool) -> None:
-        """Add a paragraph, or a text without one, as the processors that stay make it."""
+        """Add a paragraph, or bare text if `is_tight`, with the processors that stay."""
         alert = _ALERT.match(text) if parent.tag == "blockquote" and not len(parent) else None
         if alert:
             parent.tag = "div"
             _make_box(parent, alert[1].lower(), alert[1].title())
             text = text[alert.end() :]
-        if "\n<" in f"\n{text}":  # Python-Markdown takes more elements for blocks
+        if "\n<" in f"\n{text}":  # Python-Markdown counts more elements as blocks
             text = "\n".join(self._html.run(text.split("\n"))).strip("\n")
         terms = self._extensions.get("deflist")
-        if terms and terms.test(parent, text):  # several of one definition
+        if terms and terms.test(parent, text):  # several terms with one definition
             terms.run(parent, [text])
             return
         outer, self._passed_on = self._passed_on, text.split("\n\n")
-        # Behind code it would be a part of its element, which is made anew without it.
+        # Bare text would become the tail of a `<pre>`, which highlighting clears.
         is_tight = is_tight and not (len(parent) and parent[-1].tag == "pre")
         self.parser.state.set("list" if is_tight else "paragraph")
         self.parser.parseBlocks(parent, self._passed_on)
@@ -295,7 +296,7 @@ class Blocks(BlockProcessor):
         self._passed_on = outer
 
     def _add_leaf(self, parent: Element, token: Token) -> None:
-        """Add what has no Markdown inside: code, HTML, a formula, a rule, where a link leads.
+        """Add a block without blocks inside: code, HTML, a formula, a rule, a link definition.
 
         Raises TooDeepError.
         """
@@ -317,7 +318,7 @@ class Blocks(BlockProcessor):
                 done = fenced.end
             text = "".join([*pieces, content[done:]])
             text = "\n".join(self._html.run(text.split("\n")))
-            if text != content:  # else it is an element that Python-Markdown leaves as it is
+            if text != content:  # if equal, Python-Markdown leaves the element as it is
                 try:
                     self.parser.parseChunk(parent, text)
                 except TooDeepError as refusal:
@@ -325,17 +326,17 @@ class Blocks(BlockProcessor):
                     raise TooDeepError(line + refusal.line) from None
                 return
         if token.type == "html_block":
-            made = self._md.htmlStash.store(content)
+            placeholder_text = self._md.htmlStash.store(content)
         elif token.type == "math_block" or token.info.strip() == "math":
-            made = self._make_formula(content.strip())
+            placeholder_text = self._make_formula(content.strip())
         else:
-            made = self._make_code(token.info.strip(), token.content)
-        self._add_text(parent, made, is_tight=parent.tag in {"li", "dd"})
+            placeholder_text = self._make_code(token.info.strip(), token.content)
+        self._add_text(parent, placeholder_text, is_tight=parent.tag in {"li", "dd"})
 
     def _make_code(self, info: str, code: str) -> str:
-        """Return what stands for a block of code; `info` stands behind the opening fence.
+        """Return the placeholder of a code block; `info` is the text behind the opening fence.
 
-        Python-Markdown's `fenced_code` makes it, from one block at a time.
+        Python-Markdown's `fenced_code` makes the HTML, of one block at a time.
         """
         title, opening = _read_info(info)
         fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", code))])
@@ -360,8 +361,8 @@ def _make_box(element: Element, names: str, title: str | None) -> Element:
 def _read_code(token: Token, reading: Reading, depth: int) -> str:
     """Return indented code.
 
-    Authors indent it by four for each list around it, as Python-Markdown wants, and GitHub by the
-    width of the list's sign: neither is a part of the code.
+    Within lists, Python-Markdown wants four more spaces for each list, and GitHub the width of the
+    list's marker: neither indentation is a part of the code.
     """
     width = _INDENT * (depth + 1)
     lines = [line.rstrip() for line in reading.lines[slice(*token.map or ())]]
@@ -375,7 +376,7 @@ _RANGES: Final = re.compile(r"\{(\d+(?:-\d+)?(?:, *\d+(?:-\d+)?)*)\}")
 
 
 def _read_info(info: str) -> tuple[str, str]:
-    """Return the title in the line that opens a fence, and that line as `fenced_code` takes it."""
+    """Return the title in the text behind a fence, and that text as `fenced_code` expects it."""
     if info.startswith("{") and info.endswith("}") and not _RANGES.fullmatch(info):
         attributes, _ = get_attrs_and_remainder(info[1:-1])
         return _join(dict(attributes).get("title") or ""), info
@@ -383,8 +384,8 @@ def _read_info(info: str) -> tuple[str, str]:
     rest = _TITLE.sub("", info)
     language = re.match(r"\.?([\w#.+-]*)", rest)
     name = language[1] if language else ""
-    pointed = re.findall(r"""(?<!\S)hl_lines=(?:"([\d -]*)"|'([\d -]*)')""", rest)
-    ranges = [found for pair in pointed for found in pair] or _RANGES.findall(rest)
+    highlighted = re.findall(r"""(?<!\S)hl_lines=(?:"([\d -]*)"|'([\d -]*)')""", rest)
+    ranges = [found for pair in highlighted for found in pair] or _RANGES.findall(rest)
     lines = " ".join(
         str(line)
         for first, last in re.findall(r"(\d{1,5})(?:-(\d{1,5}))?", " ".join(ranges))

@@ -1,9 +1,9 @@
-"""Markdown into the HTML of a page, by the site's rules, with its table of contents.
+"""Converts Markdown to the HTML of a page, by the site's rules, with a table of contents.
 
-The page's title is its only `h1`, so headings of a text that uses `h1` move one level down; links
-that leave the site say so. Footnotes get roles, names, and ids that HTML takes (DPUB-ARIA 1.1);
-tables scroll on their own, by keyboard too. Inline styles and event handlers are taken out, since
-the content security policy forbids them.
+The page's title is its only `h1`, so headings of a text that uses `h1` move one level down;
+external links are marked. Footnotes get roles, names and valid ids (DPUB-ARIA 1.1); tables scroll
+on their own, by keyboard too. Inline styles and event handlers are removed, since the content
+security policy forbids them.
 """
 
 import json
@@ -48,17 +48,17 @@ _EXTENSIONS = (
 
 
 class Dialect(NamedTuple):
-    """The settings of one site for making HTML of texts."""
+    """The settings of a site for converting Markdown to HTML."""
 
     site_url: str = ""
-    """Tells which links leave the site."""
+    """The site's origin: links to other hosts are external."""
     extensions: tuple[str, ...] = ()
-    """Those of Python-Markdown that the site names itself; empty: the house's own."""
+    """Extensions of Python-Markdown that the site's settings name; empty: the default ones."""
     options: str = "{}"
-    """Of these extensions, by their names, as JSON."""
+    """Options of these extensions, by their names, as JSON."""
     rules: SourceRules = SourceRules()
     words: tuple[tuple[str, str], ...] = ()
-    """Each of WORDS, and how it is said; empty: in English."""
+    """Each of WORDS with its translation; empty: English."""
 
 
 HOUSE = Dialect()
@@ -83,13 +83,17 @@ _WORD = re.compile(
     r"""<p class="admonition-title">)"""
     rf"""({"|".join(WORDS)})(?:(?=["<])|, place(?= \d))"""
 )
-"""One of them where the build says it, not where an author's words begin so."""
+"""One of WORDS where the build has added it, not in an author's text."""
 
 
 def say_words(html: str, words: tuple[tuple[str, str], ...]) -> str:
-    """Return HTML in which WORDS are said otherwise, if there are `words`."""
-    said = dict(words)
-    return _WORD.sub(lambda found: f"{found[1]}{escape(said[found[2]])}", html) if words else html
+    """Return HTML with WORDS translated, if `words` has the translations."""
+    translations = dict(words)
+    return (
+        _WORD.sub(lambda found: f"{found[1]}{escape(translations[found[2]])}", html)
+        if words
+        else html
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +104,14 @@ class Conversion:
     toc: str
     """Nested `<ul>` of links to the headings; empty where there are none."""
     faults: tuple[Fault, ...] = field(default=(), compare=False)
-    """What the author has to fix, in no order; lines count from 0."""
+    """Faults for the author to fix, in no order; lines count from 0."""
 
 
 class Converter:
     """Python-Markdown with a site's extensions; make one and use it for many documents."""
 
     def __init__(self, dialect: Dialect) -> None:
-        """Take how the site writes; raises what Python-Markdown does for an unknown extension."""
+        """Set up Python-Markdown for a site; raises its error for an unknown extension."""
         named = dialect.extensions or (*_EXTENSIONS, GITHUB)
         self._github, self._words = GitHub() if GITHUB in named else None, dialect.words
         self._markdown = Markdown(
@@ -119,26 +123,26 @@ class Converter:
             extension_configs=json.loads(dialect.options)
             if dialect.extensions
             else {
-                # Guessing takes longer than all the rest and guesses wrong on short blocks.
+                # Guessing the language takes longer than all the rest, and fails for short blocks.
                 "codehilite": {
                     "guess_lang": False,
                     "css_class": "highlight",
                     "pygments_formatter": CodeFormatter,
                 },
                 "pymdownx.tilde": {"subscript": False},
-                # The default, a colon, makes ids that no CSS selector can name as they stand.
-                # The arrow's second sign asks for a letter, where telephones would show a picture.
+                # The default, a colon, makes ids that have to be escaped in CSS selectors.
+                # U+FE0E asks for the arrow as text, which phones would show as an emoji.
                 "footnotes": {"SEPARATOR": "-", "BACKLINK_TEXT": "&#8617;&#xFE0E;"},
                 "toc": {
-                    "slugify": _name_heading,
-                    "toc_depth": "2-3",  # with deeper ones it is longer than it helps
+                    "slugify": _make_heading_id,
+                    "toc_depth": "2-3",  # with deeper ones it would be too long to help
                     "permalink": "#",
                     "permalink_class": "heading-anchor",
                     "permalink_title": "Link to this section",
                 },
             },
         )
-        # The tree's step comes after `attr_list` (8) and before `toc` (5), and the text's last.
+        # `_Tree` runs after `attr_list` (8) and before `toc` (5); `_Text` runs last.
         tree = _Tree(self._markdown, urlsplit(dialect.site_url).netloc)
         self._markdown.treeprocessors.register(tree, "house_rules", 7)
         self._markdown.postprocessors.register(_Text(self._markdown), "house_rules", -1)
@@ -148,18 +152,18 @@ class Converter:
         html = self._markdown.reset().convert(document.markdown)
         faults = self._github.find_faults(document.markdown) if self._github else ()
         toc = _render_toc(getattr(self._markdown, "toc_tokens", []))
-        if self._github:  # only now: ids of headings come of what was typed, as on GitHub
+        if self._github:  # last: ids of headings are made from the names, as on GitHub
             html, toc = show_emoji(html), show_emoji(toc)
         return Conversion(say_words(html, self._words), toc, tuple(faults))
 
 
-def _name_heading(text: str, separator: str) -> str:
+def _make_heading_id(text: str, separator: str) -> str:
     name: str = slugify_unicode(text, separator)
     return f"{name}{separator}section" if name in THEME_IDS else name
 
 
 def _render_toc(entries: list[dict[str, Any]]) -> str:
-    """Return the entries of the extension as a nested list; names come escaped from it."""
+    """Return the entries of the extension `toc`, which escapes names, as a nested list."""
     if not entries:
         return ""
     items = "".join(
@@ -182,11 +186,11 @@ _BOXES = {
     f"{_BOX}/>": f'{_BOX} aria-label="Still to do">',
     f"{_BOX} checked/>": f'{_BOX} aria-label="Done" checked>',
 }
-"""Tasks' boxes as pymdown-extensions writes them, and with the name that they need (WCAG 4.1.2)."""
+"""Checkboxes of tasks from pymdown-extensions, and the same with a name (WCAG 4.1.2)."""
 
 
 class _Tree(Treeprocessor):
-    """The rules for what Markdown itself has made."""
+    """Applies the rules to elements that Markdown has made."""
 
     def __init__(self, md: Markdown, host: str) -> None:
         super().__init__(md)
@@ -215,10 +219,10 @@ class _Tree(Treeprocessor):
 
 
 class _Text(Postprocessor):
-    """The rules for all that has become text: raw HTML, highlighted code, attribute lists."""
+    """Applies the rules to the final HTML: raw HTML, highlighted code, attribute lists."""
 
     def run(self, text: str) -> str:
-        """Return `text` without inline styles and event handlers, its code reached by keyboard."""
+        """Return `text` without inline styles and event handlers, with focusable code."""
         text = text.replace("<pre>", '<pre tabindex="0">')
         for box, html in _BOXES.items():
             text = text.replace(box, html)
@@ -230,7 +234,7 @@ class _Text(Postprocessor):
 
 
 def frame_images(root: Element) -> None:
-    """Make figures of captioned pictures, and rows of two or three that are all of a paragraph.
+    """Make figures of captioned pictures, and rows of two or three that fill a paragraph.
 
     A caption is an emphasis behind the pictures, or the title of a single one. A figure that the
     author wrote by hand stays as it is, its paragraphs too.
@@ -256,40 +260,40 @@ def frame_images(root: Element) -> None:
 
 
 def _has_words(element: Element) -> bool:
-    """Return whether a text stands beside the elements within one."""
+    """Return whether an element has text of its own beside its children."""
     return any((text or "").strip() for text in (element.text, *(each.tail for each in element)))
 
 
 def _find_image(element: Element) -> Element | None:
-    """Return the image that an element is, or that is all of a link."""
+    """Return the element if it is an image, or the image that is all of a link."""
     if element.tag == "a" and len(element) == 1 and not _has_words(element):
         return _find_image(element[0])
     return element if element.tag == "img" else None
 
 
 SCROLLER = "table-scroll"
-"""The class of what stands around a table. The table itself stays one for those who hear it:
-one that scrolls by itself would need another `display`, and lose its rows and columns."""
+"""The class of the box around a table. A table that scrolls by itself needs another `display`, and
+screen readers no longer announce its rows and columns."""
 
 
 def fix_footnotes(root: Element) -> None:
-    """Name the notes and the links to and fro; take out links back to where no mark stands."""
+    """Give footnotes and their links roles and names; remove links back to missing marks."""
     marks = [mark for mark in root.iter("sup") if mark.find("a[@class='footnote-ref']") is not None]
-    written = {mark.get("id", "") for mark in marks}
+    mark_ids = {mark.get("id", "") for mark in marks}
     for notes in root.findall(".//div[@class='footnote']"):
         notes.attrib.update({"role": "doc-endnotes", "aria-label": "Footnotes"})
         for number, note in enumerate(notes.findall("ol/li"), 1):
-            _fix_note(note, written)
-            note.set("value", str(number))  # which it keeps where those before it are hidden
+            _fix_note(note, mark_ids)
+            note.set("value", str(number))  # it keeps its number where earlier notes are hidden
     for mark in marks:
-        _close_up(mark, "id")
+        _hyphenate(mark, "id")
         mark[0].set("role", "doc-noteref")
-        _close_up(mark[0], "href")
+        _hyphenate(mark[0], "href")
 
 
 def _fix_note(note: Element, marks: Container[str]) -> None:
-    """Give each link back a name, with its place where a note has several."""
-    _close_up(note, "id")
+    """Name each link back to the text, with a number if a note has several."""
+    _hyphenate(note, "id")
     for parent in list(note.iter()):
         for link in parent.findall("a[@class='footnote-backref']"):
             if link.get("href", "")[1:] not in marks:
@@ -298,31 +302,31 @@ def _fix_note(note: Element, marks: Container[str]) -> None:
         link.attrib.pop("title", None)
         name = "Back to the text" + (f", place {number}" if number > 1 else "")
         link.attrib.update({"role": "doc-backlink", "aria-label": name})
-        _close_up(link, "href")
+        _hyphenate(link, "href")
 
 
-def _close_up(element: Element, attribute: str) -> None:
-    """Put hyphens for blanks, which no id may hold (HTML, section 3.2.6)."""
+def _hyphenate(element: Element, attribute: str) -> None:
+    """Replace white space in an attribute by hyphens: no id may have it (HTML, section 3.2.6)."""
     element.set(attribute, "-".join(element.get(attribute, "").split()))
 
 
 _AMOUNT = re.compile(r"(?=.{1,24}$)[^\s\d]{0,4}\s?\d[\d\W]*[^\s\d]{0,4}")
-"""A number with what it counts, such as `1 234,50 €`, `$1,234.00`, `12 %` or `2026-10-01`."""
+"""A number with its unit, or a date, such as `1 234,50 €`, `$1,234.00`, `12 %` or `2026-10-01`."""
 
 
 def fix_tables(root: Element) -> None:
-    """Put each table in a box that scrolls, and fix its cells: a class keeps an amount whole."""
+    """Put each table in a box that scrolls; mark cells with amounts, and fix header cells."""
     for cell in root.iter("td"):
         if not len(cell) and _AMOUNT.fullmatch((cell.text or "").strip()):
             cell.set("class", f"{cell.get('class', '')} amount".strip())
     for cell in list(root.iter("th")):
         if not len(cell) and not (cell.text or "").strip():
-            cell.tag = "td"  # an empty one, as in a corner, heads nothing
+            cell.tag = "td"  # an empty one, as in a corner, is no header
         elif "scope" not in cell.attrib:
             cell.set("scope", "col")
-    # The table becomes the box, since its parent is not known, and a table like it is put inside.
-    # What can be reached by keyboard needs a role and a name (WCAG 2.2, 4.1.2); a group is no
-    # landmark, of which a page should have few.
+    # The table becomes the box, since an element does not know its parent, and its copy is put
+    # inside. An element that takes the focus needs a role and a name (WCAG 2.2, 4.1.2); a group is
+    # no landmark, of which a page should have few.
     for table in list(root.iter("table")):
         inner = Element("table", table.attrib)
         inner.text, inner[:], inner.tail = table.text, table[:], "\n"
@@ -335,24 +339,24 @@ _MARK = re.compile(
     r'|<sup id="fnref-([^"]+)">.*?</sup>',
     re.DOTALL,
 )
-"""A first mark of a note, or an element that has no side: a heading is read out whole, and a cell
-is too narrow."""
+"""The first mark of a note, or an element whose notes stay below: a screen reader would read a note
+as a part of its heading, and a table cell is too narrow."""
 
 
 def add_sidenotes(html: str) -> str:
-    """Return HTML with each short footnote of one paragraph also behind the mark that names it.
+    """Return HTML with a copy of each short footnote of one paragraph behind its mark.
 
     The copy is `hidden`, until a style sheet shows it and hides the note below the text.
 
-    A note with several marks stays below, where each of them finds it, and so does one whose mark
-    has no room at its side, and a long one, which would push those after it away from their marks.
+    A note gets no copy if it has several marks, if there is no room beside its mark, or if it is
+    long: it would push later notes away from their marks.
     """
     links = Counter(re.findall(r'href="#fn-([^"]+)"', html))
     marks = {mark for _, mark in _MARK.findall(html) if links[mark] == 1}
-    # An id and a link back are once in a page.
-    once = r' id="[^"]*"(?=[^<>]*>)|(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>'
+    # The copy has neither the ids nor the links back.
+    cut = r' id="[^"]*"(?=[^<>]*>)|(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>'
     notes = {
-        name: f'<span class="sidenote" hidden><sup>{number}</sup> {re.sub(once, "", text)}</span>'
+        name: f'<span class="sidenote" hidden><sup>{number}</sup> {re.sub(cut, "", text)}</span>'
         for name, number, text in re.findall(
             r'(?s)<li id="fn-([^"]+)" value="(\d+)">\s*<p>((?:(?!<p\b).){1,800}?)</p>\s*</li>', html
         )

@@ -1,9 +1,9 @@
 """GitHub's Markdown as one extension of Python-Markdown: blocks, formulas, line breaks.
 
-Names of emoji, such as `:tada:`, get their signs when all else is done.
+Names of emoji, such as `:tada:`, are replaced when all else is done.
 
 Formulas in TeX, `$…$` and `$$…$$`, become MathML, which browsers show without a script.
-Strikethrough, tasks' boxes and bare links come from pymdown-extensions, beside this one.
+Other extensions, from pymdown-extensions, do strikethrough, checkboxes of tasks and bare links.
 """
 
 import re
@@ -24,6 +24,7 @@ from site_build.markup.blocks import Blocks
 from site_build.markup.faults import Fault, FaultFinder
 
 LONGEST: Final = 4000
+"""The most characters of a formula."""
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
 _FAULTS: Final = {
     "ExtraLeftOrMissingRightError": r"`\left` and `\right` are no pair",
@@ -39,7 +40,7 @@ class FormulaError(ValueError):
 
 
 class Formulas(inlinepatterns.InlineProcessor):
-    """Makes the formulas of texts, and keeps those that it cannot read."""
+    """Converts formulas, and notes those that cannot be read."""
 
     def __init__(self, md: Markdown) -> None:
         super().__init__(
@@ -53,15 +54,15 @@ class Formulas(inlinepatterns.InlineProcessor):
     def handleMatch(  # type: ignore[override]  # noqa: N802 - the name is Python-Markdown's
         self, m: re.Match[str], data: str
     ) -> tuple[str | None, int | None, int | None]:
-        """Return what stands for a formula within a line."""
+        """Return the placeholder of a formula within a line, with its start and end."""
         del data
-        # A number that is followed by words: two prices in one sentence.
+        # A number that is followed by words: the `$` belong to two prices in one sentence.
         if re.fullmatch(r"\d[\d.,]*\s[^\\^_={}]*", m[1]):
             return None, None, None
         return self.make(m[1], "inline"), m.start(), m.end()
 
     def make(self, tex: str, display: str = "block") -> str:
-        """Return what stands for a formula; one that cannot be read is shown as code."""
+        """Return the placeholder of a formula; one that cannot be read is shown as code."""
         try:
             html = write_mathml(tex, display)
         except FormulaError as fault:
@@ -97,16 +98,17 @@ _TICKS: Final = re.compile("`+")
 
 
 class CodeSpans(inlinepatterns.BacktickInlineProcessor):
-    """Finds the code spans that its base finds, and goes through a text only once for them."""
+    """Finds the same code spans as its base class, but scans each text only once."""
 
     _tail = ""
+    """The end of the text that was scanned last."""
     _last: Sequence[tuple[int, int]] = ()
-    """Each length of a run in `_tail`, and where its last one starts, counted from the end."""
+    """Each length of a run of backticks in `_tail`, and its last start, counted from the end."""
 
     def find_code_spans(  # type: ignore[override]  # the stubs are wrong
         self, start: int, text: str
     ) -> tuple[int, int | None]:
-        """Return where the code behind the run at `start` begins and ends; no end: it is none."""
+        """Return the start and end of the code behind the backticks at `start`; no end: no code."""
         rest = text[start:].lstrip("`")
         begin = len(text) - len(rest)
         count = begin - start
@@ -116,7 +118,7 @@ class CodeSpans(inlinepatterns.BacktickInlineProcessor):
         lengths = [length for length, left in self._last if left <= len(rest)]
         wanted = count if count in lengths else max(lengths, default=0)
         if not 0 < wanted <= count:
-            return begin + count, None  # as the base does
+            return begin + count, None  # as the base class does
         ends = (run.start() for run in _TICKS.finditer(text, begin) if len(run[0]) == wanted)
         return begin - (count - wanted), next(ends)
 
@@ -148,18 +150,18 @@ SIGNS: Final[Mapping[str, Sequence[str]]] = {
 
 
 GITHUB: Final = "site_build.markup.github"
-"""The name by which a site's own list of extensions has this one."""
+"""The name of this extension in a site's own list of extensions."""
 
 
 class GitHub(Extension):
-    """Registers the steps."""
+    """Extension that registers the processors of this module."""
 
     _finder: Final = FaultFinder()
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name is Python-Markdown's
-        """Read blocks before all others (up to 105) do, and formulas right after code (190).
+        """Register `Blocks` before all others (up to 105), and formulas right after code (190).
 
-        `inline` (20) gives way to a quicker one.
+        `QuickInline` replaces `inline` (20).
         """
         md.registerExtension(self)
         if "fenced_code_block" not in md.preprocessors:
@@ -186,7 +188,7 @@ class GitHub(Extension):
         self.blocks.reset()
 
     def find_faults(self, text: str) -> Iterator[Fault]:
-        """Yield what its author has to fix in the text that was converted last."""
+        """Yield the faults of the text that was converted last."""
         yield from self._finder.find(self.blocks.reading)
         for tex, message in self.formulas.faults:
             yield Fault(
@@ -196,14 +198,14 @@ class GitHub(Extension):
 
 
 class QuickInline(treeprocessors.InlineProcessor):
-    """Python-Markdown's step for what stands within lines: does what its base does, to the letter.
+    """Processor of inline Markdown: a faster one with exactly the results of its base class.
 
-    It tries a pattern only where it may fit: each needs a sign that few pieces of text hold, and to
-    look for a sign costs next to nothing.
+    It tries a pattern only where it may match: each needs a sign that few pieces of text have, and
+    searching for a sign costs next to nothing.
     """
 
     _signs: list[Sequence[str]]
-    """Of each pattern, by its index."""
+    """Signs that each pattern needs, by its index."""
 
     def run(self, tree: Element, ancestors: list[str] | None = None) -> Element:
         """Apply the patterns to a tree, in place."""
@@ -213,12 +215,12 @@ class QuickInline(treeprocessors.InlineProcessor):
                 self._signs[self.inlinePatterns.get_index_for_name(name)] = signs
         return super().run(tree, ancestors)
 
-    # The base calls itself by this name, which Python makes of `__handleInline` in its class.
+    # The name that Python gives to the private method `__handleInline` of the base class.
     def _InlineProcessor__handleInline(self, data: str, patternIndex: int = 0) -> str:  # noqa: N802, N803
-        """Return `data` with placeholders where patterns from `patternIndex` on have fitted."""
+        """Return `data` with placeholders where patterns from `patternIndex` on have matched."""
         if isinstance(data, AtomicString):
             return data
-        whole = data  # placeholders hold no signs, so that it tells for all patterns
+        whole = data  # placeholders have no signs, so this text decides for all patterns
         for index, signs in enumerate(self._signs[patternIndex:], patternIndex):
             matched, start = any(sign in whole for sign in signs), 0
             while matched:
@@ -234,17 +236,18 @@ _EMOJI = {
     )
     for name, sign in (emoji | {name: emoji[meant] for name, meant in aliases.items()}).items()
 }
+"""Emoji by their names, such as `:tada:`."""
 _PIECE = re.compile(
     r"<(?P<raw>code|pre|script|style|textarea|svg|math)\b.*?(?:</(?P=raw)|\Z)|<!--.*?(?:-->|\Z)"
     r"|<[a-z/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>"
     r"|(?<![A-Za-z0-9_:])(?P<names>(?::[a-z0-9_+-]++:)++)(?![A-Za-z0-9_:])",
     re.DOTALL | re.IGNORECASE,
 )
-"""What is no prose, or names; within a word or `a::b` they are none, unlike on GitHub."""
+"""Code, a comment, a tag, or names of emoji; within words or `a::b` are none, unlike on GitHub."""
 
 
 def show_emoji(html: str) -> str:
-    """Return HTML with the signs that names stand for; an unknown name stays as it is."""
+    """Return HTML with emoji in place of their names; an unknown name stays as it is."""
     if not any(f"{name}:" in _EMOJI for name in re.findall(":[a-z0-9_+-]+(?=:)", html)):
         return html
 

@@ -1,9 +1,9 @@
-"""HTML that is safe around it: repaired so that it stays within its page, and for strangers.
+"""Repairs authors' HTML so that it stays within its page, and sanitizes it for feeds and the API.
 
-Authors may write HTML, and an element without its end, or an end without its element, changes how
-a browser reads the rest of the page. Frames, and films and sounds of other sites, become links.
-What feeds and the API hand out is also reduced to an allow-list: nothing may run, nothing may be
-styled, and every address is absolute.
+Authors may write HTML; an element without its end tag, or an end tag without its element, changes
+how a browser reads the rest of the page. Frames, and videos and audio of other sites, become links.
+HTML for feeds and the API is also reduced to an allow-list, without scripts and styles, and with
+absolute addresses.
 """
 
 import re
@@ -21,21 +21,22 @@ _OPENING: Final = "<main><article><section><aside><header><footer><nav><figure>"
 """Elements that themes put texts into, and that a stray end tag could close."""
 _INSIDE, _BELOW = "repair-inside", "repair-below"
 _END: Final = f"<section id={_INSIDE}></section><i id={_INSIDE}></i></div><b id={_BELOW}></b>"
-"""What follows a text, without quotes and comments, so that it ends none of the text's own. Open
-formatting goes on in the `<i>`, and any other open element holds the `<section>`."""
+"""Elements put behind a text to check it, without quotes and comments, which could close those of
+the text. Open formatting continues in the `<i>`; any other open element contains the `<section>`.
+"""
 _BEGINNING: Final = re.compile(
     r"<(?P<raw>!--|(?:script|style|textarea|title|iframe|noembed|noframes|noscript|xmp|plaintext)"
     r"(?=[\s/>]))|<(?P<torn>/?[a-z])(?:[^>\"']++|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))*+(?P<end>>?)",
     re.IGNORECASE,
 )
-"""What reads everything up to its end as letters, or a tag, which may lack its `>`."""
+"""The start of a comment or an element of raw text, or a tag, which may lack its `>`."""
 
 
 def repair(html: str) -> str:
-    """Return HTML that stays within its page: the same where it does already.
+    """Return HTML that stays within its page; it is unchanged if it does already.
 
-    Elements are closed, ends without elements are removed, and the beginnings of comments,
-    scripts and the like that would hide the rest of the text become letters.
+    Elements are closed, end tags without elements are removed, and the starts of unclosed comments,
+    scripts and the like, which would hide the rest of the text, are escaped.
     """
     if "<" not in html or _is_contained(html):
         return html
@@ -48,6 +49,7 @@ def repair(html: str) -> str:
 
 
 def _is_contained(html: str) -> bool:
+    """Return whether HTML leaves the elements around it as they are."""
     # A parser applies these tags to the whole page.
     if re.search(r"(?i)</?(?:html|head|body|frameset|plaintext)\b", html):
         return False
@@ -77,31 +79,32 @@ _PLAYED = re.compile(
     r".*?(?:(?P<end></(?P=kind)\s*>)|\Z)|<[a-z/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>",
     re.DOTALL | re.IGNORECASE,
 )
+"""A comment, a frame or player with its content, or any other tag."""
 _ADDRESS = re.compile(
     r"(?:https?:)?//(?:[^/?#]*@)?(?P<host>[^/?#\s:@]+)|(?![a-z][a-z0-9+.-]*:).",
     re.IGNORECASE | re.DOTALL,
 )
-"""A web address with its host, or one on the site itself, without."""
-_FOR_PEOPLE = {
+"""A web address with its host, or an address on the site itself, without a host."""
+_PUBLIC_ADDRESSES = {
     r".*//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
         r"//www.youtube.com/watch?v=\1"
     ),
     r".*//player\.vimeo\.com/video/(\d+).*": r"//vimeo.com/\1",
     "^//": "https://",
 }
-"""Where people see what stands at addresses that are made for frames."""
+"""Patterns of addresses for frames, each with the address of the page for people."""
 
 
 def show_plates(html: str, site_url: str, *, plays: bool) -> str:
-    """Return HTML with a link, its plate, for each frame, and for films and sounds of other sites.
+    """Replace each frame, and videos and audio of other sites, by a link, its plate.
 
-    `plays` says that those of the site itself stay, with their controls; else they are links too.
-    Each has to be closed, as `repair` sees to; a frame without an address is removed.
+    If `plays`, videos and audio of the site itself stay, with controls; else they become links too.
+    Each element has to be closed, as `repair` ensures; a frame without an address is removed.
     """
     if not re.search(r"<(?:iframe|video|audio)[\s>/]", html, re.IGNORECASE):
         return html
     site = _ADDRESS.match(site_url)
-    own = site["host"] if site else None
+    site_host = site["host"] if site else None
 
     def show(found: re.Match[str]) -> str:
         kind = (found["kind"] or "").lower() if found["end"] else ""
@@ -112,16 +115,18 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
         # Standard, section 4.4).
         address = re.sub(r"[\t\n\r]|^[\x00- ]+| +$", "", address)
         address = re.sub("^[^?#]*", lambda path: path[0].replace("\\", "/"), address)
-        for pattern, seen in _FOR_PEOPLE.items():
-            address = re.sub(pattern, seen, address)
+        for pattern, page in _PUBLIC_ADDRESSES.items():
+            address = re.sub(pattern, page, address)
         target = _ADDRESS.match(address)
         if target is None:
             return "" if kind == "iframe" else found[0]
-        is_own = target["host"] in {None, own}
+        is_own = target["host"] in {None, site_host}
         if plays and is_own and kind != "iframe":
-            silent = r"(?i)^<\w++(?![^>]*\s(?:autoplay|controls)\b)"
-            return re.sub(silent, f"<{kind} controls", found[0])
-        host = re.sub("^(?:www|player|open|embed|w)[.]", "", target["host"] or own or "this site")
+            without_controls = r"(?i)^<\w++(?![^>]*\s(?:autoplay|controls)\b)"
+            return re.sub(without_controls, f"<{kind} controls", found[0])
+        host = re.sub(
+            "^(?:www|player|open|embed|w)[.]", "", target["host"] or site_host or "this site"
+        )
         is_film = kind == "video" or re.search("youtu|vimeo|video|twitch|loom", host)
         verb = "Watch" if is_film else "Listen" if kind == "audio" else "Open"
         rel = "" if is_own else ' rel="external"'
@@ -168,7 +173,7 @@ _CLASSES = {
 
 
 def sanitize(html: str, base_url: str) -> str:
-    """Return `html` by the allow-list, relative addresses made absolute against `base_url`."""
+    """Return `html` reduced to the allow-list, with addresses made absolute by `base_url`."""
     # The mark that the converter puts behind a heading means nothing outside the page.
     plain = re.sub(
         r'<a class="heading-anchor"[^>]*>#</a>', "", show_plates(html, base_url, plays=False)
@@ -176,7 +181,7 @@ def sanitize(html: str, base_url: str) -> str:
     cleaned = nh3.clean(
         plain,
         tags=set(_TAGS.split()),
-        # Removed with all they hold; of other unknown elements the text stays.
+        # These are removed with their content; of other unknown elements the text stays.
         clean_content_tags={"script", "style", "template", "iframe", "object", "noscript", "svg"},
         attributes=_ATTRIBUTES,
         allowed_classes=_CLASSES,
@@ -184,4 +189,4 @@ def sanitize(html: str, base_url: str) -> str:
         url_relative=("rewrite_with_base", base_url),
         link_rel="noopener",
     )
-    return strip_control_characters(cleaned)  # HTML can name them by number
+    return strip_control_characters(cleaned)  # which character references can add

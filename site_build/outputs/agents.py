@@ -45,10 +45,12 @@ SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 INDEX = f"{paths.SKILLS}index.json"
 
 NEWEST = 100
+"""The most posts in `llms-full.txt`."""
 _LEAD = (
     '{"name": "Ann Lee", "email": "ann.lee@example.org", "budget_tier": "No budget: a question", '
     '"message": "May I translate your post?"}'
 )
+"""An example of a lead, as JSON."""
 
 _FOR_PROGRAMS = (
     ("Search", paths.SEARCH, "posts by their words, best first, for `?q=`"),
@@ -106,7 +108,7 @@ def _list_links(identity: Identity, links: Iterable[tuple[str, str, str]]) -> li
 
 
 def render_llms_full(identity: Identity, items: Sequence[Item], count: int) -> str:
-    """Return the whole text of `items`, the newest of `count` posts."""
+    """Return `llms-full.txt`: the whole text of `items`, the newest of `count` posts."""
     extent = (
         f"{'One post' if count == 1 else f'All {count} posts'}, newest first."
         if count <= len(items)
@@ -169,7 +171,7 @@ class Skill:
     @property
     def text(self) -> str:
         """The file: front matter, then instructions."""
-        description = json.dumps(self.description, ensure_ascii=False)  # YAML reads it as well.
+        description = json.dumps(self.description, ensure_ascii=False)  # JSON is also YAML.
         return f"---\nname: {self.name}\ndescription: {description}\n---\n\n{self.body.strip()}\n"
 
 
@@ -209,7 +211,7 @@ def _read(file: str) -> str:
 
 
 def _list_values(identity: Identity) -> Mapping[str, str]:
-    """Return values for the names with `$` in the texts: the journal's name and its addresses."""
+    """Return the values for `$name` in the texts: the journal's name and its addresses."""
     return {
         "journal": identity.name,
         "posts": identity.absolute(identity.addresses.journal or addresses.HOME),
@@ -257,7 +259,7 @@ Many obey only a group with their own name; all others read the content signals
 beginning of theirs.
 """
 
-_SENSE = (
+_USES = (
     ("search", "to be found: an index, links, short excerpts"),
     ("ai-input", "to answer somebody who asks: retrieval, grounding, an agent that reads along"),
     ("ai-train", "to train or fine-tune a model"),
@@ -266,12 +268,12 @@ _SENSE = (
 
 def render_robots(identity: Identity, policy: Policy) -> str:
     """Return `robots.txt`: the uses that are allowed to each crawler, and the sitemap."""
-    said = {name: "yes" if policy.signals[name] else "no" for name, _ in _SENSE}
-    signal = ", ".join(f"{name}={value}" for name, value in said.items())
+    values = {name: "yes" if policy.signals[name] else "no" for name, _ in _USES}
+    signal = ", ".join(f"{name}={value}" for name, value in values.items())
     return "\n".join(
         [
             "# What this site may be used for (contentsignals.org):",
-            *(f"#   {name}: {sense}" for name, sense in _SENSE),
+            *(f"#   {name}: {purpose}" for name, purpose in _USES),
             "",
             _write_group(["*"], signal, allowed=True),
             *(
@@ -284,7 +286,7 @@ def render_robots(identity: Identity, policy: Policy) -> str:
 
 
 def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
-    # Addresses of the last two are each for one person.
+    # Addresses below the last two are each for one person.
     rules = ["Allow: /", f"Disallow: {paths.OAUTH}/", f"Disallow: {paths.UNSUBSCRIBE}"]
     return "\n".join(
         [
@@ -310,19 +312,19 @@ def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
 def render_opensearch(identity: Identity) -> str:
     """Return the description of the search for browsers (OpenSearch 1.1)."""
     name, url = escape(identity.name[:16]), escape(f"{identity.url}{paths.SEARCH}")
-    said = identity.language.say(sentence("Search %(site)s", site=identity.name))
+    description = identity.language.say(sentence("Search %(site)s", site=identity.name))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">\n'
         f"<ShortName>{name}</ShortName>\n"
-        f"<Description>{escape(said[:1024])}</Description>\n"
+        f"<Description>{escape(description[:1024])}</Description>\n"
         f'<Url type="text/html" template="{url}?q={{searchTerms}}"/>\n'
         "<InputEncoding>UTF-8</InputEncoding>\n</OpenSearchDescription>\n"
     )
 
 
 def find_expiry(now: datetime) -> datetime:
-    """Return the first day of a month, ten to eleven months ahead, which changes once a month."""
+    """Return the first day of a month, ten to eleven months ahead; it changes once a month."""
     months = now.month - 1 + 11  # RFC 9116 recommends less than a year.
     return datetime(now.year + months // 12, months % 12 + 1, 1, tzinfo=now.tzinfo)
 

@@ -1,6 +1,6 @@
 """Feeds of the journal and of single tags, as Atom and as JSON Feed, with the whole text.
 
-The records come from the posts index, so feed and API say the same of a post.
+The records come from the posts index, so feeds and the API agree.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from site_build.site import UNDATED, Identity, Site, Tag
 from site_build.text import strip_control_characters, write_instant
 
 NEWEST = 50
-"""Posts in the feed of the journal."""
+"""The most posts in the feed of the journal."""
 NEWEST_OF_TAG = 20
-"""Posts in the feed of a tag: a post is in as many of them as it has tags."""
+"""The most posts in the feed of a tag: fewer, since a post is in the feed of each of its tags."""
 _ATOM = "http://www.w3.org/2005/Atom"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -37,7 +37,7 @@ class Channel:
     folder: str
     """Address of the page whose folder has the feed."""
     total: int
-    """Number of posts, in the feed or not."""
+    """Number of posts, including those that the feed leaves out."""
     most: int
     """Largest number of posts in the feed."""
     has_cards: bool = False
@@ -48,7 +48,7 @@ class Channel:
         return self.identity.absolute(self.folder)
 
     def locate(self, feed: str) -> str:
-        """Return the URL of one form of the feed, `FEED` or `FEED_JSON`."""
+        """Return the URL of the feed in a format: `FEED` (Atom) or `FEED_JSON`."""
         return self.identity.absolute(addresses.locate_feed(self.folder, feed))
 
     def describe(self) -> str:
@@ -76,7 +76,7 @@ class Item:
     first_slug: str = ""
     """The slug that it was first published with; empty: its own."""
     lead: Lead | None = None
-    """Its picture."""
+    """The picture with which it begins; None: it has none."""
 
     @property
     def url(self) -> str:
@@ -149,14 +149,14 @@ def render_atom(channel: Channel, items: Sequence[Item]) -> bytes:
     """Return Atom (RFC 4287) of `items`, which come newest first."""
     ET.register_namespace("", _ATOM)
     feed = ET.Element(f"{{{_ATOM}}}feed", {_LANG: channel.identity.lang})
-    own = channel.locate(addresses.FEED)
-    # The feed is as old as its newest revision, whatever the clock says.
+    feed_url = channel.locate(addresses.FEED)
+    # The feed's date is that of its newest revision, so that equal content gives equal feeds.
     latest = max((item.record.updatedAt for item in items), default=UNDATED)
-    _add(feed, "id", own)
+    _add(feed, "id", feed_url)
     _add(feed, "title", channel.title)
     _add(feed, "subtitle", channel.describe())
     _add(feed, "updated", write_instant(latest))
-    _add(feed, "link", rel="self", type="application/atom+xml", href=own)
+    _add(feed, "link", rel="self", type="application/atom+xml", href=feed_url)
     _add(feed, "link", rel="alternate", type="text/html", href=channel.page_url)
     author = _add(feed, "author")
     _add(author, "name", channel.identity.author)

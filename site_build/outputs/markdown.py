@@ -28,7 +28,7 @@ def write_link(text: str, url: str) -> str:
 
 
 def list_posts(identity: Identity, posts: Sequence[Document]) -> list[str]:
-    """Return one line for each post: its alternate, its day and what it is about."""
+    """Return one line for each post: a link to its alternate, its date and its description."""
     return [
         f"- {_link(identity, post.title, post.address)} ({post.published:%Y-%m-%d}): "
         f"{escape_text(post.description)}"
@@ -37,7 +37,7 @@ def list_posts(identity: Identity, posts: Sequence[Document]) -> list[str]:
 
 
 def list_pages(identity: Identity, pages: Sequence[Document]) -> list[str]:
-    """Return one line for each page: its alternate and what it is about."""
+    """Return one line for each page: a link to its alternate, and its description."""
     return [
         f"- {_link(identity, page.title, page.address)}: {escape_text(page.description)}"
         for page in pages
@@ -61,7 +61,7 @@ def _link(identity: Identity, title: str, page: str) -> str:
 
 
 NEWEST = 10
-"""Posts on the alternate of the home page."""
+"""The most posts on the alternate of the home page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,9 @@ class Leaf:
     folder: str
     """Address of the first page."""
     number: int
-    """From 1."""
+    """The number of this page, from 1."""
     count: int
+    """The number of pages of the list."""
     posts: Sequence[Document]
 
 
@@ -82,7 +83,7 @@ def render_document(
 ) -> str:
     """Return the alternate of the post or page at `path`, whose Markdown is `text`.
 
-    `more` are facts that its head lacks, such as its place in a series.
+    `more` are further facts, such as the post's place in a series.
     """
     lang = document.lang or identity.lang
     text = re.sub(r"\A(!\[.*\n)\n+", r"\1\n", text)  # one blank line below a leading picture

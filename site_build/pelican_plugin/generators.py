@@ -114,17 +114,17 @@ def find_build(settings: Mapping[str, object]) -> SiteBuild:
     return settings["BUILD_PRODUCTION"]  # type: ignore[return-value]
 
 
-class _AlreadyRead:
-    """Switches off passes of Pelican's over content, which was read and checked before."""
+class _SkippedPasses:
+    """Switches off Pelican's passes over content, since it is already read and checked."""
 
     def refresh_metadata_intersite_links(self) -> None:
         """Do nothing: links have addresses already."""
 
     def check_disabled_readers(self) -> None:
-        """Do nothing: the check has chosen the files that are built."""
+        """Do nothing: the files to build are chosen already."""
 
 
-class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
+class Posts(_SkippedPasses, ArticlesGenerator):  # type: ignore[misc]
     """Gives the templates every post and every tag."""
 
     def generate_context(self) -> None:
@@ -137,9 +137,11 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
             for each in site.hidden
             if each.kind == "post"
         ]
-        _tell_plugins(self, signals.article_generator_context, self.articles + self.hidden_articles)
+        _notify_plugins(
+            self, signals.article_generator_context, self.articles + self.hidden_articles
+        )
         signals.article_generator_pretaxonomy.send(self)
-        # They are newest first already.
+        # The articles are newest first already.
         self.dates = (
             self.articles if self.settings["NEWEST_FIRST_ARCHIVES"] else self.articles[::-1]
         )
@@ -147,9 +149,9 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
         self.tags = {
             context.tags[tag.name]: [by_path[post.path] for post in tag.posts] for tag in site.tags
         }
-        self.categories = _group((each.category, each) for each in self.articles)
+        self.categories = _group_articles((each.category, each) for each in self.articles)
         self.categories.sort(reverse=self.settings["REVERSE_CATEGORY_ORDER"])
-        self.authors = _group(
+        self.authors = _group_articles(
             (by, each) for each in self.articles for by in each.authors if by.slug
         )
         self.authors.sort()
@@ -185,7 +187,7 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
     generate_authors = partialmethod(_write_lists, "author", "authors")
 
 
-class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
+class Pages(_SkippedPasses, PagesGenerator):  # type: ignore[misc]
     """Gives the templates every page that is no post."""
 
     def generate_context(self) -> None:
@@ -200,13 +202,13 @@ class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
             ]
             for documents in (site.pages, site.hidden)
         )
-        _tell_plugins(self, signals.page_generator_context, self.pages + self.hidden_pages)
+        _notify_plugins(self, signals.page_generator_context, self.pages + self.hidden_pages)
         self._update_context(("pages", "hidden_pages", "draft_pages"))
         signals.page_generator_finalized.send(self)
 
 
 class Outputs(Generator):  # type: ignore[misc]
-    """Runs last: makes the files of all targets, of templates and others."""
+    """Runs last, and makes the files of all targets."""
 
     def generate_context(self) -> None:
         """Send plugins the signals of Pelican's generator of static files."""
@@ -214,7 +216,7 @@ class Outputs(Generator):  # type: ignore[misc]
         signals.static_generator_finalized.send(self)
 
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
-        """Finish the build."""
+        """Make the edge's templates and all pages, and hand copies of pages to plugins."""
         build = find_build(self.settings)
         for frame in build.edge_templates.frames:
             template = self.get_template(frame.file.removesuffix(".html"))
@@ -240,7 +242,7 @@ class Outputs(Generator):  # type: ignore[misc]
             signals.content_written.send(str(copy), context=target.list_values())
 
 
-def _name(
+def _make_by_name(
     kind: type[Any], names: Iterable[str], listed: Container[str], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return categories or authors by name; those that are not listed have no page."""
@@ -251,7 +253,7 @@ def _name(
     return made
 
 
-def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article | Page]) -> None:
+def _notify_plugins(generator: Generator, signal: Any, contents: Sequence[Article | Page]) -> None:
     """Let plugins change the metadata of each text before a template uses it."""
     for each in contents if signal.receivers else ():
         signal.send(generator, metadata=each.metadata)
@@ -260,7 +262,7 @@ def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article 
         signals.content_object_init.send(each)
 
 
-def _group(pairs: Iterable[tuple[Any, Article]]) -> list[tuple[Any, list[Article]]]:
+def _group_articles(pairs: Iterable[tuple[Any, Article]]) -> list[tuple[Any, list[Article]]]:
     """Return categories or authors as pairs with their posts, as Pelican has them."""
     groups: dict[Any, list[Article]] = defaultdict(list)
     for key, article in pairs:
@@ -272,17 +274,17 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
     build = find_build(settings)
     site = build.site
     tags = {tag.slug: Tag(tag, settings) for tag in site.tags}
-    own, where = site.identity.author, site.identity.addresses
+    site_author, patterns = site.identity.author, site.identity.addresses
     named = (name for each in site.documents for name in split_authors(each.author))
-    listed = {name for each in site.posts for name in split_authors(each.author) or [own]}
-    authors = {name for name in listed if where.author and make_slug(name)}
-    categories = {each.category for each in site.posts if where.category}
+    listed = {name for each in site.posts for name in split_authors(each.author) or [site_author]}
+    authors = {name for name in listed if patterns.author and make_slug(name)}
+    categories = {each.category for each in site.posts if patterns.category}
     return RenderContext(
         settings,
         build.texts,
         build.content.image_set,
-        _name(Author, dict.fromkeys((own, *named)), authors, settings),
-        _name(Category, (each.category for each in site.documents), categories, settings),
+        _make_by_name(Author, dict.fromkeys((site_author, *named)), authors, settings),
+        _make_by_name(Category, (each.category for each in site.documents), categories, settings),
         ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
         build.content.minutes,
@@ -296,7 +298,7 @@ def _make_articles(
     linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
     row = [None, *linked.values(), None]
     near = {path: [each for each in found if each in linked] for path, found in related.items()}
-    # The next post of a tag is the earlier one, which comes behind.
+    # In a tag, the next post is the one published before; lists are newest first.
     following = {
         (tag.slug, post.path): linked[before.path]
         for tag in site.tags
@@ -319,7 +321,7 @@ def _make_articles(
 
 
 def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
-    """Return the three closest posts; those beside it and in its series are linked anyway."""
+    """Return the paths of the three closest posts; neighbours and series are linked anyway."""
     posts, parts = site.posts, site.parts
     beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
     others = [path for path in near if path not in beside]

@@ -1,7 +1,6 @@
 """The Pelican plugin: handlers of Pelican's signals, and the class `Journal` that runs Pelican.
 
-Pelican runs generators, templates and writer as usual. The content is read and checked before
-that, and the files that the writer notes are made at the end.
+The content is read and checked before Pelican runs; files that its writer notes are made last.
 """
 
 import gc
@@ -119,15 +118,15 @@ def _equip(generator: Any) -> None:
         choose_hue=choose_hue,
         addresses=site.identity.addresses,
     )
-    generator.context.update(  # not globals: a page that shows one of them is made anew with it
+    generator.context.update(  # unlike globals, these are tracked: pages follow their changes
         menu=_make_menu(site, generator.settings),
         portrait=_show_portrait(build),
         painting=_show_painting(build),
         has_contact=any(each.address == CONTACT for each in site.pages),
     )
     if generator.env.undefined is Undefined:
-        noting = note_unknown_names(build.edge_templates.unknown)
-        generator.env.undefined = StrictUndefined if build.is_ours else noting
+        lenient = note_unknown_names(build.edge_templates.unknown)
+        generator.env.undefined = StrictUndefined if build.is_ours else lenient
     if build.theme != HOUSE_THEME:
         # Another theme gets the templates that it and Pelican's own lack, with their escaping.
         house = FileSystemLoader(HOUSE_THEME / "templates")
@@ -142,9 +141,9 @@ def _equip(generator: Any) -> None:
 
 
 def _show_portrait(build: SiteBuild) -> Markup:
-    """Return the image of AUTHOR_PICTURE, or of the page `about`, small. Raises BuildError."""
+    """Return AUTHOR_PICTURE or the picture of the page `about`, small; raises BuildError."""
     given, images = build.site.identity.portrait, build.content.image_set
-    if given and given not in {*images.pictures, *build.content.files}:  # it may be damaged
+    if given and given not in {*images.pictures, *build.content.files}:  # `files` has damaged ones
         raise BuildError(f"AUTHOR_PICTURE is {given!r}; name a picture of the content folder")
     of_about = (resolve(e.path, e.image) for e in build.site.pages if e.slug == "about" and e.image)
     path = given or next(of_about, "")
@@ -154,7 +153,7 @@ def _show_portrait(build: SiteBuild) -> Markup:
 
 
 def _show_painting(build: SiteBuild) -> Markup:
-    """Return the image on the fore-edge, or two: for the day and the night. Raises BuildError."""
+    """Return the image on the fore-edge, or one for day and one for night; raises BuildError."""
     given, images = build.site.identity.edge_image, build.content.image_set
     if given and not (given in images.pictures and images.pictures[given].still):
         raise BuildError(
@@ -165,27 +164,29 @@ def _show_painting(build: SiteBuild) -> Markup:
     if find_edge_picture(build.site, images):
         return Markup(image("", "picture.webp", "", 480))  # noqa: S704
     day = image(' class="day"', "day.svg", "", 224)
-    # Loaded when it is shown, which by day it is not.
+    # Loaded lazily, since by day it is not shown.
     night = image(' class="night"', "night.svg", ' loading="lazy"', 224)
     return Markup(day + night)  # noqa: S704
 
 
 def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the links of the house's theme: its lists, its pages, MENUITEMS and the search."""
+    """Return the links of the menu: lists, About and Contact, MENUITEMS, and the search."""
     lists, say = site.identity.addresses, site.identity.language.say
     found = {page.slug: page.address for page in site.pages}
-    made = (
+    entries = (
         (sentence("Journal"), lists.journal),
         (sentence("Tags"), lists.tags),
         (sentence("Archive"), lists.archive),
         (sentence("About"), found.get("about")),
         (sentence("Contact"), found.get("contact")),
     )
-    links = [(say(label), f"/{address}") for label, address in made if address is not None]
+    links = [(say(label), f"/{address}") for label, address in entries if address is not None]
     return [*links, *(settings.get("MENUITEMS") or ()), (say(sentence("Search")), SEARCH)]
 
 
 class _Utf8Loader(ChoiceLoader):
+    """Reports a template that is not UTF-8 as a syntax error, with its line."""
+
     def load(self, environment: Environment, name: str, *more: Any) -> Template:
         try:
             return super().load(environment, name, *more)
@@ -198,7 +199,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
     """Pelican with this site's generators; `pelicanconf.py` names it as PELICAN_CLASS."""
 
     def run(self) -> None:
-        """Read, check and build for Pelican's command; raises BuildError, also for held files."""
+        """Build for the command `pelican`; raises BuildError, also if it held back faulty files."""
         logging.getLogger(pelican.__name__).addFilter(_hide_trace)
         request = make_request(self.settings)
         with plain_errors(Path(self.settings["OUTPUT_PATH"])):
@@ -222,18 +223,18 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         return build.report
 
     def describe(self) -> tuple[Identity, Style]:
-        """Return the site's identity, and the style that it is made in; raises BuildError."""
+        """Return the site's identity, and the style in which it is built; raises BuildError."""
         settings = prepare_settings(self.settings)
         policy = read_policy(settings)
         # Templates take a boolean: the text "false" would be true to them.
         settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
         settings["ACCESS_REQUESTS"] = policy.has_access_form
         identity = identify(settings)
-        said = SETTINGS_FILE.read_bytes() + identity.language.compiled
+        sources = SETTINGS_FILE.read_bytes() + identity.language.compiled
         return identity, Style(
             Path(self.theme),
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
-            fingerprint_settings(settings) + sha256(said).hexdigest(),
+            fingerprint_settings(settings) + sha256(sources).hexdigest(),
             settings["DEFAULT_PAGINATION"],
             policy,
             read_budget_tiers(settings),
@@ -258,7 +259,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             raise BuildError(f"the theme lacks a template: {error}") from error
 
     def init_plugins(self) -> None:
-        """Load the settings' plugins and this one, and warn of those that are not there."""
+        """Load the settings' plugins and this one, and warn of those that cannot be loaded."""
         wanted = self.settings["PLUGINS"]
         super().init_plugins()
         known = [name.removeprefix("pelican.plugins.") for name in self.settings["PLUGINS"]]
@@ -296,19 +297,17 @@ def run_pelican(request: Request, site_url: str, memory: BuildMemory) -> Report:
 
 
 def open_journal(request: Request, site_url: str) -> Journal:
-    """Return Pelican with the settings of `pelicanconf.py`; raises BuildError.
-
-    Templates are kept compiled beside the cache: compiling takes longer than all the rest.
-    """
+    """Return Pelican with the settings of `pelicanconf.py`; raises BuildError."""
     journal = Journal(
         load_settings(request.content, site_url, OUTPUT_PATH=os.fspath(request.site_folder))
     )
     if request.cache:
         with suppress(OSError):
             request.cache.parent.mkdir(parents=True, exist_ok=True)
+    # Templates are kept compiled beside the cache: compiling takes longer than all the rest.
     if request.cache and os.access(request.cache.parent, os.W_OK):
         kept = FileSystemBytecodeCache(os.fspath(request.cache.parent))
-        # A new value: the settings module's own one is kept by Pelican from run to run.
+        # A new dictionary, since Pelican keeps the settings module's own one between runs.
         journal.settings["JINJA_ENVIRONMENT"] = {
             **journal.settings["JINJA_ENVIRONMENT"],
             "bytecode_cache": kept,
@@ -332,7 +331,7 @@ def list_sources(content: Path) -> list[Path]:
 def contained() -> Iterator[None]:
     """Keep Pelican quiet, since the caller reports the outcome, and restore the locale.
 
-    The garbage collector is off: a build makes a great many values that all stay until its end.
+    The garbage collector is off: nearly all objects of a build stay until its end.
     """
     before, console.quiet = locale.setlocale(locale.LC_ALL), True
     collects = gc.isenabled()
@@ -353,7 +352,7 @@ def _log_findings(findings: Iterable[Diagnostic]) -> None:
 
 
 def make_request(settings: dict[str, Any]) -> Request:
-    """Return the request of plain `pelican`: a build in its output folder, over the last one."""
+    """Return the request of the command `pelican`: it builds over the last output."""
     output, cache = Path(settings["OUTPUT_PATH"]), Path(settings["CACHE_PATH"])
     state = cache / f"output-{sha256(os.fsencode(output)).hexdigest()[:12]}"
     now = settings.get("BUILD_NOW")
@@ -375,7 +374,7 @@ def plain_errors(folder: Path) -> Iterator[None]:
     """Turn errors of the disk into a BuildError that names the path, else `folder`, and a fix."""
     try:
         yield
-    except sqlite3.Error as error:  # of the manifest; a cache does without its file
+    except sqlite3.Error as error:  # from the manifest; a cache goes on without its file
         raise BuildError(f"the build cannot go on: {error}: {folder}; {NO_ROOM}") from error
     except OSError as error:
         raise BuildError(
@@ -385,7 +384,7 @@ def plain_errors(folder: Path) -> Iterator[None]:
 
 
 def _hide_trace(record: logging.LogRecord) -> bool:
-    """Drop the traceback of a BuildError, whose message says all, from Pelican's log."""
+    """Drop the traceback of a BuildError from Pelican's log: the message is enough."""
     if record.exc_info and isinstance(record.exc_info[1], BuildError):
         record.exc_info = None
     return True

@@ -27,7 +27,7 @@ from site_build.template_objects import Article
 
 try:
     _given = {**read_dotenv(Path(".env")), **os.environ}
-except SettingsError:  # The commands say so themselves.
+except SettingsError:  # The commands report this error.
     _given = dict(os.environ)
 _here = Path("pelicanconf.py")
 _found = _here if _here.is_file() else Path(__file__).resolve().parents[2] / _here
@@ -76,7 +76,7 @@ REFUSED: Mapping[str, str] = {
         "slugs are made of a-z, 0-9 and hyphens; `slug` may hold other letters",
     ),
 }
-"""Settings of Pelican that a build refuses, and what is true here instead."""
+"""Settings of Pelican that a build refuses, each with what holds instead."""
 
 IGNORED = frozenset(
     {
@@ -106,11 +106,11 @@ IGNORED = frozenset(
         "TYPOGRIFY_DASHES",
     }
 )
-"""Settings of Pelican without effect here that change no page: a build warns of them."""
+"""Settings of Pelican that have no effect here and change no page: a build warns of them."""
 
 _ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
 """Pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
-_OF_PELICAN: Mapping[str, Any] = {
+_FOR_OTHER_THEMES: Mapping[str, Any] = {
     "DIRECT_TEMPLATES": [
         "index",
         "journal",
@@ -123,11 +123,11 @@ _OF_PELICAN: Mapping[str, Any] = {
     ],
     "PAGINATED_TEMPLATES": dict.fromkeys(("index", "journal", "tag", "category", "author")),
 }
-"""Values for Pelican's own themes, in place of those of our default settings."""
+"""Values for other themes, in place of those of our default settings."""
 
 
 def load_settings(content: Path, site_url: str = "", **override: str) -> dict[str, Any]:
-    """Return the journal's settings; raises BuildError for what cannot be honoured."""
+    """Return the journal's settings; raises BuildError for one that cannot be used."""
     override |= {"PATH": os.fspath(content.absolute()), "SITEURL": site_url}
     if not SETTINGS_FILE.is_file():
         raise BuildError(
@@ -160,7 +160,7 @@ def read_file(
 
 @contextmanager
 def _imports_from(folder: Path) -> Iterator[None]:
-    """Let a settings file import its neighbours, such as publishconf.py the pelicanconf.py."""
+    """Let a settings file import files beside it, as publishconf.py imports pelicanconf.py."""
     before, writes = sys.modules.pop("pelicanconf", None), sys.dont_write_bytecode
     # Compiled code would count as current if the file changes within a second at the same size.
     sys.dont_write_bytecode = True
@@ -179,7 +179,8 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Check the settings and add what a build needs; raises BuildError."""
     for name in sorted({*REFUSED, *IGNORED} & settings.keys()):
         if settings[name] == DEFAULTS.get(name) or (
-            not settings[name] and re.search("LANG_|DRAFT_|_ID$", name)  # switched off
+            not settings[name]
+            and re.search("LANG_|DRAFT_|_ID$", name)  # switched off, as it is here
         ):
             continue
         if name in REFUSED:
@@ -193,13 +194,15 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
         settings.setdefault(f"{name.upper()}_SAVE_AS", file)
         settings.setdefault(f"{name.upper()}_URL", file.removesuffix("index.html"))
     settings["DIRECT_TEMPLATES"] = list(dict.fromkeys([*settings["DIRECT_TEMPLATES"], *_ADDED]))
-    ours = sys.modules.get("site_build.default_settings")
+    default_settings = sys.modules.get("site_build.default_settings")
     is_own = Path(settings["THEME"]).resolve() == HOUSE_THEME
-    usual = {name: getattr(ours, name, None) for name in _OF_PELICAN if not is_own}
-    settings |= {name: _OF_PELICAN[name] for name in usual if settings[name] == usual[name]}
+    usual = {
+        name: getattr(default_settings, name, None) for name in _FOR_OTHER_THEMES if not is_own
+    }
+    settings |= {name: _FOR_OTHER_THEMES[name] for name in usual if settings[name] == usual[name]}
     if is_own and settings["CATEGORY_SAVE_AS"] == "categories/{slug}/index.html":
-        settings["CATEGORY_SAVE_AS"] = ""  # our theme does not speak of categories
-    # A journal always has these pages; without an address in the settings, they are here.
+        settings["CATEGORY_SAVE_AS"] = ""  # our theme shows no categories
+    # A journal always has these pages: without an address in the settings, they get this one.
     for name, url in (("ARTICLE", HOUSE.post), ("PAGE", HOUSE.page), ("INDEX", "")):
         if not settings[f"{name}_SAVE_AS"] or (url and not settings[f"{name}_URL"]):
             settings |= {f"{name}_URL": url, f"{name}_SAVE_AS": name_file(url)}
@@ -214,19 +217,19 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         ZoneInfo(zone)
     except (OSError, KeyError, ValueError):
         _refuse("TIMEZONE", f"is {zone!r}, which is no time zone; write one such as Europe/Rome")
-    moved = {}
-    for source, said in settings["EXTRA_PATH_METADATA"].items():
-        if set(said) != {"path"}:
+    new_paths = {}
+    for source, metadata in settings["EXTRA_PATH_METADATA"].items():
+        if set(metadata) != {"path"}:
             _refuse("EXTRA_PATH_METADATA", f"says more of {source!r} than its `path`; take it out")
-        moved[source] = str(said["path"])
-    # The default theme uses the first two.
+        new_paths[source] = str(metadata["path"])
+    # The first two are keys of the default theme.
     extra = ("featured", "layout", *settings.get("FRONT_MATTER_EXTRA", ()))
     if taken := [
         name
         for name in extra
         if name.lower() in KEYS
         or hasattr(Article, name)
-        # Attributes of posts that their class does not declare.
+        # Attributes that only instances of posts have.
         or name in {"template", "document", "settings", "metadata", "author", "authors", "date"}
     ]:
         _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
@@ -248,7 +251,7 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         not_posts,
         not_pages,
         not_files,
-        tuple(sorted(moved.items())),
+        tuple(sorted(new_paths.items())),
         extra,
         settings["DEFAULT_CATEGORY"],
         settings["USE_FOLDER_AS_CATEGORY"],
@@ -262,13 +265,13 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
 
 def read_dialect(settings: Mapping[str, Any]) -> Dialect:
     """Return the dialect of texts, with the extensions that MARKDOWN names; raises BuildError."""
-    said, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
+    given, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
     language = _read_language(settings)
     words = tuple((str(each), language.say(each)) for each in WORDS) if language.compiled else ()
-    if said == DEFAULTS["MARKDOWN"]:
+    if given == DEFAULTS["MARKDOWN"]:
         return Dialect(url, rules=rules, words=words)
-    options = said.get("extension_configs", {})
-    names = dict.fromkeys([*said.get("extensions", []), *options])
+    options = given.get("extension_configs", {})
+    names = dict.fromkeys([*given.get("extensions", []), *options])
     try:
         dialect = Dialect(url, tuple(names), json.dumps(options), rules, words)
         Converter(dialect)
@@ -299,7 +302,7 @@ def identify(settings: Mapping[str, Any]) -> Identity:
 
 
 def _read_language(settings: Mapping[str, Any]) -> Language:
-    """Return the language; the journal's sentences replace the theme's; raises BuildError."""
+    """Return the language; translations of the journal go before the theme's; raises BuildError."""
     theme, code = Path(settings["THEME"]), str(settings["DEFAULT_LANG"])
     folders = (OWN_SENTENCES, theme / "locale", theme / "translations", HOUSE_THEME / "locale")
     try:
@@ -317,24 +320,24 @@ def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
         if file and name not in _ADDED:  # A list without a file is not made.
             lists[name] = url if name_file(url) == file else file.removesuffix("index.html")
     return Addresses(
-        post=_read_form(settings, "ARTICLE"),
-        page=_read_form(settings, "PAGE"),
-        tag=_read_form(settings, "TAG"),
+        post=_read_pattern(settings, "ARTICLE"),
+        page=_read_pattern(settings, "PAGE"),
+        tag=_read_pattern(settings, "TAG"),
         journal=lists.pop("journal", None),
         tags=lists.pop("tags", None),
         archive=lists.pop("archives", None),
-        category=_read_form(settings, "CATEGORY"),
-        author=_read_form(settings, "AUTHOR"),
+        category=_read_pattern(settings, "CATEGORY"),
+        author=_read_pattern(settings, "AUTHOR"),
         lists=tuple(lists.values()),
-        # Only at these addresses do further pages have their Markdown beside them.
+        # Further pages of a list have a Markdown alternate only at these addresses.
         has_leaves=settings["PAGINATION_PATTERNS"][1:]
         == [PaginationRule(2, "{url}page/{number}/", "{base_name}/page/{number}/index.html")],
         has_form="contact" in settings["PAGE_TEMPLATES"],
     )
 
 
-def _read_form(settings: Mapping[str, Any], kind: str) -> str:
-    """Return the form of addresses of a kind; empty if it has no pages. Raises BuildError."""
+def _read_pattern(settings: Mapping[str, Any], kind: str) -> str:
+    """Return the address pattern of a kind; empty if it has no pages. Raises BuildError."""
     url, file = settings[f"{kind}_URL"], settings[f"{kind}_SAVE_AS"]
     if not (file and url) and kind in {"TAG", "CATEGORY", "AUTHOR"}:
         return ""

@@ -1,6 +1,6 @@
 """JSON-LD for templates, in the terms of schema.org: one method for each kind of page.
 
-A template passes values that it has looked up, so that a change of them makes its page anew.
+A template passes the values that it has looked up, so its page is rendered anew if they change.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _KINDS = {"about": "AboutPage", "contact": "ContactPage"}
 def write_script(*nodes: Json) -> Markup:
     """Return a script element with `nodes`, safe for any text in them."""
     graph = {"@context": "https://schema.org", "@graph": nodes}
-    # Signs that could end a script, or a line of one, are within strings, where escapes may be.
+    # Signs that could end the script, or a line of it, occur only in strings, and are escaped.
     written = (
         orjson.dumps(graph)
         .decode()
@@ -35,7 +35,7 @@ def write_script(*nodes: Json) -> Markup:
 
 
 class StructuredData:
-    """The `structured_data` of templates."""
+    """The object that templates know as `structured_data`."""
 
     def __init__(
         self,
@@ -117,12 +117,12 @@ class StructuredData:
 
     def overview(self, title: str, file: str) -> Markup:
         """Describe the list of tags or the archive, which have too many items to list."""
-        own = file.removesuffix("index.html")
+        path = file.removesuffix("index.html")
         node = {
-            **self._describe_page("CollectionPage", title, own),
+            **self._describe_page("CollectionPage", title, path),
             "inLanguage": self._identity.lang,
         }
-        return write_script(node, self._describe_trail((title, own)))
+        return write_script(node, self._describe_trail((title, path)))
 
     def describe_post(self, post: Article) -> Json:
         """Return the node of a post."""
@@ -176,7 +176,7 @@ class StructuredData:
         return {"@type": "Blog", "@id": f"{url}#blog", "name": self._identity.name, "url": url}
 
     def _describe_author(self, byline: str) -> Json:
-        """Return the node of an author; one with the site's name is the site."""
+        """Return the node of an author, which is an organization if it has the site's name."""
         name = self._identity.author
         if byline not in {"", name}:
             return {"@type": "Person", "name": byline}
@@ -188,7 +188,7 @@ class StructuredData:
         return {"@type": kind, "@id": url, "url": url, "name": title, "isPartOf": website}
 
     def _describe_list(self, title: str, file: str, posts: Sequence[Article]) -> Json:
-        items = self._number("url", [(post.title, post.url) for post in posts])
+        items = self._number_items("url", [(post.title, post.url) for post in posts])
         return {
             **self._describe_page("CollectionPage", title, file.removesuffix("index.html")),
             "inLanguage": self._identity.lang,
@@ -198,10 +198,10 @@ class StructuredData:
     def _describe_trail(self, *steps: tuple[str, str | None]) -> Json:
         """Return the breadcrumbs from the home page; steps without an address are left out."""
         made = [(name, path) for name, path in steps if path]
-        items = self._number("item", [(self._identity.name, addresses.HOME), *made])
+        items = self._number_items("item", [(self._identity.name, addresses.HOME), *made])
         return {"@type": "BreadcrumbList", "itemListElement": items}
 
-    def _number(self, key: str, named: Sequence[tuple[str, str]]) -> list[Json]:
+    def _number_items(self, key: str, named: Sequence[tuple[str, str]]) -> list[Json]:
         """Return items with their positions, from 1; `key` holds the URL of each."""
         return [
             {"@type": "ListItem", "position": at, "name": name, key: self._identity.absolute(path)}

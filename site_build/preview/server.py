@@ -1,6 +1,6 @@
-"""The preview over HTTP, by default for this machine alone.
+"""Serves the preview over HTTP, by default to this machine alone.
 
-This knows requests and answers; `PreviewSession` has the pages. One thread does all its work.
+`Preview` answers requests, and calls `PreviewSession`, which makes the pages, in one thread.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from site_build.preview.session import PreviewSession, State, describe_state
 from site_build.site import Document
 
 PREFIX = "/.preview/"
+"""The folder of the preview's own files and of its event stream."""
 
 _SCRIPT, _SHEET = "preview.js", "preview.css"
 
@@ -50,7 +51,7 @@ _FRAME = """<!DOCTYPE html>
 
 
 def equip(html: str, version: str) -> str:
-    """Return a page with a script that reloads it when the site's version is another."""
+    """Return a page with the preview's style sheet, and a script that reloads it after changes."""
     sheet = f'<link rel="stylesheet" href="{PREFIX}{_SHEET}">\n'
     script = f'<script src="{PREFIX}{_SCRIPT}" data-version="{version}" defer></script>\n'
     head, opening, rest = html.partition("</head>")
@@ -58,7 +59,7 @@ def equip(html: str, version: str) -> str:
 
 
 def draw_page(title: str, *sentences: str) -> str:
-    """Return a page of the preview's own."""
+    """Return a page that only the preview has, such as one for an error."""
     paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
     return _FRAME.format(title=escape(title), paragraphs=paragraphs)
 
@@ -66,8 +67,8 @@ def draw_page(title: str, *sentences: str) -> str:
 def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
     """Return the page at `address` with badges for pages that readers do not see yet.
 
-    They are below the page's own heading, and behind links to such pages; `hidden` has their words,
-    by address. They are not the theme's, so that no build can have them.
+    A badge is below the page's own heading, and behind each link to such a page; `hidden` has the
+    words of badges by address. They are no part of the theme, so that no build can have them.
     """
     if not hidden:
         return html
@@ -76,7 +77,7 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
 
     def mark(link: re.Match[str]) -> str:
         words = hidden.get(unquote(link["address"]))
-        return f"{link[0]} {_draw(words)}" if words else link[0]
+        return f"{link[0]} {_draw_badge(words)}" if words else link[0]
 
     shown = re.sub(
         r"<a\b[^>]*?\shref=\"/(?P<address>[^\"#?]*)[^\"]*\"[^>]*>.*?</a>",
@@ -87,7 +88,7 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
     if own := hidden.get(address):
         shown = re.sub(
             r"<h1\b.*?</h1>",
-            lambda heading: f"{heading[0]}\n<p>{_draw(own)}</p>",
+            lambda heading: f"{heading[0]}\n<p>{_draw_badge(own)}</p>",
             shown,
             count=1,
             flags=re.DOTALL,
@@ -95,12 +96,12 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
     return f"{html[:start]}{shown}"
 
 
-def _draw(words: str) -> str:
+def _draw_badge(words: str) -> str:
     return f'<small class="preview-badge" lang="en" dir="ltr">{words}</small>'
 
 
 def _describe_hidden(document: Document) -> str:
-    """Return the words of the badge of a document that readers do not see yet."""
+    """Return the words of the badge of a draft, or of a document that appears later."""
     if document.draft:
         return "Draft"
     at = document.published
@@ -135,7 +136,10 @@ def name_origin(listening: socket.socket) -> str:
 
 
 def admits(host_header: str, chosen: str) -> bool:
-    """Return whether a request for this host may be answered; `chosen` is the host of `--host`."""
+    """Return whether a request for this host may be answered; `chosen` is the host of `--host`.
+
+    Other names are refused: a foreign site could let its own name lead to this machine.
+    """
     try:
         host = urlsplit(f"//{host_header}").hostname or ""
     except ValueError:
@@ -165,13 +169,13 @@ class Preview:
     def __init__(
         self, stage: PreviewSession, content: Path, host: str, tell: Callable[[State], None]
     ) -> None:
-        """Show a session; `tell` is called with each new state."""
-        self._stage = stage
+        """Show the session `stage`; `tell` is called with each new state."""
+        self._session = stage
         self._content = content
         self._host = host
-        self._tell, self._told = tell, stage.state
-        self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="preview")
-        self._news = asyncio.Event()
+        self._report, self._reported = tell, stage.state
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="preview")
+        self._changed = asyncio.Event()
         self._is_ending = False
         self._files = {
             f"{PREFIX}{name}": (
@@ -221,60 +225,62 @@ class Preview:
             await site.stop()
             following.cancel()
             stopping.cancel()
-            self._is_ending = True  # which ends every stream
-            self._news.set()
+            self._is_ending = True  # ends every stream
+            self._changed.set()
             await asyncio.gather(following, stopping, return_exceptions=True)
             await runner.cleanup()
             # No request follows, so work under way need not be finished.
-            self._hand.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def follow(self, places: Sequence[Path]) -> None:
         """Refresh the session with every change of these files and folders, until cancelled.
 
         Work that can wait is done in the first second without a change.
         """
-        async with aclosing(watch(places)) as glances:
-            async for changes in glances:
-                before = self._told
-                await self._ask(self._stage.refresh, changes)
-                if changes is None and self._told is before:
-                    await self._ask(self._stage.settle)
-                    await self._ask(self._stage.check)
+        async with aclosing(watch(places)) as notices:
+            async for changes in notices:
+                before = self._reported
+                await self._run(self._session.refresh, changes)
+                if changes is None and self._reported is before:
+                    await self._run(self._session.settle)
+                    await self._run(self._session.check)
 
-    async def _ask(self, question: Callable[..., T], *values: object) -> T:
+    async def _run(self, method: Callable[..., T], *values: object) -> T:
         """Call a method of the session in its thread, and report its state if that has changed."""
-        done = await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
-        if self._told != self._stage.state:
-            self._told = self._stage.state
-            self._tell(self._told)
-            self._news.set()
-            self._news = asyncio.Event()
+        done = await asyncio.get_running_loop().run_in_executor(self._executor, method, *values)
+        if self._reported != self._session.state:
+            self._reported = self._session.state
+            self._report(self._reported)
+            self._changed.set()
+            self._changed = asyncio.Event()
         return done
 
     async def _show(self, path: str) -> web.Response:
+        """Return the answer for a path: a file, a page with badges, or why there is none."""
         name = addresses.name_file(path.removeprefix("/"))
-        data, state = await self._ask(self._stage.show, name)
+        data, state = await self._run(self._session.show, name)
         if data is None:
             return await self._explain_absence(path)
         if not name.endswith(".html"):
             return _file(media_type(name), data)
-        return self._dress(
+        return self._finish_page(
             path.removeprefix("/"), data, state, status=500 if name in state.faults else 200
         )
 
     async def _explain_absence(self, path: str) -> web.Response:
+        """Return the answer for a path without a file: a redirect to a folder, or an error."""
         if is_of_edge(path.removeprefix("/")):
             return _page(_ELSEWHERE, 501)
         folder = f"{path.removeprefix('/')}/"
         if not path.endswith("/"):
-            beside, _ = await self._ask(self._stage.show, addresses.name_file(folder))
+            beside, _ = await self._run(self._session.show, addresses.name_file(folder))
             if beside is not None:
                 return web.Response(status=307, headers={**_HEADERS, "Location": f"/{folder}"})
-        missing, state = await self._ask(self._stage.show, addresses.MISSING)
-        return self._dress("", missing or b"", state, 404)
+        missing, state = await self._run(self._session.show, addresses.MISSING)
+        return self._finish_page("", missing or b"", state, 404)
 
-    def _dress(self, address: str, data: bytes, state: State, status: int) -> web.Response:
-        """Return a page with its marks and the script that follows changes."""
+    def _finish_page(self, address: str, data: bytes, state: State, status: int) -> web.Response:
+        """Return a page with its badges and the script that reloads it."""
         html = data.decode() or draw_page("This page cannot be made")
         now = datetime.now(UTC)
         hidden = {
@@ -294,17 +300,19 @@ class Preview:
         await response.prepare(request)
         if request.method == "HEAD":
             return response
-        told = ""
+        last_sent = ""
         with suppress(ConnectionError):
             while not self._is_ending:
-                news = self._news
-                said = json.dumps(describe_state(self._stage.state, page, self._content))
-                line = f"event: state\ndata: {said}\n\n" if said != told else ": still here\n\n"
+                changed = self._changed
+                data = json.dumps(describe_state(self._session.state, page, self._content))
+                line = (
+                    f"event: state\ndata: {data}\n\n" if data != last_sent else ": still here\n\n"
+                )
                 await response.write(line.encode())
-                told = said
+                last_sent = data
                 with suppress(TimeoutError):
                     async with asyncio.timeout(15):
-                        await news.wait()
+                        await changed.wait()
         return response
 
 
@@ -329,13 +337,14 @@ async def watch(places: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None,
     while True:
         notices = awatch(
             *(place for place in places if place.exists()),
-            # A burst of changes is over after so many ms, or after a step without one.
+            # Changes are collected for 100 ms at most, or until 10 ms pass without one.
             debounce=100,
             step=10,
             rust_timeout=_GLANCE,
             yield_on_timeout=True,
         )
-        with suppress(OSError, RuntimeError, ExceptionGroup):  # moved away; a name is not UTF-8
+        # These errors mean that a place was moved, or that a name is not UTF-8.
+        with suppress(OSError, RuntimeError, ExceptionGroup):
             async for notice in notices:
                 yield frozenset(path for _, path in notice) or None
         await asyncio.sleep(_GLANCE / 1000)

@@ -26,7 +26,7 @@ from site_build.progress import Request
 from site_build.site import Document
 
 _MOST_PAGES = 64
-"""Pages whose last good form is kept, to be shown while they cannot be made."""
+"""The most pages whose last good form is kept, to be shown while they cannot be made."""
 
 
 class Problem(NamedTuple):
@@ -39,7 +39,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The site and its problems at one time; browsers reload their pages at a new version."""
+    """The site's documents and problems at one time; browsers reload pages at a new version."""
 
     version: str
     documents: tuple[Document, ...] = ()
@@ -73,37 +73,40 @@ class PreviewSession:
         self._session, self._number = secrets.token_hex(4), 0
         self._library = ContentLibrary(request, fingerprint_code(), dialect)
         self._site_url = dialect.site_url
-        self._good: dict[str, bytes] = {}
-        self._is_whole, self._is_tidy, self._is_checked = True, False, False
-        self._theme = _stamp(watched)
-        self._is_lost = False
+        self._last_good: dict[str, bytes] = {}
+        self._is_related, self._is_tidy, self._is_checked = True, False, False
+        self._stamps = _stamp(watched)
+        self._is_unread = False
         self.state = State(self._name_version())
         self.state = self._make_anew()
         gc.freeze()  # The content stays in memory, so the garbage collector need not search it.
 
     def refresh(self, changes: Collection[str] | None = None) -> None:
         """Read the files at these absolute paths anew, or all that changed if None is given."""
-        was_lost, told = self._is_lost, list_changed(self._request.content, changes)
+        was_unread, paths = self._is_unread, list_changed(self._request.content, changes)
         try:
-            is_changed = self._library.refresh(told)
+            is_changed = self._library.refresh(paths)
         except BuildError as error:
-            self._is_lost = True
+            self._is_unread = True
             self.state = replace(self.state, theme=read_sentence(str(error)))
             return
-        self._is_lost = False
-        before, self._theme = self._theme, _stamp(self._watched) if told is None else self._theme
-        if is_changed or before != self._theme or was_lost:
+        self._is_unread = False
+        before, self._stamps = (
+            self._stamps,
+            _stamp(self._watched) if paths is None else self._stamps,
+        )
+        if is_changed or before != self._stamps or was_unread:
             self._is_tidy, self._is_checked = False, False
             self.state = self._make_anew(in_haste=True)
 
     def settle(self) -> None:
-        """Relate posts anew after a change, and remove earlier content from the cache."""
-        if not self._is_whole:
+        """After a change, find related posts anew and remove earlier content from the cache."""
+        if not self._is_related:
             before, last = self.state, self._build
             after = self._make_anew()
             made = {path: self._make(path) for path in before.faults}
             after = replace(after, faults={p: e for p, e in made.items() if isinstance(e, Problem)})
-            # The version stays if posts are related as before, so that browsers do not reload.
+            # The version stays if the related posts are the same, so that browsers do not reload.
             is_same = last and self._build and last.related == self._build.related
             if is_same and (after.theme, after.faults) == (before.theme, before.faults):
                 after = replace(after, version=before.version)
@@ -113,7 +116,7 @@ class PreviewSession:
         self._is_tidy = True
 
     def check(self) -> None:
-        """Check all content if it has changed."""
+        """Check all content, unless it has been checked since its last change."""
         if self._is_checked:
             return
         self._is_checked = True
@@ -133,7 +136,7 @@ class PreviewSession:
         made = self._make(path)
         faults = {key: each for key, each in self.state.faults.items() if key != path}
         if isinstance(made, Problem):
-            faults[path], made = made, self._good.get(path, b"")
+            faults[path], made = made, self._last_good.get(path, b"")
         if faults != self.state.faults:
             self.state = replace(self.state, faults=faults)
         return made, self.state
@@ -141,39 +144,39 @@ class PreviewSession:
     def _make(self, path: str) -> bytes | Problem | None:
         """Return a file made now, or the problem that stops it; None if the site has none."""
         if self._build is None:
-            return self._good.get(path)
+            return self._last_good.get(path)
         try:
             data = self._build.make(path)
         except BuildError as error:
             return read_sentence(str(error))
         if data is not None and path.endswith(".html"):
-            self._good.pop(path, None)
-            self._good[path] = data
-            if len(self._good) > _MOST_PAGES:
-                self._good.pop(next(iter(self._good)))
+            self._last_good.pop(path, None)
+            self._last_good[path] = data
+            if len(self._last_good) > _MOST_PAGES:
+                self._last_good.pop(next(iter(self._last_good)))
         return data
 
     def _make_anew(self, *, in_haste: bool = False) -> State:
         """Make the site anew and return its state.
 
-        If that fails, the last site stays, and the state has the reason. In haste, posts stay
-        related as they were.
+        If that fails, the last site stays, and the state has the reason. In haste, related posts
+        stay those of the last site.
         """
         content, errors = self._library.collect(), self._library.list_errors()
         last = self._build
         related = last.related if last and in_haste else None
-        self._is_whole = related is None
+        self._is_related = related is None
         try:
             public = tuple(replace(e, draft=False) if e.draft else e for e in content.documents)
             known = KnownContent(replace(content, documents=public), related)
             self._build = build_preview(self._request, self._site_url, known)
         except BuildError as error:
-            self._is_whole = True  # The next attempt follows the next change.
+            self._is_related = True  # The next attempt follows the next change.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
         return State(self._name_version(), content.documents, errors, findings=self.state.findings)
 
     def _name_version(self) -> str:
-        """Return a new name, which no other process of the preview gives."""
+        """Return a new version, which no other process of the preview uses."""
         self._number += 1
         return f"{self._session}-{self._number}"
 
@@ -184,13 +187,13 @@ def _stamp(places: Sequence[Path]) -> dict[Path, Stamp]:
 
 
 def read_sentence(sentence: str) -> Problem:
-    """Return the problem of a BuildError's message, with its place apart."""
+    """Return the problem that a BuildError's message states, with its place split off."""
     found = re.fullmatch(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", sentence, re.DOTALL)
     return Problem(_shorten(found["place"]), found["message"]) if found else Problem("", sentence)
 
 
 def read_finding(content: Path, finding: Diagnostic) -> Problem:
-    """Return the problem of a finding, with a path relative to the working folder."""
+    """Return a finding as a problem, with a path relative to the working folder."""
     return Problem(
         _shorten(f"{content / finding.path}:{finding.line}:{finding.column}"), finding.message
     )

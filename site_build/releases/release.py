@@ -2,7 +2,7 @@
 
 A build is made in a hidden folder and gets its name when it is complete; then one symbolic link is
 replaced. If it ends before that, even by kill -9, the old build stays served, and the next build
-removes its remains. It begins with a copy of the served build, made ahead (the spare).
+removes its remains. A build begins with a copy of the served build, made ahead (the spare).
 """
 
 import errno
@@ -45,7 +45,7 @@ class BuildOptions:
     site_url: str
     """Origin, without a trailing slash."""
     now: datetime
-    """UTC; what is published later is left out."""
+    """The instant (UTC) of the build; texts with a later date are left out."""
     jobs: int
     strict: bool = False
     observer: Observer = field(default_factory=Observer)
@@ -103,8 +103,8 @@ def _exclusive(output: Path) -> Iterator[None]:
 
 def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     """Build into a hidden folder and give it its name."""
-    for left in order.output.glob(f"{_STAGING}*"):  # by builds that did not end
-        shutil.rmtree(left, ignore_errors=True)
+    for remains in order.output.glob(f"{_STAGING}*"):  # of builds that were killed
+        shutil.rmtree(remains, ignore_errors=True)
     output = order.output.absolute()
     before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE
     staging = output / f"{_STAGING}{os.getpid()}"
@@ -124,7 +124,7 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
             kept=output / KEPT_FOLDER,
         )
         report = run_pelican(request, order.site_url, memory)
-        _settle(staging, output / report.build_id)
+        _move_into_place(staging, output / report.build_id)
     except ContentError:  # Nothing was written, so the folder is still a spare.
         staging.rename(spare)
         raise
@@ -133,7 +133,7 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     return report
 
 
-def _settle(staging: Path, target: Path) -> None:
+def _move_into_place(staging: Path, target: Path) -> None:
     """Rename the finished folder; if the same build exists, replace its files one by one."""
     if not target.exists():
         staging.rename(target)
@@ -153,7 +153,7 @@ def _serve(output: Path, build_id: str) -> None:
 
 
 def _follow(output: Path, link: str) -> str | None:
-    """Return the name of the build that a link points at, if it is there."""
+    """Return the name of the build that a link points at, or None if there is none."""
     try:
         name = (output / link).readlink().name
     except OSError:
@@ -173,7 +173,8 @@ def _point(output: Path, link: str, build_id: str) -> None:
 def _prune(output: Path) -> None:
     """Remove every build without a link; one that cannot be removed now is removed next time.
 
-    One of them becomes the spare, and is updated to the served build now, while nobody waits.
+    One of them becomes the spare if there is none. The spare is updated to the served build now,
+    while nobody waits.
     """
     wanted = {_follow(output, link) for link in (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)}
     spare = output / _SPARE
@@ -185,7 +186,7 @@ def _prune(output: Path) -> None:
                 else:
                     path.rename(spare)
         prune_sources(output / KEPT_FOLDER, (output / each for each in wanted if each))
-        list_shares(output, datetime.now(UTC))  # which deletes those that have expired
+        list_shares(output, datetime.now(UTC))  # it deletes expired ones
         if current := _follow(output, CURRENT_LINK):
             _update_spare(spare, output / current)
 
@@ -219,7 +220,7 @@ def _update_spare(spare: Path, release: Path) -> None:
 
 
 def _strip_spare(spare: Path) -> frozenset[bytes]:
-    """Remove all but the public files from a spare; return their rows of its manifest."""
+    """Remove all but the public files from a spare; return the manifest's rows of these."""
     held = read_rows(spare)
     if not held:
         shutil.rmtree(spare, ignore_errors=True)
@@ -234,7 +235,7 @@ def _strip_spare(spare: Path) -> frozenset[bytes]:
 
 
 def _list_differing(entries: dict[str, Entry], others: dict[str, Entry]) -> Iterator[str]:
-    """Yield paths of files that have other sizes or times in `others`, or are not there."""
+    """Yield paths of files that `others` lacks, or has with other sizes or times."""
     for path, entry in entries.items():
         other = others.get(path)
         if not other or (other.sizes, other.mtimes) != (entry.sizes, entry.mtimes):

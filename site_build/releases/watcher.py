@@ -30,8 +30,8 @@ class HeartbeatThread(threading.Thread):
     """Writes the heartbeat every 20 seconds, and when builds start or stop failing.
 
     Use it as a context. A signal's KeyboardInterrupt removes the file; any other end leaves it, and
-    the edge reports that it is old. The first one is written after a build or 20 seconds, so that a
-    watcher that dies at each start never seems alive.
+    the edge reports that it is old. The first heartbeat is written after a build or 20 seconds, so
+    that a watcher that dies at each start never seems alive.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class HeartbeatThread(threading.Thread):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the installed code is another than this process runs, and completely written."""
+        """Whether the installed code is no longer that of this process, and completely written."""
         return self._code.has_changed and self._code.is_stable
 
     def note(self, failure: str) -> None:
@@ -72,7 +72,7 @@ class HeartbeatThread(threading.Thread):
                         active_at=self._active_at,
                         pid=os.getpid(),
                         code_changed=self._code.has_changed,
-                        # A failure may have names of files, which may be no valid text.
+                        # A failure may contain names of files, which may be invalid UTF-8.
                         failure=(self._failure or "").encode("utf-8", "replace").decode(),
                     ).write(self._build_dir)
 
@@ -88,17 +88,18 @@ class HeartbeatThread(threading.Thread):
             remove_heartbeat(self._build_dir)
 
 
-_GLANCE = 200
+_STEP_MS = 200
 """Milliseconds between two steps of the watcher."""
 
-_LOOK_INTERVAL = timedelta(minutes=10)
+_CHECK_INTERVAL = timedelta(minutes=10)
+"""The time between two checks of every file."""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class ReleaseEvent(NamedTuple):
     """A release is served from now on, waits for its instant, or was refused by an error.
 
-    `outdated` has neither report nor error: the installed code is another than this process runs.
+    `outdated` has neither report nor error: the installed code is no longer that of this process.
     """
 
     kind: Literal["served", "prepared", "refused", "outdated"]
@@ -109,22 +110,22 @@ class ReleaseEvent(NamedTuple):
 class Watcher:
     """Makes releases at changes and at scheduled instants.
 
-    `tell` is called with each release, and once with each error.
+    `tell` is called with each release, and once with each error. `act` does the work, in steps.
     """
 
     def __init__(self, order: BuildOptions, tell: Callable[[ReleaseEvent], None]) -> None:
         self._order = order
-        self._tell = tell
+        self._report = tell
         self._memory = BuildMemory()
-        self._look_at = _NEVER
-        self._stale = True
+        self._check_at = _NEVER
+        self._is_stale = True
         self._due: datetime | None = None
         """The instant at which the next scheduled post or page appears."""
         self._ahead: Report | None = None
         """The release that was made for that instant."""
         self._resume_at: datetime | None = None
         """The end of the pause after a refused attempt; a change ends it at once."""
-        self._told: object = None
+        self._last_refusal: object = None
         """The error that was reported last, if no release came after it."""
         self.failure = ""
         """The reason why the last build failed, in one line; empty if it did not."""
@@ -132,14 +133,14 @@ class Watcher:
     def note_changes(self, paths: Iterable[str] | None) -> None:
         """Note that these absolute paths changed (None: any may have), and end a pause."""
         self._memory.note(paths)
-        self._stale = True
+        self._is_stale = True
         self._resume_at = None
 
     def act(self, now: datetime) -> None:
         """Do the next thing that is due at `now` (UTC), if any."""
-        if not self._look_at - _LOOK_INTERVAL <= now < self._look_at:  # a clock may be set back
-            # Check every file, since a file system may miss a change; that ends a pause, too.
-            self._look_at, self._resume_at = now + _LOOK_INTERVAL, None
+        if not self._check_at - _CHECK_INTERVAL <= now < self._check_at:  # a clock may be set back
+            # Check every file, since a file system may not report a change; that also ends a pause.
+            self._check_at, self._resume_at = now + _CHECK_INTERVAL, None
             try:
                 is_changed = self._memory.look()
             except (BuildError, OSError):
@@ -149,29 +150,30 @@ class Watcher:
         if self._resume_at and now < self._resume_at:
             return
         try:
-            news = self._step(now)
+            event = self._step(now)
         except BusyError:
-            return  # Somebody builds by hand; that may be over at the next step.
+            return  # Somebody else builds; that may be over at the next step.
         except BuildError as error:
-            if self._stale:
+            if self._is_stale:
                 self._withdraw()
-            # The pause ends by the next scheduled instant: then a strict build may succeed.
+            # The pause ends at the next scheduled instant at the latest: then a build may succeed.
             due = self._due if self._due and self._due > now else _NEVER
             self._resume_at = min(due, now + timedelta(seconds=30))
             self.failure = str(error).partition("\n")[0]
             subject = error.findings if isinstance(error, ContentError) else str(error)
-            if subject != self._told:
-                self._told = subject
-                self._tell(ReleaseEvent("refused", error=error))
+            if subject != self._last_refusal:
+                self._last_refusal = subject
+                self._report(ReleaseEvent("refused", error=error))
         else:
-            if news:
+            if event:
                 self._resume_at = None
-                self._told = None
+                self._last_refusal = None
                 self.failure = ""
-                self._tell(news)
+                self._report(event)
 
     def _step(self, now: datetime) -> ReleaseEvent | None:
-        if self._stale or not (self._order.output / CURRENT_LINK / SITE_FOLDER).is_dir():
+        """Build, serve the prepared release, or prepare one; None: none of these is due."""
+        if self._is_stale or not (self._order.output / CURRENT_LINK / SITE_FOLDER).is_dir():
             return self._build(now)  # The served build may have been deleted.
         if self._due and self._due <= now:
             if self._ahead and serve_prepared(self._order.output, self._ahead.build_id):
@@ -186,13 +188,13 @@ class Watcher:
 
     def _build(self, now: datetime) -> ReleaseEvent:
         report = build(replace(self._order, now=now), self._memory)
-        self._stale = False
+        self._is_stale = False
         self._withdraw()
         self._due = report.next_instant
         return ReleaseEvent("served", report)
 
     def _withdraw(self) -> None:
-        """Remove the release that was made ahead: it may have texts that were withdrawn."""
+        """Remove the release that was made ahead: it may have texts that were removed since."""
         self._ahead = None
         with suppress(BuildError):
             withdraw(self._order.output)
@@ -211,21 +213,21 @@ def publish(
     The instant of the order is ignored; `watched` are the files and folders that a release is made
     from. Raises KeyboardInterrupt when a signal ends it.
     """
-    publisher = Watcher(order, tell)
-    is_told = False
-    # Files are compared: a watch of a file ends when an editor renames another over it.
+    watcher = Watcher(order, tell)
+    is_reported = False
+    # Files are compared by their stamps: a watch ends if an editor replaces the file.
     files = [path for path in watched if path.is_file()]
     stamps = [*map(stamp, files)]
     # The watch goes on while a build is made, so no change is missed.
     for changes in follow([path for path in watched if path not in files]):
         if changes != []:
-            publisher.note_changes(changes)
+            watcher.note_changes(changes)
         if stamps != (stamps := [*map(stamp, files)]):
-            publisher.note_changes(map(str, files))
-        publisher.act(datetime.now(UTC))
-        heart.note(publisher.failure)
-        if heart.is_outdated and not is_told:
-            is_told = True
+            watcher.note_changes(map(str, files))
+        watcher.act(datetime.now(UTC))
+        heart.note(watcher.failure)
+        if heart.is_outdated and not is_reported:
+            is_reported = True
             tell(ReleaseEvent("outdated"))
             if not stays:
                 return
@@ -234,7 +236,7 @@ def publish(
 def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
     """Yield absolute paths that changed, at least every 200 ms; None: any may have.
 
-    A watch is bound to one folder: if another replaces it, that one is watched anew.
+    A watch is bound to one folder: if another folder replaces it, a new watch begins.
     """
     polls = False
     while True:
@@ -242,10 +244,10 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
         try:
             for changes in watch(
                 *(each.absolute() for each in folders if each.exists()),
-                # A burst of changes is over after so many ms, or after a step without one.
+                # Changes are collected for 1000 ms at most, or until 50 ms pass without one.
                 debounce=1000,
                 step=50,
-                rust_timeout=_GLANCE,
+                rust_timeout=_STEP_MS,
                 yield_on_timeout=True,
                 force_polling=polls or None,
                 poll_delay_ms=3000,
@@ -255,14 +257,14 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
                 gone = {Path(path) for change, path in changes if change == Change.deleted}
                 if gone & {*map(Path.absolute, folders)} or known != [*map(_identify, folders)]:
                     break
-        except (OSError, RuntimeError) as error:  # moved away as it began; a name is not UTF-8
+        except (OSError, RuntimeError) as error:  # a folder was moved; a name is not UTF-8
             limits = ("OS file watch limit reached", "(os error 24)")
             if polls := polls or any(each in str(error) for each in limits):
                 warn(
                     "files are looked at every 3 s; raise fs.inotify.max_user_watches, "
                     "max_user_instances"
                 )
-        time.sleep(_GLANCE / 1000)
+        time.sleep(_STEP_MS / 1000)
         yield []
 
 
