@@ -15,7 +15,7 @@ _FIXES: Final = {
 
 
 def find_fix(refusal: OSError) -> str:
-    """Return a fix for an error of the disk."""
+    """Return advice on how to fix an error of the file system."""
     return _FIXES.get(refusal.errno or 0, "check its path and its disk")
 
 
@@ -36,7 +36,7 @@ class Diagnostic(NamedTuple):
         """The kind of fault: the severity, and the message without its fix and particulars.
 
         Particulars are quoted texts, addresses, names of files, and numbers. A key of the front
-        matter is none, unless it is unknown.
+        matter is a particular only if it is unknown.
         """
         fault = re.sub("^`([a-z_]+)`(?! is no key)", r"\1", self.message.partition("; ")[0])
         particulars = r"`+[^`]*`+|'[^']*'|\"[^\"]*\"|\S*[/.]\w\S*|[0-9][0-9,]*"
