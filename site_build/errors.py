@@ -24,9 +24,9 @@ class Diagnostic(NamedTuple):
 
     path: str
     line: int
-    """From 1."""
+    """Line number, from 1."""
     column: int
-    """From 1, in code points."""
+    """Column number, from 1, in code points."""
     severity: Literal["error", "warning"]
     message: str
     """The fault, and the fix."""
@@ -54,7 +54,7 @@ class Held(NamedTuple):
     is_shown: bool
     """Whether readers see its former version."""
     finding: Diagnostic
-    """The first of its faults; a warning if the file is not for readers anyway, as a draft."""
+    """The first of its faults; a warning if the file is only a draft."""
 
 
 HELD_STATUS: Final = 3
@@ -84,7 +84,7 @@ class BuildError(Exception):
 
 
 class BusyError(BuildError):
-    """Another build is at work in the same folder."""
+    """Another build is running in the same folder."""
 
 
 class ContentError(BuildError):

@@ -95,7 +95,7 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
         for line in unified_diff(
             raw.decode().splitlines(), fixed.decode().splitlines(), name, name, lineterm="", n=1
         ):
-            shown = shorten(line.expandtabs(), sys.maxsize - 1)  # without control characters
+            shown = shorten(line.expandtabs(), sys.maxsize - 1)  # removes control characters
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
             console.print(Text(shown, colour))
     files, written = with_noun(len(changes), "file"), 0

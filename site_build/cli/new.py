@@ -79,9 +79,9 @@ def start_post(
     try:
         for path in list_folder(content, rules).sources:
             raw = read_bytes(content, path)
-            named = find_slug(raw)  # without one the whole head is read, which takes longer
-            found = None if named else read_document(path, raw, rules)[0]
-            is_taken = fold(found.slug if found else named) == slug
+            head_slug = find_slug(raw)  # without one the whole head is read, which takes longer
+            found = None if head_slug else read_document(path, raw, rules)[0]
+            is_taken = fold(found.slug if found else head_slug) == slug
             if is_taken and not rules.is_page(path):
                 raise BuildError(f"{content / path} has the slug {slug} already; {_CHOOSE}", 2)
         (content / name).parent.mkdir(exist_ok=True)

@@ -41,7 +41,7 @@ def run(arguments: Arguments) -> int:
         os.environ["PORT"] = arguments.port  # without SITE_URL, the build puts it into addresses
     ending = Event()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup makes SIGHUP ignored
+        if signal.getsignal(number) != signal.SIG_IGN:  # such as SIGHUP under nohup
             signal.signal(number, lambda *_: ending.set())
     statuses = _supervise((*_EDGE, "--host", arguments.host), ending)
     if ending.is_set():

@@ -79,7 +79,7 @@ _RULES = SourceRules()
 def read_document(
     path: str, raw: bytes, rules: SourceRules = _RULES
 ) -> tuple[Document | None, list[Diagnostic]]:
-    """Return the document, or None where errors forbid one, with all findings about the file.
+    """Return the document, or None if errors prevent one, with all findings about the file.
 
     `path` is relative to the content folder, with `/`. Never raises, whatever the bytes.
     """

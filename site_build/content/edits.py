@@ -109,7 +109,7 @@ def _fix_value(name: str, value: object, written: str) -> str:
 
 
 def rewrite(content: Path, path: str, before: bytes, after: bytes) -> None:
-    """Replace a file of the content in one step, with its mode.
+    """Replace a file of the content atomically, and keep its mode.
 
     Raises BuildError, and leaves the file as it is, if it no longer has the bytes `before` or
     cannot be written.
@@ -119,7 +119,7 @@ def rewrite(content: Path, path: str, before: bytes, after: bytes) -> None:
         raise BuildError(f"{content / path} is not writable; fix its permissions")
     try:
         with TemporaryDirectory(dir=place.parent, prefix=".") as folder:
-            new = Path(shutil.copy(place, folder))  # with its mode
+            new = Path(shutil.copy(place, folder))  # copies the mode
             new.write_bytes(after)
             if place.read_bytes() != before:
                 raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")

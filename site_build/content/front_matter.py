@@ -127,13 +127,13 @@ def _require(test: Callable[[str], object], explain: Callable[[str], str]) -> Be
 
 
 def _drop_repeated(tags: tuple[str, ...]) -> tuple[str, ...]:
-    """Keep the first of the tags that differ in case alone."""
+    """Keep the first of tags that differ only in case."""
     first = {tag.casefold(): tag for tag in reversed(tags)}
     return tuple(first[name] for name in dict.fromkeys(tag.casefold() for tag in tags))
 
 
 def _require_status(value: object) -> str:
-    """Return the status in small letters; Pelican's `skip` keeps a text out as `draft` does."""
+    """Return the status in lower case, with `draft` for Pelican's `skip`."""
     text = _require_text(value).lower()
     if text not in {"published", "hidden", "draft", "skip"}:
         raise _fault(f"is {text[:40]!r}; write `status: draft`, `hidden` or `published`")

@@ -70,7 +70,7 @@ def prune_sources(folder: Path, builds: Iterable[Path]) -> None:
 
 _LONGEST_HEAD: Final = 65_536
 _GAP: Final = r"\s{0,9}+"
-"""Blanks; bounded, since matching three gaps in a row takes the cube of their length in time."""
+"""White space; bounded, since the time for three gaps grows with the cube of their length."""
 _OFF: Final = r"""(?:false|no|off|n|f|0)\b"""
 _WITHDRAWN: Final = re.compile(
     rf"""^[ \t]*+ (?:[-?][ ]+)? ["']? (?:

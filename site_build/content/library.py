@@ -44,7 +44,10 @@ class _Choice:
         recall: Callable[[str], Reading | None],
         now: datetime | None,
     ) -> None:
-        """`recall` reads a source of `kept`, the last build's; without `now` (UTC) show drafts."""
+        """`kept` has the previous build's sources, and `recall` reads one of them.
+
+        Without `now` (UTC), drafts are shown.
+        """
         self.shown = {**readings}
         """The readings that are shown, by path."""
         self.errors: dict[str, Diagnostic] = {}

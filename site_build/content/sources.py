@@ -247,7 +247,7 @@ class Texts:
         self._cache, self._code = cache, code
         self.dialect = dialect
         self.asked: dict[str, None] = {}
-        """Paths of the requested documents, in order; code that evaluates it clears it first."""
+        """Paths of the requested documents, in order; a caller that reads it clears it first."""
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""

@@ -28,7 +28,7 @@ from site_build.images.fonts import (
 )
 
 SIZE = (1200, 630)
-"""Pixels, as places where people share links require."""
+"""Width and height in pixels that sites require where links are shared."""
 
 HUES = 90
 """Number of hues of tags; a style sheet has a class for each."""
@@ -74,7 +74,7 @@ class CardPlace:
 
     path: str
     width: int = SIZE[0]
-    """Pixels."""
+    """Width in pixels."""
     height: int = SIZE[1]
     kind: str = "png"
     """`jpeg` with a photograph."""
@@ -285,9 +285,9 @@ def _split(word: str, font: Font, size: int, width: float) -> Iterator[str]:
 
 
 def _even_out(text: str, font: Font, size: int, block: tuple[int, int]) -> tuple[str, ...]:
-    """Return the lines of the narrowest column that fits into a block of (width, lines).
+    """Return the lines in the narrowest column that still fits into a block of (width, lines).
 
-    So no single word is left alone on the last line.
+    So the last line does not have a single word.
     """
     low, high = 0.0, float(block[0])
     for _ in range(8):  # After 8 halvings, nobody sees a difference.

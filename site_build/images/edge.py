@@ -29,7 +29,7 @@ def crop_key(picture: Picture) -> bytes:
 def crop(source: Path, picture: Picture) -> bytes:
     """Return the middle of a photograph as WebP. Raises BuildError and OSError."""
     file = io.BytesIO()
-    # A low quality is enough behind the cuts of the leaves.
+    # A low quality is enough behind the lines between the leaves.
     cut(source, picture, SIZE, "white").save(file, "WEBP", quality=45, method=4)
     return file.getvalue()
 

@@ -25,7 +25,7 @@ from site_build.images.strip import strip_metadata
 from site_build.text import make_slug
 
 WIDTHS = (480, 720, 960, 1440)
-"""Pixels: a phone's column at up to three device pixels a CSS pixel, and a wide one at two."""
+"""Widths in pixels: of a phone's column at up to three per CSS pixel, of a wide one at two."""
 WIDEST = 1920
 """Most pixels of the width of a form."""
 LONGEST_SIDE = 2560
@@ -50,7 +50,7 @@ class Picture:
     """A picture as it is published: turned upright, its longer side within the bound."""
 
     path: str
-    """Relative to the content folder: `images/shelf.jpg`."""
+    """Path below the content folder: `images/shelf.jpg`."""
     digest: str
     """SHA-256 of the file, hexadecimal."""
     kind: str
@@ -58,7 +58,7 @@ class Picture:
     width: int
     height: int
     size: int
-    """Bytes."""
+    """Size of the file in bytes."""
     still: bool
     """False for GIFs, animations and drawings (SVG): no forms are made of them."""
     moves: bool = False
@@ -143,7 +143,7 @@ _ORIGINAL: dict[str, dict[str, object]] = {
 _KEPT_INFO = frozenset({"duration", "icc_profile", "loop"})
 """Keys of Pillow's `info` that a published original keeps."""
 _REDUCING_GAP = 2.0
-"""Pillow averages whole pixels down to this multiple of the new size, which nobody can see."""
+"""Pillow's `reducing_gap`: it averages whole pixels down to this multiple of the new size."""
 _COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
 """Pillow's modes that a colour profile can describe."""
 

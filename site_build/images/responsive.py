@@ -270,7 +270,7 @@ class _Images:
     """Number of images so far."""
     in_comment: bool = False
     in_picture: bool = False
-    """Within a `<picture>` of the author's own."""
+    """Whether the next image is in a `<picture>` that the author wrote."""
     in_link: bool = False
 
     def replace(self, token: re.Match[str]) -> str:

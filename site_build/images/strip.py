@@ -1,6 +1,6 @@
 """Removes metadata from a picture's file and leaves its pixels, frames and colours as they are.
 
-Nothing is decoded. Only parts of listed kinds are kept; all others are removed: EXIF, XMP, IPTC,
+No pixel is decoded. Only parts of listed kinds are kept; all others are removed: EXIF, XMP, IPTC,
 comments, thumbnails, and data behind the picture's end. The orientation is written back, as EXIF.
 """
 

@@ -15,7 +15,7 @@ _MARKS: Final = (
         ("markdown", name, "")
         for name in ("astro.config.*", "*eleventy*.*js", "next.config.*", ".obsidian")
     ),
-    ("markdown", "config.toml", r"(?m)^base_url\s*="),  # of Zola
+    ("markdown", "config.toml", r"(?m)^base_url\s*="),  # Zola
     *(("pelican", name, "") for name in ("pelicanconf.py", "publishconf.py")),
     *(
         ("pelican", name, r"(?m)^(SITENAME|ARTICLE_URL|ARTICLE_PATHS|PAGE_PATHS)\b[^=\n]*=")
@@ -67,7 +67,7 @@ def detect(path: Path) -> tuple[str, Path]:
 
 
 def read_journal(path: Path, system: str | None = None, *, trust: bool = False) -> Imported:
-    """Return what the importer of `system`, or of the system that is found, reads at `path`.
+    """Read the journal at `path` with the importer of `system`, or of the system that is detected.
 
     With `trust`, the settings of a Pelican site are run. Raises UnreadableJournal.
     """

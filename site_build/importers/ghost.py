@@ -206,12 +206,12 @@ def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
     authors = tables["posts_authors"] or [
         {"post_id": row["id"], "author_id": row.get("author_id")} for row in tables["posts"]
     ]
-    for tie in sorted(
+    for link in sorted(
         [*tables["posts_tags"], *authors],
-        key=lambda tie: tie.get("sort_order") or 0,
+        key=lambda link: link.get("sort_order") or 0,
     ):
-        if found := rows.get(tie.get("tag_id") or tie.get("author_id")):
-            linked[tie["post_id"]].append(found | {"is_tag": "tag_id" in tie})
+        if found := rows.get(link.get("tag_id") or link.get("author_id")):
+            linked[link["post_id"]].append(found | {"is_tag": "tag_id" in link})
     return linked
 
 

@@ -68,6 +68,7 @@ class _Reader:
         self.base = path.rstrip("/")
         size = site.get("paginate") or as_table(site.get("pagination")).get("pagersize")
         self.size = int(next(iter(re.findall(r"[1-9]\d*", str(size))), 10))
+        """Number of texts on one page of a list."""
         self.journal = Imported(
             "Hugo",
             title=heads.pick(site.get("title")),
@@ -337,9 +338,9 @@ class _Reader:
             self.index.setdefault(
                 (each, key + mark), address if is_empty else SOURCE + quote(source)
             )
-        shown = ("posts:" if text.kind == "post" else "archive:"), "feed:"
+        targets = ("posts:" if text.kind == "post" else "archive:"), "feed:"
         lists = {
-            posixpath.join(home, urlize(section, site), ""): shown,
+            posixpath.join(home, urlize(section, site), ""): targets,
             **{f"{home}{plural}/": ("tags:", "feed:") for plural, _ in terms},
             **{
                 f"{home}{plural}/{urlize(term, site)}/": (f"tag:{term}", f"feed:{term}")
@@ -350,8 +351,10 @@ class _Reader:
             home: ("home:", "feed:"),
         }
         if is_empty:
-            # The text of a tag is left out: the list of that tag leads to it already.
-            lists = dict.fromkeys((address, *text.aliases), shown) if section not in plurals else {}
+            # An empty text about a tag adds no list: that of the tag leads to the tag already.
+            lists = (
+                dict.fromkeys((address, *text.aliases), targets) if section not in plurals else {}
+            )
         self.lists.update((old, *to) for old, to in lists.items() if path and is_public)
 
     def _resolve(self, text: Text, lang: str | None, target: str) -> str:

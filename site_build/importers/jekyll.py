@@ -37,7 +37,7 @@ _MOMENTS = {
     "short_day": "%a",
     "long_day": "%A",
 }
-"""Parts of addresses that a date fills."""
+"""Parts of addresses that come from a date, with their formats."""
 _MARKDOWN = {".md", ".markdown", ".mkd", ".mkdn", ".mkdown"}
 _NOT_IMPORTED = re.compile(
     r"(?i).*\.(?:css|js|map|s[ac]ss|less|styl|coffee|rb|gemspec|lock|ya?ml|toml|sh|bat|woff2?|ttf"
@@ -103,7 +103,7 @@ def read_jekyll(root: Path) -> Imported:
 
 
 class _Site:
-    """The settings of a journal, and what is read of it."""
+    """Reads one journal: its settings, and its texts and files into `imported`."""
 
     def __init__(self, root: Path, config: dict[str, Any], authors: dict[str, Any]) -> None:
         self.hexo = (root / "source/_posts").is_dir() and "source" not in config

@@ -67,7 +67,7 @@ _DRAFT = {"draft true", "draft yes", "private true", "status draft", "status pri
 }
 """Keys and values in heads that make a text a draft."""
 _HELD_BACK = re.compile(r"(?:^|/)_?(?:drafts?|private)/", re.IGNORECASE)
-"""Folders of drafts."""
+"""Folders of drafts and private texts."""
 _KEYS = {
     "date": "date pubdate pubdatetime publishdate publisheddate publishedat published_at "
     "date_published created created_at createdat date_created published",
