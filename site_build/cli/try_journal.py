@@ -122,6 +122,6 @@ def _show(folder: Path, arguments: Arguments) -> int:
 def _answers(url: str) -> bool:
     """Return whether a URL answers with status 200, after redirects."""
     with suppress(OSError):  # every answer that is not 200 raises one
-        request = Request(quote(url, safe="/:?=&+,;@!~"), method="HEAD")  # noqa: S310  our own server
+        request = Request(quote(url, safe="/:?=&+,;@!~"), method="HEAD")  # noqa: S310  our server
         return bool(build_opener(ProxyHandler({})).open(request, timeout=10))  # without a proxy
     return False
