@@ -1,6 +1,6 @@
 """Default settings of a journal: its `pelicanconf.py` imports them, and adds its name and author.
 
-They are read anew each time `pelicanconf.py` is read, and with them `.env`.
+This module, and with it `.env`, is read again each time `pelicanconf.py` is read.
 """
 
 import os
@@ -36,7 +36,7 @@ PELICAN_CLASS = plugin.Journal
 PLUGINS = ["site_build.pelican_plugin.plugin"]
 JINJA_ENVIRONMENT = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 TIMEZONE = "UTC"
-LOCALE = ["C.UTF-8", "C"]  # Names of months must not depend on who builds.
+LOCALE = ["C.UTF-8", "C"]  # Names of months must not depend on the machine.
 DEFAULT_DATE_FORMAT = "%d %B %Y"
 
 # Pages and their addresses. An address that ends with a slash is the index.html of a folder.
@@ -48,7 +48,7 @@ ARTICLE_URL, ARTICLE_SAVE_AS = "journal/{slug}/", "journal/{slug}/index.html"
 PAGE_URL, PAGE_SAVE_AS = "{slug}/", "{slug}/index.html"
 TAG_URL, TAG_SAVE_AS = "tags/{slug}/", "tags/{slug}/index.html"
 AUTHOR_URL, AUTHOR_SAVE_AS = "authors/{slug}/", "authors/{slug}/index.html"
-# For themes of Pelican's: the default theme has no pages of categories.
+# For themes made for Pelican: the default theme has no pages of categories.
 CATEGORY_URL, CATEGORY_SAVE_AS = "categories/{slug}/", "categories/{slug}/index.html"
 INDEX_URL = ""
 PAGE_TEMPLATES = {"contact": "contact"}  # Pages whose template is not `page`.

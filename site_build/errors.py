@@ -15,7 +15,7 @@ _FIXES: Final = {
 
 
 def find_fix(refusal: OSError) -> str:
-    """Return a fix for an error of the disk."""
+    """Return advice on how to fix an error of the file system."""
     return _FIXES.get(refusal.errno or 0, "check its path and its disk")
 
 
@@ -24,9 +24,9 @@ class Diagnostic(NamedTuple):
 
     path: str
     line: int
-    """From 1."""
+    """Line number, from 1."""
     column: int
-    """From 1, in code points."""
+    """Column number, from 1, in code points."""
     severity: Literal["error", "warning"]
     message: str
     """The fault, and the fix."""
@@ -36,7 +36,7 @@ class Diagnostic(NamedTuple):
         """The kind of fault: the severity, and the message without its fix and particulars.
 
         Particulars are quoted texts, addresses, names of files, and numbers. A key of the front
-        matter is none, unless it is unknown.
+        matter is a particular only if it is unknown.
         """
         fault = re.sub("^`([a-z_]+)`(?! is no key)", r"\1", self.message.partition("; ")[0])
         particulars = r"`+[^`]*`+|'[^']*'|\"[^\"]*\"|\S*[/.]\w\S*|[0-9][0-9,]*"
@@ -54,7 +54,7 @@ class Held(NamedTuple):
     is_shown: bool
     """Whether readers see its former version."""
     finding: Diagnostic
-    """The first of its faults; a warning if the file is not for readers anyway, as a draft."""
+    """The first of its faults; a warning if the file is only a draft."""
 
 
 HELD_STATUS: Final = 3
@@ -84,7 +84,7 @@ class BuildError(Exception):
 
 
 class BusyError(BuildError):
-    """Another build is at work in the same folder."""
+    """Another build is running in the same folder."""
 
 
 class ContentError(BuildError):

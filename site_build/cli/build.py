@@ -1,4 +1,4 @@
-"""`build`: builds the site and its index of all files without errors, and switches to them."""
+"""`build`: builds the site and the posts index, and switches to the new build."""
 
 import gc
 import sys
@@ -35,8 +35,8 @@ def run(arguments: Arguments) -> int:
     """
     began = time.monotonic()
     console = open_console()
-    # This process ends with its build: garbage collections after the build and at the end would
-    # take a seventh of the time of a build after one edit.
+    # The process ends after the build, so memory need not be freed: garbage collection would take
+    # a seventh of the time of a build after one edit. Frozen objects are skipped at the end too.
     gc.disable()
     try:
         with Observer(console) as observer:
@@ -58,20 +58,20 @@ def run(arguments: Arguments) -> int:
     return HELD_STATUS if report.held else 0
 
 
-def _build_in_turn(order: BuildOptions) -> Report:
-    """Build once no other build is at work; raises BusyError when that takes too long."""
-    patience_ends = time.monotonic() + PATIENCE_SECONDS
+def _build_in_turn(options: BuildOptions) -> Report:
+    """Build as soon as no other build runs; raises BusyError when that takes too long."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            return build(order)
+            return build(options)
         except BusyError:
-            if time.monotonic() > patience_ends:
+            if time.monotonic() > deadline:
                 raise
         time.sleep(0.1)
 
 
 def make_order(arguments: Arguments, observer: Observer) -> BuildOptions:
-    """Return the build that the options of a command ask for; raises BuildError."""
+    """Return build options from the arguments of a command; raises BuildError."""
     require_apart(arguments.content, arguments.output)
     return BuildOptions(
         content=arguments.content,

@@ -23,7 +23,7 @@ from site_build.text import shorten, write_instant
 
 
 def _read_target(text: str) -> Path:
-    """Return the path of a picture; raises ValueError for one that is no picture's."""
+    """Return the path to write to; raises ValueError unless it ends in .png or .jpeg."""
     if not text.lower().endswith((".png", ".jpeg")):
         raise ValueError(f"a card is a PNG or a JPEG; end {text!r} in .png or .jpeg")
     return Path(text)
@@ -90,7 +90,7 @@ def run(arguments: Arguments) -> int:
     for heading, lines in views.items():
         console.print(f"\n{heading}")
         for line in lines:
-            console.print(f"  {shorten(line, 1_000)}")  # without control characters
+            console.print(f"  {shorten(line, 1_000)}")  # shorten removes control characters
     if not has_title(card, font):
         sys.stderr.write(
             "no font of the theme or of this machine can write this title, so boxes stand for "

@@ -46,7 +46,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Print the findings; return 1 when they would stop a build."""
+    """Print the findings; return 1 if they would stop a build, 2 if the content is unreadable."""
     if arguments.yes and not arguments.fix:
         raise UsageError("--yes belongs to --fix, which it lets write without asking.")
     now, is_fixed = arguments.now or datetime.now(UTC), True
@@ -95,7 +95,7 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
         for line in unified_diff(
             raw.decode().splitlines(), fixed.decode().splitlines(), name, name, lineterm="", n=1
         ):
-            shown = shorten(line.expandtabs(), sys.maxsize - 1)  # without control characters
+            shown = shorten(line.expandtabs(), sys.maxsize - 1)  # removes control characters
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
             console.print(Text(shown, colour))
     files, written = with_noun(len(changes), "file"), 0
@@ -113,10 +113,10 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
 
 
 def find_dialect(content: Path) -> Dialect:
-    """Return the dialect of texts that the site's settings give; raises BuildError."""
+    """Return the Markdown dialect that the site's settings define; raises BuildError."""
     if not content.is_dir():
         return Dialect()  # The caller reads the folder and reports that it is missing.
-    from site_build.pelican_plugin import settings  # noqa: PLC0415  it takes half a second
+    from site_build.pelican_plugin import settings  # noqa: PLC0415  slow to import
 
     return settings.read_dialect(settings.load_settings(content))
 
@@ -138,9 +138,9 @@ def read_sources(content: Path, rules: SourceRules) -> Iterator[Source]:
 
 
 def _check_templates(request: Request, library: ContentLibrary) -> tuple[Diagnostic, ...]:
-    """Return findings about templates that are not ours; raises BuildError for one that fails."""
-    from site_build.build.builder import KnownContent  # noqa: PLC0415  likewise
-    from site_build.pelican_plugin import plugin, settings  # noqa: PLC0415  likewise
+    """Return findings about the site's own templates; raises BuildError if one fails."""
+    from site_build.build.builder import KnownContent  # noqa: PLC0415  slow to import
+    from site_build.pelican_plugin import plugin, settings  # noqa: PLC0415  slow to import
 
     values = settings.load_settings(request.content)
     if Path(values["THEME"]).resolve() == HOUSE_THEME and not values["THEME_TEMPLATES_OVERRIDES"]:

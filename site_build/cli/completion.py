@@ -1,4 +1,4 @@
-"""`completion`: prints a script for a shell, which completes words of `fore-edge`."""
+"""`completion`: prints a shell script that completes the commands of `fore-edge`."""
 
 from typing import Final
 
@@ -15,6 +15,6 @@ PARAMS: Final = (
 def run(arguments: Arguments) -> int:
     """Print the script, which runs this program at each completion."""
     shell = get_completion_class(arguments.shell)
-    assert shell  # noqa: S101  click has one for each choice
+    assert shell  # noqa: S101  click has a class for each choice
     print(shell(Command(None), {}, "fore-edge", "_FORE_EDGE_COMPLETE").source())  # noqa: T201
     return 0

@@ -12,7 +12,8 @@ from edge_api.schema.commands import Arguments, reading
 
 
 def _read_place(text: str) -> str:
-    return text if "://" in text else os.path.abspath(text)  # noqa: PTH100  `..` and links stay apart
+    """Return a URL as it is, and a path as an absolute one that keeps its symbolic links."""
+    return text if "://" in text else os.path.abspath(text)  # noqa: PTH100  `resolve` follows links
 
 
 def _read_domain(text: str) -> str:
@@ -52,9 +53,9 @@ PARAMS: Final = (
 
 def run(arguments: Arguments) -> int:
     """Run the script `install`, which needs root; return its exit status."""
-    # The wheel has the folder in the package, and the repository beside it.
+    # The folder `deploy` is in the package of a wheel, and beside the package in the repository.
     folders = (Path(__file__).resolve().parents[up] / "deploy" for up in (1, 2))
-    words = [
+    command = [
         "/bin/sh",
         next(each for each in folders if each.is_dir()) / "install",
         sys.prefix,
@@ -66,4 +67,4 @@ def run(arguments: Arguments) -> int:
         arguments.key or "",
         arguments.from_pelican or "",
     ]
-    return subprocess.call(words)  # noqa: S603
+    return subprocess.call(command)  # noqa: S603

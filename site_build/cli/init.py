@@ -78,7 +78,7 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
 
     Raises BuildError and OSError.
     """
-    # To import these takes half a second, since they import Pelican and aiohttp.
+    # These imports take half a second, since they load Pelican and aiohttp.
     from site_build.importers.pictures import fetch_pictures  # noqa: PLC0415
     from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
 
@@ -111,6 +111,7 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
 
 
 def _name(folder: Path) -> str:
+    """Return a name for the journal in a folder, from the folder's own name."""
     return folder.resolve().name.replace("-", " ").replace("_", " ").strip().capitalize()
 
 

@@ -40,7 +40,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Print the documents of a question; return 1 if files could not be read. Raises BuildError."""
+    """Print the chosen documents; return 1 if files could not be read. Raises BuildError."""
     sources = [*read_sources(arguments.content, find_dialect(arguments.content).rules)]
     documents = [each for _, _, each, _ in sources if each]
     now = arguments.now or datetime.now(UTC)
@@ -96,14 +96,14 @@ def _name_state(document: Document, now: datetime) -> str:
 
 
 def _write(instant: datetime) -> str | None:
-    """Return an instant as front matter has it, None for a page without a date."""
+    """Return an instant in the form of front matter, or None for a page without a date."""
     return None if instant == UNDATED else write_instant(instant).removesuffix("T00:00:00Z")
 
 
 def _choose(
     documents: Sequence[Document], question: Question, now: datetime, age: timedelta
 ) -> list[Document]:
-    """Return the documents that a question is about, at `now` (UTC).
+    """Return the documents that match `question` at `now` (UTC).
 
     All and drafts are sorted by path, future ones by their date, and stale ones, which are public
     and were not updated for longer than `age`, by their last update.

@@ -62,26 +62,26 @@ def start_post(
 ) -> Path:
     """Write a draft dated `date` (UTC) and return its path; raises BuildError and leaves no file.
 
-    With `is_started`, the date is that of the start, which `post publish` replaces.
+    With `is_started`, the file notes that `post publish` is to replace the date.
     """
     title = " ".join(title.split())
     slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
     rules = find_dialect(content).rules
     name = f"{next(iter(rules.posts), '') or 'posts'}/{slug}.md"
-    write = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)  # with quotes if needed
-    named = write({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
-    listed = write({"tags": list(tags)}, default_flow_style=None)
-    instant = f"date: {date:%Y-%m-%dT%H:%M:%SZ}{STARTED if is_started else ''}\n"
-    text = f"---\n{named}{instant}{listed}description:\nstatus: draft\n---\n\n"
+    dump = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)  # adds quotes if needed
+    title_and_slug = dump({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
+    tag_line = dump({"tags": list(tags)}, default_flow_style=None)
+    date_line = f"date: {date:%Y-%m-%dT%H:%M:%SZ}{STARTED if is_started else ''}\n"
+    text = f"---\n{title_and_slug}{date_line}{tag_line}description:\nstatus: draft\n---\n\n"
     _, findings = read_document(name, text.encode(), rules)
     if faults := [finding.message for finding in findings if finding.severity == "error"]:
         raise BuildError("; ".join(faults), 2)
     try:
         for path in list_folder(content, rules).sources:
             raw = read_bytes(content, path)
-            named = find_slug(raw)  # else its title gives it, which takes longer
-            found = None if named else read_document(path, raw, rules)[0]
-            is_taken = fold(found.slug if found else named) == slug
+            head_slug = find_slug(raw)  # without one the whole head is read, which takes longer
+            found = None if head_slug else read_document(path, raw, rules)[0]
+            is_taken = fold(found.slug if found else head_slug) == slug
             if is_taken and not rules.is_page(path):
                 raise BuildError(f"{content / path} has the slug {slug} already; {_CHOOSE}", 2)
         (content / name).parent.mkdir(exist_ok=True)

@@ -46,7 +46,7 @@ ACTIONS: Actions = {
 def run(arguments: Arguments) -> int:
     """Change the post and print its new state.
 
-    Raises BuildError if it has faults, and for a slug that no post has, or more than one.
+    Raises BuildError if the post has faults, and for a slug that no post has, or more than one.
     """
     content, slug, action = arguments.content, arguments.slug, arguments.action
     console, now = open_console(), datetime.now(UTC).replace(microsecond=0)
@@ -56,11 +56,11 @@ def run(arguments: Arguments) -> int:
     if action == "schedule" and arguments.instant <= now:
         raise BuildError(f"{date} is past; `post publish {slug}` publishes it now", 2)
     changed = raw
-    if is_draft or not (before and before.hidden):  # what is hidden stays so
+    if is_draft or not (before and before.hidden):  # a hidden post stays hidden
         changed = change_line(raw, "status", "draft" if is_draft else None)
-    meant, _ = read_document(path, changed, rules)
-    is_dated = meant and meant.published <= now and STARTED.encode() not in raw
-    if action == "schedule" or not (is_draft or is_dated):
+    with_status, _ = read_document(path, changed, rules)
+    keeps_date = with_status and with_status.published <= now and STARTED.encode() not in raw
+    if action == "schedule" or not (is_draft or keeps_date):
         changed = change_line(changed, "date", date)
     after, findings = read_document(path, changed, rules)
     if after and (after.draft, after.slug) != (is_draft, slug):
@@ -82,7 +82,7 @@ def run(arguments: Arguments) -> int:
 
 
 def find_post(content: Path, slug: str) -> Source:
-    """Return the post that has a slug, also one with faults.
+    """Return the post that has a slug, even if it has faults.
 
     Raises BuildError if no post has it, or more than one.
     """

@@ -19,8 +19,8 @@ from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.installed_code import Heartbeat
 from site_build.options import read_settings
 
-# Nothing would start the watcher again, so it goes on (--stay) when its code changes. Without an
-# SMTP server, messages are kept in a folder.
+# Nothing would start the watcher again, so it keeps running (--stay) when its code changes.
+# Without an SMTP server, messages are kept in a folder.
 _WATCHER = ("site_build", "watch", "--stay")
 _EDGE = ("edge_api", "serve", "--keep-mail", "var/mail", "--desk-link")
 
@@ -32,15 +32,16 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Run until a signal, and return 0; return 1, or the status of a watcher without a build.
+    """Run until a signal, and return 0; return 1 if the watcher or the edge ends by itself.
 
-    The edge starts after the first build or, if that fails, with the build that is there.
+    The edge starts after the first build or, if that fails, with an earlier build. Without any
+    build, the status is that of the watcher.
     """
     if arguments.port:
-        os.environ["PORT"] = arguments.port  # the build names it too, where there is no SITE_URL
+        os.environ["PORT"] = arguments.port  # without SITE_URL, the build puts it into addresses
     ending = Event()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) != signal.SIG_IGN:  # such as SIGHUP under nohup
             signal.signal(number, lambda *_: ending.set())
     statuses = _supervise((*_EDGE, "--host", arguments.host), ending)
     if ending.is_set():

@@ -1,4 +1,4 @@
-"""`serve`: a preview of the content, drafts and scheduled posts included."""
+"""`serve`: serves a preview of the content, drafts and scheduled posts included."""
 
 import asyncio
 import signal
@@ -53,7 +53,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Serve the preview until a signal ends it, which is a success. Raises BuildError."""
+    """Serve the preview until a signal ends it, then return 0. Raises BuildError."""
     with relay_output(), closing(listen(arguments.host, arguments.port)) as listening:
         console, origin = open_console(), name_origin(listening)
         if not ip_address(listening.getsockname()[0]).is_loopback:
@@ -61,12 +61,12 @@ def run(arguments: Arguments) -> int:
         sources = list_sources(arguments.content)
         with Observer(console) as observer:
             dialect = read_dialect(load_settings(arguments.content, origin))
-            stage = PreviewSession(make_request(arguments, observer), dialect, sources[1:])
-        tell = _report_problems(console, arguments.content)
-        tell(stage.state)
-        documents = with_noun(len(stage.state.documents), "document")
+            session = PreviewSession(make_request(arguments, observer), dialect, sources[1:])
+        report = _report_problems(console, arguments.content)
+        report(session.state)
+        documents = with_noun(len(session.state.documents), "document")
         console.print(f"{documents} at {origin}/; Ctrl-C ends the preview")
-        preview = Preview(stage, arguments.content, arguments.host, tell)
+        preview = Preview(session, arguments.content, arguments.host, report)
         if arguments.open:
             webbrowser.open(origin)
         asyncio.run(_serve_until_signal(preview, listening, sources))
@@ -74,7 +74,7 @@ def run(arguments: Arguments) -> int:
 
 
 def make_request(arguments: Arguments, observer: Observer | None = None) -> Request:
-    """Return the request of a preview; its cache is below the builds. Raises BuildError."""
+    """Return the request of a preview, with a cache in the output folder. Raises BuildError."""
     require_apart(arguments.content, arguments.output)
     folder = arguments.output / ".preview"
     return Request(
@@ -98,16 +98,16 @@ async def _serve_until_signal(preview: Preview, listening: socket, sources: list
 
 def _report_problems(console: Console, content: Path) -> Callable[[State], None]:
     """Return a function that prints the problems of a state if they are new."""
-    told: list[Problem] = []
+    reported: list[Problem] = []
 
-    def tell(state: State) -> None:
+    def report(state: State) -> None:
         problems = list_problems(state, "", content)
-        if problems == told:
+        if problems == reported:
             return
         for problem in problems:
             console.print(f"{problem.place or 'error'}  {problem.message}")
-        if told and not problems:
+        if reported and not problems:
             console.print("all errors are fixed")
-        told[:] = problems
+        reported[:] = problems
 
-    return tell
+    return report

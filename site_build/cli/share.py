@@ -37,10 +37,12 @@ from site_build.pelican_plugin.settings import load_settings, read_dialect
 from site_build.site import Document
 from site_build.text import write_instant
 
-# Elements with the page's own address; the last two lead to its Markdown and to a form.
+# Elements that a share omits: those with the page's own address, and `robots`, which it replaces.
+# The last two lead to the page's Markdown and to a form.
 _WITH_ADDRESS = """link[rel="canonical"], link[rel="alternate"], meta[property],
     meta[name="robots"], meta[name^="twitter:"], script[type="application/ld+json"],
     li:has(> a[href="/{}"]), p:has(> a[href*="/?about="])"""
+# Replacement for the end of the head and the start of the body, which marks the page as a draft.
 _MARKS = r"""<meta name="robots" content="noindex">
 \g<0>
 <aside class="leaf small" aria-label="Shared draft" lang="en" dir="ltr"><p><strong>This is a
@@ -68,7 +70,7 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Share, list or revoke. Raises BuildError."""
+    """Share a draft, list shares, or revoke some. Raises BuildError."""
     require_one(arguments, "SLUG", "--list", "--revoke")
     named, console, now = arguments.revoke, open_console(), datetime.now(UTC).replace(microsecond=0)
     shares = list_shares(arguments.output, now)
@@ -93,11 +95,14 @@ def _share(arguments: Arguments, now: datetime) -> str:
     settings = load_settings(arguments.content, origin)
     request, dialect = make_request(arguments), read_dialect(settings)
     content = ContentLibrary(request, fingerprint_code(), dialect).collect()
-    hidden = {each.path: each for each in content.documents if not each.is_public_at(now)}
-    draft = next((each for each in hidden.values() if each.slug == slug), None)
+    unpublished = {each.path: each for each in content.documents if not each.is_public_at(now)}
+    draft = next((each for each in unpublished.values() if each.slug == slug), None)
     if draft is None:
         raise BuildError(f"no draft without errors has the slug {slug!r}; see {BUILD} list drafts")
-    shown = tuple(replace(e, draft=e.path in hidden and e is not draft) for e in content.documents)
+    # All other documents that are not public become drafts, so that the page does not list them.
+    shown = tuple(
+        replace(e, draft=e.path in unpublished and e is not draft) for e in content.documents
+    )
     build = build_preview(request, origin, KnownContent(replace(content, documents=shown)))
     expires, token = now + timedelta(days=arguments.days), secrets.token_urlsafe(16)  # 128 bits
     until = f"{expires:%-d %B %Y, %H:%M} UTC"
@@ -151,7 +156,7 @@ class _Files:
         self.by_name["index.html"] = html.encode()
 
     def _point(self, base: str, address: str) -> str:
-        """Return an address in the file `base` as the share has it; empty if nothing answers it."""
+        """Return what replaces an address in the file `base`; empty if nothing answers there."""
         address = re.sub(rf"^{re.escape(self._build.site.identity.url)}(?=/)", "", address)
         path, rest = resolve(base, address), re.sub("^[^?#]*", "", address)
         if path == base:
@@ -165,7 +170,7 @@ class _Files:
         return ""
 
     def _take(self, path: str) -> str:
-        """Return the name of a picture, style sheet or font; empty if the build has none."""
+        """Add a picture, style sheet or font; return its name, or an empty one if there is none."""
         is_style = path.startswith(addresses.THEME) and not path.endswith(".js")
         is_shown = is_style or path.startswith(addresses.PICTURES) or path in self._content
         if is_shown and path not in self._names and (data := self._build.make(path)) is not None:
@@ -175,6 +180,7 @@ class _Files:
         return self._names.get(path, "")
 
     def _rename(self, sheet: str, found: re.Match[bytes]) -> bytes:
+        """Return a reference of a style sheet, with the name that the share has for its target."""
         address = (found["address"] or found["sheet"]).decode()
         named = f'url("{self._point(sheet, address) or address}")'
         return (found["import"] or b"") + named.encode()

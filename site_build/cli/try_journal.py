@@ -40,7 +40,7 @@ PARAMS = (
 
 
 def run(arguments: Arguments) -> int:
-    """Show the journal until a signal ends it, which is a success. Raises BuildError."""
+    """Show the journal until a signal ends it. Raises BuildError."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())
     with TemporaryDirectory(prefix="fore-edge-try-") as place:
@@ -49,7 +49,7 @@ def run(arguments: Arguments) -> int:
         ).absolute()
         if os.path.lexists(folder):
             raise BuildError(f"{folder} is there already; choose a new folder")
-        # Set before the settings exist, since modules of the import read it when they are loaded.
+        # Set before that file exists, since modules that are imported later read the variable.
         os.environ["PELICAN_SETTINGS"] = str(folder / "pelicanconf.py")
         try:
             return _show(folder, arguments)
@@ -61,18 +61,19 @@ def run(arguments: Arguments) -> int:
 
 
 def _show(folder: Path, arguments: Arguments) -> int:
-    from site_build.releases.release import (  # noqa: PLC0415  it imports Pelican
+    """Import, build and serve the journal, and print a summary; return the server's status."""
+    from site_build.releases.release import (  # noqa: PLC0415  slow: imports Pelican
         BuildOptions,
         build,
     )
 
     console = open_console()
-    with create_server(("127.0.0.1", arguments.port)) as free:
-        origin = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with create_server(("127.0.0.1", arguments.port)) as probe:
+        origin = f"http://127.0.0.1:{probe.getsockname()[1]}"
     summary, lines = import_journal(folder, arguments.source, arguments)
     os.chdir(folder)
     with Observer(console) as observer:
-        order = BuildOptions(
+        options = BuildOptions(
             content=Path("content"),
             output=Path("build"),
             site_url=origin,
@@ -80,8 +81,8 @@ def _show(folder: Path, arguments: Arguments) -> int:
             jobs=count_processors(),
             observer=observer,
         )
-        held = {each.path for each in build(order).held}
-    with subprocess.Popen(  # noqa: S603  our own words
+        held = {each.path for each in build(options).held}
+    with subprocess.Popen(  # noqa: S603  a fixed command
         (sys.executable, "-m", "edge_api", "serve", "--port", origin.rpartition(":")[2]),
         # Without the environment, which may have settings of another journal.
         env={"SITE_URL": origin, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -119,8 +120,8 @@ def _show(folder: Path, arguments: Arguments) -> int:
 
 
 def _answers(url: str) -> bool:
-    """Return whether a page or a file answers, after redirects."""
+    """Return whether a URL answers with status 200, after redirects."""
     with suppress(OSError):  # every answer that is not 200 raises one
-        asked = Request(quote(url, safe="/:?=&+,;@!~"), method="HEAD")  # noqa: S310  our own
-        return bool(build_opener(ProxyHandler({})).open(asked, timeout=10))  # without a proxy
+        request = Request(quote(url, safe="/:?=&+,;@!~"), method="HEAD")  # noqa: S310  our server
+        return bool(build_opener(ProxyHandler({})).open(request, timeout=10))  # without a proxy
     return False

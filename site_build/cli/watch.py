@@ -37,29 +37,31 @@ PARAMS: Final = (
 
 
 def run(arguments: Arguments) -> int:
-    """Publish until SIGTERM or SIGINT ends it, which is a success.
+    """Build and publish until SIGTERM or SIGINT, then return 0.
 
-    Returns 75 (EX_TEMPFAIL of sysexits.h) if other code is installed, so that it is started again.
+    Returns 75 (EX_TEMPFAIL of sysexits.h) if the installed code changes, so that a service manager
+    starts the watcher again.
     """
     code = InstalledCode(*SOURCES)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     order = make_order(arguments, Observer())
     with suppress(KeyboardInterrupt), relay_output():
-        sources, tell = list_sources(order.content), Chronicle(open_console(), order.content)
-        with HeartbeatThread(order.output, code) as heart:
-            publish(order, sources, tell, heart, stays=arguments.stay)
+        sources, chronicle = list_sources(order.content), Chronicle(open_console(), order.content)
+        with HeartbeatThread(order.output, code) as heartbeat:
+            publish(order, sources, chronicle, heartbeat, stays=arguments.stay)
         return os.EX_TEMPFAIL
     return 0
 
 
 class Chronicle:
-    """Prints the events of a watcher, and findings that the build before did not have."""
+    """Prints the events of a watcher, and findings that the previous build did not have."""
 
     def __init__(self, console: Console, content: Path) -> None:
         self._console, self._content = console, content
         self._known = Counter[Diagnostic]()
-        """Findings of the build before, without their places."""
+        """Findings of the previous build, all moved to line 1 and column 1, with counts."""
         self._placed: set[Diagnostic] = set()
+        """Findings of the previous build, with their places."""
 
     def __call__(self, news: ReleaseEvent) -> None:
         """Print one event."""
@@ -82,25 +84,27 @@ class Chronicle:
                 self._console.print("the installed code has changed; it runs after a new start")
 
     def _compare(self, findings: tuple[Diagnostic, ...]) -> str:
-        """Print new findings; return the numbers of those that are new, fixed and left.
+        """Print new findings; return a text with the numbers of new, fixed and remaining ones.
 
         A finding that only moved within its file is not new.
         """
-        gone = Counter(self._known)
+        unmatched = Counter(self._known)
         new: list[Diagnostic] = []
         # Findings that did not move come first: the others of a kind have moved, or are new.
         for each in sorted(findings, key=lambda each: each not in self._placed):
             kind = each._replace(line=1, column=1)
-            new += [each] if gone[kind] < 1 else []
-            gone[kind] -= 1
-        gone, kept = +gone, Counter[Diagnostic]()
+            new += [each] if unmatched[kind] < 1 else []
+            unmatched[kind] -= 1
+        unmatched, assumed = +unmatched, Counter[Diagnostic]()
         if any(each.severity == "error" for each in findings):
-            # With errors, not all warnings are looked for: missing ones count as still there.
-            kept = Counter({each: n for each, n in gone.items() if each.severity == "warning"})
+            # With errors, some checks do not run, so missing warnings count as still there.
+            assumed = Counter(
+                {each: n for each, n in unmatched.items() if each.severity == "warning"}
+            )
         self._placed = {*findings}
-        self._known = kept + Counter(each._replace(line=1, column=1) for each in findings)
+        self._known = assumed + Counter(each._replace(line=1, column=1) for each in findings)
         print_findings(self._console, self._content, new)
         left = len(findings) - len(new)
-        counts = {"new": len(new), "fixed": (gone - kept).total(), "left": left}
+        counts = {"new": len(new), "fixed": (unmatched - assumed).total(), "left": left}
         listed = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
         return f"; findings: {listed}" if listed else ""

@@ -12,25 +12,26 @@ _ISO = re.compile(
     r"(?:[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 _LONGEST = 60
-"""Characters; dateutil takes a time with the square of what is longer."""
+"""Most characters of a date: dateutil takes a time that grows with the square of the length."""
 _DEFAULTS = (datetime(2001, 1, 1, 0), datetime(2002, 2, 2, 23))  # noqa: DTZ001 - only compared
+"""Two values for each part that a text may lack: a part in which the readings differ is missing."""
 _ZONES = {
     name: timezone(timedelta(hours=hours))
     for sign, hours in (("E", -5), ("C", -6), ("M", -7), ("P", -8))
     for name, hours in ((f"{sign}ST", hours), (f"{sign}DT", hours + 1))
 }
-"""Those that RFC 5322 names; what other names of zones mean depends on the machine."""
+"""Zones by the names of RFC 5322; the meaning of other names depends on the machine."""
 
 
 def parse_instant(text: str) -> datetime:
-    """Return the UTC instant of a date in ISO 8601, as options have it; raises ValueError."""
+    """Return the UTC instant of an option's date in ISO 8601; raises ValueError."""
     if not _ISO.fullmatch(text.strip()):
         raise ValueError(f"is {text[:40]!r}; write it as {DATE_FORMS}")
     return read_instant(text, UTC)
 
 
 def read_instant(text: str, zone: tzinfo) -> datetime:
-    """Return the UTC instant that a text names, in `zone` where it names none.
+    """Return the UTC instant that a text names, in `zone` if the text has no zone.
 
     Raises ValueError with the fix.
     """
@@ -52,27 +53,29 @@ def read_moment(text: str) -> date | datetime:
 
 
 def write_moment(text: str) -> str:
-    """Return the one form of a date, without a zone where it has none; raises ValueError."""
+    """Return a date in ISO 8601, with a zone only if the text has one; raises ValueError."""
     return read_moment(text).isoformat().replace("+00:00", "Z")
 
 
 def explain_doubt(text: str) -> str:
-    """Return how a date was read that can be read in several ways, with the fix; else nothing."""
+    """Return a warning, with the fix, about a date that can be read in several ways; else empty."""
     if _guess(text) != _guess(text, UTC):
         return (
             f"is {text!r}, whose zone is not known, so it is read in the site's; "
             f"write an offset, as {write_moment(text)}+01:00"
         )
-    both = (False,) if re.match("[0-9]{8}|[0-9]{4}[^0-9]", text.strip()) else (False, True)
-    readings = {_guess(text, dayfirst=day, yearfirst=year) for day in both for year in both}
+    # A date that begins with its year has only one order of its parts.
+    choices = (False,) if re.match("[0-9]{8}|[0-9]{4}[^0-9]", text.strip()) else (False, True)
+    readings = {_guess(text, dayfirst=day, yearfirst=year) for day in choices for year in choices}
     doubt = f"is {text!r}, which is read as {write_moment(text)}; write it in that form"
     return doubt if len(readings - {None}) > 1 else ""
 
 
 def _guess(text: str, unknown: tzinfo | None = None, **order: bool) -> date | datetime | None:
-    """Return what dateutil reads, or None where that is no whole day.
+    """Return the day or instant that dateutil reads, or None if the text has no complete date.
 
-    `unknown` is the zone of a name that nobody knows.
+    `unknown` is the zone for names that are not in `_ZONES`, `order` dateutil's options for the
+    order of day, month and year.
     """
     text = " ".join(text.replace("_", " ").split())
     if len(text) > _LONGEST:
@@ -82,14 +85,14 @@ def _guess(text: str, unknown: tzinfo | None = None, **order: bool) -> date | da
         return _ZONES.get(name, unknown) if name and seconds is None else seconds
 
     try:
-        if _ISO.fullmatch(text):  # and many times as fast
+        if _ISO.fullmatch(text):  # many times as fast as dateutil
             instant = datetime.fromisoformat(text.upper())
             return instant if ":" in text else instant.date()
-        both: list[datetime] = [
+        readings: list[datetime] = [
             parse(text, default=each, tzinfos=find_zone, **order) for each in _DEFAULTS
         ]
     except Exception:  # noqa: BLE001 - dateutil raises whatever its parts raise
         return None
-    if both[0].date() != both[1].date():  # what the text lacks was taken from the defaults
+    if readings[0].date() != readings[1].date():  # the text lacks a year, month or day
         return None
-    return both[0] if both[0].hour == both[1].hour else both[0].date()
+    return readings[0] if readings[0].hour == readings[1].hour else readings[0].date()

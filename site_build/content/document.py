@@ -1,7 +1,6 @@
 """Reads one source file: bytes in, a Document and every defect of its head out.
 
-It knows where a head ends and a text begins, and nothing of HTML, of links or of other files; it
-opens nothing.
+It finds where the head ends and the text begins. It opens no file, and looks at no other document.
 """
 
 import codecs
@@ -39,26 +38,26 @@ from site_build.errors import Diagnostic
 from site_build.site import UNDATED, Alias, Document, Kind
 from site_build.text import Places, find_control_characters, make_slug
 
-_BEGINNING_TAGS = 4_000
-"""Code points in which the first paragraph is looked for."""
+_BEGINNING_LENGTH = 4_000
+"""Code points at the beginning of a text in which the first paragraph is looked for."""
 
 NOT_PROSE = "sup:has(a.footnote-ref), script, style"
-"""What a paragraph loses where another page shows it: marks of footnotes, and what is no text."""
+"""Selector of elements that a paragraph loses on other pages: footnote marks, scripts, styles."""
 
 
 def summarise(document: Document, longest: int) -> str:
     """Return the first paragraph as plain text of up to `longest` code points; never raises."""
     beginning = document.markdown
-    if len(beginning) > _BEGINNING_TAGS:  # with the definitions of links that stand further down
-        end = beginning.rfind("\n\n", 0, _BEGINNING_TAGS)
-        end = end if end > 0 else _BEGINNING_TAGS
+    if len(beginning) > _BEGINNING_LENGTH:  # keep link definitions from further down
+        end = beginning.rfind("\n\n", 0, _BEGINNING_LENGTH)
+        end = end if end > 0 else _BEGINNING_LENGTH
         definitions = re.compile(r"(?m)^ {0,3}\[[^\[\]^\n]+\]:[^\n]+$").findall(beginning, end)
         beginning = "\n".join([beginning[:end], "", *definitions])
     if find_excess(beginning):
         return ""
     try:
         page = LexborHTMLParser(convert(document, beginning).html)
-    except Exception:  # noqa: BLE001 - a check of the whole text will tell what the converter said
+    except Exception:  # noqa: BLE001 - a check of the whole text reports what the converter raised
         return ""
     for paragraph in page.css("body > p"):
         for mark in paragraph.css(NOT_PROSE):
@@ -72,7 +71,7 @@ def summarise(document: Document, longest: int) -> str:
 
 
 LARGEST_FILE = 2 * 1024 * 1024
-"""Bytes; some three hundred thousand words."""
+"""Most bytes of a source file: some three hundred thousand words."""
 
 _RULES = SourceRules()
 
@@ -80,7 +79,7 @@ _RULES = SourceRules()
 def read_document(
     path: str, raw: bytes, rules: SourceRules = _RULES
 ) -> tuple[Document | None, list[Diagnostic]]:
-    """Return the document, or None where errors forbid one, with all findings about the file.
+    """Return the document, or None if errors prevent one, with all findings about the file.
 
     `path` is relative to the content folder, with `/`. Never raises, whatever the bytes.
     """
@@ -96,9 +95,9 @@ def read_document(
 
 
 def guess_appearance(raw: bytes, rules: SourceRules) -> datetime | None:
-    """Return when a file with errors would appear (UTC), as far as its head can be read.
+    """Return the instant (UTC) at which a file with errors would be published, from its head.
 
-    None where its author seems to keep it from readers.
+    Returns UNDATED without a readable date, and None if the author seems to withhold the file.
     """
     text, faults = _decode(raw)
     parts = None if faults else _split(text)
@@ -114,7 +113,7 @@ def guess_appearance(raw: bytes, rules: SourceRules) -> datetime | None:
 
 
 def _decode(raw: bytes) -> tuple[str, list[Fault]]:
-    r"""Return the text with `\n` line ends; what cannot be decoded ends it, with a fault."""
+    r"""Return the text with `\n` line ends, up to the first undecodable byte, and its faults."""
     if len(raw) > LARGEST_FILE:
         return "", [Fault(0, f"the file is larger than {LARGEST_FILE} bytes; split it")]
     raw = raw.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -183,7 +182,7 @@ def _read_text(
         extra=extra,
     )
     document = replace(document, address=_locate(document, rules))
-    # What the author left to the text.
+    # If the author gave no description, the first paragraph or the title replaces it.
     description = document.description or summarise(document, LONGEST_DESCRIPTION) or document.title
     aliases: dict[str, Alias] = {}
     members = next((each.members_at for each in entries if each.key == "aliases"), ())
@@ -191,7 +190,7 @@ def _read_text(
         former = _canonical_path(document, given, rules)
         slug = rules.addresses.find_slug(former)
         aliases.setdefault(former, Alias(former, slug, *places.locate(place)))
-    if head.image:  # the text begins with it, on the line that names it
+    if head.image:  # put the picture before the text, on the line that names it
         blank = "\n" * (document.body_line - at["image"][0])
         alt = re.sub(r"([\[\]\\])", r"\\\1", head.image_alt)
         text = f"![{alt}]({head.image}){blank}{document.markdown}"
@@ -206,7 +205,7 @@ def _read_text(
 
 
 def _read_name(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
-    """Yield what the name of the file says and its head does not."""
+    """Yield entries from the name of the file for keys that its head lacks."""
     found = re.match(rules.name_pattern, PurePosixPath(path).stem)
     named = {ALIASES.get(each.key, each.key) for each in entries}
     for key, value in (found.groupdict() if found else {}).items():
@@ -215,7 +214,7 @@ def _read_name(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[
 
 
 def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
-    """Return the one path of a former address."""
+    """Return the path of a former address, which may be given as a slug."""
     alias = normalize("NFC", alias)
     if not alias.startswith("/"):
         return _locate(replace(document, slug=alias), rules)
@@ -224,7 +223,7 @@ def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
 
 
 def _split(text: str) -> tuple[list[Entry], int, int, str] | Fault:
-    """Return the entries of a head, the offsets of its fence and of the body, and the body."""
+    """Return the head's entries, the offsets of its fence and of the body, and the body."""
     start = len(text) - len(text.lstrip())
     opening = HANDLER.FM_BOUNDARY.match(text, start)
     if opening is None and (found := read_pelican_head(text)):
@@ -233,7 +232,7 @@ def _split(text: str) -> tuple[list[Entry], int, int, str] | Fault:
         what = "the file is empty" if start == len(text) else "the file has no front matter"
         fix = "begin it with `---`, the keys title and date, and `---` again"
         return Fault(0 if start == len(text) else start, f"{what}; {fix}")
-    try:  # Parts of python-frontmatter begin with a line end.
+    try:  # python-frontmatter leaves a line end at the start of each part.
         head, body = (part.removeprefix("\n") for part in HANDLER.split(text))
     except ValueError:
         return Fault(start, "the front matter is never closed; add a line `---` below its keys")
@@ -242,19 +241,19 @@ def _split(text: str) -> tuple[list[Entry], int, int, str] | Fault:
         entries = read_entries(head, head_at)
     except YamlFaultError as fault:
         found = read_pelican_head(head, head_at)
-        # Plain lines `Key: value` say what they mean with a second colon, too, unless a value
-        # begins with a sign that means something to YAML.
-        is_other = SECOND_COLON not in str(fault) or re.search(
+        # In Pelican's lines `Key: value`, a value may have a colon, unless it begins with a
+        # character that has a meaning in YAML.
+        is_broken_yaml = SECOND_COLON not in str(fault) or re.search(
             r"(?m)^[^:\n]*:[ \t]*[\[{\"'|>&*!%@`#-]", head
         )
-        if is_other or found is None or found[1] < len(head):
+        if is_broken_yaml or found is None or found[1] < len(head):
             return Fault(fault.offset, f"the front matter {fault}")
         entries = found[0]
     return entries, start, len(text) - len(body), body.rstrip()
 
 
 def _choose_slug(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
-    """Yield the slug of a file that names none, as Pelican makes it."""
+    """Yield the slug that Pelican makes for a head without one; remove an empty `slug` entry."""
     title = next((each for each in entries if each.key == "title"), None)
     if title is None or any(each.key == "slug" and each.value for each in entries):
         return

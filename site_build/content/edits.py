@@ -1,8 +1,8 @@
-"""Edits the head of a source file where it stands, and leaves every other byte as it is.
+"""Edits the head of a source file in place, and leaves every other byte as it is.
 
-What has one right answer (forms of dates, of tags and of keys), and what the lifecycle of a post
-asks for. An address never changes by an edit. Who edits sees by reading the file again whether it
-says what it should: values over several lines, and heads in braces, are left to their authors.
+It corrects dates, tags and keys that have one right form, and changes a line to publish, schedule
+or withdraw a post. No edit changes an address. Values over several lines, and heads in braces, are
+not edited, so callers read the file again to check the result.
 """
 
 import os
@@ -23,7 +23,7 @@ from site_build.content.head import OTHER_NAMES, Entry, YamlFaultError, make_ent
 from site_build.errors import BuildError, find_fix
 
 STARTED = "  # when it was started"
-"""Follows the date of a draft that `new` has made: the post gets another when it is published."""
+"""Comment after the date of a draft from `new`, which is replaced when the post is published."""
 _END = r"(?>\r\n?|\n)"
 _HEAD = re.compile(
     rf"\ufeff?\s*(---+[ \t]*{_END})?((?:[^\r\n]*{_END})*?)(?:---|(?(1)(?!)|[ \t]*(?:{_END}|\Z)))"
@@ -33,10 +33,11 @@ _VALUE = (
     r"""(?P<value>"[^"\r\n]*"|'[^'\r\n]*'|[^\r\n]*?)"""
     rf"(?=[ \t]*(?:[ \t]#[^\r\n]*)?(?:{_END}(?![ \t]+\S)|\Z))"
 )
-"""What a line says before its comment, if no further line goes on with it."""
+"""A value before the comment of its line; one that continues on the next line does not match."""
 _LINE = re.compile(r"(?P<key>[^\s:]+)(?P<colon>[ \t]*:[ \t]*)" + _VALUE)
 _RENAMED = {other: key for other, key in OTHER_NAMES.items() if key != "slug"}
-_HIDES = {
+"""Our keys by their names in other generators."""
+_STATUS_OF = {
     **dict.fromkeys(("draft true", "draft yes", "published false", "published no"), "draft"),
     **dict.fromkeys(("draft false", "draft no", "published true", "published yes"), "published"),
 }
@@ -44,7 +45,7 @@ _HIDES = {
 
 
 def change_line(raw: bytes, key: str, value: str | None) -> bytes:
-    """Return a source file with another value in the line of a key, or without it for None."""
+    """Return a source file with a new value in the line of a key, or without that line for None."""
     text = raw.decode(errors="surrogateescape")
     found = _HEAD.match(text)
     end = found.end(2) if found else 0
@@ -58,10 +59,10 @@ def change_line(raw: bytes, key: str, value: str | None) -> bytes:
 
 
 def fix_head(path: str, raw: bytes, rules: SourceRules) -> bytes:
-    """Return a source file with what has one right answer; the same bytes where nothing has.
+    """Return a source file with its head corrected; the same bytes if there is nothing to correct.
 
-    Keys get their names, dates the form of ISO 8601, and tags that of a list. A head of Pelican's
-    own form is as right as any.
+    Keys get their names, dates the form of ISO 8601, and tags the form of a list. A head in
+    Pelican's own form stays as it is.
     """
     fixed, entries = "", list[Entry]()
     with suppress(ValueError, YamlFaultError):
@@ -69,8 +70,8 @@ def fix_head(path: str, raw: bytes, rules: SourceRules) -> bytes:
         head = _HEAD.match(fixed)
         entries = read_entries(head[2], head.start(2)) if head and head[1] else []
     keys = [each.key for each in entries]
-    for entry in reversed(entries):  # The places of those before stay right.
-        status = _HIDES.get(f"{entry.key} {entry.value}".lower(), "")
+    for entry in reversed(entries):  # From the end, so that earlier offsets stay valid.
+        status = _STATUS_OF.get(f"{entry.key} {entry.value}".lower(), "")
         name = "status" if status else _RENAMED.get(entry.key, entry.key)
         line = _LINE.match(fixed, entry.key_at)
         if line and name in KEYS and keys.count(name) == (name == entry.key):
@@ -90,7 +91,7 @@ def _says_the_same(path: str, former: str, latter: str, rules: SourceRules) -> b
 
 
 def _fix_value(name: str, value: object, written: str) -> str:
-    """Return the right form of a key's value as `written`; nothing where it has it or none is."""
+    """Return a corrected value for the one that is `written`; empty if it is right or unclear."""
     text = value if isinstance(value, str) else ""
     if name == "status" and not text.islower():
         return text.lower()
@@ -108,17 +109,17 @@ def _fix_value(name: str, value: object, written: str) -> str:
 
 
 def rewrite(content: Path, path: str, before: bytes, after: bytes) -> None:
-    """Replace a file of the content in one step, with its mode.
+    """Replace a file of the content atomically, and keep its mode.
 
-    Raises BuildError for one that changed since it was read as `before`, or that the disk does not
-    take; it stays as it is.
+    Raises BuildError, and leaves the file as it is, if it no longer has the bytes `before` or
+    cannot be written.
     """
     place = (content / path).resolve()
     if place.exists() and not os.access(place, os.W_OK):
         raise BuildError(f"{content / path} is not writable; fix its permissions")
     try:
         with TemporaryDirectory(dir=place.parent, prefix=".") as folder:
-            new = Path(shutil.copy(place, folder))  # with its mode
+            new = Path(shutil.copy(place, folder))  # copies the mode
             new.write_bytes(after)
             if place.read_bytes() != before:
                 raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")

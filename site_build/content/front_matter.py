@@ -1,6 +1,6 @@
-"""The keys that may stand at the head of a source file: their names, kinds and sentences, once.
+"""The keys of front matter: their names, types, checks and error messages.
 
-Only values come in here; where they stand in the file is `site_build.content.document`'s knowledge.
+The checks see values only; `site_build.content.document` finds their places in the file.
 """
 
 import re
@@ -24,15 +24,15 @@ from site_build.content.dates import DATE_FORMS, read_instant, read_moment
 from site_build.text import find_control_characters, make_slug, shorten
 
 LONGEST_SERIES = 100
-"""Code points; it stands on one line above the parts."""
+"""Most code points of a series' name, which is one line above the list of its posts."""
 
 LONGEST_DESCRIPTION = 160
-"""Code points; search engines and cards cut what is longer."""
+"""Most code points of a description; search engines and cards cut longer ones."""
 
 _LANGUAGE = "[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*"
 
 _SLUG_BYTES = 200
-"""In UTF-8; a file's name has 255 at most, and some are longer than their slug."""
+"""Most bytes of a slug in UTF-8: a file's name has 255 at most, and some add to the slug."""
 
 
 _PART = r"[^\s/?#%\\\"<>.\x00-\x1f\x7f]"
@@ -49,12 +49,12 @@ def _fault(sentence: str) -> PydanticCustomError:
 
 
 def _name_kind(value: object) -> str:
-    """Return what a value that is no text is, as a person would call it."""
+    """Return a plain word for the type of a value that is no text."""
     return "empty" if value is None else "a list" if isinstance(value, list) else "a mapping"
 
 
 def _require_text(value: object) -> str:
-    """Return `value` on one line and trimmed; refuse what is no text."""
+    """Return `value` on one line and trimmed; refuse a value that is no text."""
     if not isinstance(value, str):
         raise _fault(f"is {_name_kind(value)}; {'write it as text' if value else 'fill it in'}")
     for at in find_control_characters(value):
@@ -92,9 +92,9 @@ def _require_instant(value: object, info: ValidationInfo) -> datetime:
 
 
 def _require_revision(value: object, info: ValidationInfo) -> datetime:
-    """Return the instant of a revision; a bare day that is the day of publication means just it.
+    """Return the instant of a revision; for the day of publication without a time, that instant.
 
-    Who writes no time of day does not mean midnight, before the post was there.
+    Midnight of that day would be before the publication.
     """
     revised = _require_instant(value, info)
     published: datetime | None = info.data.get("date")
@@ -115,7 +115,7 @@ def _require_list(value: object, info: ValidationInfo) -> object:
 
 
 def _require(test: Callable[[str], object], explain: Callable[[str], str]) -> BeforeValidator:
-    """Return what refuses a text that does not pass a test, with a sentence about the text."""
+    """Return a validator that refuses a text that fails `test`, with the message of `explain`."""
 
     def validate(value: object) -> str:
         text = _require_text(value)
@@ -127,13 +127,13 @@ def _require(test: Callable[[str], object], explain: Callable[[str], str]) -> Be
 
 
 def _drop_repeated(tags: tuple[str, ...]) -> tuple[str, ...]:
-    """Keep the first of the tags that differ in case alone."""
+    """Keep the first of tags that differ only in case."""
     first = {tag.casefold(): tag for tag in reversed(tags)}
     return tuple(first[name] for name in dict.fromkeys(tag.casefold() for tag in tags))
 
 
 def _require_status(value: object) -> str:
-    """Return the status in small letters; Pelican's `skip` keeps a text out as `draft` does."""
+    """Return the status in lower case, with `draft` for Pelican's `skip`."""
     text = _require_text(value).lower()
     if text not in {"published", "hidden", "draft", "skip"}:
         raise _fault(f"is {text[:40]!r}; write `status: draft`, `hidden` or `published`")
@@ -235,7 +235,7 @@ class PostFrontMatter(PageFrontMatter):
 
 
 ALIASES = {"summary": "description", "modified": "updated", "authors": "author"}
-"""Other names for a key, as Pelican has them."""
+"""Pelican's names of keys, with ours."""
 
 KEYS = tuple(sorted({*PageFrontMatter.model_fields, *ALIASES}))
 
@@ -244,4 +244,4 @@ EXAMPLES = {
     for name, field in PostFrontMatter.model_fields.items()
     if field.examples
 }
-"""A value to show to an author who left the key out."""
+"""Example values by key, for an author who left the key out."""

@@ -1,8 +1,8 @@
-"""Sources that builds keep, so that a file with a fault stays as its readers know it.
+"""Keeps copies of sources, so that a file with a fault is still shown in its former version.
 
-Each lies once, under the digest of its bytes, in a folder beside the builds that nobody serves; a
-build lists those that its readers see. This also guesses from a head that cannot be parsed whether
-its author withdrew the file. It knows neither findings nor pages.
+Each copy is stored once, named by the digest of its bytes, in a folder beside the builds that is
+not served; a build lists the sources that it shows. This module also guesses from a head that
+cannot be parsed whether its author withdrew the file.
 """
 
 import codecs
@@ -19,16 +19,16 @@ import orjson
 from site_build.site import Document
 
 KEPT_FILE: Final = "sources.json"
-"""In a build, beside the posts index: what `read_kept` returns."""
+"""Name of a build's list of kept sources, beside the posts index; `read_kept` reads it."""
 KEPT_FOLDER: Final = ".sources"
-"""In BUILD_DIR: the sources of all builds that are there."""
+"""Name of the folder in BUILD_DIR with the sources of all builds there."""
 
 KeptSources = Mapping[str, str]
 """The digests of sources by their paths."""
 
 
 def read_kept(build: Path) -> KeptSources:
-    """Return what readers of a build see; nothing where it does not say so."""
+    """Return the sources that a build shows; empty if it has no readable list."""
     with suppress(OSError, ValueError, TypeError):
         return dict(orjson.loads((build / KEPT_FILE).read_bytes()))
     return {}
@@ -37,14 +37,14 @@ def read_kept(build: Path) -> KeptSources:
 def keep_sources(
     folder: Path, content: Path, documents: Iterable[Document], before: KeptSources
 ) -> KeptSources:
-    """Copy each source into `folder` unless it is there, and return those that are there then.
+    """Copy each document's source into `folder` unless it is there; return the kept sources.
 
-    Of one that was changed since it was read, the one `before` stays. Raises OSError where it
-    cannot be written.
+    For a source that changed since it was read, the entry in `before` stays. Raises OSError if the
+    folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     kept: dict[str, str] = {}
-    known = {*os.listdir(folder)}  # noqa: PTH208 - names alone are asked for
+    known = {*os.listdir(folder)}  # noqa: PTH208 - only names are needed
     for each in documents:
         if each.digest not in known:
             raw = b""
@@ -64,13 +64,13 @@ def prune_sources(folder: Path, builds: Iterable[Path]) -> None:
     """Remove the sources that none of these builds lists. Raises OSError."""
     if folder.is_dir():
         wanted = {digest for build in builds for digest in read_kept(build).values()}
-        for name in {*os.listdir(folder)} - wanted:  # noqa: PTH208 - likewise
+        for name in {*os.listdir(folder)} - wanted:  # noqa: PTH208 - only names are needed
             (folder / name).unlink()
 
 
 _LONGEST_HEAD: Final = 65_536
 _GAP: Final = r"\s{0,9}+"
-"""Never more, since three of them in a row take a time with the cube of what they may hold."""
+"""White space; bounded, since the time for three gaps grows with the cube of their length."""
 _OFF: Final = r"""(?:false|no|off|n|f|0)\b"""
 _WITHDRAWN: Final = re.compile(
     rf"""^[ \t]*+ (?:[-?][ ]+)? ["']? (?:
@@ -81,19 +81,19 @@ _WITHDRAWN: Final = re.compile(
     )""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-"""The colon of Chinese and Japanese keyboards is a usual slip."""
+"""A line that withdraws a text, even with the wide colon of Chinese and Japanese keyboards."""
 
 
 def is_withdrawn(head: str) -> bool:
-    """Return whether a head, which cannot be understood, says that nobody may read its text.
+    """Return whether a head that cannot be parsed withdraws its text from readers.
 
-    In any case and any form: `Status: draft`, `draft = true`, `"published": false`.
+    It may do so in any case and syntax: `Status: draft`, `draft = true`, `"published": false`.
     """
     return bool(_WITHDRAWN.search(head))
 
 
 def find_slug(raw: bytes) -> str:
-    """Return the slug in the head of a file, which cannot be understood; empty without one."""
+    """Return the slug in the head of a file without parsing the head; empty without one."""
     found = re.search(
         r"""(?im)^[ \t]*+["']?slug["']?\s{0,9}+[:=]\s{0,9}+["']?([^\s"',]+)""", find_head(raw)
     )
@@ -101,12 +101,12 @@ def find_slug(raw: bytes) -> str:
 
 
 def find_head(raw: bytes) -> str:
-    """Return the head of a file, which cannot be understood, with a line for each key in braces.
+    """Return the head of a file without parsing it; each key of a head in braces gets a line.
 
     It ends at the fence below it; without a fence above or below, before the first empty line.
     """
-    is_wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    plain = raw[: 2 * _LONGEST_HEAD].decode("utf-16" if is_wide else "utf-8-sig", "ignore")
+    is_utf16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    plain = raw[: 2 * _LONGEST_HEAD].decode("utf-16" if is_utf16 else "utf-8-sig", "ignore")
     text = plain.replace("\0", "").replace("\r", "\n").strip()
     fence = re.match(r"[-+~.]{2,}[^\n]*\n|", text)
     end = (fence and fence[0] and re.search(r"(?m)\n[-+~.]{2,}\w*[ \t]*$", text)) or re.search(

@@ -1,7 +1,6 @@
 """The content folder held in memory: only files that changed are read again.
 
-A file with a fault never holds up the others: what the build before shows of it is shown again, or
-nothing. It knows no pages.
+A file with a fault never holds up the others: its version in the previous build is shown, or none.
 """
 
 import os
@@ -36,7 +35,7 @@ from site_build.site import Document
 
 
 class _Choice:
-    """The version that is shown of each file: its own, that of the build before, or none."""
+    """The version of each file that is shown: the current one, the previous build's, or none."""
 
     def __init__(
         self,
@@ -45,15 +44,18 @@ class _Choice:
         recall: Callable[[str], Reading | None],
         now: datetime | None,
     ) -> None:
-        """`recall` reads one of the `kept` sources; without an instant (UTC) drafts are shown."""
+        """`kept` has the previous build's sources, and `recall` reads one of them.
+
+        Without `now` (UTC), drafts are shown.
+        """
         self.shown = {**readings}
-        """What is shown by the path of its source."""
+        """The readings that are shown, by path."""
         self.errors: dict[str, Diagnostic] = {}
         """The first error of each file that has one."""
         self._readings, self._kept, self._recall, self._now = readings, kept, recall, now
 
     def refuse(self, error: Diagnostic) -> None:
-        """Show the former version of a file; nothing, where that is refused too."""
+        """Show the former version of a file, or nothing if that was refused too."""
         path = error.path
         self.shown.pop(path, None)
         if path not in self.errors:
@@ -69,18 +71,18 @@ class _Choice:
             self.shown[error.path] = reading._replace(document=replace(document, aliases=kept))
 
     def is_changed(self, path: str) -> bool:
-        """Return whether a file is shown in another version than the build before shows."""
+        """Return whether a file is shown in another version than in the previous build."""
         return path in self.shown and self._kept.get(path) != self.shown[path].digest
 
     def list_held(self, files: Mapping[str, object]) -> Iterator[Held]:
-        """Yield every file with an error; `files` have those that are shown as they were."""
+        """Yield every file with an error; `files` has files that are shown in a former version."""
         for path, error in sorted(self.errors.items()):
             is_draft = path in self._readings and self._readings[path].is_draft
             finding = error._replace(severity="warning") if is_draft else error
             yield Held(path, path in files or bool(_list_inside(path, self.shown)), finding)
 
     def _list_former(self, path: str) -> dict[str, Reading]:
-        """Return what readers may see of a file as it was, or of each file in a folder."""
+        """Return former versions that readers may see, of a file or of all files in a folder."""
         reading = self._readings.get(path)
         if reading and self._now:
             appears = reading.document.published if reading.document else reading.appears
@@ -91,17 +93,17 @@ class _Choice:
 
 
 def _list_inside(path: str, names: Iterable[str]) -> list[str]:
-    """Return the one of some paths that is a path, or those in a folder."""
+    """Return those of `names` that are `path`, or in the folder `path`."""
     return [name for name in names if f"{name}/".startswith(f"{path.rstrip('/')}/")]
 
 
 class ContentLibrary:
-    """Every source file as it is, and the last one of it that could be used."""
+    """Every source file as it is now, and its last version without errors."""
 
     def __init__(self, request: Request, code: str, dialect: Dialect) -> None:
         """Read the folder; raises BuildError when it cannot be read.
 
-        `code` says which program reads, `dialect` for which origin texts are converted.
+        `code` is the fingerprint of the program, `dialect` the site's settings for Markdown.
         """
         self._request = request
         self._code, self._dialect = code, dialect
@@ -114,10 +116,11 @@ class ContentLibrary:
             self._album = self._measure(self._listing)
         self._stamps |= self._list_unread()
         self._former: dict[str, Reading] = {}
-        """What was shown last in a preview; else what was read of earlier builds' sources."""
+        """Former readings by path: those that a preview showed last, or those of kept sources."""
         self._paths: Mapping[str, str] = {}
-        """The addresses of source files by which `_links` were found."""
+        """Addresses of source files, with which `_links` were found."""
         self._links: dict[str, tuple[Facts, Mapping[str, str]]] = {}
+        """Facts of each document by path, and the addresses of its links to source files."""
 
     @property
     def count(self) -> int:
@@ -127,8 +130,8 @@ class ContentLibrary:
     def refresh(self, told: Collection[str] | None = None) -> bool:
         """Read what changed since the last time; return whether anything did.
 
-        `told` are the only paths that may have changed, where that is known. Raises BuildError
-        when the folder cannot be read; what was read stays then.
+        `told` has the only paths that may have changed, if they are known. Raises BuildError, and
+        keeps what was read before, if the folder cannot be read.
         """
         if told is not None and not self._listing.has_links and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
@@ -141,6 +144,7 @@ class ContentLibrary:
         return self._take(listing, self._stamp(listing))
 
     def _take(self, listing: Listing, stamps: dict[str, Stamp]) -> bool:
+        """Read the files whose stamps differ from the last ones; return whether any did."""
         if stamps == self._stamps and listing == self._listing:
             return False
         changed = [
@@ -161,13 +165,13 @@ class ContentLibrary:
         return is_changed
 
     def _list_unread(self) -> dict[str, Stamp]:
-        """Return stamps that fit no file, for those that the disk did not give."""
+        """Return stamps that match nothing, so that files which could not be read are retried."""
         sources = (path for path, each in self._readings.items() if not each.digest)
         pictures = (path for path, each in self._album.items() if not each.is_read)
         return dict.fromkeys((*sources, *pictures), GONE)
 
     def list_errors(self) -> tuple[Diagnostic, ...]:
-        """Return why files are not shown as they are, sorted by place."""
+        """Return the errors that keep files from being shown as they are, sorted by place."""
         usable = (
             each.document
             for each in self._readings.values()
@@ -176,7 +180,7 @@ class ContentLibrary:
         return tuple(sorted([*self._list_faults(), *find_repeated_slugs(usable)]))
 
     def _list_faults(self) -> list[Diagnostic]:
-        """Return the errors that files have by themselves."""
+        """Return errors within single files; conflicts between files are not among them."""
         return [
             *(each for each in self._listing.findings if each.severity == "error"),
             *chain.from_iterable(map(_list_errors, self._readings.values())),
@@ -185,8 +189,8 @@ class ContentLibrary:
     def check(self, now: datetime) -> tuple[Diagnostic, ...]:
         """Return every finding about the content as readers would see it at `now` (UTC).
 
-        What is wrong with each file, and what only all together show, sorted by place. In what its
-        author keeps from readers nothing is an error.
+        They are about single files and about conflicts between files, sorted by place. In drafts,
+        errors become warnings.
         """
         files = self._listing.files
         documents, facts = _list_facts(self._readings)
@@ -204,9 +208,9 @@ class ContentLibrary:
         )
 
     def collect(self, request: Request | None = None) -> Content:
-        """Return what can be shown; of files with faults, what the build before `request` shows.
+        """Return what can be shown; for a file with faults, its version in the previous build.
 
-        Without a request, as in a preview, that is what was returned last.
+        `request` names that build; without one, as in a preview, the last result counts.
         """
         rules = self._dialect.rules
         kept = (
@@ -257,7 +261,7 @@ class ContentLibrary:
         )
 
     def _recall(self, kept: KeptSources, path: str) -> Reading | None:
-        """Return what a source that is kept says, if it can be used."""
+        """Return the reading of a kept source, or None if it is missing or has errors."""
         digest, reading = kept[path], self._former.get(path)
         if reading is None or reading.digest != digest:
             with self._cache:
@@ -265,9 +269,9 @@ class ContentLibrary:
         return reading if reading.digest == digest and not _list_errors(reading) else None
 
     def _take_former(self, choice: _Choice, site: Path) -> dict[str, tuple[Path, Measured | None]]:
-        """Return files of the build before that stand for faulty ones, pictures with measures.
+        """Return files of the previous build that replace faulty ones, with measures of pictures.
 
-        New texts that show a picture without one are refused.
+        New or changed texts are refused if they show a faulty picture without a replacement.
         """
         rules, former = self._dialect.rules, dict[str, tuple[Path, Measured | None]]()
         lost = {path: each for path, each in self._album.items() if each.fault}
@@ -291,9 +295,9 @@ class ContentLibrary:
         return former
 
     def _find_wrong(self, choice: _Choice, kept: KeptSources) -> dict[str, Diagnostic]:
-        """Return what is wrong between the texts that are shown, of those that have to make way.
+        """Return conflicts between shown texts, by path of the text that has to give way.
 
-        Others lose the alias that is wrong.
+        If no text has to, the aliases that conflict are dropped instead.
         """
         documents, _ = _list_facts(choice.shown)
         conflicts = self._cross.find_conflicts(documents, self._listing.files)
@@ -317,16 +321,16 @@ class ContentLibrary:
             path: stamp(f"{folder}/{path}")
             for path in (*listing.sources, *listing.files, REDIRECTS)
         }
-        # A missing file has no stamp, so that the folder is listed once it is there.
+        # Missing redirects have no stamp, so that the folder is listed again when they appear.
         return {path: each for path, each in found.items() if path != REDIRECTS or each != GONE}
 
 
 def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | None:
     """Return absolute paths as paths of the content, without hidden files.
 
-    None where `changes` is None or has other paths: then every file has to be looked at.
+    None if `changes` is None or has other paths: then every file has to be checked.
     """
-    home = f"{os.path.abspath(content)}{os.sep}"  # noqa: PTH100 - text
+    home = f"{os.path.abspath(content)}{os.sep}"  # noqa: PTH100 - only text
     if changes is None or not all(path.startswith(home) for path in changes):
         return None
     return {

@@ -1,8 +1,7 @@
-"""The content folder: which files are in it, what they say, and a text when a page needs it.
+"""Lists the content folder, reads its files, and returns a text when a page needs it.
 
-It opens files, starts processes and prints nothing. A picture is unpacked once, to see that it can
-be; after that its digest tells. What builds are given is light: documents without their texts,
-which `Texts` reads when a page needs them.
+A picture is unpacked once, to check that it can be; after that the cache knows its digest. Builds
+get documents without their texts, which `Texts` reads when a page needs them.
 """
 
 import hashlib
@@ -31,10 +30,12 @@ from site_build.site import UNDATED, Document
 
 _FOREIGN_SUFFIXES = frozenset({*SUFFIXES, ".mkdn", ".mdwn"})
 _OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
-"""Of texts that other programs build, in small letters."""
+"""Suffixes, in lower case, of texts that other programs build and this one does not."""
 
 Stamp = tuple[int, int, int, int]
+"""Time of the last change of a file, its size, its inode, and the last change of its status."""
 GONE: Stamp = (0, 0, 0, 0)
+"""The stamp of a missing file, and of all that is no regular file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +48,15 @@ class Listing:
     """Files that are published as they are."""
     findings: tuple[Diagnostic, ...]
     has_links: bool
-    """Whether a file is a symbolic link: what changes its text then goes by another path."""
+    """Whether a file is a symbolic link, whose text can change under another path."""
 
 
 LONGEST_NAME = 220
-"""Bytes of a published file's name: disks take 255, and names of a picture's forms are longer."""
+"""Most bytes of a published file's name: disks allow 255, and forms of a picture add to it."""
 
 
 def list_folder(content: Path, rules: SourceRules) -> Listing:
-    """Return what is in a content folder but dot files; raises BuildError if it cannot be read."""
+    """Return the files in a folder, without dot files; raises BuildError if it cannot be read."""
     sources, files, findings, has_links = [], [], [], False
     try:
         os.scandir(content).close()
@@ -84,13 +85,13 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
 
 
 def read_bytes(folder: Path, path: str, largest: int = LARGEST_FILE) -> bytes:
-    """Return a file's bytes, cut one byte behind the `largest` size. Raises OSError."""
+    """Return a file's bytes, at most one more than `largest`. Raises OSError."""
     with open(f"{folder}/{path}", "rb") as file:  # noqa: PTH123  a Path costs as much as the file
         return file.read(largest + 1)
 
 
 def digest_file(folder: Path, path: str, largest: int = LARGEST_FILE) -> str:
-    """Return the SHA-256 of what is read of a file; an empty string where it cannot be."""
+    """Return the SHA-256 of what `read_bytes` returns; empty if the file cannot be read."""
     try:
         return hashlib.sha256(read_bytes(folder, path, largest)).hexdigest()
     except OSError:
@@ -98,9 +99,9 @@ def digest_file(folder: Path, path: str, largest: int = LARGEST_FILE) -> str:
 
 
 def stamp(path: str | Path, *, follows: bool = True) -> Stamp:
-    """Return how a file looks: its inode tells a replacement, its last instant new permissions.
+    """Return a file's stamp: the inode shows a replacement, the last value new permissions.
 
-    Only a regular file, or a link to one if it `follows` links, is there.
+    Returns GONE for all but a regular file, or a link to one if it `follows` links.
     """
     try:
         found = os.stat(path, follow_symlinks=follows)  # noqa: PTH116 - a Path costs more
@@ -112,7 +113,7 @@ def stamp(path: str | Path, *, follows: bool = True) -> Stamp:
 
 
 def explain_refusal(path: str, refusal: OSError) -> Diagnostic:
-    """Return the finding for a file that the disk would not give."""
+    """Return the finding for a file that cannot be read."""
     return Diagnostic(
         show_path(path),
         1,
@@ -131,7 +132,7 @@ def show_path(path: str) -> str:
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, str | None, bool]]:
-    """Yield every file's path, what is wrong with it as a file, and whether it is a link."""
+    """Yield the path of every file, a fault of the file or None, and whether it is a link."""
     home = folder.resolve()
     waiting = [""]
     while waiting:
@@ -177,7 +178,7 @@ _MEASURES = "measure"
 def measure_pictures(
     content: Path, files: Sequence[str], jobs: int, cache: Cache, code: str
 ) -> dict[str, Measured]:
-    """Return the measures of pictures by path; `code`, the program, is part of their cache keys."""
+    """Return the measures of pictures by path; `code`, the program's digest, is in cache keys."""
     paths = [path for path in files if is_picture(path)]
     keys = {
         path: make_key(code, path, digest_file(content, path, LARGEST_PICTURE)) for path in paths
@@ -202,26 +203,27 @@ def _measure(content: Path, path: str) -> Measured:
 
 
 TEXTS = "text"
+"""Kind under which the cache keeps texts."""
 _READINGS = "reading"
 
 
 class Reading(NamedTuple):
     """The result of reading one source file, as the cache keeps it; its document has no text.
 
-    A tuple, like what it holds of each file: they are read from the cache several times as fast.
+    It is a tuple, as are its parts, since the cache reads tuples several times as fast.
     """
 
     document: Document | None
-    """None where errors forbid one."""
+    """None if errors prevent one."""
     facts: Facts | None
     findings: tuple[Diagnostic, ...]
     digest: str = ""
-    """SHA-256 of the bytes that were read, hexadecimal; empty where the disk gave none."""
+    """SHA-256 of the bytes that were read, hexadecimal; empty if the file could not be read."""
     minutes: int = 0
     """Whole minutes that the text takes to read."""
     terms: Terms = NO_TERMS
     appears: datetime | None = UNDATED
-    """When a file without a document seems to appear (UTC); None: its author withdrew it."""
+    """Likely date (UTC) of publication of a file without a document; None if it is withdrawn."""
 
     @property
     def is_draft(self) -> bool:
@@ -245,15 +247,15 @@ class Texts:
         self._cache, self._code = cache, code
         self.dialect = dialect
         self.asked: dict[str, None] = {}
-        """Paths of the documents asked for, in order; whoever looks into it clears it before."""
+        """Paths of the requested documents, in order; a caller that reads it clears it first."""
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""
-        converter = self.dialect._replace(rules=SourceRules())  # where pages are changes no text
+        converter = self.dialect._replace(rules=SourceRules())  # these rules change no text
         return make_key(self._code, converter, document.path, document.digest)
 
     def examine_all(self, paths: Sequence[str], request: Request) -> tuple[dict[str, Reading], int]:
-        """Return what each source file says, in the order of `paths`, and how many were known."""
+        """Return readings in the order of `paths`, and the number of those from the cache."""
         reader = make_key(self._code, self.dialect._replace(site_url=""))
         keys = {path: make_key(reader, path, digest_file(self._content, path)) for path in paths}
         known = self._cache.recall(_READINGS, keys, Reading)
@@ -276,7 +278,7 @@ class Texts:
     def examine(self, path: str, kept: str = "") -> Reading:
         """Read and examine one file; its text goes into the cache, where pages look for it.
 
-        `kept` is the digest of the source to be taken instead, of those that builds keep.
+        `kept` is the digest of a kept source that is read in place of the file.
         """
         try:
             folder, name = (self._kept, kept) if kept and self._kept else (self._content, path)
@@ -327,25 +329,26 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content folder, read."""
+    """The content that a build shows."""
 
     documents: tuple[Document, ...]
-    """By path, without their texts, drafts among them."""
+    """Documents without their texts, sorted by path; drafts are included."""
     minutes: dict[str, int]
     """Reading time by path."""
     terms: dict[str, Terms]
-    """What each document is about, by path."""
+    """Terms of each document for finding related posts, by path."""
     files: Mapping[str, str]
-    """What is published as it is: the path on the site by that of the source."""
+    """Paths on the site of files that are published as they are, by path of the source."""
     facts: Mapping[str, Facts]
-    """What checks know of each document, by path."""
+    """Facts about each document for checks, by path."""
     image_set: ImageSet
     sources: int
+    """Number of source files."""
     hits: int
-    """Source files that the cache knew."""
+    """Number of source files that were in the cache."""
     held: tuple[Held, ...]
     """Files with faults."""
     former: Mapping[str, Path]
-    """Published files that stand for those of the content with a fault, by the paths of these."""
+    """Files of the previous build that replace faulty ones, by the path of the faulty one."""
     redirects: Mapping[str, str] = field(default_factory=dict)
-    """Paths of the site by former ones, which may have a query; none with its leading slash."""
+    """Paths of the site by former paths, which may have a query; all without a leading slash."""

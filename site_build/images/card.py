@@ -1,7 +1,7 @@
-"""Social cards, each the picture of a post where somebody shares it, and the paint of fore-edges.
+"""Social cards, the pictures of posts where links to them are shared, and the colours of tags.
 
-A card has paper, ink, and the fore-edge in the hues of the post's tags, as on the page. This knows
-values alone, and nothing of posts.
+A card shows the title in ink on paper, and at the right the fore-edge in the hues of the post's
+tags, as on the page. This module takes plain values and knows no posts.
 """
 
 import io
@@ -28,13 +28,13 @@ from site_build.images.fonts import (
 )
 
 SIZE = (1200, 630)
-"""Pixels, as places where people share links require."""
+"""Width and height in pixels that sites require where links are shared."""
 
 HUES = 90
 """Number of hues of tags; a style sheet has a class for each."""
 
 LIGHTNESS, CHROMA = 0.6, 0.125
-"""Values of the paint by day, in OKLCH; every hue has a contrast of 3:1 to paper."""
+"""OKLCH values of tag colours by day; every hue has a contrast of 3:1 to paper."""
 
 _DARK = 0.0031308
 """Amount of light below which sRGB's channels are linear."""
@@ -47,16 +47,17 @@ _PAPER: Colour = (0xF8, 0xF5, 0xEE)
 _INK: Colour = (0x1F, 0x22, 0x2C)
 _HAIRLINE: Colour = (0xD8, 0xD2, 0xC3)
 
-# A palette: a ramp from paper to ink, then a colour and its cut for each band.
+# The palette: a ramp from paper to ink, then for each band its colour and a paler one for lines.
 _RAMP = 32
 _BANDS = 24
-"""Tags that are painted; a band of less than 26 pixels would be a stripe."""
+"""Most tags that get a band; more bands would be thinner than 26 pixels."""
 
 _MARGIN = 88
 _EDGE = 96
 _LEAF, _CUT = 9, 3
-"""Pixels of a leaf of the book, and of the cut that it begins with."""
+"""Pixels of a leaf of the book, and of the paler line that it begins with."""
 _SMALL = 34
+"""Font size of the site's name and of the day."""
 
 PHOTOGRAPH = (560, SIZE[1])
 """Pixels of a photograph, which is beside the title, so that neither covers the other."""
@@ -64,16 +65,16 @@ PHOTOGRAPH = (560, SIZE[1])
 
 _ELLIPSIS = "\u2026"
 _JOINT = re.compile(r"[/_\-)]+(?=\w)")
-"""Signs after which a word such as a path is broken, if it has any."""
+"""Characters after which a long word, such as a path, is broken if it has any."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardPlace:
-    """A card as pages and feeds name it."""
+    """A card's path and measures, for pages and feeds."""
 
     path: str
     width: int = SIZE[0]
-    """Pixels."""
+    """Width in pixels."""
     height: int = SIZE[1]
     kind: str = "png"
     """`jpeg` with a photograph."""
@@ -90,7 +91,7 @@ class Card:
     hues: tuple[int, ...] = ()
     """Hues of the tags, in their order."""
     photograph: str = ""
-    """Names the one beside the title; empty: none."""
+    """Identifies the photograph beside the title; empty if there is none."""
 
 
 def digest_card(card: Card, font: Font) -> bytes:
@@ -109,7 +110,7 @@ def draw_card(card: Card, font: Font, photograph: Callable[[], Image.Image] | No
 
     The same card gives the same bytes.
     """
-    sheet = Image.new("L", SIZE, 0)  # numbers of the palette, the ramp first
+    sheet = Image.new("L", SIZE, 0)  # a pixel is an index of the palette
     sheet.putpalette(_make_palette(card.hues[:_BANDS]))
     file = io.BytesIO()
     if photograph is None:
@@ -128,14 +129,14 @@ def draw_card(card: Card, font: Font, photograph: Callable[[], Image.Image] | No
 def _write(
     sheet: Image.Image, card: Card, font: Font, right: int, title_sizes: tuple[int, ...]
 ) -> None:
-    """Write the texts of the card, up to `right`; the title begins at the top of its box."""
+    """Draw the texts of the card, up to `right`; the title begins at the top of its box."""
     width = right - 2 * _MARGIN
     site, title = (leave_ornaments(each, font) for each in (card.site, card.title))
     day = (SIZE[1] - _MARGIN + 20, card.day)
     for height, text in ((_MARGIN, site), day) if title else (day,):
         chosen = choose_font(text, font)
         _, lines = fit(text, chosen, (_SMALL,), (width, line_height(_SMALL)))
-        # Small print is of a softer step of the ramp than the title.
+        # Small print is paler than the title: it has step 22 of the ramp.
         write_line(sheet, (_MARGIN, height), "".join(lines), 22, (chosen, _SMALL), width)
     title = title or site
     title_font = choose_font(title, font)
@@ -183,10 +184,10 @@ def fit(
 ) -> tuple[int, tuple[str, ...]]:
     """Return the size at which `text` fits into a box of (width, height), and its lines.
 
-    `sizes` come largest first; the text is cut where it fits at none. A line takes as much height
-    as `line_height` says.
+    `sizes` come largest first; a text that fits at none is cut. `line_height` gives the height of
+    a line.
     """
-    for size in sizes:  # A smaller one may spare a word from being broken.
+    for size in sizes:  # A smaller size may keep a word whole.
         lines = _wrap(text, font, size, box[0])
         if len(lines) <= box[1] // line_height(size) and _is_kept(text, lines):
             return size, _even_out(text, font, size, (box[0], len(lines)))
@@ -200,7 +201,7 @@ def fit(
 
 
 def _is_kept(text: str, lines: Sequence[str]) -> bool:
-    """Return whether no word of `text` is broken, or its script sets no blanks between words."""
+    """Return whether no word of `text` is broken, or its script has no spaces between words."""
     return " ".join(lines) == text or bool(
         re.search("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]", text)
     )
@@ -213,7 +214,7 @@ def line_height(size: int) -> int:
 
 @lru_cache(maxsize=16_384)
 def _measure(text: str, font: Font, size: int) -> float:
-    """Return the length of a text in pixels; words and blanks of many titles are the same."""
+    """Return the width of a text in pixels; cached, since many titles share words."""
     return open_font(font, size).getlength(text)
 
 
@@ -225,13 +226,13 @@ def write_line(  # noqa: PLR0913, PLR0917
     pen: tuple[Font, int],
     width: int = 0,
 ) -> None:
-    """Write a line from the left end of its base line, with a font at a size.
+    """Draw a line of text: its baseline begins at `place`, `pen` is a font and its size.
 
-    One that runs from right to left ends at `width`.
+    A line that runs from right to left ends at `width`. `ink` is an index of the palette.
     """
     left, words = float(place[0]), text.split(" ")
     if any(unicodedata.bidirectional(sign) in {"R", "AL"} for sign in text):
-        # As one piece, since its words are not in the order of the text.
+        # Drawn as one piece, since its words are not shown in the order of the text.
         left, words = left + max(0, width - _measure(text, *pen)), [text]
     for word in words:
         picture, x, y = _draw_word(word, *pen)
@@ -255,7 +256,7 @@ def _draw_word(word: str, font: Font, size: int) -> tuple[Image.Image, int, int]
 def _wrap(text: str, font: Font, size: int, width: float) -> list[str]:
     """Break `text` into lines no wider than `width`; a word that is wider is broken too."""
     lines: list[str] = []
-    end = 0.0  # Of the last line.
+    end = 0.0  # Width of the last line.
     for word in text.split():
         longer = end + _measure(" ", font, size) + _measure(word, font, size)
         if longer <= width and lines:
@@ -273,7 +274,7 @@ def _split(word: str, font: Font, size: int, width: float) -> Iterator[str]:
         lengths = (range(len(word)), width)
         fitting = max(1, bisect_right(*lengths, key=lambda n: _measure(word[:n], font, size)) - 1)
         joint = max((found.end() for found in _JOINT.finditer(word, 0, fitting)), default=fitting)
-        # These signs begin no line of Japanese (JIS X 4051).
+        # No line of Japanese may begin with these characters (JIS X 4051).
         while joint > 1 and word[joint] in (
             "、。，．：；！？）」』】〕〉》ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ…"  # noqa: RUF001
         ):
@@ -284,9 +285,9 @@ def _split(word: str, font: Font, size: int, width: float) -> Iterator[str]:
 
 
 def _even_out(text: str, font: Font, size: int, block: tuple[int, int]) -> tuple[str, ...]:
-    """Return the lines of the narrowest column within a block of (width, lines).
+    """Return the lines in the narrowest column that still fits into a block of (width, lines).
 
-    In it, no line is left with a single word.
+    So the last line does not have a single word.
     """
     low, high = 0.0, float(block[0])
     for _ in range(8):  # After 8 halvings, nobody sees a difference.
@@ -306,7 +307,7 @@ def choose_hue(slug: str) -> int:
 
 
 def mix_paint(hue: int, lightness: float = LIGHTNESS, chroma: float = CHROMA) -> Colour:
-    """Return the colour of a hue, by day unless told, clipped to sRGB (CSS Color 4, 9.2)."""
+    """Return the colour of a hue, by default that by day, clipped to sRGB (CSS Color 4, 9.2)."""
     angle = math.radians(hue * 360 / HUES)
     a, b = chroma * math.cos(angle), chroma * math.sin(angle)
     long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3

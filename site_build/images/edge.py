@@ -1,4 +1,4 @@
-"""The picture on the fore-edge: of a photograph, or a landscape in the colours of the tags."""
+"""The picture on a fore-edge: a part of a photograph, or a landscape in the tags' colours."""
 
 import io
 import math
@@ -18,17 +18,18 @@ PHOTOGRAPHS: Final = frozenset({"jpeg", "webp", "avif"})
 _WIDTH: Final = 224
 _HILLS: Final = 9
 _STEP: Final = 8
+"""Pixels between two points of a hill's outline."""
 
 
 def crop_key(picture: Picture) -> bytes:
-    """Return the key of what `crop` makes of a picture."""
+    """Return the cache key of the result of `crop`."""
     return make_key("edge", picture.folder, Path(__file__).read_bytes())
 
 
 def crop(source: Path, picture: Picture) -> bytes:
     """Return the middle of a photograph as WebP. Raises BuildError and OSError."""
     file = io.BytesIO()
-    # A low quality is enough behind the cuts of the leaves.
+    # A low quality is enough behind the lines between the leaves.
     cut(source, picture, SIZE, "white").save(file, "WEBP", quality=45, method=4)
     return file.getvalue()
 
@@ -37,7 +38,7 @@ def paint(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
     """Return a landscape as SVG: the same hills for the same seed, by day and by night."""
     # Without tags, the hues of straw, moss and ochre.
     random, colours, height = Random(seed), list(hues) or [20, 28, 13], SIZE[1]  # noqa: S311
-    # By a generator of its own, so that the hills do not depend on the number of tags.
+    # A generator of its own, so that the hills do not depend on the number of tags.
     Random(seed).shuffle(colours)  # noqa: S311
     sky, horizon, light = (
         ("#1b2330", "#3b3a46", "#d9d4c8") if night else ("#cddee4", "#f4e8d0", "#f2bd73")

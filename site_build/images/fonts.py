@@ -1,7 +1,4 @@
-"""Fonts of cards: finds the one, of the theme's and of the machine's, that can write a text.
-
-This knows nothing of cards.
-"""
+"""Finds a font, of the theme or of the machine, that has the letters of a text."""
 
 import hashlib
 import io
@@ -15,7 +12,7 @@ from pathlib import Path
 from PIL import ImageFont
 
 LONGEST = 400
-"""Code points of a title that are read; no card holds more."""
+"""Most code points of a text that are read; no card holds more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ def read_font(file: Path) -> Font:
     )
     fallbacks = []
     for each in others:
-        with suppress(OSError):  # of a file that is no font
+        with suppress(OSError):  # raised for a file that is no font
             open_font(each, 34)
             fallbacks.append(each)
     digests = " ".join(each.digest for each in (main, *fallbacks))
@@ -50,17 +47,17 @@ def read_font(file: Path) -> Font:
 
 @lru_cache(maxsize=16)
 def open_font(font: Font, size: int) -> ImageFont.FreeTypeFont:
-    """Return a font at a size; raises OSError when its file was none."""
+    """Return a font at a size; raises OSError if its data is no font."""
     return ImageFont.truetype(io.BytesIO(font.data), size)
 
 
 @lru_cache(maxsize=16_384)
 def choose_font(text: str, font: Font) -> Font:
-    """Return the first font that can write `text`, of the machine's after those of the theme.
+    """Return the first font that can write `text`: `font`, its fallbacks, or one of the machine.
 
-    If there is none, it is the first one.
+    If there is none, return `font`.
     """
-    # A letter of each script, by its name, such as HIRAGANA of HIRAGANA LETTER A.
+    # One letter of each script, by the script's name: HIRAGANA for HIRAGANA LETTER A.
     signs = filter(_is_word_part, text[:LONGEST])
     letters = {unicodedata.name(sign, "").partition(" ")[0]: sign for sign in signs}
     for each in (font, *font.fallbacks):
@@ -71,7 +68,7 @@ def choose_font(text: str, font: Font) -> Font:
 
 
 _system_fonts: dict[str, Font | None] = {}
-"""Fonts found so far, by the names of scripts: to find one takes a process."""
+"""Fonts found so far, by the names of scripts, since each search starts a process."""
 
 
 def _find_system_font(scripts: str, letters: str) -> Font | None:

@@ -1,6 +1,6 @@
 """Pictures of the content: measures and faults of their files, and their HTML on pages.
 
-`measure` answers for any bytes, and never unpacks a picture that would fill the memory. On pages,
+`measure` accepts any bytes, and never unpacks a picture that would fill the memory. On pages,
 images get dimensions, lighter forms and loading attributes, and links to files get addresses.
 Everything else, and every attribute that an author has set, stays as it is.
 """
@@ -45,9 +45,9 @@ SUFFIXES = frozenset(
 )
 
 LARGEST_PICTURE = 40_000_000
-"""Bytes; no camera's picture for a page is larger."""
+"""Most bytes of a picture's file; no camera's picture for a page is larger."""
 MOST_PIXELS = 60_000_000
-"""Four bytes each when unpacked, and several copies of that while forms are made."""
+"""Most pixels: each takes four bytes of memory, in several copies while forms are made."""
 
 HEAVY = 2_000_000
 """Bytes above which the author is asked to save a picture smaller."""
@@ -64,11 +64,11 @@ class Measured:
     remarks: tuple[str, ...] = ()
     """Lesser faults, each with its fix."""
     is_read: bool = True
-    """False if the disk refused to read the file, which may be over the next time."""
+    """False if the file could not be read, so that reading is tried again."""
 
 
 MeasuredImages = Mapping[str, Measured]
-"""By path within the content folder."""
+"""Measures by path within the content folder."""
 
 
 def is_picture(path: str) -> bool:
@@ -107,15 +107,15 @@ def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     ) as image:
         if image.width * image.height > MOST_PIXELS:
             return Measured(None, _explain_size(f"{image.width:,} × {image.height:,}"))  # noqa: RUF001
-        # A JPEG (MPO) or a HEIC that may have further pictures behind the first.
-        is_several = image.format in {"MPO", "HEIF"}
+        # An MPO, which is a JPEG, or a HEIC may hold further pictures behind the first.
+        is_container = image.format in {"MPO", "HEIF"}
         # A HEIC may be transparent, which a JPEG cannot be.
         converted = "webp" if image.has_transparency_data else "jpeg"
-        kind = converted if is_several else str(image.format).lower()
-        moves = getattr(image, "is_animated", False) and not is_several
+        kind = converted if is_container else str(image.format).lower()
+        moves = getattr(image, "is_animated", False) and not is_container
         image.load()
-        lies = image.getexif().get(ExifTags.Base.Orientation) in range(5, 9)  # on its side
-        width, height = (image.height, image.width) if lies else image.size
+        is_sideways = image.getexif().get(ExifTags.Base.Orientation) in range(5, 9)
+        width, height = (image.height, image.width) if is_sideways else image.size
     share = min(1, LONGEST_SIDE / max(width, height))
     size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
     still = not moves and kind != "gif"
@@ -144,10 +144,15 @@ def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:
         if has_notes
         else ()
     )
-    told = {name.lower(): value or "" for name, value in root.attributes.items()}
-    width, height = _read_length(told.get("width", "")), _read_length(told.get("height", ""))
+    declared = {name.lower(): value or "" for name, value in root.attributes.items()}
+    width, height = (
+        _read_length(declared.get("width", "")),
+        _read_length(declared.get("height", "")),
+    )
     if not (width and height):
-        box = [_read_length(part) for part in re.split(r"[\s,]+", told.get("viewbox", "").strip())]
+        box = [
+            _read_length(part) for part in re.split(r"[\s,]+", declared.get("viewbox", "").strip())
+        ]
         width, height = box[2:4] if len(box) == 4 else (0, 0)  # noqa: PLR2004 - x, y, width, height
     if not (width and height):
         return Measured(None, remarks=remarks)
@@ -186,7 +191,7 @@ class ImageSet:
     """The pictures that documents show, and their links to source files."""
 
     pictures: Mapping[str, Picture]
-    """By path within the site."""
+    """Pictures by path within the site."""
     shown: Mapping[str, tuple[str, ...]]
     """Paths of the pictures that a document shows, by the document's path."""
     links: Mapping[str, Mapping[str, str]]
@@ -214,9 +219,10 @@ class ImageSet:
         offers_forms: bool = True,
         column: int = 0,
     ) -> str:
-        """Return a document's HTML with addresses and images; without forms, with dimensions alone.
+        """Return a document's HTML with resolved links, and with forms and dimensions of images.
 
-        A picture that is wider than `column`, in CSS pixels, opens at a press, without a script.
+        Without `offers_forms`, images get dimensions only. A picture that is wider than `column`,
+        in CSS pixels, is shown larger when it is pressed, without a script.
         """
         images = _Images(page, self.pictures, offers_forms, column)
         for written, address in self.links.get(document, {}).items():
@@ -233,7 +239,7 @@ class ImageSet:
 
 
 def link_markdown(text: str, links: Mapping[str, str]) -> str:
-    """Return the Markdown of a document with addresses for its links to source files."""
+    """Return the Markdown of a document whose links to source files are replaced by addresses."""
     for written, address in links.items():
         for sign in ("](", "]: "):
             text = text.replace(f"{sign}{written}", f"{sign}{address}")
@@ -259,12 +265,12 @@ class _Images:
     offers_forms: bool
     """Whether images get lighter forms and say when to load, besides their dimensions."""
     column: int
-    """Widest column in CSS pixels, beyond which a picture opens at a press; 0: none does."""
+    """Width in CSS pixels from which a picture is shown larger when it is pressed; 0: never."""
     seen: int = 0
-    """Images so far."""
+    """Number of images so far."""
     in_comment: bool = False
     in_picture: bool = False
-    """Within a `<picture>` of the author's own."""
+    """Whether the next image is in a `<picture>` that the author wrote."""
     in_link: bool = False
 
     def replace(self, token: re.Match[str]) -> str:
@@ -349,7 +355,7 @@ def _read_width(image: dict[str, str]) -> int:
 
 
 def _offer(forms: tuple[Form, ...], sizes: str) -> str:
-    """Return a source for each kind of form, for an image that is shown in these `sizes`."""
+    """Return a `<source>` for each kind of form, for an image that is shown in these `sizes`."""
     listed = {
         kind: ", ".join(f"/{quote(f.path)} {f.width}w" for f in forms if f.kind == kind)
         for kind in KINDS

@@ -1,7 +1,7 @@
 """Removes metadata from a picture's file and leaves its pixels, frames and colours as they are.
 
-Nothing is decoded. What is kept is listed and everything else goes: EXIF, XMP, IPTC, comments,
-thumbnails, and data behind the picture's end. Only the orientation is written back, as EXIF.
+No pixel is decoded. Only parts of listed kinds are kept; all others are removed: EXIF, XMP, IPTC,
+comments, thumbnails, and data behind the picture's end. The orientation is written back, as EXIF.
 """
 
 import io
@@ -19,7 +19,9 @@ _JPEG_MARKER = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]", re.DOTALL)
 """A marker, which ends the pixels of a scan (ITU-T T.81, section B.1.1.2)."""
 _JPEG_END, _JPEG_SCAN = 0xD9, 0xDA
 _JPEG_TABLES = frozenset({*range(0xC0, 0xD0), _JPEG_SCAN, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF})
+"""Markers of segments that decoding needs."""
 _JPEG_COLOURS = {0xE2: b"ICC_PROFILE\0", 0xEE: b"Adobe"}
+"""Markers of segments about colours, with the bytes that they begin with."""
 
 _PNG_KEPT = frozenset(
     (
@@ -39,7 +41,7 @@ _PNG_KEPT = frozenset(
         b"fdAT",
     )
 )
-"""Chunks of colours and frames, beside the critical ones."""
+"""Chunks of colours and frames that are kept beside the critical ones."""
 
 _WEBP_EXIF, _WEBP_XMP = 0x08, 0x04
 """Flags of the VP8X chunk."""
@@ -163,12 +165,13 @@ def _list_gif(data: bytes) -> Iterator[bytes]:
 
 
 def _measure_colours(data: bytes, at: int) -> int:
-    """Return the bytes of the colour table that the flags at `at` announce."""
+    """Return the length in bytes of the colour table that the flags at `at` announce."""
     flags = int.from_bytes(data[at : at + 1])
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
 def _pass_blocks(data: bytes, at: int) -> int:
+    """Return the offset behind a series of sub-blocks that begins at `at`."""
     while at < len(data) and data[at]:
         at += data[at] + 1
     return at + 1

@@ -1,4 +1,4 @@
-"""Finds out which system a folder or a file comes from, and reads it by that system's importer."""
+"""Detects the system that a folder or a file comes from, and reads it with its importer."""
 
 import re
 from importlib import import_module
@@ -15,7 +15,7 @@ _MARKS: Final = (
         ("markdown", name, "")
         for name in ("astro.config.*", "*eleventy*.*js", "next.config.*", ".obsidian")
     ),
-    ("markdown", "config.toml", r"(?m)^base_url\s*="),  # of Zola
+    ("markdown", "config.toml", r"(?m)^base_url\s*="),  # Zola
     *(("pelican", name, "") for name in ("pelicanconf.py", "publishconf.py")),
     *(
         ("pelican", name, r"(?m)^(SITENAME|ARTICLE_URL|ARTICLE_PATHS|PAGE_PATHS)\b[^=\n]*=")
@@ -39,22 +39,22 @@ _MARKS: Final = (
     ("ghost", "*.json", r'"(db|data)"\s*:\s*[\[{]'),
     ("substack", "*.zip", r"\APK"),
 )
-"""Systems by the names of their files, from the surest on, and what a file has to say."""
+"""Systems, each with a pattern of a file's name and one of its content; the surest first."""
 _EXPORTS: Final = ("*.xml", "*.json", "*.zip")
-_MOST: Final = 200  # folders that are looked into, and files of one name
+_MOST: Final = 200  # folders that are searched, and files that one pattern may find
 
 
 def detect(path: Path) -> tuple[str, Path]:
     """Return the name of the system, of SYSTEMS, and the folder or file to read.
 
-    A folder that has one export is that export, and the site may be one folder down.
+    A folder with a single export stands for that export; the site may be one folder down.
     Raises UnreadableJournal.
     """
     inner = [] if path.is_file() else sorted(path.glob("[!._]*/"))
-    for folder, (name, pattern, says) in product((path, *islice(inner, _MOST)), _MARKS):
+    for folder, (name, pattern, content) in product((path, *islice(inner, _MOST)), _MARKS):
         is_named = path.is_file() and pattern in _EXPORTS and path.match(pattern)
         files = [path] if is_named else islice(folder.glob(pattern), _MOST)
-        found = [each for each in files if _says(each, says)]
+        found = [each for each in files if _has_content(each, content)]
         if found and (pattern not in _EXPORTS or len(found) == 1):
             return name, found[0] if pattern in _EXPORTS else folder
     if any(True for suffix in (*SUFFIXES, ".mdx") for _ in path.rglob(f"*{suffix}")):
@@ -67,7 +67,7 @@ def detect(path: Path) -> tuple[str, Path]:
 
 
 def read_journal(path: Path, system: str | None = None, *, trust: bool = False) -> Imported:
-    """Return what the importer of `system`, or of the system that is found, reads at `path`.
+    """Read the journal at `path` with the importer of `system`, or of the system that is detected.
 
     With `trust`, the settings of a Pelican site are run. Raises UnreadableJournal.
     """
@@ -88,8 +88,8 @@ def read_journal(path: Path, system: str | None = None, *, trust: bool = False) 
     return imported
 
 
-def _says(path: Path, pattern: str) -> bool:
-    """Return whether a file says at its beginning what a pattern looks for; all say nothing."""
+def _has_content(path: Path, pattern: str) -> bool:
+    """Return whether the beginning of a file matches a pattern; an empty pattern always does."""
     if not pattern or not path.is_file():
         return not pattern
     with path.open("rb") as file:

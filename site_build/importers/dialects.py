@@ -1,6 +1,6 @@
-"""Systems of which a folder of Markdown may be: their marks, their addresses and their Markdown.
+"""Systems that a folder of Markdown may come from: their files, their addresses and their syntax.
 
-`Converter` makes Markdown of this journal out of that of Obsidian, MDX, Zola and the others.
+`Converter` turns the Markdown of Obsidian, MDX, Zola and the others into that of this journal.
 """
 
 import re
@@ -27,9 +27,9 @@ _PIECES = {
     "span": r"(?<![\w:]):[a-z]+\[(?P<spanned>[^]\n]*)\](?!\()(?:\{[^}\n]*\})?",
     "escaped": r"(?P<left>\{[{%])/\*(?P<escaped>(?s:.*?))\*/(?P<right>[%}]\})",
     "comment": r"%%(?s:.*?)%%",
-    # Where `100 %%` may be a number.
+    # The same, except in numbers such as `100 %%`.
     "remarked": r"(?<!\d)(?<!\d[ ])%%(?s:.*?)%%",
-    # `{#id}` is that of a heading.
+    # A comment; `{#id}` is the id of a heading.
     "aside": r"\{#(?![\w-]+\})(?:(?!\{#|#\})(?s:.))*+#\}",
     "label": r"[ \t]+\^[\w-]+[ \t]*$",
     "mark": r"==(?=[^\s=])(?P<marked>[^=\n]*[^\s=])==",
@@ -65,7 +65,7 @@ _CHANGED = {
     "filter": r"\g<literal>",
     "string": r"\g<string>",
 } | dict.fromkeys(("box", "comment", "remarked", "aside", "label", "end", "module", "remark"), "")
-"""Replacements of the simple ones; each other has a method."""
+"""Replacements by name of the pattern; other patterns have a method `_change_NAME`, or `_show`."""
 _USED = {
     "Obsidian": "comment callout label mark wiki loose pair tag",
     "Quartz": "comment callout label mark wiki loose pair tag",
@@ -85,7 +85,7 @@ SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "Eleventy": (
         (".eleventy.js", "eleventy.config.*"),
         {
-            # A text with the name of its folder stands for it.
+            # The text `about/about` is the page of the folder `about`.
             r"(?:(?:src|content|site)/)?(?P<rest>(?:.*/)?(?P<leaf>[^/]+))/(?P=leaf)": "/:rest/",
             r"(?:(?:src|content|site)/)?(?P<rest>.+)": "/:rest/",
         },
@@ -141,7 +141,7 @@ SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "Obsidian": ((".obsidian", "*/.obsidian"), {}),
     "Markdown": (("*",), {}),
 }
-"""Marks of each system, then patterns of its sources with their addresses; the first counts."""
+"""Each system's files, then patterns of its sources with their addresses; the first counts."""
 
 
 def slugify(text: str) -> str:
@@ -150,10 +150,10 @@ def slugify(text: str) -> str:
 
 
 class Converter:
-    """Makes one text Markdown that needs no other system."""
+    """Converts one text into Markdown that needs no other system."""
 
     def __init__(self, system: str, known: Mapping[str, str], body: str, *, is_mdx: bool) -> None:
-        """`known` has the paths of texts and files by the names that notes have for them."""
+        """`known` has the paths of texts and files by the names that links use for them."""
         names = (
             "fence kept "
             + _USED.get(system, "remarked leaf directive box span callout wiki rooted pair tag")
@@ -166,8 +166,9 @@ class Converter:
         self._changed = _CHANGED | {"rooted": SOURCE + ("content/" if system == "Zola" else "src/")}
         self._pictures = dict(re.findall(r"(?m)^import\s+(\w+)\s+from\s+[\"'](\S+?)[\"']", body))
         self._above = 0
+        """Number of lines above the part that is being converted."""
         self.left_out: dict[str, int] = {}
-        """A sentence about each thing that was left out, and the line of the first, from 0."""
+        """Line, from 0, of the first of all equal things left out, by a sentence about them."""
         self.body = self._pieces.sub(self._change, body)
         """The text as Markdown."""
 
@@ -178,11 +179,12 @@ class Converter:
         return str(getattr(self, f"_change_{kind}", self._show)(found))
 
     def _leave_out(self, found: re.Match[str], what: str, shown: str = "") -> str:
+        """Note in a sentence that a match is left out, and return what is shown in its place."""
         self.left_out.setdefault(what, self._above + found.string.count("\n", 0, found.start()))
         return shown
 
     def _convert_part(self, found: re.Match[str], group: str) -> str:
-        """Return what a group has as Markdown; its lines are counted from those above it."""
+        """Convert the text of a group; its line numbers count from the beginning of the body."""
         lines = found.string.count("\n", 0, found.start(group))
         self._above += lines
         shown = self._pieces.sub(self._change, found[group])
@@ -204,7 +206,7 @@ class Converter:
         if found["embed"] and re.fullmatch(r"(?i).+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", target):
             size = re.match(r"\d+(?=$|x)", text)
             return f"![]({link}){{width={size[0]}}}" if size else f"![{text}]({link})"
-        # The id of a block, `^id`, is Obsidian's alone.
+        # The id of a block, `^id`, works in Obsidian only.
         heading = re.sub(r".*#|^\^.*", "", part)
         return f"[{label}]({link}{heading and '#'}{slugify(heading)})"
 
@@ -222,12 +224,12 @@ class Converter:
         return "" if found["close"] else self._show(found)
 
     def _show(self, found: re.Match[str]) -> str:
-        """Return what a component or a shortcode shows around its Markdown."""
+        """Return the Markdown that replaces a component or a shortcode, and its content."""
         kind = str(found.lastgroup)
-        name, inner = found[f"{kind}name"], f"{kind}inner"
+        name, inner_group = found[f"{kind}name"], f"{kind}inner"
         given = {
             **({"title": found["boxed"]} if kind == "directive_" and found["boxed"] else {}),
-            # Bundlers know pictures by names.
+            # A value may be the name of a picture that the text imports.
             **{
                 (key or "0").lower(): self._pictures.get(value.removesuffix(".src"), value)
                 for key, *forms in re.findall(
@@ -242,10 +244,10 @@ class Converter:
             name.lower(),
             given,
             ""
-            if inner not in found.groupdict()
-            else found[inner]
+            if inner_group not in found.groupdict()
+            else found[inner_group]
             if name in {*CODE, "raw"}
-            else self._convert_part(found, inner),
+            else self._convert_part(found, inner_group),
             found.string[: found.start()],
             lambda link: re.sub("^[@~]/?(?=.*/)", f"{SOURCE}src/", link),
         )

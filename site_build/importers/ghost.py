@@ -25,16 +25,16 @@ _DRAFTS: Final = {
     "scheduled": "it was scheduled",
     "sent": "it went out by e-mail alone",
 }
-"""Why a text is a draft here that was none."""
+"""Reasons why a text becomes a draft here, by its visibility or status in Ghost."""
 
 _Row = dict[str, Any]
 
 
 def read_ghost(root: Path) -> Imported:
-    """Read an export, or the one of a folder, with what is beside it.
+    """Read an export, or a folder with one, and the files beside it.
 
-    That is the folder `content` with the pictures, redirects, routes, and a list of members (CSV).
-    Raises what FAULTS names for one that is broken.
+    Those are the folder `content` with pictures, redirects, routes, and a list of members (CSV).
+    Raises an error of FAULTS for a broken export.
     """
     path = next((e for e in sorted(root.glob("*.json")) if e.name != "redirects.json"), root)
     document = json.loads(read_text(path))
@@ -58,6 +58,7 @@ class _Reader:
         settings = defaultdict(str, {row["key"]: row["value"] or "" for row in tables["settings"]})
         self.name, self.posts = name, [*tables["posts"]]
         self.noted = {row["post_id"]: row for row in tables["posts_meta"]}
+        """Rows of `posts_meta` by post."""
         self.linked = _link(tables)
         self.journal = Imported(
             "Ghost",
@@ -82,8 +83,9 @@ class _Reader:
         )
         self.zone = ZoneInfo(next(iter(available_timezones() & {self.journal.timezone}), "UTC"))
         self.forms = {"": settings["permalinks"] or "/{slug}/"}
-        """The forms of addresses by the tags that give them, and of those of all other posts."""
+        """Templates of posts' addresses by tag; the one without a tag is for all other posts."""
         self.lists = {"tag": "/tag/{slug}/", "author": "/author/{slug}/"}
+        """Templates of the addresses of tags and authors."""
         for each in sorted([*folder.glob("redirects.*"), *folder.glob("routes.yaml")]):
             with self.journal.skipping_unreadable(each.name, each.name):
                 read = self.read_routes if each.stem == "routes" else self.read_redirects
@@ -93,7 +95,7 @@ class _Reader:
     def read(self, row: _Row) -> None:
         """Read a post or a page."""
         source, linked = f"{self.name}/{row['slug']}", self.linked[row["id"]]
-        # The document of an editor, Lexical or Mobiledoc, has at least the texts.
+        # Without HTML, the editor's document, Lexical or Mobiledoc, has at least the texts.
         html = row["html"] or "".join(
             f"<p>{json.loads(text)}</p>"
             for text in re.findall(
@@ -120,7 +122,7 @@ class _Reader:
             **({"year": f"{date:%Y}", "month": f"{date:%m}", "day": f"{date:%d}"} if date else {}),
         }
         forms = [self.forms[tag] for tag in (*(e["slug"] for e in tags), "") if tag in self.forms]
-        # Links lose the mark for Ghost's host, pictures their host and size too.
+        # Links lose Ghost's placeholder for its host, pictures also their host and size.
         html, image = (
             re.sub(
                 r"__GHOST_URL__|(?<=[\"'])https?://[^/\"'\s]+(?=/content/images/)"
@@ -165,11 +167,11 @@ class _Reader:
             self.journal.redirects |= {old: f"{kind}{name}", f"{old}rss/": f"feed:{name}"}
 
     def read_redirects(self, name: str, data: Any) -> None:
-        """Read the redirects of an owner; patterns that say more than an address are named."""
+        """Read the redirects of the owner; note those whose address is a pattern."""
         rows = data.values() if isinstance(data, dict) else [{e["from"]: e["to"]} for e in data]
         for old, new in [pair for row in rows for pair in row.items()]:
             plain = re.sub(r"^\^|/?\??\$?$", "", str(old).replace("\\/", "/"))
-            # To write more than a text can fill the memory, as YAML has aliases.
+            # Only texts are written, since YAML's aliases can make other values fill the memory.
             if not isinstance(new, str) or re.search(r"[\\()\[\]*+?|^$]", plain):
                 self.journal.note(
                     name,
@@ -181,38 +183,38 @@ class _Reader:
                 self.journal.redirects |= {plain: new, f"{plain}/": new}
 
     def read_routes(self, name: str, data: Any) -> None:
-        """Read the addresses that an owner gave to posts and lists; other pages are named."""
-        said = defaultdict(dict, {key: value for key, value in data.items() if value})
-        self.lists |= said["taxonomies"]
-        for old, each in said["collections"].items():
+        """Read the addresses that the owner gave to posts and lists; note other pages."""
+        settings = defaultdict(dict, {key: value for key, value in data.items() if value})
+        self.lists |= settings["taxonomies"]
+        for old, each in settings["collections"].items():
             self.forms |= dict.fromkeys(
                 re.findall(r"tag:\[?(\w[\w-]*)", each.get("filter") or "") or [""],
                 each["permalink"],
             )
             self.journal.redirects |= {old: "posts:", f"{old}rss/": "feed:"}
-        for old in said["routes"]:
+        for old in settings["routes"]:
             self.journal.note(
                 name, 0, f"{old} was a page of the theme, and is left out", "write it anew"
             )
 
 
 def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
-    """Return the tags and the authors of each text by its number, in their order."""
+    """Return the tags and the authors of each text by its id, in their order."""
     linked = defaultdict(list)
     rows = {row["id"]: row for name in ("tags", "users") for row in tables[name]}
     # Until 2018 a post had one author, in a column of its own.
     authors = tables["posts_authors"] or [
         {"post_id": row["id"], "author_id": row.get("author_id")} for row in tables["posts"]
     ]
-    for tie in sorted(
+    for link in sorted(
         [*tables["posts_tags"], *authors],
-        key=lambda tie: tie.get("sort_order") or 0,
+        key=lambda link: link.get("sort_order") or 0,
     ):
-        if found := rows.get(tie.get("tag_id") or tie.get("author_id")):
-            linked[tie["post_id"]].append(found | {"is_tag": "tag_id" in tie})
+        if found := rows.get(link.get("tag_id") or link.get("author_id")):
+            linked[link["post_id"]].append(found | {"is_tag": "tag_id" in link})
     return linked
 
 
 def _fill(form: str, values: _Row) -> str:
-    """Return the address of a form such as `/{year}/{slug}/`, or `/:year/:slug/` in Ghost 1."""
+    """Fill in an address such as `/{year}/{slug}/`, which is `/:year/:slug/` in Ghost 1."""
     return re.sub(r"\{(\w+)\}|:(\w+)", lambda name: str(values.get(name[1] or name[2], "")), form)

@@ -18,8 +18,9 @@ _HEAD = re.compile(
     r"(?P<text>.*?)(?(mark)^(?:(?P=mark)|\.\.\.)|(?<=\n\}))[ \t]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-"""With marks around it, or JSON that ends with a bracket at the left."""
+"""A head between fences, or JSON whose last brace begins a line."""
 _LONGEST, _MOST_FIXES, _DEEPEST = 200_000, 30, 40
+"""Most characters of YAML, values that are quoted to read it, and levels of nesting."""
 _YAML = "tag:yaml.org,2002:"
 
 
@@ -33,7 +34,7 @@ class HeadError(ValueError):
 
 
 class _Loader(yaml.CSafeLoader):
-    """Reads plain values as text, but for `true`, `false`, `null` and nothing."""
+    """Reads unquoted values as text, except `true`, `false`, `null` and empty ones."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - the name is PyYAML's
         first: [(_YAML + name, re.compile(pattern))]
@@ -49,7 +50,7 @@ class _Loader(yaml.CSafeLoader):
             _YAML + n: yaml.CSafeLoader.yaml_constructors[_YAML + n] for n in ("map", "seq", "null")
         },
         _YAML + "bool": lambda _loader, node: str(node.value).lower() == "true",
-        # Text, and what Ruby and others tag.
+        # Texts, and values with a tag, as Ruby and others write them.
         None: lambda _loader, node: node.value if isinstance(node, yaml.ScalarNode) else None,
     }
 
@@ -68,7 +69,7 @@ def split_head(text: str) -> tuple[dict[str, Any], str, int]:
     line = text.count("\n", 0, found.start("text")) + 1 if found else 1
     read = _READERS.get((found["mark"] or "{") + (found["form"] or "")) if found else None
     head = (read(found["text"], line) or {}) if found and read else None
-    if not found or not isinstance(head, dict):  # no head, or a text that begins with a rule
+    if not found or not isinstance(head, dict):  # no head, or a horizontal rule
         return {}, text, 1
     return (
         {str(key): value for key, value in head.items()},
@@ -78,33 +79,33 @@ def split_head(text: str) -> tuple[dict[str, Any], str, int]:
 
 
 def read_yaml(text: str, first_line: int = 1, fixed: int = 0) -> Any:
-    """Return what a text in YAML holds, with numbers and dates as text. Raises HeadError.
+    """Return the value of a YAML text, with numbers and dates as text. Raises HeadError.
 
     A value that YAML misreads, such as a title with a colon, is read as if it were in quotes.
-    `fixed` counts those.
+    `fixed` is the number of values that were quoted so far.
     """
     if len(text) > _LONGEST:
         raise HeadError(first_line, f"it has more than {_LONGEST} characters; shorten it")
-    # Some signs end a line in YAML alone, and others may not be printed.
+    # Some characters end a line in YAML only, and YAML forbids others.
     text = re.sub(
         "[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]",
         "",
         re.sub("[\x85\u2028\u2029]", " ", text.expandtabs(4)),
     )
     try:
-        # What fills the memory or the stack is refused before anything is composed. An alias
-        # counts for three levels.
-        burden = accumulate(
+        # Refuse a text that would fill the memory or the stack before it is composed: an alias
+        # counts as three levels.
+        depths = accumulate(
             isinstance(event, yaml.CollectionStartEvent)
             - isinstance(event, yaml.CollectionEndEvent)
             + isinstance(event, yaml.AliasEvent) * 3
             for event in yaml.parse(text, Loader=yaml.CSafeLoader)
         )
-        if any(each > _DEEPEST for each in burden):
+        if any(each > _DEEPEST for each in depths):
             raise HeadError(first_line, "it is too deep or has many aliases; write values out")
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as fault:
-        # What is left open is missed below; its context names the line that opens it.
+        # The parser misses the end of an open value further down; the context has its beginning.
         mark = (
             fault.context_mark
             if re.search("quoted|flow|simple key", fault.context or "")
@@ -121,18 +122,18 @@ def read_yaml(text: str, first_line: int = 1, fixed: int = 0) -> Any:
 
 
 def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
-    """Return what a text in TOML holds, with dates as text. Raises HeadError."""
+    """Return the value of a TOML text, with dates as text. Raises HeadError."""
     return dict(json.loads(json.dumps(_decode(tomllib.loads, text, first_line), default=str)))
 
 
 def read_json(text: str, first_line: int = 1) -> Any:
-    """Return what a text in JSON holds, which may lack its outer brackets. Raises HeadError."""
+    """Return the value of a JSON text, which may lack its outer braces. Raises HeadError."""
     whole = text if text.lstrip().startswith("{") else f"{{{text.rstrip().rstrip(',')}}}"
     return _decode(json.loads, whole, first_line)
 
 
 def read_program(text: str, _first_line: int = 1) -> dict[str, str]:
-    """Return the names to which a program in JavaScript gives a text, which is not run."""
+    """Return the texts in a JavaScript program by their names, without running it."""
     return dict(re.findall(r"(?m)^\s*(?:const )?(\w+)\s*[:=] *[\"'`](.*)[\"'`][,;]?\s*$", text))
 
 
@@ -145,7 +146,7 @@ _READERS: dict[str, Callable[[str, int], Any]] = {
 
 
 def read_tags(value: object, separator: str | None = ",") -> list[str]:
-    """Return the names that a list or a text holds, each once; None separates at blanks."""
+    """Return the names in a list or a text, each once; with separator None, split at blanks."""
     parts = value if isinstance(value, list) else str(value or "").split(separator)
     flat = (each for part in parts for each in (part if isinstance(part, list) else [part]))
     names = (str(part).strip(" \t\n\"'[]").lstrip("#") for part in flat if part is not None)
@@ -153,12 +154,12 @@ def read_tags(value: object, separator: str | None = ",") -> list[str]:
 
 
 def read_flag(value: object) -> bool:
-    """Return whether a value says yes, as text or as a boolean."""
+    """Return whether a value means yes, as text or as a boolean."""
     return str(value).strip().lower() in {"true", "yes", "on", "y", "1"}
 
 
 def read_date(value: object) -> datetime | None:
-    """Return the instant that a value says, naive without a zone, or None if it says none."""
+    """Return the instant that a value names, naive without a zone, or None if it names none."""
     with suppress(ValueError):
         moment = read_moment(str(value))
         return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
@@ -168,7 +169,7 @@ def read_date(value: object) -> datetime | None:
 def pick(
     value: Any, names: Collection[str] = ("name", "src", "url", "image", "filename", "path")
 ) -> str:
-    """Return a text: of a list the first, of a table the first of these names that it has."""
+    """Return a value as text: the first of a list, or of the `names` that a table has."""
     inner = [value.get(each) for each in names] if isinstance(value, dict) else value
     if isinstance(inner, list):
         return next(filter(None, (pick(each, names) for each in inner)), "")

@@ -1,4 +1,4 @@
-"""Journals of Hugo: settings, texts with bundles and languages, files, and the addresses of all."""
+"""Reads a journal of Hugo: settings, texts with bundles and languages, files, and addresses."""
 
 import posixpath
 import re
@@ -31,6 +31,7 @@ from site_build.importers.imported import (
 from site_build.importers.shortcodes import convert_body
 
 _NO_TAGS = {"series", "authors", "author"}
+"""Taxonomies whose terms are not imported as tags."""
 _IMAGES = (
     "cover",
     "image",
@@ -48,7 +49,7 @@ _IMAGES = (
     "url",
     "filename",
 )
-"""Names under which heads have a picture, and tables of a head its address."""
+"""Keys of a picture in heads, or of its address in a table of a head."""
 
 
 def read_hugo(root: Path) -> Imported:
@@ -57,7 +58,7 @@ def read_hugo(root: Path) -> Imported:
 
 
 class _Reader:
-    """Reads one journal; `sites` are the settings by language, that of the journal first."""
+    """Reads one journal; `sites` has the settings by language, the default language first."""
 
     def __init__(self, root: Path) -> None:
         self.sources = dict(walk(root))
@@ -67,6 +68,7 @@ class _Reader:
         self.base = path.rstrip("/")
         size = site.get("paginate") or as_table(site.get("pagination")).get("pagersize")
         self.size = int(next(iter(re.findall(r"[1-9]\d*", str(size))), 10))
+        """Number of texts on one page of a list."""
         self.journal = Imported(
             "Hugo",
             title=heads.pick(site.get("title")),
@@ -94,17 +96,17 @@ class _Reader:
             else f"{self.base}/"
             for lang, own in self.sites.items()
         }
-        """Addresses of homes by language."""
+        """Addresses of home pages by language."""
         self.contents = {
             str(own.get("contentdir") or "content").strip("/"): lang
             for lang, own in reversed(self.sites.items())
         }
-        """Languages by folder of texts."""
+        """Language of each folder of texts."""
         self.places = {
             **dict.fromkeys(heads.read_tags(site.get("staticdir", "static")), f"{self.base}/"),
             **{folder: self.homes[lang] for folder, lang in self.contents.items()},
         }
-        """Addresses of folders with files: those for files alone, of texts, and beside a text."""
+        """Addresses by folder of static files, texts or a bundle; empty for a draft's bundle."""
         self.featured = {
             posixpath.dirname(source): SOURCE + quote(source)
             for source in self.sources
@@ -112,17 +114,17 @@ class _Reader:
                 r"(feature|cover|thumb)[^/]*\.(avif|gif|jpe?g|png|svg|webp)$", source.lower()
             )
         }
-        """Pictures that stand for texts, by folder."""
+        """Links to pictures that represent texts, by folder."""
         self.index = {("", f"/{source.lower()}"): SOURCE + quote(source) for source in self.sources}
-        """Links by language, or none, and by path in lower case; to texts also by name."""
+        """Links by language (or empty) and path in lower case; those to texts also by name."""
         self.lists: Counter[tuple[str, str, str]] = Counter()
-        """Numbers of texts in lists, by address, and what takes the place of list and feed."""
+        """Number of texts in each list, by its address and the new targets of list and feed."""
         self.cascades = {".": as_tables(site.get("cascade"))}
         """Values of `cascade`, by folder."""
 
     def read(self) -> Imported:
-        """Read texts and files, then what texts show."""
-        # What heads hand down is read first, and bundles before files, which take their address.
+        """Read texts and files, then convert the texts."""
+        # Sections come first, since their heads hand values down, and bundles before their files.
         for source in sorted(self.sources, key=lambda e: ("/_index." not in e, "/index." not in e)):
             folders = [str(each) for each in PurePosixPath(source).parents]
             root, owner = (
@@ -143,7 +145,7 @@ class _Reader:
                     root
                     and (
                         suffix in {".md", ".markdown", ".mdown", ".mkd"}
-                        # HTML without a head is a file.
+                        # HTML without a head is published as a file.
                         or (
                             suffix == ".html"
                             and read_text(self.sources[source])[:3] in {"---", "+++"}
@@ -164,7 +166,7 @@ class _Reader:
                     self.journal.file_sources[source] = (
                         self.places[owner] + source.removeprefix(f"{owner}/")
                     ).lstrip("/")
-        # Of two texts with one name, that in the language of the journal has it.
+        # Texts in the journal's language come first, so that they keep a name that two texts have.
         texts = self.journal.texts = sorted(self.journal.texts, key=lambda text: text.lang)
         has_posts = any(text.kind == "post" for text in texts)
         for text in texts:
@@ -200,8 +202,10 @@ class _Reader:
             source.removeprefix(f"{root}/"),
         )[0]
         lang = code.lower() or self.contents[root]
-        bundle = name == "index" and place != ""
-        folder, name = posixpath.split(place) if bundle else (place, re.sub("^_index$", "", name))
+        is_bundle = name == "index" and place != ""
+        folder, name = (
+            posixpath.split(place) if is_bundle else (place, re.sub("^_index$", "", name))
+        )
         head, site, home = lower_names(head), self.sites[lang], self.homes[lang]
         above = PurePosixPath(root, folder)
         self.cascades.setdefault(str(above), as_tables(head.get("cascade")) if not name else [])
@@ -211,7 +215,7 @@ class _Reader:
             for entry in self.cascades.get(str(each), ())
             for target in [as_table(entry.get("_target") or entry.get("target"))]
             if target.get("kind") in (None, "page" if name else "section" if folder else "home")
-            # What is in braces in a pattern may be anything.
+            # Alternatives in braces match anything here.
             and fnmatch(
                 f"/{folder}/{name}".lower(),
                 re.sub(r"\{.*?\}", "*", str(target.get("path", "*"))).lower(),
@@ -240,8 +244,8 @@ class _Reader:
             # Texts of some sections are pages, although they have dates.
             and (groups & mains if mains else not groups & {"", "page", "pages", "about"})
         )
-        # A slash in a title made a folder until Hugo 0.156, and makes a hyphen since; the language
-        # stood before an absolute `url` until 0.131.
+        # A slash in a title made a folder until Hugo 0.156, and makes a hyphen since; an absolute
+        # `url` followed the language until 0.131.
         title = str(head.get("title") or "")
         path, newer = (
             find_path(head | {"title": each}, folder, name, date, site)
@@ -267,7 +271,7 @@ class _Reader:
             description=str(head.get("description") or head.get("summary") or ""),
             series=heads.pick(head.get("series")),
             image=heads.pick(head, _IMAGES)
-            or self.featured.get(posixpath.dirname(source) if bundle else "", ""),
+            or self.featured.get(posixpath.dirname(source) if is_bundle else "", ""),
             image_alt=str(as_table(head.get("cover")).get("alt") or ""),
             aliases=[
                 self.base + each
@@ -287,7 +291,7 @@ class _Reader:
             and starts.replace(tzinfo=UTC) > datetime.now(UTC),
             "it was no page of its own": heads.read_flag(head.get("headless"))
             or str(build.get("render")).lower() in {"never", "false", "link"}
-            or owner not in (root, posixpath.dirname(source) if bundle else root),
+            or owner not in (root, posixpath.dirname(source) if is_bundle else root),
             "it was encrypted": head.get("password") or re.search(r"\{\{.\s*[\w-]*encrypt", body),
             "it was the text of the home page": body.strip() and not path,
         }
@@ -310,10 +314,10 @@ class _Reader:
             else "published"
         )
         beside = posixpath.dirname(source)
-        # What has no page of its own may hold pictures for others.
-        if bundle and text.status == "draft" and reason != "it was no page of its own":
+        # A bundle without a page of its own may hold pictures for others.
+        if is_bundle and text.status == "draft" and reason != "it was no page of its own":
             self.places.setdefault(beside, "")
-        elif bundle and (lang == self.default or not self.places.get(beside)):
+        elif is_bundle and (lang == self.default or not self.places.get(beside)):
             self.places[beside] = re.sub(r"(\.html|/)?$", "/", address, count=1)
         is_public = text.status == "published"
         is_empty = text.kind == "page" and not body.strip() and (is_public or not name)
@@ -334,9 +338,9 @@ class _Reader:
             self.index.setdefault(
                 (each, key + mark), address if is_empty else SOURCE + quote(source)
             )
-        shown = ("posts:" if text.kind == "post" else "archive:"), "feed:"
+        targets = ("posts:" if text.kind == "post" else "archive:"), "feed:"
         lists = {
-            posixpath.join(home, urlize(section, site), ""): shown,
+            posixpath.join(home, urlize(section, site), ""): targets,
             **{f"{home}{plural}/": ("tags:", "feed:") for plural, _ in terms},
             **{
                 f"{home}{plural}/{urlize(term, site)}/": (f"tag:{term}", f"feed:{term}")
@@ -347,12 +351,14 @@ class _Reader:
             home: ("home:", "feed:"),
         }
         if is_empty:
-            # A list of a tag leads to the tag.
-            lists = dict.fromkeys((address, *text.aliases), shown) if section not in plurals else {}
+            # An empty text about a tag adds no list: that of the tag leads to the tag already.
+            lists = (
+                dict.fromkeys((address, *text.aliases), targets) if section not in plurals else {}
+            )
         self.lists.update((old, *to) for old, to in lists.items() if path and is_public)
 
     def _resolve(self, text: Text, lang: str | None, target: str) -> str:
-        """Return the link for a target in a text, and add the file that it shows."""
+        """Return the new link for a target in a text, and add the file that it needs."""
         path, mark, fragment = unquote(target).partition("#")
         is_text = lang is not None or path.lower().endswith((".md", ".markdown"))
         is_file = "." in posixpath.basename(path) and not re.match("[a-z]+:|//", path)
@@ -373,7 +379,7 @@ class _Reader:
         if link.startswith(f"{SOURCE}assets/"):
             file = unquote(link.removeprefix(SOURCE))
             self.journal.file_sources[file] = (self.base + file.removeprefix("assets")).lstrip("/")
-        # An absolute path that is no text's may be that of a list.
+        # An absolute path without a text may be that of a list.
         if not link and lang is not None and not path.startswith("/"):
             return ""
         return f"{link}{mark}{fragment}" if link else target

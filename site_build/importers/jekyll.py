@@ -1,4 +1,4 @@
-"""Reads a journal of Jekyll, or of its kin Octopress and Hexo."""
+"""Reads a journal of Jekyll, or of the related Octopress and Hexo."""
 
 import re
 from datetime import UTC, tzinfo
@@ -19,6 +19,7 @@ _STYLES = {
     "weekdate": "/:categories/:year/W:week/:short_day/:title:output_ext",
     "none": "/:categories/:title:output_ext",
 }
+"""Templates of addresses by the name that `permalink` may have."""
 _MOMENTS = {
     "year": "%Y",
     "month": "%m",
@@ -36,21 +37,21 @@ _MOMENTS = {
     "short_day": "%a",
     "long_day": "%A",
 }
-"""Parts of addresses that a date fills."""
+"""Parts of addresses that come from a date, with their formats."""
 _MARKDOWN = {".md", ".markdown", ".mkd", ".mkdn", ".mkdown"}
-_NO_READERS = re.compile(
+_NOT_IMPORTED = re.compile(
     r"(?i).*\.(?:css|js|map|s[ac]ss|less|styl|coffee|rb|gemspec|lock|ya?ml|toml|sh|bat|woff2?|ttf"
     r"|eot|otf|xml|ejs|swig|njk)|(?:Gemfile|Rakefile|Makefile|Dockerfile|CNAME|LICENSE|README"
     r"|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)(?:\..*)?|robots\.txt|(?:package|search).*\.json"
 )
-"""Files of a theme, a tool or a host."""
-_LEADS = {
+"""Files of a theme, a tool or a host, which are not imported."""
+_TARGETS = {
     "feed|atom|rss": "feed:",
     "tag|categor|topic": "tags:",
     "archive|post|blog|news|year": "archive:",
     "": "home:",
 }
-"""Targets of pages without words of their own, by a word of their path or layout."""
+"""Targets that replace pages without a text of their own, by a word of their path or layout."""
 _PICTURES = (
     "image",
     "header",
@@ -102,7 +103,7 @@ def read_jekyll(root: Path) -> Imported:
 
 
 class _Site:
-    """The settings of a journal, and what is read of it."""
+    """Reads one journal: its settings, and its texts and files into `imported`."""
 
     def __init__(self, root: Path, config: dict[str, Any], authors: dict[str, Any]) -> None:
         self.hexo = (root / "source/_posts").is_dir() and "source" not in config
@@ -114,7 +115,7 @@ class _Site:
             name: path
             for full, path in walk(root)
             if (name := full.removeprefix(self.prefix)) != full or not self.prefix
-            if not _NO_READERS.fullmatch(name)
+            if not _NOT_IMPORTED.fullmatch(name)
             if not any(
                 fnmatch(name, each) or fnmatch(name, f"{each.strip('/')}/*") for each in excluded
             )
@@ -133,7 +134,7 @@ class _Site:
         self.zone: tzinfo = ZoneInfo(zone) if zone in available_timezones() else UTC
         style = config.get("permalink") or (":year/:month/:day/:title/" if self.hexo else "date")
         style = _STYLES.get(str(style), str(style))
-        # Pages end as posts do, but for Hexo.
+        # Addresses of pages end like those of posts, except in Hexo.
         self.end = ":output_ext" if self.hexo else re.sub(r".*?(/|:output_ext|)$", r"\1", style)
         self.templates = {"posts": style, "drafts": style} | {
             label: str(
@@ -163,7 +164,7 @@ class _Site:
         )
 
     def add(self, name: str, path: Path) -> None:
-        """Add a text, a file, or what is found in its place. Raises HeadError."""
+        """Add a text or a file, or redirects for a page that is a list. Raises ValueError."""
         special = (part for part in name.split("/") if part[0] == "_" and part not in self.included)
         label = next(special, "")[1:]
         if label and label not in self.templates:
@@ -203,14 +204,14 @@ class _Site:
         post.image = next(
             (e if "//" in e else f"source:{self.find_path(e, name)}" for e in pictures), ""
         )
-        # Words that a page which lists posts may have around them, and be no more than a list.
-        fewest = 25 * bool(re.search(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b", body))
+        # A page that lists posts is only a list if it has no more than this many other words.
+        most_words = 25 * bool(re.search(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b", body))
         body = convert_liquid(
             body,
             {
                 "site": self.config,
                 "page": values | {"title": post.title, "url": post.address},
-                "base_path": self.base,  # of academicpages
+                "base_path": self.base,  # in the theme academicpages
             },
             lambda wanted: self.find_path(wanted, name),
             lambda at, tag: self.imported.note(
@@ -219,9 +220,9 @@ class _Site:
         )
         body = re.sub(".+", r"<\g<0>>\n\n", _name(values, "redirect_to")) + body
         words = len(re.findall(r"\w+", re.sub("<[^>]*>", "", body)))
-        if post.kind == "page" and (words <= fewest or PurePosixPath(name).stem == "404"):
-            words_of_path = f"{name} {values.get('layout')}"
-            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words_of_path))
+        if post.kind == "page" and (words <= most_words or PurePosixPath(name).stem == "404"):
+            path_and_layout = f"{name} {values.get('layout')}"
+            goal = next(goal for word, goal in _TARGETS.items() if re.search(word, path_and_layout))
             self.imported.redirects |= dict.fromkeys(
                 {post.address, *post.aliases} - {"", "/"}, goal
             )
@@ -243,30 +244,30 @@ class _Site:
         self.imported.texts.append(post)
 
     def describe(self, name: str, label: str, values: dict[str, Any]) -> Text:
-        """Return a text without its body and picture."""
+        """Return a text from its head, without its body and its picture."""
         stem, inner = PurePosixPath(name).stem, PurePosixPath(name.rpartition(f"_{label}/")[2])
-        # Hexo takes the date for a part of the name, unless it is told otherwise.
+        # In Hexo a date belongs to the name, unless the settings say that names begin with one.
         is_plain = self.hexo and ":year" not in _name(self.config, "new_post_name")
         named = (
             None
             if is_plain
             else re.fullmatch(r"(?P<date>\d{2,4}-\d{1,2}-\d{1,2})-(?P<slug>.+)", stem)
         )
-        said = heads.read_date(values.get("date"))
-        if date := said or heads.read_date(named and named["date"]):
+        head_date = heads.read_date(values.get("date"))
+        if date := head_date or heads.read_date(named and named["date"]):
             # Ruby reads a time without a zone in UTC, but a day in the zone of the site.
-            in_utc = said and ":" in str(values.get("date")) and not self.hexo
+            in_utc = head_date and ":" in str(values.get("date")) and not self.hexo
             zone = date.tzinfo or (UTC if in_utc else self.zone)
             date = date.replace(tzinfo=zone).astimezone(self.zone)
-        # Jekyll separates words at blanks, where Hexo has one name.
-        many = {"tags", "categories"} if not self.hexo else set()
+        # Jekyll splits a text of tags at blanks, and Hexo does not.
+        split_keys = {"tags", "categories"} if not self.hexo else set()
         tags, categories = (
             [
                 tag
                 for key in keys
                 for tag in heads.read_tags(
                     values.get(key),
-                    "," if "," in str(values.get(key)) else None if key in many else "\n",
+                    "," if "," in str(values.get(key)) else None if key in split_keys else "\n",
                 )
             ]
             for keys in (("tag", "tags"), ("category", "categories"))
@@ -277,7 +278,7 @@ class _Site:
         page = "/:folder/" if stem == "index" else f"/:folder/:basename{self.end}"
         template = _name(values, "permalink") or self.templates.get(label, page)
         fields = {
-            # A post of Hexo has whatever its head has for its address.
+            # In Hexo, an address may use every key of the head.
             **({key: str(value) for key, value in values.items()} if self.hexo else {}),
             "categories": "/".join(categories).lower(),
             "slugified_categories": "/".join(map(_slug, categories)),
@@ -334,14 +335,14 @@ class _Site:
         )
 
     def find_path(self, wanted: str, name: str) -> str:
-        """Return the path below the root of a file that the text `name` means by some path."""
+        """Return the path below the root of the file that the text `name` refers to as `wanted`."""
         wanted = wanted.strip("/")
         beside = f"{PurePosixPath(name).with_suffix('')}/{wanted}"
         last = self.by_last_part.get(PurePosixPath(wanted).name, wanted)
         return self.prefix + next((each for each in (beside, wanted) if each in self.paths), last)
 
     def place_picture(self, link: str, media: str, name: str) -> str:
-        """Return the link of a picture: beside a post of Hexo, in its own folder, or as it is."""
+        """Return the link of a picture in the folder of a Hexo post, in `media`, or unchanged."""
         below = link if link[0] == "/" else media + link
         places = (f"{PurePosixPath(name).with_suffix('')}/{link}", below.strip("/"))
         found = (f"source:{self.prefix}{place}" for place in places if place in self.paths)
@@ -349,7 +350,7 @@ class _Site:
 
 
 def _read(root: Path, pattern: str) -> dict[str, Any]:
-    """Return what a file of settings holds; raises HeadError."""
+    """Return the settings in the first file that matches `pattern`; raises HeadError."""
     values = (
         (heads.read_toml if file.suffix == ".toml" else heads.read_yaml)(read_text(file))
         # Jekyll reads the first of `.yml`, `.yaml` and `.toml`.
@@ -359,13 +360,13 @@ def _read(root: Path, pattern: str) -> dict[str, Any]:
 
 
 def _mapping(value: object) -> dict[str, Any]:
-    """Return a mapping as it is, names of a list without values, and of all else an empty one."""
+    """Return a mapping as it is, a list as keys without values, and else an empty mapping."""
     named = dict.fromkeys(map(str, value)) if isinstance(value, list) else value
     return named if isinstance(named, dict) else {}
 
 
 def _name(values: dict[str, Any], *keys: str) -> str:
-    """Return the first text that one of the keys has, in a list or as a name in a mapping, too."""
+    """Return the first value of the keys as text: of a list the first, of a mapping its name."""
     return heads.pick(next((values[key] for key in keys if values.get(key)), ""), ("name",))
 
 

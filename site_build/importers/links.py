@@ -1,4 +1,4 @@
-"""Makes links of an old journal links of the new one: between source files, as code hosts do."""
+"""Turns links of an old journal into links between source files of the new one."""
 
 import posixpath
 import re
@@ -23,14 +23,14 @@ _PLACES: Final = re.compile(
 
 
 def name_address(path: str) -> str:
-    """Return what the forms of one address have in common: no slashes at its ends, no suffix."""
+    """Return the key of all forms of an address: without outer slashes and without a suffix."""
     path, mark, query = normalize("NFC", path).partition("?")
     ending = r"(?:(?:^|/)_?index)?\.(?:md|markdown|mdx|mkd|mdown|rst|html?)$|(?:^|/)index$"
     return re.sub(ending, "", path.strip("/")) + (mark + query if query else "")
 
 
 def canonical(address: str) -> str:
-    """Return the one form of an old address: no leading slash, but one behind a folder."""
+    """Return the canonical form of an old address: no leading slash, but one after a folder."""
     path, mark, query = normalize("NFC", address).lstrip("/").partition("?")
     path = re.sub(r"(?:^|(?<=/))index\.html?$", "", path)
     is_folder = path and "." not in posixpath.basename(path)
@@ -38,7 +38,7 @@ def canonical(address: str) -> str:
 
 
 def rewrite_links(text: str, resolve: Callable[[str, int], str]) -> str:
-    """Return Markdown in which each link is what `resolve` gives for it and its offset.
+    """Return Markdown with each link replaced by what `resolve` returns for it and its offset.
 
     Code is left alone, and `srcset` is dropped, since the build makes lighter pictures itself.
     """
@@ -54,20 +54,21 @@ def rewrite_links(text: str, resolve: Callable[[str, int], str]) -> str:
 class Links(NamedTuple):
     """Targets of links of the old journal: a path in the content folder, or `/` and an address.
 
-    Both tables have names that `name_address` gives.
+    The keys of both tables are those that `name_address` returns.
     """
 
     host: str
-    """Of the old journal, without `www.`."""
+    """Host of the old journal, without `www.`."""
     addresses: dict[str, str]
+    """Targets by old address."""
     sources: dict[str, str]
-    """By path below the root of the old journal."""
+    """Targets by path below the root of the old journal."""
 
     def find(self, link: str, base: str = "", address: str = "/") -> tuple[str, str] | None:
-        """Return what a link leads to and its fragment; None where it meets nothing.
+        """Return the target of a link and its fragment; None for a broken link.
 
-        `base` is the path of the text that has it, below the root, and `address` where it stood.
-        A link out of the journal leads to itself.
+        `base` is the path, below the root, of the text that has the link, and `address` the old
+        address of that text. A link to another site is returned as it is.
         """
         try:
             parts = urlsplit(unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", link.strip())))
@@ -78,26 +79,26 @@ class Links(NamedTuple):
         path = parts.path or "/" * is_own
         if not is_own and (parts.scheme or parts.netloc or not (path or parts.query)):
             return link, ""
-        stood = urljoin(address, path)
+        old_address = urljoin(address, path)
         tables = [
             (self.sources, urljoin("/" if is_source else f"/{base}", path)),
             # A query may be the address, as in `/?p=12`, or only say how old a file is.
-            (self.addresses, f"{stood}?{parts.query}"),
-            (self.addresses, stood),
+            (self.addresses, f"{old_address}?{parts.query}"),
+            (self.addresses, old_address),
         ]
-        # What is relative was most often written between files; what is not, for a browser.
-        for_browsers = [*tables[1:], *tables[:1]]
-        ordered = tables[:1] if is_source else for_browsers if path[:1] == "/" else tables
+        # Relative links are mostly paths between files, and absolute ones addresses.
+        addresses_first = [*tables[1:], *tables[:1]]
+        ordered = tables[:1] if is_source else addresses_first if path[:1] == "/" else tables
         found = (table.get(name_address(unquote(each))) for table, each in ordered)
         target = next(filter(None, found), None)
         return (target, f"#{parts.fragment}" * bool(parts.fragment)) if target else None
 
 
 def write_link(target: str, fragment: str, path: str) -> str:
-    """Return a link to what `Links` found as the source file `path` writes it."""
+    """Return a link from the source file `path` to a target that `Links` found."""
     if re.match(r"#|//|[A-Za-z][\w+.-]*:", target):
         return target
     relative = target if target[:1] == "/" else posixpath.relpath(target, posixpath.dirname(path))
     # Letters of other scripts stay readable, and a fragment may be encoded already.
-    signs = (r"[\s%()<>\[\]{}\"'\\?#&*`|:]", relative), (r"[\s()<>\"'`|]", fragment)
-    return "".join(re.sub(each, lambda sign: quote(sign[0], ""), part) for each, part in signs)
+    escaped = (r"[\s%()<>\[\]{}\"'\\?#&*`|:]", relative), (r"[\s()<>\"'`|]", fragment)
+    return "".join(re.sub(each, lambda sign: quote(sign[0], ""), part) for each, part in escaped)

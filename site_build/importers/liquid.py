@@ -1,4 +1,4 @@
-"""Liquid and kramdown, as Jekyll and its kin have them in a text, turned into Markdown."""
+"""Converts the Liquid and kramdown of Jekyll and related systems into Markdown."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,28 +17,28 @@ _LIQUID = (
     r"|(?P<indent>^[ \t]*)?\{%-?\s*(?P<block>highlight|code(?:block)?)\b(?P<options>[^%\n]*)%\}\n?"
     r"(?P<inner>.{0,20000}?)\{%-?\s*end(?P=block)\s*-?%\}"
     r"|(?P<silent>\{%-?\s*comment\b.*?(?:\{%-?\s*endcomment\s*-?%\}|\Z)"
-    # What stands before the address of a text that is known.
+    # The site's address before that of a text, which is known.
     r"|(?:\{\{-?\s*site\.(?:base)?url\s*-?\}\}/?){1,3}(?=\{%-?\s*(?:post_url|post_path|link)\b))"
     r"|\{%-?\s*(?P<loop>for|tablerow)\b.{0,20000}?\{%-?\s*end(?P=loop)\s*-?%\}"
     r"|\{%-?\s*(?P<tag>\w.{0,2000}?)\s*-?%\}|\{\{-?\s*(?P<value>.{0,300}?)\s*-?\}\}"
 )
-"""Bounds keep what is never closed from being looked for to the end of the text each time.
+"""Liquid's syntax. Lengths are bounded, so that no unclosed tag is searched to the text's end.
 
-A comment has none: one that is never closed hides the rest, and nothing of it is looked at again.
+A comment has no bound: an unclosed one hides the rest of the text, which is not searched again.
 """
 _VALUE = re.compile(
     r"""(?:(?P<quote>["'])(?P<text>(?:(?!(?P=quote)).)*)(?P=quote)|(?P<name>[\w.-]+))"""
     r"""(?P<filters>(?:\s*\|\s*(?:relative_url|absolute_url|escape|xml_escape|strip|uri_escape"""
     r"""|url_encode|strip_html|smartify|prepend:\s*site\.(?:baseurl|url)))*)"""
 )
-"""Outputs of Liquid, with filters that matter little or make an address."""
+"""A value with filters that may be ignored, or that make an address."""
 _RAW = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}")
 _QUOTED = r"""=\s*["']?"""
 _PICTURE = r"""(?P<src>[^"'\s]+\.(?:png|jpe?g|gif|webp|avif|svg))"""
 _ALT = r"""(?=(?:.*?\b(?:alt|caption|title|description)\s*=\s*["'](?P<alt>[^"'\]]*))?)"""
 _TAGS = {
     r"(?:end|else|elsif|when|break|continue|seo|feed_meta|toc|more|cq|centerquote)\b.*|end\w+"
-    # What academicpages and minimal-mistakes put at the head of a text.
+    # Includes at the beginning of texts for the themes academicpages and minimal-mistakes.
     r"|include\S*\s+(?:base_path|toc)\b.*": "",
     r"(?:post_url|post_path|link|asset_path)\s+/?(?P<src>[^\s{]+)(?!.*//).*": r"source:\g<src>",
     r"""(?:post|asset)_link\s+["']?(?P<src>[^\s"']+)["']?\s+["']?(?P<said>[^"'\]]+).*""": (
@@ -65,7 +65,7 @@ _TAGS = {
         r"<\g<url>>"
     ),
 }
-"""Tags by their pattern, and what a reader has of them."""
+"""Replacements of tags, by a pattern of the tag."""
 _ALERTS = {
     **dict.fromkeys(("tip", "success"), "TIP"),
     **dict.fromkeys(("danger", "caution"), "CAUTION"),
@@ -75,7 +75,7 @@ _ALERTS = {
 
 
 def _alert(found: re.Match[str]) -> str:
-    """Return an alert of a paragraph or a quotation."""
+    """Return a paragraph or a quotation as a GitHub alert."""
     text = f"[!{_ALERTS.get(found['kind'], 'NOTE')}]\n{found['text'].rstrip()}"
     return re.sub("^(?:>[ ]?)?", "> ", text, flags=re.MULTILINE)
 
@@ -88,7 +88,7 @@ _KRAMDOWN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         ),
         _alert,
     ),
-    # Just the Docs has them before the paragraph.
+    # The theme Just the Docs marks an alert before its paragraph.
     (
         (
             r"(?<![^\n]\n)\{:[ ]*\.(?P<kind>note|tip|important|warning|caution|new|highlight)\b"
@@ -120,7 +120,7 @@ def convert_liquid(
 ) -> str:
     """Return a text without Liquid.
 
-    `values` are those of `site` and `page`; `find` returns the path of the file that a name means.
+    `values` has the variables of Liquid; `find` returns the path of the file that a name means.
     `note` gets the line, from 0, and the text of each tag that is taken out.
     """
 
@@ -133,7 +133,7 @@ def convert_liquid(
         value, tag = _VALUE.fullmatch(found["value"] or ""), found["tag"] or ""
         tags = ((re.fullmatch(each, tag, re.DOTALL), form) for each, form in _TAGS.items())
         shown = next((known.expand(form) for known, form in tags if known), None)
-        # Pictures that the head of a text lists.
+        # A gallery of pictures that the head of the text lists.
         if gallery := re.match(
             r"""include\S*\s+(?P<name>gallery|feature_row)\b"""
             r"""(?:.*?\bid\s*=\s*["']?(?P<id>[\w-]+))?""",
@@ -145,24 +145,24 @@ def convert_liquid(
                 for each in (pictures if isinstance(pictures, list) else ())
                 if (path := str(_pick(each, "image_path") or ""))
             )
-        said: object = re.sub(
+        output: object = re.sub(
             r"(?<=source:)[^)#]+", lambda each: find(each[0]).replace(" ", "%20"), shown or ""
         )
         if value:
-            said = value["text"] or reduce(_pick, value["name"].split("."), values)
+            output = value["text"] or reduce(_pick, value["name"].split("."), values)
         elif shown is None:
-            said = found["raw"]
-        if not isinstance(said, str):
+            output = found["raw"]
+        if not isinstance(output, str):
             if found.lastgroup != "silent":
                 note(body.count("\n", 0, found.start()), shorten(found[0]))
             return ""
-        # Behind a line of HTML, Markdown would be left as it is.
+        # After a line of HTML, Markdown is not converted, so pictures become HTML.
         before = body[max(0, found.start() - 300) : found.start()]
         if re.search(r"(?m)^[ \t]*<(?!!--)[^\n]*\n[ \t]*\Z", before):
-            said = re.sub(r"!\[(.*?)\]\((.*?)\)", r'<img src="\2" alt="\1">', said)
-        if value and "url" in value["filters"] and "://" not in said:
-            said = f"{values['site']['baseurl']}/{said.lstrip('/')}"
-        return said
+            output = re.sub(r"!\[(.*?)\]\((.*?)\)", r'<img src="\2" alt="\1">', output)
+        if value and "url" in value["filters"] and "://" not in output:
+            output = f"{values['site']['baseurl']}/{output.lstrip('/')}"
+        return output
 
     return _replace_outside_code(_LIQUID, render, body)
 

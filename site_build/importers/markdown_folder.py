@@ -1,7 +1,7 @@
-"""Texts of a folder of Markdown: Obsidian, Astro, Eleventy, Next.js, Zola and their like, or none.
+"""Reads a folder of Markdown, of Obsidian, Astro, Eleventy, Next.js, Zola and others, or of none.
 
-A system is known by its marks, and says where a text stood at the old site. Nothing of the folder
-is run: what settings say literally is found in their text.
+A system is recognized by its files, and gives the old addresses of texts. Nothing of the folder is
+run: only literal values are read from settings.
 """
 
 import os
@@ -38,11 +38,11 @@ _MEDIA = re.compile(
     r"|mov|webm|pdf|zip|csv|epub)\b",
     re.IGNORECASE,
 )
-"""Name of a file that may be served; code may not."""
+"""Name of a file that may be published; code may not."""
 _GENERAL = re.compile(
     r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
-"""Folders that are no subject, and tags by which Eleventy collects texts."""
+"""Names of folders, and of tags that Eleventy collects texts by, which are no subject."""
 _POSTS = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
 _PAGES = re.compile(
     r"(?:(?:src|source|content|docs|site|pages)/)*(?:readme|index|about|now|contact|imprint|uses)"
@@ -57,15 +57,17 @@ _NO_TEXT = re.compile(
     r"|404|.*\.excalidraw)",
     re.IGNORECASE,
 )
+"""Paths, without suffix, of sources that are no texts of the journal."""
 _DAY = re.compile(
     r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)(?:T\d\d[\d:.-]+Z)?[-_ ]*"
 )
+"""A date in the name of a file or folder."""
 _DRAFT = {"draft true", "draft yes", "private true", "status draft", "status private"} | {
     f"{key} false" for key in ("published", "publish", "permalink", "dg-publish")
 }
-"""Lines of heads that keep a text from the public."""
+"""Keys and values in heads that make a text a draft."""
 _HELD_BACK = re.compile(r"(?:^|/)_?(?:drafts?|private)/", re.IGNORECASE)
-"""Folders that are not for the public."""
+"""Folders of drafts and private texts."""
 _KEYS = {
     "date": "date pubdate pubdatetime publishdate publisheddate publishedat published_at "
     "date_published created created_at createdat date_created published",
@@ -80,7 +82,7 @@ _KEYS = {
     "lang": "lang language locale",
     "aliases": "aliases redirect_from",
 }
-"""Keys of heads, in small letters, by what they say."""
+"""Keys of heads, in lower case, by the field that they fill; the first that is set counts."""
 _SETTINGS = {
     "title": r"(?:site|page)?_?title=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
     "description": r"(?:site)?_?desc(?:ription)?=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
@@ -89,7 +91,7 @@ _SETTINGS = {
     "timezone": r"time_?zone=([A-Za-z_]+/[\w/+-]+)[\"'`]",
     "origin": r"(?:site|website|site_?url|base_?url|url)=(https?://[^/\"'`]+)",
 }
-"""The name and address of a journal in its settings."""
+"""Patterns of a journal's settings; `=` is any sign between key and value, with a quote."""
 _LISTS = (
     {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"}
     | {
@@ -98,11 +100,11 @@ _LISTS = (
     }
     | dict.fromkeys(("/rss/", "/feed/"), "feed:")
 )
-"""Lists and feeds of these systems."""
+"""Targets of the lists and feeds that these systems usually have, by address."""
 
 
 def read_markdown_folder(root: Path) -> Imported:
-    """Read a folder of Markdown, whose system is found out."""
+    """Read a folder of Markdown and detect its system."""
     files = dict(walk(root))
     journal = Imported(
         next(
@@ -111,14 +113,14 @@ def read_markdown_folder(root: Path) -> Imported:
             if any(path for mark in marks for path in root.glob(mark))
         )
     )
-    # A name of Obsidian is the end of a path; of several, the one nearest to the root is meant.
+    # In Obsidian a link names the end of a path; of several, the one nearest to the root counts.
     known = {
         "/".join(parts[start:]): source
         for source in sorted(files, key=lambda source: -source.count("/"))
         for parts in [fold(_SUFFIX.sub("", source)).split("/")]
         for start in range(len(parts))
     }
-    # Eleventy has the address of a folder's texts in a file beside them, or that they have none.
+    # In Eleventy, a data file gives the address of a folder's texts, or says that they have none.
     rules = {
         rf"{re.escape(source.rpartition('/')[0])}/(?P<rest>.+)": found[1] or ""
         for source, path in files.items()
@@ -135,13 +137,13 @@ def read_markdown_folder(root: Path) -> Imported:
         with journal.skipping_unreadable(source, source):
             raws[source] = read_text(files[source])
             _add_text(journal, source, raws[source], known, rules)
-    # Where some notes of a vault say that they are public, no others are.
-    opted = {
+    # If some notes of a vault say that they are public, all others are drafts.
+    opted_in = {
         source
         for source, raw in raws.items()
         if not rules and re.match(r"(?i)---\n(?:(?!---).*\n)*?(?:dg-)?publish: *true", raw)
     }
-    if opted:
+    if opted_in:
         journal.note(
             "",
             0,
@@ -150,7 +152,7 @@ def read_markdown_folder(root: Path) -> Imported:
         )
     commits = _read_first_commits(root)
     for text in journal.texts:
-        text.status = "draft" if opted and text.source not in opted else text.status
+        text.status = "draft" if opted_in and text.source not in opted_in else text.status
         if text.kind == "post" and not text.date:
             text.date = commits.get(text.source) or datetime.fromtimestamp(
                 files[text.source].stat().st_mtime, UTC
@@ -160,11 +162,11 @@ def read_markdown_folder(root: Path) -> Imported:
         each
         for raw in map(raws.__getitem__, shown)
         for name in map(unquote, _MEDIA.findall(raw))
-        # Names may hold blanks, and other words may stand before those that do not.
+        # A name may hold blanks, or follow other words.
         for each in (name.strip(), name.rpartition(" ")[2])
     }
     journal.file_sources = {
-        # Some folders were no part of a file's address.
+        # Such folders are no part of a file's address.
         source: re.sub(
             r"(?:(?:src|source|content|docs|site)/)?(?:(?:public|static)/)?", "", source, count=1
         )
@@ -196,7 +198,7 @@ def read_markdown_folder(root: Path) -> Imported:
             for tag in {tag for text in journal.texts for tag in text.tags}
         }
     journal.redirects |= read_redirects(settings)
-    # Of two texts with one name, that in the language of the journal has it.
+    # Texts in the journal's language come first, so that they keep a name that two texts have.
     journal.texts.sort(key=lambda text: text.lang not in {"", journal.lang})
     return journal
 
@@ -204,7 +206,7 @@ def read_markdown_folder(root: Path) -> Imported:
 def _add_text(
     journal: Imported, source: str, raw: str, known: Mapping[str, str], rules: Mapping[str, str]
 ) -> None:
-    """Add a text, or a finding; a date is what its head or its name says."""
+    """Add a text, or note that there is none; its date comes from its head or its path."""
     stem, is_site = _SUFFIX.sub("", source), bool(rules)
     head, body, line = split_head(raw)
     is_of_project = (
@@ -221,13 +223,13 @@ def _add_text(
             "copy it if you want it",
         )
         return
-    # Texts of Next.js may say in a program what others say in a head.
+    # Texts of Next.js may have a JavaScript object in place of a head.
     program = re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head))
     converter = Converter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
     body = converter.body
     for what, below in converter.left_out.items():
         journal.note(source, line + below, what, "write what a reader can use in its place")
-    said = {
+    fields = {
         key.lower(): value
         for part in (
             read_program("".join(program)),
@@ -238,7 +240,7 @@ def _add_text(
         if isinstance(part, dict)
         for key, value in part.items()
     }
-    title = _pick(said, "title")
+    title = _pick(fields, "title")
     heading = re.match(
         r"\A((?:(?!```|~~~|#)[^\n]*\n)*?)#[ \t]+(\S[^\n]*?)[ \t]*#*[ \t]*(\n|\Z)", body
     )
@@ -250,28 +252,28 @@ def _add_text(
         r"^(?!\d+-)\S+$", lambda word: re.sub("[-_]+", " ", word[0]), _DAY.sub("", name) or name
     )
     named = _DAY.search(stem)
-    date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
-    is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (
+    date = read_date(_pick(fields, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
+    is_page = "page" in {_pick(fields, "layout"), _pick(fields, "type")} or (
         not date and (_PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem)))
     )
     tags = [
         tag
         for keys in (("tags", "tag"), ("categories", "category"))
-        for tag in read_tags(next((said[key] for key in keys if said.get(key)), ""))
+        for tag in read_tags(next((fields[key] for key in keys if fields.get(key)), ""))
         if journal.system != "Eleventy" or not _GENERAL.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
-    is_draft = {f"{key} {value}".lower() for key, value in said.items()} & _DRAFT or (
+    is_draft = {f"{key} {value}".lower() for key, value in fields.items()} & _DRAFT or (
         _HELD_BACK.search(stem)
-        or said.get("password")
-        # Of Eleventy: a rule without an address.
+        or fields.get("password")
+        # In Eleventy, a rule without an address keeps texts out.
         or not (
-            _pick(said, "address")
+            _pick(fields, "address")
             or next((rules[rule] for rule in rules if re.fullmatch(rule, stem)), "/")
         )
     )
-    journal.note_true(source, {"is a draft here, for it had a password": said.get("password")})
-    address, lang = _locate(rules, stem, said, title or words, date)
+    journal.note_true(source, {"is a draft here, for it had a password": fields.get("password")})
+    address, lang = _locate(rules, stem, fields, title or words, date)
     journal.texts.append(
         Text(
             source,
@@ -279,47 +281,47 @@ def _add_text(
             title or words[:1].upper() + words[1:],
             address,
             "page" if is_page else "post",
-            "draft" if is_draft else "hidden" if read_flag(said.get("unlisted")) else "published",
+            "draft" if is_draft else "hidden" if read_flag(fields.get("unlisted")) else "published",
             date,
-            read_date(_pick(said, "updated")),
+            read_date(_pick(fields, "updated")),
             tags=tags or [folder] * (not _GENERAL.fullmatch(folder)),
-            lang=lang or _pick(said, "lang"),
-            # Aliases of Obsidian are names.
+            lang=lang or _pick(fields, "lang"),
+            # In Obsidian, aliases are names and no addresses.
             aliases=[
                 f"/{path.lstrip('/')}"
-                for path in read_tags(said.get("aliases") or said.get("redirect_from"))
+                for path in read_tags(fields.get("aliases") or fields.get("redirect_from"))
                 if is_site or path.startswith("/")
             ],
             first_line=line,
-            slug=_pick(said, "slug").strip("/").rpartition("/")[2],
-            category=_pick(said, "category"),
-            # A starter of Next.js has an author of that name.
-            author=re.sub("^default$", "", _pick(said, "author")),
-            description=_pick(said, "description"),
-            series=_pick(said, "series"),
+            slug=_pick(fields, "slug").strip("/").rpartition("/")[2],
+            category=_pick(fields, "category"),
+            # `default` is a placeholder in a template of Next.js.
+            author=re.sub("^default$", "", _pick(fields, "author")),
+            description=_pick(fields, "description"),
+            series=_pick(fields, "series"),
             image=re.sub(
                 r"^!?\[\[([^|\]]*).*",
                 lambda link: SOURCE + quote(known.get(fold(link[1]), link[1])),
-                _pick(said, "image"),
+                _pick(fields, "image"),
             ),
-            image_alt=_pick(said, "image_alt"),
+            image_alt=_pick(fields, "image_alt"),
         )
     )
 
 
 def _locate(
-    rules: Mapping[str, str], stem: str, said: Mapping[str, Any], title: str, day: datetime | None
+    rules: Mapping[str, str], stem: str, fields: Mapping[str, Any], title: str, day: datetime | None
 ) -> tuple[str, str]:
-    """Return a source's old address, which may be empty, and the language that its name says."""
+    """Return a source's old address, which may be empty, and the language in its name."""
     found = next((found for rule in rules if (found := re.fullmatch(rule, stem))), None)
-    template = _pick(said, "address") or (rules[found.re.pattern] if found else "")
+    template = _pick(fields, "address") or (rules[found.re.pattern] if found else "")
     if not template or "://" in template:
         return "", ""
     groups = found.groupdict() if found else {"rest": stem}
-    # Names of routes that are in no address: `(group)/` and `_group/`.
+    # Addresses lack some parts of paths: `index`, and groups such as `(group)/` and `_group/`.
     rest = re.sub(r"(?:^|/)(?:_?index|\+?page)$|(?<![^/])(?:\(.*?\)|_[^/]+)/", "", groups["rest"])
     folder, _, last = rest.rpartition("/")
-    if slug := _pick(said, "slug").strip("/"):
+    if slug := _pick(fields, "slug").strip("/"):
         last, rest = slug, slug if "/" in slug else f"{folder}/{slug}"
     name = _DAY.sub("", last) or last
     values = {
@@ -332,7 +334,7 @@ def _locate(
         "fileSlug": name,
         "filePathStem": f"{folder}/{name}",
         "title": make_slug(title),
-        "collection": "posts" if "pubdatetime" in said else groups.get("collection", ""),
+        "collection": "posts" if "pubdatetime" in fields else groups.get("collection", ""),
         "lang": groups.get("lang", ""),
         **{
             key: f"{day:{form}}" if day else "{"
@@ -346,24 +348,26 @@ def _locate(
         f"/{template}",
     )
     address = re.sub("(?:/index)?(?:/+|/index[.]html)$", "/", re.sub("/+", "/", address))
-    # A brace is left where nobody knows what stood there.
+    # A brace is left if a part of the template is unknown.
     return "" if "{" in address else address, values["lang"]
 
 
-def _pick(said: Mapping[str, Any], key: str) -> str:
-    """Return the first value that a head has under one of several names, as text."""
-    return pick(next((said[name] for name in _KEYS.get(key, key).split() if said.get(name)), ""))
+def _pick(fields: Mapping[str, Any], key: str) -> str:
+    """Return the first value that a head has under the names of a field, as text."""
+    return pick(
+        next((fields[name] for name in _KEYS.get(key, key).split() if fields.get(name)), "")
+    )
 
 
 def _read_first_commits(root: Path) -> dict[str, datetime]:
-    """Return when Git first had each file, by its path below the root, if there is Git."""
-    # Settings of the folder may name programs: none of these runs, and nothing is fetched.
+    """Return the date of each file's first commit, by path below the root; empty without Git."""
+    # Git's settings in the folder may name programs: none of them runs, and nothing is fetched.
     words = (
         "git --no-pager -c log.showSignature=false -c core.fsmonitor=false log -z --no-renames "
         "--diff-filter=A --name-only --relative --no-ext-diff --no-textconv --format=%x01%aI"
     )
     try:
-        done = subprocess.run(  # noqa: S603 - our own words
+        done = subprocess.run(  # noqa: S603 - a fixed command
             words.split(),
             cwd=root,
             env=os.environ

@@ -1,4 +1,4 @@
-"""Pelican: its settings, texts in Markdown, reStructuredText and HTML, and the addresses of all."""
+"""Reads a site of Pelican: settings, Markdown, reStructuredText and HTML, and all addresses."""
 
 import posixpath
 import re
@@ -27,7 +27,7 @@ _SHOWN = re.compile(
     r"""(?P<alt>[^"]*)""",
     re.IGNORECASE,
 )
-"""The picture in the words of a tag, and what is said of it behind its sizes."""
+"""The link of a picture in the arguments of a tag, and its description after the sizes."""
 _COVERS = (
     "image",
     "cover",
@@ -39,11 +39,12 @@ _COVERS = (
 )
 """Keys under which themes look for the picture of a post."""
 _UNREAD = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
-"""Suffixes of texts that plugins read."""
+"""Suffixes of texts that only plugins of Pelican read."""
 _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
     "hidden": "hidden",
 }
+"""Our status for that of Pelican; all others are drafts."""
 _SYNTAX = re.compile(
     r"""
     (?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)|\Z)
@@ -56,28 +57,28 @@ _SYNTAX = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-"""Syntax that stock Markdown does not know, and code, in which it means nothing."""
+"""Syntax of Pelican and its plugins, and code, in which that syntax has no meaning."""
 
 
 def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     """Read a Pelican site; `trust` runs its settings. Raises UnreadableJournal and BuildError."""
-    said, content, kept, findings = read_settings(root, trust=trust)
-    origin, base = re.findall("^(https?://[^/]+|)(.*)", str(said["SITEURL"]))[0]
-    menu = said.get("MENUITEMS")
+    config, content, kept, findings = read_settings(root, trust=trust)
+    origin, base = re.findall("^(https?://[^/]+|)(.*)", str(config["SITEURL"]))[0]
+    menu = config.get("MENUITEMS")
     imported = Imported(
         "Pelican",
-        title=str(said["SITENAME"]),
+        title=str(config["SITENAME"]),
         description=next(
             (
-                str(said[name])
+                str(config[name])
                 for name in ("SITESUBTITLE", "SITE_DESCRIPTION", "SITEDESCRIPTION")
-                if said.get(name)
+                if config.get(name)
             ),
             "",
         ),
-        author=str(said.get("AUTHOR") or ""),
-        lang=str(said["DEFAULT_LANG"]),
-        timezone=str(said.get("TIMEZONE") or ""),
+        author=str(config.get("AUTHOR") or ""),
+        lang=str(config["DEFAULT_LANG"]),
+        timezone=str(config.get("TIMEZONE") or ""),
         origin=origin,
         settings=kept,
         menu=[
@@ -87,9 +88,9 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
         ],
         findings=findings,
     )
-    site = _Site(root.resolve(), content, said, imported, base.rstrip("/") * bool(origin), [])
-    # Where the content is the site itself, what Pelican made lies beside it.
-    others = {str(said["OUTPUT_PATH"]).strip("./"), "output", "theme", "themes", "plugins"}
+    site = _Site(root.resolve(), content, config, imported, base.rstrip("/") * bool(origin), [])
+    # If the content folder is the site's root, Pelican's output and themes are in it too.
+    others = {str(config["OUTPUT_PATH"]).strip("./"), "output", "theme", "themes", "plugins"}
     for path, file in walk(content):
         if content != site.root or path.partition("/")[0] not in others:
             with imported.skipping_unreadable(site.name(path), path):
@@ -97,29 +98,29 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
     with suppress(*FAULTS):  # Pelican makes no page of a form that cannot be filled in.
         imported.redirects |= {
-            old: to for old, to in _find_lists(said, site.posts) if old not in taken
+            old: to for old, to in _find_lists(config, site.posts) if old not in taken
         }
     return imported
 
 
 class _Site(NamedTuple):
-    """A site with its settings; its folders are resolved."""
+    """A site with its settings; both folders are resolved paths."""
 
     root: Path
     content: Path
     settings: dict[str, Any]
     imported: Imported
     base: str
-    """The path at which the site was, without a slash at its end."""
+    """The path of the old site's address, without a slash at its end."""
     posts: list[Any]
-    """Pelican's own lists of the public posts that were read."""
+    """Pelican's objects for the public posts that were read."""
 
     def name(self, path: str) -> str:
-        """Return a path of the content as one below the root."""
+        """Return a path below the content folder as one below the root."""
         return posixpath.normpath((self.content / path).relative_to(self.root).as_posix())
 
     def add_file(self, path: str, public: str = "") -> None:
-        """Add a file at the path that Pelican gives it, or at another."""
+        """Add a file at the path `public`, or else at the one that Pelican gives it."""
         file = self.content / path
         metadata = readers.path_metadata(str(file), path, self.settings)
         place = public or contents.Static("", metadata, self.settings, str(file), {}).save_as
@@ -128,42 +129,42 @@ class _Site(NamedTuple):
 
     def read(self, path: str, file: Path) -> None:
         """Read a text or a file of the content."""
-        said, note = self.settings, partial(self.imported.note, self.name(path))
+        config, note = self.settings, partial(self.imported.note, self.name(path))
         if any(
-            fnmatch(e, sign) for e in PurePosixPath(path).parts for sign in said["IGNORE_FILES"]
+            fnmatch(e, sign) for e in PurePosixPath(path).parts for sign in config["IGNORE_FILES"]
         ):
             return
         kinds = (
             kind
             for name, kind in (("PAGE", contents.Page), ("ARTICLE", contents.Article))
-            if _is_below(path, said[f"{name}_PATHS"], said[f"{name}_EXCLUDES"])
+            if _is_below(path, config[f"{name}_PATHS"], config[f"{name}_EXCLUDES"])
         )
         kind, suffix = next(kinds, None), file.suffix.lower().lstrip(".")
-        is_text = kind and suffix in _READERS and said["READERS"].get(suffix, True)
+        is_text = kind and suffix in _READERS and config["READERS"].get(suffix, True)
         if not (is_text and self._read_text(path, file, kind, suffix)):
-            if _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
+            if _is_below(path, config["STATIC_PATHS"], config["STATIC_EXCLUDES"]):
                 self.add_file(path)
             elif kind is contents.Article and suffix in _UNREAD:
                 note(0, "its format is that of a plugin", "copy it by hand", "left out")
 
     def _read_text(self, path: str, file: Path, kind: Any, suffix: str) -> bool:
-        """Read a text; return False for HTML that is none."""
-        said, note = self.settings, partial(self.imported.note, self.name(path))
+        """Read a text; return False for an HTML file that is no text."""
+        config, note = self.settings, partial(self.imported.note, self.name(path))
         head, body, line = _READERS[suffix](read_text(file), note)
-        process = readers.BaseReader(said).process_metadata
+        process = readers.BaseReader(config).process_metadata
         metadata = {
-            **readers.default_metadata(said, process),
-            **readers.path_metadata(str(file), path, said),
-            **readers.parse_path_metadata(path, said, process),
+            **readers.default_metadata(config, process),
+            **readers.path_metadata(str(file), path, config),
+            **readers.parse_path_metadata(path, config, process),
             **{key: process(key, value) for key, value in head.items() if value.strip(" ,;")},
         }
         is_whole = metadata.keys() >= set(kind.mandatory_properties)
         if not is_whole and suffix.startswith("htm"):
             return False
         lang, prefix = str(metadata.get("lang", "")).lower(), ""
-        if lang in (subsites := said.get("I18N_SUBSITES") or {}):
-            said, prefix = {**said, **(subsites[lang] or {}), "DEFAULT_LANG": lang}, f"{lang}/"
-        made = kind("", metadata, said, str(file), {})
+        if lang in (subsites := config.get("I18N_SUBSITES") or {}):
+            config, prefix = {**config, **(subsites[lang] or {}), "DEFAULT_LANG": lang}, f"{lang}/"
+        made = kind("", metadata, config, str(file), {})
         # Pelican leaves out what lacks a title or date, or has a status that it does not know.
         is_open = is_whole and not metadata.get("password")
         status = _STATUS.get(str(made.status).lower() if is_open else "", "draft")
@@ -177,7 +178,7 @@ class _Site(NamedTuple):
         self.posts.extend([made] * (status == "published" and kind is contents.Article))
         tags = list(dict.fromkeys(str(tag) for tag in metadata.get("tags", ())))
         category = str(metadata.get("category", ""))
-        usual = {"", str(said["DEFAULT_CATEGORY"]).lower(), *map(str.lower, tags)}
+        usual = {"", str(config["DEFAULT_CATEGORY"]).lower(), *map(str.lower, tags)}
         image = next((str(metadata[key]) for key in _COVERS if metadata.get(key)), "")
         write = partial(self._write, path, made, line)
         self.imported.texts.append(
@@ -204,7 +205,7 @@ class _Site(NamedTuple):
                     ).split()
                 ),
                 series=str(metadata.get("series", "")),
-                # Themes put the site's address before it.
+                # Themes put the site's address before it, so that it begins at the root.
                 image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
                 image_alt=str(metadata.get("image_alt", "")),
                 aliases=[*places[1:], *read_tags(metadata.get("alias") or metadata.get("aliases"))],
@@ -214,14 +215,14 @@ class _Site(NamedTuple):
         return True
 
     def _write(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
-        """Return what a reader can use in place of Pelican's syntax and that of its plugins."""
+        """Return the Markdown that replaces a match of `_SYNTAX`."""
         kind, target, before = found["kind"], found["target"], found.string[: found.start()]
         line = first_line and first_line + before.count("\n")
         is_code = before.rpartition("\n")[2].startswith(("    ", "\t"))
         if found["code"] or (is_code and (found["plugin"] or found["setting"])):
             return found[0]
-        if found["setting"]:  # of Jinja; addresses begin at the root
-            # Others may be secrets.
+        if found["setting"]:  # in Jinja; SITEURL is empty, so that addresses begin at the root
+            # Other settings may be secrets.
             known = {"SITEURL": "", "SITENAME": self.settings["SITENAME"]}
             if "jinja2content" in str(self.settings.get("PLUGINS")) and found["setting"] in known:
                 return str(known[found["setting"]])
@@ -255,17 +256,17 @@ class _Site(NamedTuple):
         return f"{SOURCE}{self.name(place)}{mark}".replace(" ", "%20")
 
 
-def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the old addresses of lists of posts and of feeds, and where they lead."""
+def _find_lists(config: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the old addresses of lists of posts and of feeds, with their new targets."""
     places = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
     lists = [
         (
-            said.get(f"{name.upper()}_SAVE_AS", f"{name}.html"),
+            config.get(f"{name.upper()}_SAVE_AS", f"{name}.html"),
             name,
             places.get(name, "posts:"),
             posts,
         )
-        for name in said["DIRECT_TEMPLATES"]
+        for name in config["DIRECT_TEMPLATES"]
     ]
     feeds = [(f"FEED_{name}", "", "") for name in ("ATOM", "RSS", "ALL_ATOM", "ALL_RSS")]
     groups = defaultdict(list)
@@ -276,35 +277,40 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
             groups[group].append(own)
     for group, members in groups.items():
         kind = type(group).__name__.lower()
-        name = "" if kind == "author" or group.name == said["DEFAULT_CATEGORY"] else group.name
+        name = "" if kind == "author" or group.name == config["DEFAULT_CATEGORY"] else group.name
         lists.append((group.save_as, kind, f"tag:{name}" if name else "posts:", members))
         feeds += [(f"{kind.upper()}_FEED_{form}", group.slug, name) for form in ("ATOM", "RSS")]
     lists += [
-        (str(said[f"{period}_ARCHIVE_SAVE_AS"]).format(date=post.date), period, "archive:", [post])
+        (
+            str(config[f"{period}_ARCHIVE_SAVE_AS"]).format(date=post.date),
+            period,
+            "archive:",
+            [post],
+        )
         for period in ("YEAR", "MONTH", "DAY")
         for post in posts
     ]
     sizes = {
-        name: said["DEFAULT_PAGINATION"] if size is None else size
-        for name, size in said["PAGINATED_TEMPLATES"].items()
+        name: config["DEFAULT_PAGINATION"] if size is None else size
+        for name, size in config["PAGINATED_TEMPLATES"].items()
     }
     for place, name, target, members in lists:
-        paginator = Paginator(place, place, members, said, sizes.get(name, 0))
+        paginator = Paginator(place, place, members, config, sizes.get(name, 0))
         for number in paginator.page_range if place else ():
             is_first = number == 1 or target.startswith("tag:")
             yield _show(paginator.page(number).save_as), target if is_first else "posts:"
     for setting, slug, name in feeds:
-        if said.get(setting):
-            yield _show(str(said[setting]).format(slug=slug)), f"feed:{name}"
+        if config.get(setting):
+            yield _show(str(config[setting]).format(slug=slug)), f"feed:{name}"
 
 
 def _show(address: str) -> str:
-    """Return the path at which Pelican's address, or file, is seen."""
+    """Return the path on the site of an address, or of a file, that Pelican gives."""
     return "/" + re.sub(r"(^|/)index\.html?$", r"\1", unquote(address).lstrip("/"))
 
 
 def _is_below(path: str, folders: Iterable[str], excluded: Iterable[str]) -> bool:
-    """Return whether a path is one of some, or below one, and below none of those excluded."""
+    """Return whether a path is in or equals one of `folders`, and none of `excluded`."""
     place = PurePosixPath(path)
     return any(map(place.is_relative_to, folders)) and not any(
         map(place.is_relative_to, filter(None, excluded))
@@ -312,7 +318,7 @@ def _is_below(path: str, folders: Iterable[str], excluded: Iterable[str]) -> boo
 
 
 def _read_markdown(text: str, _note: object) -> tuple[dict[str, str], str, int]:
-    """Return head, body and its first line of a text whose head is YAML, or `key: value`."""
+    """Return the head, in YAML or as `key: value`, the body, and the body's first line."""
     head: dict[str, Any] = {}
     with suppress(HeadError):
         head, body, line = split_head(text)
@@ -320,15 +326,15 @@ def _read_markdown(text: str, _note: object) -> tuple[dict[str, str], str, int]:
         markdown, lines = Markdown(), text.split("\n")
         rest = MetaPreprocessor(markdown).run(list(lines))
         head, body, line = vars(markdown)["Meta"], "\n".join(rest), len(lines) - len(rest) + 1
-    said = {
+    texts = {
         key.lower(): ", ".join(map(str, value if isinstance(value, list) else [value or ""]))
         for key, value in head.items()
     }
-    return said, body, line
+    return texts, body, line
 
 
 def _read_html(text: str, _note: object) -> tuple[dict[str, str], str, int]:
-    """Return head and body of a page whose `meta` elements say what it is, and no line: 0."""
+    """Return the head, from `title` and `meta` elements, the body, and 0 in place of a line."""
     soup = parse(text)
     names = [("title", each.get_text()) for each in soup.select("title")[:1]]
     names += [
@@ -343,6 +349,7 @@ _READERS: dict[str, Callable[..., tuple[dict[str, str], str, int]]] = {
     **dict.fromkeys(("html", "htm"), _read_html),
     "rst": read_restructured_text,
 }
+# Pelican's classes that give addresses, by the kind of a link.
 _WRAPPERS = {
     "author": contents.Author,
     "category": contents.Category,
