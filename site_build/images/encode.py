@@ -1,10 +1,10 @@
-"""Encodes published pictures and their lighter forms, in smaller sizes and as AVIF and WebP.
+"""Pictures and the lighter forms that they are offered in, and the bytes of these.
 
-A published original keeps its own colours; it is encoded again only if it is too large, an AVIF or
-a HEIC.
+A published original keeps its own colours; it is encoded again only where it is too large, or an
+AVIF.
 
-Encoders use one thread: the same picture gives the same bytes, and the build has a process for
-each core already.
+One thread, whatever the library would take: the same picture gives the same bytes, and the build
+has a process for each core already.
 """
 
 import hashlib
@@ -25,20 +25,19 @@ from site_build.images.strip import strip_metadata
 from site_build.text import make_slug
 
 WIDTHS = (480, 720, 960, 1440)
-"""Widths in pixels: of a phone's column at up to three per CSS pixel, of a wide one at two."""
+"""Pixels: a phone's column at up to three device pixels a CSS pixel, and a wide one at two."""
 WIDEST = 1920
-"""Most pixels of the width of a form."""
+"""Pixels of the largest form."""
 LONGEST_SIDE = 2560
-"""Most pixels of a published original: a large screen shows no more."""
+"""Pixels of a published original: a large screen shows no more."""
 
 _LEAST_SIDE = 200
-"""Fewest pixels of a picture for cards: sites where links are shared take no smaller one."""
+"""Pixels; places where people share links take no smaller picture."""
 _NEAR = 0.85
-"""Share of the largest width; a form that is wider than this would save too little."""
+"""A form this close to the largest would save nobody anything."""
 _WORTHWHILE = 8_000
-"""Bytes below which no forms of a picture are made."""
+"""Bytes below which a picture is published as it is and no more."""
 _DIGITS = 12
-"""Hexadecimal digits of the digest in addresses of forms."""
 
 FormKind = Literal["avif", "webp"]
 KINDS: tuple[FormKind, ...] = ("avif", "webp")
@@ -50,7 +49,7 @@ class Picture:
     """A picture as it is published: turned upright, its longer side within the bound."""
 
     path: str
-    """Path below the content folder: `images/shelf.jpg`."""
+    """Relative to the content folder: `images/shelf.jpg`."""
     digest: str
     """SHA-256 of the file, hexadecimal."""
     kind: str
@@ -58,27 +57,26 @@ class Picture:
     width: int
     height: int
     size: int
-    """Size of the file in bytes."""
+    """Bytes."""
     still: bool
-    """False for GIFs, animations and drawings (SVG): no forms are made of them."""
+    """False for what moves or is drawn by lines: no forms are made of it."""
     moves: bool = False
-    """True for an animation."""
     is_reduced: bool = False
-    """True if the published file is encoded anew: one too large, and every AVIF and HEIC."""
+    """True where the file is encoded anew: one that is too large, and every AVIF and HEIC."""
 
     @property
     def can_lead(self) -> bool:
-        """Whether it can represent a post on cards and in feeds: it is still, and not tiny."""
+        """Whether it can stand for a post elsewhere: still, and not tiny."""
         return self.still and min(self.width, self.height) >= _LEAST_SIDE
 
     @property
     def folder(self) -> str:
-        """The folder of its forms, which changes with the file and with the code for forms."""
+        """Where its forms stand; it changes with the file and with the way they are made."""
         return f"{addresses.PICTURES}{_digest(self)}"
 
     @property
     def reduced_key(self) -> bytes:
-        """The cache key of the reduced original, which changes with the file and with the code."""
+        """Stand for the reduced original: the file, and the way originals are encoded."""
         return f"original {self.path} {_digest(self)}".encode()
 
 
@@ -118,17 +116,17 @@ def _digest(picture: Picture) -> str:
 
 @cache
 def _fingerprint() -> str:
-    """Return the digest of the code and the libraries that make forms."""
+    """Return the digest of the way forms are made: the code and the libraries."""
     codecs = [features.version(codec) for codec in KINDS]
     libraries = version("pillow"), version("pi-heif")
     return make_key(libraries, codecs, Path(__file__).read_bytes()).hex()
 
 
 _QUALITY = {"avif": {"jpeg": 60, "other": 68}, "webp": {"jpeg": 80, "other": 86}}
-"""Quality by kind of form and of picture: screenshots show artefacts that photographs hide."""
+"""Drawings and screens show faults that photographs hide."""
 
 _AVIF_SPEED = 9
-"""The encoder's speed: three times as fast as 8 and ten times as 6, for hardly more bytes."""
+"""Three times as quick as 8 and ten times as quick as 6, for hardly more bytes."""
 _WEBP_METHOD = 2
 """Twice as quick as the usual 4, for a few percent of size: browsers without AVIF are few."""
 
@@ -139,13 +137,13 @@ _ORIGINAL: dict[str, dict[str, object]] = {
     "png": {},
     "webp": {"quality": 90, "method": _WEBP_METHOD},
 }
-"""Encoder options of reduced originals, at high quality since readers look at their details."""
-_KEPT_INFO = frozenset({"duration", "icc_profile", "loop"})
-"""Keys of Pillow's `info` that a published original keeps."""
+"""How a reduced original is encoded: it may be looked at for its details."""
+_TOLD = frozenset({"duration", "icc_profile", "loop"})
+"""What a published original says of itself."""
 _REDUCING_GAP = 2.0
-"""Pillow's `reducing_gap`: it averages whole pixels down to this multiple of the new size."""
+"""Down to so many times the new size whole pixels are averaged: nobody sees the difference."""
 _COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
-"""Pillow's modes that a colour profile can describe."""
+"""Modes that colour profiles are made for."""
 
 
 # One thread, as for the encoders. libheif turns a picture upright by itself.
@@ -155,8 +153,8 @@ pi_heif.register_heif_opener(decode_threads=1)
 def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
     """Return the bytes of a form of the picture in `source`, or of its reduced original.
 
-    The original is upright, and keeps its colour profile and its animation, but no other metadata.
-    Raises BuildError and OSError.
+    That is upright, has its colour profile and no other metadata; what moves still moves. Raises
+    BuildError and OSError.
     """
     if form is None:
         return _encode_original(_unpack(source, picture), picture)
@@ -176,7 +174,7 @@ def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
 def clean(data: bytes, picture: Picture | None) -> bytes:
     """Return the bytes of a picture file without metadata; `picture` is None for a damaged one.
 
-    Returns no bytes for a damaged file whose metadata cannot be found.
+    Nothing is left of a damaged one whose metadata cannot be found.
     """
     try:
         return strip_metadata(data)
@@ -185,28 +183,28 @@ def clean(data: bytes, picture: Picture | None) -> bytes:
 
 
 def _read_frames(data: bytes, picture: Picture) -> list[Image.Image]:
-    """Return a picture's frames, upright, in the published size and in a mode of `_COLOURS`.
+    """Return a picture upright and as large as it is published, in a mode that profiles are for.
 
-    A still picture gives one frame. The `info` of frames has only keys of `_KEPT_INFO`.
+    Of what moves that are all frames. What they tell of themselves is what `_TOLD` names.
     """
     frames = []
     with Image.open(io.BytesIO(data)) as image:
         for frame in ImageSequence.Iterator(image) if picture.moves else [image]:
-            plain = ImageOps.exif_transpose(_reduce_depth(frame))
+            plain = ImageOps.exif_transpose(_deepen(frame))
             mode = "RGBA" if plain.has_transparency_data else plain.mode
             bare = plain.convert(mode if mode in _COLOURS else "RGB")
-            bare.info = {name: plain.info[name] for name in _KEPT_INFO & plain.info.keys()}
+            bare.info = {name: plain.info[name] for name in _TOLD & plain.info.keys()}
             frames.append(_resize(bare, (picture.width, picture.height)))
     return frames
 
 
 def _encode_original(frames: list[Image.Image], picture: Picture) -> bytes:
-    file, info_kept = io.BytesIO(), frames[0].info
-    options = {**_ORIGINAL[picture.kind], "icc_profile": info_kept.get("icc_profile")}
+    file, told = io.BytesIO(), frames[0].info
+    options = {**_ORIGINAL[picture.kind], "icc_profile": told.get("icc_profile")}
     if picture.moves:
         times = [frame.info.get("duration", 0) for frame in frames]
         options |= {"save_all": True, "append_images": frames[1:], "duration": times}
-        options |= {"loop": info_kept["loop"]} if "loop" in info_kept else {}
+        options |= {"loop": told["loop"]} if "loop" in told else {}
     frames[0].save(file, picture.kind.upper(), **options)
     return file.getvalue()
 
@@ -219,7 +217,7 @@ def _read(source: Path, picture: Picture) -> bytes:
     return data
 
 
-# One result is enough: a picture's original, forms and card are made one after the other.
+# The original, the forms and the card of a picture are made one after the other.
 @lru_cache(maxsize=1)
 def _unpack(source: Path, picture: Picture) -> list[Image.Image]:
     return _read_frames(_read(source, picture), picture)
@@ -239,9 +237,9 @@ def develop(source: Path, picture: Picture) -> Image.Image:
 def cut(
     source: Path, picture: Picture, size: tuple[int, int], ground: str | tuple[int, int, int]
 ) -> Image.Image:
-    """Return the middle of a picture in that size and in sRGB, with `ground` where it is clear.
+    """Return the middle of a picture in that size and in sRGB, its holes filled with `ground`.
 
-    Less is cut off above than below, since faces are there. Raises BuildError and OSError.
+    Less is cut off above than below: faces are there. Raises BuildError and OSError.
     """
     image = ImageOps.fit(develop(source, picture), size, centering=(0.5, 0.4))
     filled = Image.new("RGB", size, ground)
@@ -255,13 +253,13 @@ def _shrink(source: Path, picture: Picture, size: tuple[int, int]) -> Image.Imag
 
 
 def free_pictures() -> None:
-    """Free the memory of the picture that was made last."""
-    for cached in (_unpack, develop, _shrink):
-        cached.cache_clear()
+    """Let go of the picture that was made last."""
+    for remembered in (_unpack, develop, _shrink):
+        remembered.cache_clear()
 
 
-def _reduce_depth(image: Image.Image) -> Image.Image:
-    """Return a picture of 16 bits per pixel as one of 8; `convert` alone would clip it."""
+def _deepen(image: Image.Image) -> Image.Image:
+    """Return a picture of 16 bits for each pixel with 8; `convert` would clip it."""
     if not image.mode.startswith("I"):
         return image
     return image.convert("I").point(lambda level: level * (1 / 256)).convert("L")
@@ -278,7 +276,7 @@ def _convert_colours(image: Image.Image) -> Image.Image:
             target = "RGBA" if image.mode == "RGBA" else "RGB"
             converted = ImageCms.profileToProfile(image, source, srgb, outputMode=target)
         except (ImageCms.PyCMSError, OSError):
-            return image.convert(mode)  # Treat an invalid profile like a missing one.
+            return image.convert(mode)  # A profile that cannot be used is as good as none.
         return (converted or image).convert(mode)
     return image.convert(mode)
 
@@ -286,7 +284,7 @@ def _convert_colours(image: Image.Image) -> Image.Image:
 def _resize(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     if image.size == size:
         return image
-    # Weighted by opacity, so that colours of clear pixels do not bleed in.
+    # Weighted by opacity, so that what is unseen does not bleed in.
     mode = "RGBa" if image.mode == "RGBA" else image.mode
     small = image.convert(mode).resize(size, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)
     return small.convert(image.mode)
