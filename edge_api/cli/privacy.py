@@ -1,4 +1,4 @@
-"""`privacy`: show or erase what is stored of a person, and delete old rows."""
+"""`privacy`: show or erase what is stored about a person, and delete old rows."""
 
 import asyncio
 import json
@@ -130,6 +130,7 @@ def _is_confirmed(found: PersonalRows) -> bool:
 
 
 def _report(found: PersonalRows) -> None:
+    """Print the number of erased rows of each table, and what an erasure keeps."""
     for table, rows in _erasable(found):
         print(f"{table.name}: {_rows(len(rows))} erased")
     for table, rows in found.items():

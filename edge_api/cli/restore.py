@@ -209,8 +209,8 @@ async def _migrate_and_carry_over(
 ) -> Mapping[str, int] | str:
     """Migrate the draft, check the secret key, and carry rows over from the former store.
 
-    Returns numbers of rows by what became of them, or a sentence that says why they were not carried
-    over. Raises StoreRefusal where the draft cannot be used or the key is wrong.
+    Returns numbers of rows by what became of them, or a sentence that says why some were not
+    carried over. Raises StoreRefusal where the draft cannot be used or the key is wrong.
     """
     async with AsyncExitStack() as stack:
         restored = await open_store(draft, system_clock, create=False)

@@ -1,4 +1,4 @@
-"""`serve`: the whole product in one process, or in several under a supervisor."""
+"""`serve`: run the edge in one process, or in several under a supervisor."""
 
 import asyncio
 import logging

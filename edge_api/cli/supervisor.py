@@ -49,7 +49,7 @@ class WorkerProcess:
     ) -> None:
         self.number = number
         self.error: str | None = None
-        """Its reported error, empty if it has none; `None` until it has reported."""
+        """The error that the worker has reported, or an empty text; `None` before its report."""
         self._is_active = False
         self._process = process
         self._reader, self._writer = reader, writer
@@ -121,7 +121,7 @@ class WorkerProcess:
         self.error = line.decode().strip()
 
     def activate(self) -> None:
-        """Let it accept connections from now on."""
+        """Let the worker accept connections from now on."""
         self._is_active = True
         self._writer.write(b"\n")
         _log.info("%s serves%s", self.name, self.error and f", but: {self.error}")
@@ -138,19 +138,19 @@ class WorkerProcess:
         self._writer.close()
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         with suppress(ProcessLookupError):
             self._process.kill()
 
     async def wait(self) -> int:
-        """Wait for its end; return the exit status, negative for a signal."""
+        """Wait for the process to end; return its exit status, negative for a signal."""
         status = await self._process.wait()
         self.retire()
         mark_worker_dead(self._process.pid)
         return status
 
     async def wait_or_kill(self) -> int:
-        """Wait for its end; kill it after `STOP_SECONDS`."""
+        """Wait for the process to end; kill it after `STOP_SECONDS`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
                 return await self.wait()
@@ -280,7 +280,7 @@ class Supervisor:
                     await asyncio.sleep(MAX_PAUSE_SECONDS)
 
     def _give_up(self, worker: WorkerProcess, status: int) -> None:
-        """End, since workers fail to start."""
+        """Stop the supervisor, since `worker` failed to start."""
         _log.error("no worker serves: %s %s", worker.name, describe_status(status))
         self._status = max(status, 1)
         self._stop.set()

@@ -144,7 +144,7 @@ class Mailbox:
     """The display name as a person typed it; empty where there is none."""
     local_part: str
     domain: str
-    """In ASCII (RFC 5891) if the local part is ASCII, else in Unicode (RFC 6531)."""
+    """The domain, in ASCII (RFC 5891) if the local part is ASCII, else in Unicode (RFC 6531)."""
 
     @property
     def address(self) -> str:
@@ -153,7 +153,7 @@ class Mailbox:
 
     @property
     def international(self) -> bool:
-        """Whether carrying it needs SMTPUTF8 (RFC 6531)."""
+        """Whether mail with this address needs SMTPUTF8 (RFC 6531)."""
         return not self.address.isascii()
 
 

@@ -75,9 +75,9 @@ class ProblemKind:
     message: str
     """The default message for the client."""
     sqlstate: str
-    """PostgreSQL's or PostgREST's code for it, which clients of that dialect look at."""
+    """PostgreSQL's or PostgREST's code for it, which clients of that dialect read."""
     oauth: str = "invalid_request"
-    """The error code of RFC 6749, section 5.2, which OAuth clients look at."""
+    """The error code of RFC 6749, section 5.2, which OAuth clients read."""
 
 
 PROBLEMS: Mapping[Code, ProblemKind] = {

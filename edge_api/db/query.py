@@ -110,7 +110,7 @@ Value = str | int
 """The operand of a filter, in the canonical form of the column's kind."""
 
 
-NEWEST_SEARCHED: Final = 1000  # rows that `search_newest` looks at
+NEWEST_SEARCHED: Final = 1000  # the most rows that `search_newest` reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Filter:
     `operator` is a name of `admin.filters.OPERATORS`, or one of these, which only code uses:
 
     - `search`, on the key: the `Table.searched` columns have each word of the tuple `value`, as far
-      as an index of trigrams can tell. The words are folded by `fold_accents`, as in the index.
+      as an index of trigrams can show. The words are folded by `fold_accents`, as in the index.
     - `search_newest`, on the key: the same, but an engine that would have to read all matching rows
       reads only the `NEWEST_SEARCHED` that were stored last.
     - `any`, on the key: a filter of the tuple `value` is true.

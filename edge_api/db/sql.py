@@ -150,7 +150,7 @@ class Dialect:
     operations: Mapping[str, str]
     """The SQL of each filter operator: `{column}` is the column, each `?` an operand."""
     operands: Mapping[str, Callable[[Any], tuple[Any, ...]]]
-    """By operator, functions that convert a filter's value to operands; else it is the operand."""
+    """Functions by operator that convert a filter's value to operands; else it is the operand."""
     no_limit: int | None
     """The LIMIT that means no limit."""
     case_placeholders: Mapping[ColumnType, str]

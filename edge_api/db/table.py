@@ -115,13 +115,13 @@ class IrreversibleChange:
     """A change of a row that a restore of an older state must not undo."""
 
     columns: tuple[str, ...]
-    """The columns that a restore carries over. Once the first is not NULL, the change is made."""
+    """The columns that a restore carries over. The first is NULL until the change."""
     value: str | None = None
-    """If given: once the first column has this value, the change is made."""
+    """The value of the first column after the change, if NULL does not show it."""
     former_values: tuple[str, ...] = ()
     """The values of the first column that `value` replaces."""
     replaces: bool = False
-    """If true: whenever the first column gets another value, the change is made."""
+    """Whether the first column always has a value, and each new value is such a change."""
 
 
 OnRestore = Literal["saved", "compared", "added", "removed", "delivered"]
@@ -157,7 +157,7 @@ class Table:
     case_insensitive: frozenset[str] = frozenset()
     """Text columns that are stored in lower case."""
     searched: tuple[str, ...] = ()
-    """Text columns that the filter `search` looks through, by an index of their trigrams."""
+    """Text columns that the filter `search` searches, by an index of their trigrams."""
     administrative: bool = False
     """Whether the administrative interface gives access to it."""
     singleton: bool = False

@@ -1,4 +1,4 @@
-"""The tables: those that administrators reach, and the service's own.
+"""Declare the tables: those of the administrative interface, and the service's own.
 
 To add a table, declare it here and add a step to `migrations/`, as ARCHITECTURE.md describes.
 """

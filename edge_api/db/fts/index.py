@@ -253,7 +253,7 @@ def _is_typo(typed: str, meant: str) -> bool:
 def _make_hits(
     connection: sqlite3.Connection, query: str, posts: Mapping[int, str]
 ) -> tuple[SearchHit, ...]:
-    """Return hits for the slugs of posts by rowid, with the words of a query highlighted."""
+    """Return a hit for each of `posts`, slugs by rowid; the words of `query` are highlighted."""
     # The unary plus keeps SQLite from reading the match list once for each post that is shown.
     rows = connection.execute(
         "SELECT rowid, highlight(post, 1, ?3, ?4), highlight(post, 4, ?3, ?4), "

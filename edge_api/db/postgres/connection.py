@@ -127,7 +127,7 @@ def sqlstate_of(error: BaseException | None) -> str:
 
 
 def is_disconnection(error: BaseException) -> bool:
-    """Return whether the connection was lost, and the server's answer may be with it."""
+    """Return whether an error is a lost connection, so that the server's answer may be lost."""
     return _sentence_of(error) == UNREACHABLE
 
 

@@ -332,7 +332,7 @@ class PostgresStore(RecoveringStore):
         await asyncio.gather(self._readers.close(), self._writer.close())
 
     async def _check(self) -> None:
-        """Check that the store can be written: lock it; after a lost group, commit."""
+        """Check that the store can be written: take the write lock; after a lost group, commit."""
         self.refuse_closed()
         await self._translate_errors(
             self._writer.run(partial(_check_writable, commits=self._writer.failed))

@@ -136,7 +136,7 @@ async def _make_tables(url: str) -> None:
 
 
 class PostgresLimits:
-    """Counts hits in PostgreSQL. Every method raises Problem `unavailable` while that is away."""
+    """Counts hits in PostgreSQL. Without a connection methods raise Problem `unavailable`."""
 
     def __init__(self, pool: Pool, secret: bytes, on_error: OnError | None = None) -> None:
         self._pool = pool

@@ -1,7 +1,7 @@
 """The connections of a store: one writes, in shared transactions, and others read.
 
 Each caller is answered after the commit. Each transaction first takes the same lock, so that only
-one of all edges on the database writes at a time; so the lowest isolation level is enough.
+one of all edges on the database writes at a time, and the lowest isolation level is enough.
 """
 
 import asyncio
@@ -141,7 +141,7 @@ WRITE_LOCK: Final = 0x666F7265
 IDLE_SECONDS: Final = 3.0
 """The time limit of a pause between statements: then an edge that was cut off loses the lock."""
 LOCK_SECONDS: Final = 5.0
-"""The time limit of a group's wait for the write lock; longer than IDLE_SECONDS on purpose."""
+"""The time limit of a group's wait for the write lock; an edge that was cut off has it for less."""
 STATEMENT_SECONDS: Final = 8.0  # the limit of one statement, the wait for the lock included
 RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
 RESOLVE_SECONDS: Final = 10.0

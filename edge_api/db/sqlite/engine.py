@@ -72,7 +72,7 @@ def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # no
     An orphaned replicator is stopped before the file is opened. It keeps the log's index in use,
     which may lack a commit that it has copied already: the edge would overwrite that commit in the
     log, and the replica could not be restored any more (Litestream 0.5.17). Without the replicator
-    SQLite makes the index anew from the log.
+    SQLite rebuilds the index from the log.
     """
     if not create and not path.exists():
         require_file(path)

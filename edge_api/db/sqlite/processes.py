@@ -87,7 +87,7 @@ def _read_holder(descriptor: int) -> list[str]:
 
 
 class ReplicatorError(Exception):
-    """The replicator does not run, or has reported the error that is the message."""
+    """The replicator does not run, or has reported an error, which is the message."""
 
 
 def socket_path(store: Path) -> Path:
@@ -134,7 +134,7 @@ def configuration(store: Path, replica: str) -> Mapping[str, Any]:
 
 
 def environment() -> Mapping[str, str]:
-    """Return Litestream's environment: ours, and credentials from `.env`."""
+    """Return Litestream's environment: that of this process, and credentials from `.env`."""
     given = read_dotenv(Path(".env"))
     own = {name: given[name] for name in given if name.startswith(LITESTREAM_PREFIXES)}
     return {**own, **os.environ}
@@ -187,9 +187,9 @@ def sync_replica(store: Path, seconds: float) -> int:
 async def without_replicator(store: Path) -> AsyncIterator[None]:
     """Stop the replicator of the store, if there is one, and prevent others from starting.
 
-    While it runs, its read lock keeps the log from being truncated, so that it misses no commit.
-    Litestream's own commands `stop` and `start` would not do: the process remembers the former log
-    in between, and would damage the replica.
+    Litestream's read lock keeps the log from being truncated, so that no commit is missed. Its own
+    commands `stop` and `start` would not do: the process would remember the former log, and damage
+    the replica.
     """
     if not lock_path(store).exists():
         yield

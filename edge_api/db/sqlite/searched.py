@@ -17,7 +17,7 @@ def _trigger(kind: str, name: str, event: str, *statements: str) -> str:
 
 
 _OUTDATE: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
-"""Counts a change of a row down; `_INDEX_TRIGGERS` count it up before, or it gets negative."""
+"""Decreases `renewed` at a change. `_INDEX_TRIGGERS` increase it before; without them it is -1."""
 SQLITE_SCHEMA: Final = SchemaDialect(
     types=MappingProxyType(
         {**dict.fromkeys(ColumnType, "TEXT"), ColumnType.INTEGER: "INTEGER"},
@@ -33,8 +33,8 @@ SQLITE_SCHEMA: Final = SchemaDialect(
     ),
     options=" STRICT",  # refuse values of another type than their column's
     # Connections without `_INDEX_TRIGGERS` can still write: `keep_search` indexes their new rows
-    # later. A row that they change or delete empties the whole index, since nothing of an erased row
-    # may stay in it.
+    # later. A row that they change or delete empties the index, since nothing of an erased row may
+    # stay in it.
     search=(
         (
             "CREATE TABLE {table}_search_keys (number INTEGER PRIMARY KEY, "
@@ -99,8 +99,8 @@ _INDEX_TRIGGERS: Final = (
 """The temporary triggers by which each connection updates the index. They are not in the schema, as
 they call a function that a former version lacks, which may still serve the store when it is
 migrated. An entry is deleted by its former values, since the index keeps no texts; it has a number
-of its own, since VACUUM changes the rowid of a row whose key is a text. They run BEFORE, so that
-the triggers in the schema see what they did."""
+of its own, since VACUUM changes the rowid of a row whose key is a text. It is
+deleted BEFORE the change, so that the triggers in the schema see that it was."""
 _MISSING: Final = (
     "SELECT (SELECT count(*) FROM {table}) - (SELECT count(*) FROM {table}_search_keys), "
     "(SELECT max(rowid) FROM {table})"

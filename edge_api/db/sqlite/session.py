@@ -86,7 +86,7 @@ def commit_together(files: FileIdentity, works: Works, connection: sqlite3.Conne
 def _run_all(connection: sqlite3.Connection, works: Works) -> list[Any]:
     """Run the works together; if one fails, begin again with a savepoint for each.
 
-    A savepoint costs more than most works, which hardly ever fail.
+    Savepoints are the most expensive part of a transaction, and works hardly ever fail.
     """
     try:
         return _run_together(connection, works)
@@ -180,8 +180,8 @@ class StoreConnections:
     async def probe(self) -> None:
         """Check that the store can be written. Raises Problem, sqlite3.Error and StoreFileMoved.
 
-        To get the write lock is enough, together with works that wait for it. After a group was
-        lost only a real commit is, since the lock can be had on a full disk too.
+        The write lock is proof enough, and is taken together with waiting works. After a group was
+        lost only a real commit is, since a full disk gives the lock, too.
         """
         await self.writer.run(partial(_check_writable, commits=self.writer.failed))
 
