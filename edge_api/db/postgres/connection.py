@@ -37,7 +37,7 @@ SETTINGS: Mapping[str, str] = {
     "synchronous_commit": "on",
     # A statement sees what was committed while it waited for the writers' lock.
     "default_transaction_isolation": "read committed",
-    # Compiling a statement takes longer than any of ours should.
+    # JIT compilation takes longer than any of our statements should.
     "jit": "off",
     "client_min_messages": "warning",
     # The server notices within seconds that the machine of a connection is gone.

@@ -29,7 +29,7 @@ from edge_api.db.types import format_instant
 REOPEN_SECONDS: Final = 1.0  # between two attempts to open a store that is damaged or gone
 MAX_WAL_BYTES: Final = 1024 * 1024 * 1024
 """The size at which the edge truncates the log. Litestream does so at half of it or earlier."""
-TRIM_SECONDS: Final = 60.0  # between two attempts to truncate it
+TRIM_SECONDS: Final = 60.0  # between two attempts to truncate the log
 
 _log = logging.getLogger(__name__)
 
