@@ -60,8 +60,8 @@ CHECKED: Final = (
     "units of systemd",
     "clock",
 )
-"""Everything that is looked at, where it exists."""
-_IN_STORE: Final = (
+"""The names of all checks; a check of something that is not installed reports nothing."""
+_STORE_CHECKS: Final = (
     "build",
     "watcher",
     "mail and its relay",
@@ -70,13 +70,13 @@ _IN_STORE: Final = (
     "requests for access",
     "clock",
 )
-"""The entries of `CHECKED` that are not looked at where the store cannot be opened."""
-_CLOCK: Final = "the clock "
+"""The entries of `CHECKED` that are skipped where the store cannot be opened."""
+_CLOCK: Final = "the clock "  # the first words of each error about the clock
 _CLOCK_FIX: Final = "run timedatectl set-ntp true"
 _MAX_CLOCK_ERROR: Final = timedelta(hours=1)
 _TIMEOUT_SECONDS: Final = 10.0
-_MIN_DAYS: Final = 14
-"""A certificate is renewed a month before it expires; with fewer days left, that has failed."""
+_EXPIRY_DAYS: Final = 14
+"""A certificate that expires in fewer days is reported: it should have been renewed before."""
 
 
 PARAMS: Final = (
@@ -93,10 +93,10 @@ def run(arguments: Arguments, settings: Settings) -> int:
     """Print a sentence for each error. Returns 1 if there is one."""
     try:
         templates, found = open_templates(settings), [*find_mistakes(settings)]
-    except SettingsError as error:  # with which nothing starts; the rest is looked at without them
+    except SettingsError as error:  # check the rest without these templates
         settings = replace(settings, mail_templates=None)
         templates, found = open_templates(settings), [*error.errors, *find_mistakes(settings)]
-    logging.getLogger("edge_api").addHandler(logging.NullHandler())  # what it logs is printed below
+    logging.getLogger("edge_api").addHandler(logging.NullHandler())  # its errors are printed below
     service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, backup_notes = report(settings, deep=arguments.deep)
     found += [
@@ -107,7 +107,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         *_check_site(settings),
         *_check_machine(settings),
     ]
-    # A clock that is off has consequences, which others report.
+    # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
         errors.pop(NO_BUILD, None)
@@ -117,7 +117,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         *read_notes(settings.build_dir / CURRENT_LINK)["unknown"],
         *(f"MAIL_TEMPLATES: {file}:{line}: {about}" for file, line, about in templates.unknown),
     ]
-    checked = [each for each in CHECKED if service_notes is not None or each not in _IN_STORE]
+    checked = [each for each in CHECKED if service_notes is not None or each not in _STORE_CHECKS]
     return print_report([*errors], notes, checked, as_json=arguments.json)
 
 
@@ -128,9 +128,9 @@ def print_report(
     *,
     as_json: bool,
 ) -> int:
-    """Print what was found, and where. Returns 1 if there is an error.
+    """Print the errors, the notes and the names of the checks. Returns 1 if there is an error.
 
-    By default only the settings were looked at, with which nothing else can be.
+    By default only the settings were checked: with invalid ones no other check can run.
     """
     if as_json:
         members = {
@@ -155,7 +155,7 @@ def _check_files(settings: Settings) -> Iterator[str]:
         private = [settings.database_path, secret_key_path(settings.database_path), *private]
     for path in filter(is_exposed, private):
         yield f"{path} can be read by others; run chmod 600 {path}"
-    with suppress(OSError):  # an unreadable lock means an unreadable store: see below
+    with suppress(OSError):  # `_check_service` reports an unreadable store
         if settings.database_path and is_outdated(settings.database_path.resolve()):
             yield "the installed code has changed since the edge started: restart it"
     if error := check_dotenv_permissions():
@@ -165,16 +165,16 @@ def _check_files(settings: Settings) -> Iterator[str]:
 
 
 async def _check_service(settings: Settings) -> tuple[list[str], list[str] | None]:
-    """Open the service's parts; return the errors of its readiness, and notes.
+    """Assemble the service without serving; return its errors and its notes.
 
-    No notes where the store cannot be opened: then nothing of the service was looked at.
+    The notes are None where the store cannot be opened: then nothing else could be checked.
     """
     try:
         async with assemble(settings, create=False) as assembly:
             checks = (await assembly.service[Health].report())["checks"]
             failure, held = assembly.publishing.failure, assembly.publishing.held
-            keys = [] if settings.is_loopback else await _development_keys(assembly)
-            opened = await _open_keys(assembly)
+            keys = [] if settings.is_loopback else await _check_development_keys(assembly)
+            unreviewed = await _check_unreviewed_keys(assembly)
             count = await count_pending(assembly.service.store, assembly.service.clock())
             wait = (
                 "1 request for access waits" if count == 1 else f"{count} requests for access wait"
@@ -185,7 +185,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
     except StoreRefusal as refusal:
         return [str(refusal)], None
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
-    # Fixes follow some words of readiness, which anybody may read.
+    # Readiness is public, so its errors name no command; add the command that fixes each.
     for words, fix in (
         ("another SITE_URL", f": run {BUILD} build"),
         (
@@ -195,21 +195,21 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
     ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return [*readiness_errors, *builds, *held, *keys, *opened, *relay, *clock], notes
+    return [*readiness_errors, *builds, *held, *keys, *unreviewed, *relay, *clock], notes
 
 
 async def _check_clock(assembly: Assembly) -> list[str]:
-    """Compare the clock with the newest change, which cannot come from the future."""
-    late = format_instant(assembly.service.clock() + _MAX_CLOCK_ERROR)
-    newest = Read(AUDIT_LOG, ("at",), (Filter("at", "gt", late),), limit=1)
-    (found,) = await assembly.service.store.run(newest)
+    """Return an error if the audit log has a change later than now: the clock is behind."""
+    latest = format_instant(assembly.service.clock() + _MAX_CLOCK_ERROR)
+    later_change = Read(AUDIT_LOG, ("at",), (Filter("at", "gt", latest),), limit=1)
+    (found,) = await assembly.service.store.run(later_change)
     return [
         f"{_CLOCK}is behind {row['at']}, when a change was made: {_CLOCK_FIX}" for row in found.rows
     ]
 
 
 async def _check_relay(settings: Settings) -> list[str]:
-    """Connect and log in; send nothing."""
+    """Return an error if the mail relay cannot be reached or refuses the login; send nothing."""
     if settings.smtp_url:
         try:
             async with open_transport(settings.smtp_url)():
@@ -228,7 +228,10 @@ async def _check_relay(settings: Settings) -> list[str]:
 
 
 def _check_site(settings: Settings) -> Iterator[str]:
-    """Ask the public address for readiness, as readers reach it; a local one may be silent."""
+    """Request readiness from the public address; yield errors of it and of its certificate.
+
+    A refused connection to an address of this machine is no error: the edge may be stopped.
+    """
     origin = urlsplit(settings.site_url)
     connection = HTTPConnection(origin.netloc, timeout=_TIMEOUT_SECONDS)
     if origin.scheme == "https":
@@ -254,34 +257,34 @@ def _check_site(settings: Settings) -> Iterator[str]:
             TypeError,
             AttributeError,
         ) as error:
-            yield from _unanswered(settings, error)
+            yield from _explain_failed_request(settings, error)
             return
-    if expiry and (days := int(cert_time_to_seconds(expiry) - time.time()) // 86400) < _MIN_DAYS:
+    if expiry and (days := int(cert_time_to_seconds(expiry) - time.time()) // 86400) < _EXPIRY_DAYS:
         date = f"{datetime.fromtimestamp(cert_time_to_seconds(expiry), UTC):%Y-%m-%d}"
         when = f"expires in {days} days" if days >= 0 else f"expired on {date}"
         yield f"the certificate of {settings.site_url} {when}: run certbot renew"
-    with suppress(TypeError, ValueError):  # without the field, or with one that is no date
+    with suppress(TypeError, ValueError):  # the header is missing, or is no date
         difference = abs(parsedate_to_datetime(response.headers["Date"]) - system_clock())
         if difference > _MAX_CLOCK_ERROR:
             hours = difference // timedelta(hours=1)
             yield f"{_CLOCK}here and that of {settings.site_url} differ by {hours} h: {_CLOCK_FIX}"
-    # `report` says more of the others.
+    # `report` of the backups describes the errors of PARTS in more detail.
     if not settings.is_loopback:
         yield from (each for name, each in complaints.items() if name not in PARTS)
 
 
-def _unanswered(settings: Settings, error: Exception) -> Iterator[str]:
-    """Yield what is wrong with the public address, if it is no local one that is silent."""
+def _explain_failed_request(settings: Settings, error: Exception) -> Iterator[str]:
+    """Yield an error for the request, unless an address of this machine refuses connections."""
     if isinstance(error, SSLCertVerificationError):
         yield (
             f"the certificate of {settings.site_url} is refused by those who check it "
             f"({error.verify_message}): install one for its name, with its chain, as certbot does"
         )
     elif not (settings.is_loopback and isinstance(error, ConnectionRefusedError)):
-        is_told = isinstance(error, OSError | HTTPException | ValueError)
+        has_message = isinstance(error, OSError | HTTPException | ValueError)
         yield (
             f"{settings.site_url} is not answered by an edge "
-            f"({error if is_told else 'its readiness has no checks'}): "
+            f"({error if has_message else 'its readiness has no checks'}): "
         ) + (
             "end what listens there (ss -ltnp names it), or set another PORT"
             if settings.is_loopback
@@ -290,12 +293,13 @@ def _unanswered(settings: Settings, error: Exception) -> Iterator[str]:
 
 
 def _check_machine(settings: Settings) -> Iterator[str]:
+    """Yield errors of the disks, a missing backup, the units of systemd, and the clock."""
     store = settings.database_path.resolve().parent if settings.database_path else None
     for folder in filter(None, (store, settings.build_dir)):
         if folder.is_dir() and (free := shutil.disk_usage(folder).free) < 512 << 20:
             yield f"{free >> 20} MB are free on the disk of {folder}: make room"
     key = secret_key_path(settings.database_path) if settings.database_path else None
-    # A store of less than two hours may be without a backup.
+    # A store that is less than two hours old may have no backup yet.
     is_new = key and key.exists() and time.time() - key.stat().st_mtime < 2 * 3600
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
     if needs_backup and not is_new and not read_result(settings, "backup"):
@@ -314,8 +318,8 @@ def check_units(shown: str) -> Iterator[str]:
             yield f"{name} is {unit['ActiveState']}: journalctl -u {name} says why; then restart it"
 
 
-async def _open_keys(assembly: Assembly) -> list[str]:
-    """Return a sentence about keys given to requests that nobody reviewed, and commands."""
+async def _check_unreviewed_keys(assembly: Assembly) -> list[str]:
+    """Return a warning about unreviewed keys without an end, with the commands to end them."""
     keys, _, warning = await Keys(assembly.service.store, assembly.service.clock).find_open()
     commands = [
         f"{EDGE} keys revoke {row['id']}  # {printable(row['name'])}; or keys expire {row['id']}"
@@ -325,8 +329,8 @@ async def _open_keys(assembly: Assembly) -> list[str]:
     return ["\n  ".join((f"{printable(warning)}. End them? {end}", *commands))] if keys else []
 
 
-async def _development_keys(assembly: Assembly) -> list[str]:
-    """Return an error for each valid key with every scope that was made for development."""
+async def _check_development_keys(assembly: Assembly) -> list[str]:
+    """Return an error for each valid development key, since it has every scope."""
     service = assembly.service
     now = format_instant(service.clock())
     rows = await Keys(service.store, service.clock).all()

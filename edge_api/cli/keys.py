@@ -38,7 +38,7 @@ _MEMBERS = (
     "last_used_at",
     "needs_review",
 )
-"""The members of a listed key: all columns but the digest."""
+"""The columns of a key that `keys list` prints: all but the digest."""
 _COLUMNS: Columns = {
     "ID": "id",
     "NAME": "name",
@@ -115,7 +115,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
                 rows = [
                     {
                         **{name: row[name] for name in _MEMBERS},
-                        **_word_lists(row),
+                        **_split_scopes_and_tables(row),
                         "state": key_state(row, now),
                     }
                     for row in await keys.all()
@@ -140,9 +140,9 @@ def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
         f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}\n"
         "It is shown this once: keep it where secrets are kept."
     )
-    shown = {"key": issued.secret, **members, **_word_lists(row)}
+    shown = {"key": issued.secret, **members, **_split_scopes_and_tables(row)}
     print_secret((issued.secret,), shown, note, as_json=as_json)
 
 
-def _word_lists(row: Row) -> dict[str, Any]:
+def _split_scopes_and_tables(row: Row) -> dict[str, Any]:
     return {name: row[name] and row[name].split() for name in ("scopes", "tables")}

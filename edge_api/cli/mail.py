@@ -34,7 +34,7 @@ _COLUMNS: Columns = {
 }
 
 
-_UNDELIVERABLE = Argument(
+_UNDELIVERABLE_ID = Argument(
     ["id"], required=False, help="the id of a message, as `mail list` shows it"
 )
 _ALL = "all undeliverable messages"
@@ -46,7 +46,7 @@ ACTIONS: Actions = {
         "queue again undeliverable messages, or one",
         "--all",
         (
-            _UNDELIVERABLE,
+            _UNDELIVERABLE_ID,
             Option(
                 ["--all"],
                 is_flag=True,
@@ -57,7 +57,7 @@ ACTIONS: Actions = {
     "discard": (
         "delete undeliverable messages, or one",
         "--all",
-        (_UNDELIVERABLE, Option(["--all"], is_flag=True, help=_ALL)),
+        (_UNDELIVERABLE_ID, Option(["--all"], is_flag=True, help=_ALL)),
     ),
     "receive": ("store a message from standard input, if it answers one of ours", "", ()),
     "preview": (
@@ -79,7 +79,7 @@ ACTIONS: Actions = {
 
 
 FAILURES: Final = {"receive": os.EX_TEMPFAIL}
-"""The status of an action that failed: the relay keeps the message, and tries again."""
+"""The exit status of an action that failed: with it a relay keeps the message and retries."""
 
 
 async def run(arguments: Arguments, settings: Settings) -> int:
@@ -95,7 +95,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
     async with command_store(settings) as store:
         mail = OutboxAdmin(store, system_clock)
         if arguments.action == "list":
-            found = [_to_json(waiting) for waiting in await mail.all()]
+            found = [_to_json(entry) for entry in await mail.all()]
             none = "no mail waits, and none was given up"
             print_list(found, _COLUMNS, none, as_json=arguments.json)
             return 0
@@ -110,7 +110,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
 
 async def _run(settings: Settings) -> int:
     """Send queued mail until SIGTERM or SIGINT; finish the current message first."""
-    # Both import aiohttp, which the other subcommands do not need.
+    # These modules import aiohttp, which the other subcommands do not need.
     from edge_api.http.logs import configure_logging  # noqa: PLC0415
     from edge_api.http.server import handle_signals  # noqa: PLC0415
 
@@ -131,9 +131,9 @@ async def _run(settings: Settings) -> int:
 
 
 async def _receive(settings: Settings) -> int:
-    """Store a message that a relay pipes; one that is none of ours is no failure."""
+    """Store a reply that the mail relay pipes in; ignore mail that answers no message of ours."""
     raw = sys.stdin.buffer.read(MAX_OCTETS)
-    while sys.stdin.buffer.read(MAX_OCTETS):  # a relay takes a closed pipe for a failure
+    while sys.stdin.buffer.read(MAX_OCTETS):  # else the relay reports a broken pipe
         pass
     async with command_store(settings) as store:
         feedback = Feedback(store, system_clock, secret_key(settings))

@@ -1,4 +1,4 @@
-"""`migrate`: bring the store to the present schema, or print that schema."""
+"""`migrate`: migrate the store to the latest schema, or print that schema."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""`privacy`: show or erase what is stored of a person, and delete old rows."""
+"""`privacy`: show or erase what is stored about a person, and delete old rows."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from edge_api.open_store import command_store
 from edge_api.schema.commands import JSON, Actions, Arguments
 from edge_api.settings import Settings
 
-SCRUB_TIMEOUT_SECONDS: Final = 10.0  # that an erasure waits for readers of the store's log
+SCRUB_TIMEOUT_SECONDS: Final = 10.0  # time limit of the wait for readers of the log
 
 
 _EMAIL: Final = Argument(["email"], help="the address, in any spelling")
@@ -42,7 +42,7 @@ ACTIONS: Actions = {
 
 
 async def run(arguments: Arguments, settings: Settings) -> int:
-    """Run one action. Returns 0, or 1 for what was not done; raises Problem."""
+    """Run one action. Returns 0, or 1 if it was not completed; raises Problem."""
     async with command_store(settings) as store:
         actions = {"export": _export, "erase": _erase, "retain": _retain}
         return await actions[arguments.action](store, arguments, settings)
@@ -91,8 +91,8 @@ async def _retain(store: Store, _arguments: Arguments, settings: Settings) -> in
 async def _scrub(store: Store, settings: Settings) -> int:
     """Remove deleted data from the store's files, also while the service runs.
 
-    A file is rewritten once, and its log waited for; a server's tables, which keep what somebody
-    still reads, are rewritten again.
+    SQLite's file is rewritten once; further attempts only truncate its log, once nobody reads it.
+    PostgreSQL keeps rows that a transaction still reads, so each attempt rewrites its tables.
     """
     ends_at = time.monotonic() + SCRUB_TIMEOUT_SECONDS
     is_full = True
@@ -119,7 +119,7 @@ def _print_row(table: Table, row: Row) -> None:
 
 
 def _is_confirmed(found: PersonalRows) -> bool:
-    """Ask for confirmation at the terminal. Raises Problem `invalid` without one."""
+    """Ask for confirmation at the terminal. Raises Problem `invalid` without a terminal."""
     if not sys.stdin.isatty():
         raise Problem("invalid", "Erasing cannot be undone: confirm it with --yes")
     summary = ", ".join(f"{_rows(len(rows))} of {table.name}" for table, rows in _erasable(found))
@@ -130,6 +130,7 @@ def _is_confirmed(found: PersonalRows) -> bool:
 
 
 def _report(found: PersonalRows) -> None:
+    """Print the number of erased rows of each table, and what an erasure keeps."""
     for table, rows in _erasable(found):
         print(f"{table.name}: {_rows(len(rows))} erased")
     for table, rows in found.items():

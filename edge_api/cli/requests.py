@@ -33,8 +33,8 @@ _MEMBERS = (
     "second_credential_id",
     "credential_expires_at",
 )
-"""The members of a listed request: all columns but the digest and the second type."""
-_MAX_PURPOSE = 60  # characters in the list; JSON has all
+"""The columns of a request that `requests list` prints: all but the digest and `second_type`."""
+_MAX_PURPOSE = 60  # characters of a purpose in the table; `--json` prints it whole
 _COLUMNS: Columns = {
     "ID": "id",
     "NAME": "name",

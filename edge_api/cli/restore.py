@@ -46,10 +46,10 @@ from edge_api.settings import Settings
 def _staged_key(
     path: Path, kept: Path | None, source: str, now: datetime
 ) -> Iterator[Callable[[], str]]:
-    """Write a draft of the key in the file `kept`, if there is one, beside the key at `path`.
+    """Copy the saved key in the file `kept`, if there is one, to a draft beside the key at `path`.
 
-    Yields a function that moves the draft into place, puts the former key aside, and returns a
-    report. Both raise OSError.
+    Yields a function that renames the former key, puts the draft in its place, and returns a
+    sentence about that. Both raise OSError.
     """
     content = kept.read_bytes() if kept and kept.is_file() else None
     draft = path.with_name(f".{path.name}.restoring")
@@ -104,7 +104,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
     if arguments.at and not arguments.from_replica:
         raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
     with lock_store(store):
-        warnings = _check_early(store, arguments)
+        warnings = _check_arguments(store, arguments)
         stop_replicator(store)
         try:
             report = _restore(store, arguments, settings)
@@ -116,7 +116,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
     return 0
 
 
-def _check_early(store: Path, arguments: Arguments) -> Sequence[str]:
+def _check_arguments(store: Path, arguments: Arguments) -> Sequence[str]:
     """Check the arguments before writing; return warnings. Raises Problem, StoreRefusal."""
     if arguments.file is not None and arguments.file.resolve() == store:
         raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
@@ -134,7 +134,7 @@ def _check_early(store: Path, arguments: Arguments) -> Sequence[str]:
 def _verify_checksum(backup: Path) -> Sequence[str]:
     """Compare a backup with its checksum; return a warning if it has none.
 
-    SQLite has no checksum of a text, so its integrity check misses changes. Raises StoreRefusal.
+    SQLite keeps no checksums, so its integrity check misses changed values. Raises StoreRefusal.
     """
     try:
         checksum = read_checksum(backup)
@@ -152,7 +152,7 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
 
 
 def _restore(store: Path, arguments: Arguments, settings: Settings) -> Sequence[str]:
-    """Prepare the file beside the store, and swap the two as the last step; return a report."""
+    """Restore to a draft beside the store, replace the store last, and return lines to print."""
     now = system_clock()
     draft = _draft(store)
     remove_draft(draft)
@@ -174,7 +174,7 @@ def _restore(store: Path, arguments: Arguments, settings: Settings) -> Sequence[
     former = replaced_path(store, now) if store.exists() else None
     with _staged_key(key_path, kept, "backup" if backup_key else "replica", now) as install:
         replace(store, draft, former or replaced_path(store, now))
-        placed = (
+        key_line = (
             "SECRET_KEY is set: it must be the one that the backup was made with"
             if settings.secret_key
             else install()
@@ -184,7 +184,7 @@ def _restore(store: Path, arguments: Arguments, settings: Settings) -> Sequence[
             f"{store} is restored: {contents.total:,} rows, "
             f"from schema version {contents.schema_version}"
         ),
-        placed,
+        key_line,
     ]
     if former:
         lines.append(f"the former store is kept as {former}")
@@ -207,9 +207,10 @@ def _draft(store: Path) -> Path:
 async def _migrate_and_carry_over(
     draft: Path, former: Path | None, name: str, secret: bytes
 ) -> Mapping[str, int] | str:
-    """Migrate the draft, check the secret key, and carry over from the former store.
+    """Migrate the draft, check the secret key, and carry rows over from the former store.
 
-    Raises StoreRefusal for the draft and the key.
+    Returns numbers of rows by what became of them, or a sentence that says why some were not
+    carried over. Raises StoreRefusal where the draft cannot be used or the key is wrong.
     """
     async with AsyncExitStack() as stack:
         restored = await open_store(draft, system_clock, create=False)
@@ -226,13 +227,14 @@ async def _migrate_and_carry_over(
 
 
 async def _require_key(restored: Store, name: str, secret: bytes) -> None:
-    """Raise StoreRefusal for a secret key that does not open what the store holds."""
+    """Raise StoreRefusal for a secret key that does not decrypt the store's secrets."""
     # Slow to import, and not needed where a backup is refused.
     from edge_api.auth.tokens import SecretBox, SigningKeys  # noqa: PLC0415
     from edge_api.background import check_secret  # noqa: PLC0415
     from edge_api.webhooks.endpoints import KEY_PURPOSE  # noqa: PLC0415
 
-    logging.getLogger("edge_api.auth").addHandler(logging.NullHandler())  # it is said below
+    # Its warning about the key is not printed: the exception below says the same.
+    logging.getLogger("edge_api.auth").addHandler(logging.NullHandler())
     keys = SigningKeys(restored, system_clock, secret)
     if await check_secret(restored, keys, SecretBox(secret, KEY_PURPOSE)):
         raise StoreRefusal(
@@ -256,9 +258,9 @@ async def _carry_over(former: Path, restored: Store) -> Mapping[str, int]:
     async with AsyncExitStack() as stack:
         stack.callback(remove_draft, copy)
         try:
-            present = await open_store(former, system_clock, create=False, migrates=False)
-        except OlderSchema:  # it is put aside as it is, for the version that made it
+            opened = await open_store(former, system_clock, create=False, migrates=False)
+        except OlderSchema:  # migrate a copy: the version that made the store may need it
             copy_backup(former, copy)
-            present = await open_store(copy, system_clock, create=False)
-        stack.push_async_callback(present.close)
-        return await carry_over(present, restored, system_clock)
+            opened = await open_store(copy, system_clock, create=False)
+        stack.push_async_callback(opened.close)
+        return await carry_over(opened, restored, system_clock)

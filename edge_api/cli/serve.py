@@ -1,4 +1,4 @@
-"""`serve`: the whole product in one process, or in several under a supervisor."""
+"""`serve`: run the edge in one process, or in several under a supervisor."""
 
 import asyncio
 import logging
@@ -49,16 +49,17 @@ from edge_api.settings import SETTINGS, Settings, find_mistakes, is_loopback
 
 try:
     from uvloop import new_event_loop
-except ImportError:  # it does not install everywhere; the stock loop does the same work
+except ImportError:  # uvloop is optional: asyncio's own event loop works as well
     from asyncio import new_event_loop  # type: ignore[assignment]
 
 DEVELOPMENT_KEY_NAME: Final = "development"  # the name of the development key in the store
-SYSTEMD: Final = Path("/run/systemd/system")  # is there where systemd runs (sd_booted(3))
-CLOCK_SECONDS: Final = 60.0  # a machine that has just been started sets its clock meanwhile
+SYSTEMD: Final = Path("/run/systemd/system")  # exists where systemd runs (sd_booted(3))
+CLOCK_SECONDS: Final = 60.0  # between checks; time to set the clock after a boot
 _log = logging.getLogger(__name__)
 
 
-def _inherited(text: str) -> tuple[int, ...]:
+def _parse_inherited(text: str) -> tuple[int, ...]:
+    """Return the numbers in the value of `INHERITED`. Raises ValueError for fewer than four."""
     number, announce, control, first, *more = map(int, text.split(","))
     return number, announce, control, first, *more
 
@@ -88,7 +89,7 @@ PARAMS: Final = (
         default=1,
         help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
     ),
-    Option([INHERITED], type=reading(_inherited), hidden=True),
+    Option([INHERITED], type=reading(_parse_inherited), hidden=True),
 )
 
 
@@ -148,7 +149,7 @@ async def _supervise(arguments: Arguments, settings: Settings) -> int:
 async def _listening(
     arguments: Arguments, settings: Settings
 ) -> AsyncIterator[list[socket.socket]]:
-    """Open the listening sockets, that of METRICS_SOCKET last. Raises StoreRefusal."""
+    """Open the listening sockets, the one of METRICS_SOCKET last. Raises StoreRefusal."""
     host, port, place = arguments.host, arguments.port or settings.port, settings.metrics_socket
     about, setting, fix = f"cannot listen on {host}:{port}", "PORT", "set --host"
     with ExitStack() as stack:
@@ -161,7 +162,7 @@ async def _listening(
                 fix = "make its folder, and let this user write there"
                 sockets.append(listen_privately(place))
         except OSError as error:
-            # Event loops wrap the system's words; the error of a name has no number.
+            # Event loops change the system's message; a failed name lookup has no errno above 0.
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror
             fix = "end what listens there (ss -lnp names it)" if number == EADDRINUSE else fix
@@ -172,12 +173,12 @@ async def _listening(
 
 
 async def _start(assembly: Assembly, sockets: Sequence[socket.socket]) -> list[Server]:
-    """Serve on sockets; return the servers, that of METRICS_SOCKET last if it is set."""
+    """Serve on sockets; return the servers, the one of METRICS_SOCKET last if it is set."""
     service, app = assembly.service, assembly.app
-    with suppress(Problem):  # the store logs by itself that it is away
+    with suppress(Problem):  # the store itself logs that it is unavailable
         if check := await service[Health].extra_checks["secret_key"]():
             _log.warning("%s", check.message)
-        else:  # by which a later start knows the secret key again
+        else:  # make a signing key, by which later starts check the secret key
             await service[OAuthServer].keys.signing_key()
     count = len(sockets) - (service.settings.metrics_socket is not None)
     servers = [await start_server(app.handle, sockets[:count], app.reject_malformed)]
@@ -213,13 +214,13 @@ async def watch_clock(warnings: dict[str, str]) -> None:
 
 
 def clock_error() -> str:
-    """Return a sentence where systemd runs and the clock is not synchronised, else nothing."""
+    """Return an error if systemd says that the clock is not synchronised, else an empty text."""
     is_off = ask_system("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip() == "no"
     return "the clock is not synchronised: run timedatectl set-ntp true" if is_off else ""
 
 
 def ask_system(*command: str) -> str:
-    """Return the output of a command of systemd; nothing where it does not run or answer."""
+    """Return the output of a command of systemd; empty where systemd does not run or answer."""
     with suppress(OSError, subprocess.TimeoutExpired):
         if SYSTEMD.is_dir():
             return subprocess.run(  # noqa: S603
@@ -231,13 +232,13 @@ def ask_system(*command: str) -> str:
 async def _serve_worker(
     inherited: tuple[int, ...], arguments: Arguments, settings: Settings
 ) -> int:
-    """Serve on the inherited sockets until SIGTERM or retirement. Returns 0, or 2."""
+    """Serve on the inherited sockets until SIGTERM or retirement. Returns 0; 2 without them."""
     try:
         _, announce, *descriptors = inherited
         for each in descriptors:
             os.set_inheritable(each, False)  # noqa: FBT003  the standard library's own form
-        end, *sockets = (socket.socket(fileno=each) for each in descriptors)
-        reader, writer = await asyncio.open_connection(sock=end)
+        control, *sockets = (socket.socket(fileno=each) for each in descriptors)
+        reader, writer = await asyncio.open_connection(sock=control)
     except OSError:
         sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
         return 2
@@ -257,7 +258,7 @@ async def _serve_worker(
 
 
 async def _read_control(reader: asyncio.StreamReader, size: int = -1) -> bytes:
-    """Return what the supervisor sends: nothing when it closes its end, or dies."""
+    """Return the bytes that the supervisor sends; none once it has closed its end or died."""
     with suppress(OSError):
         return await reader.read(size)
     return b""
@@ -268,8 +269,8 @@ async def _stop_when_retired(
 ) -> None:
     """Stop accepting connections when the supervisor retires this worker.
 
-    Connections that were accepted have all the time of the drain, and the port is free for the
-    next supervisor.
+    Accepted connections get the whole time for draining, while the next supervisor can already use
+    the port.
     """
     await _read_control(reader)
     server.stop_accepting()
@@ -298,7 +299,7 @@ async def print_startup(assembly: Assembly, arguments: Arguments, port: int) -> 
 
 
 def development_key_path(settings: Settings) -> Path:
-    """Return the path of the development key."""
+    """Return the path of the file with the development key."""
     path = settings.database_path
     return path.with_suffix(".dev-key") if path else Path("var/edge.dev-key")
 
@@ -312,11 +313,12 @@ async def development_key(store: Store, path: Path, clock: Clock) -> str:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     write_private(draft, f"{issued.secret}\n".encode("ascii"))
-    draft.replace(path)  # the file is never half written, and never has other rights
+    draft.replace(path)  # a rename: the file is never half written or public
     return issued.secret
 
 
 def _read(path: Path) -> str:
+    """Return the key in a file, which is made private; an empty text if there is no file."""
     if not path.exists():
         return ""
     path.chmod(0o600)

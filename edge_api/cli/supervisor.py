@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 START_SECONDS: Final = 90.0
-"""Time limit for a worker's start: longer than a migration by another may take."""
+"""Time limit for a worker's start: longer than another process needs to migrate the store."""
 STOP_SECONDS: Final = 30.0
 """Time limit for a worker's end: more than requests, mail and the store need."""
 
@@ -36,8 +36,8 @@ STOP_SECONDS: Final = 30.0
 class WorkerProcess:
     """A process of `serve` that has inherited the listening sockets, and a control socket.
 
-    It reports there once that it can serve, and waits for its activation. When the supervisor
-    closes its end, or dies, the worker is retired.
+    Over the control socket the worker reports that it can serve, and then waits for its activation.
+    It retires when the supervisor closes its end or dies.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class WorkerProcess:
     ) -> None:
         self.number = number
         self.error: str | None = None
-        """Its reported error, empty if it has none; `None` until it has reported."""
+        """The error that the worker has reported, or an empty text; `None` before its report."""
         self._is_active = False
         self._process = process
         self._reader, self._writer = reader, writer
@@ -121,36 +121,36 @@ class WorkerProcess:
         self.error = line.decode().strip()
 
     def activate(self) -> None:
-        """Let it accept connections from now on."""
+        """Let the worker accept connections from now on."""
         self._is_active = True
         self._writer.write(b"\n")
         _log.info("%s serves%s", self.name, self.error and f", but: {self.error}")
 
     def stop(self) -> None:
-        """Let it report not ready for a while, finish its requests, and end."""
+        """Send SIGTERM: the worker reports not ready for a while, finishes its work, and ends."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
-        if not self._is_active:  # it waits for its activation
+        if not self._is_active:  # until its activation it reads only the control socket
             self.retire()
 
     def retire(self) -> None:
-        """Let it stop accepting connections, finish its requests, and end."""
+        """Close the control socket: the worker stops accepting, finishes its requests, and ends."""
         self._writer.close()
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         with suppress(ProcessLookupError):
             self._process.kill()
 
     async def wait(self) -> int:
-        """Wait for its end; return the exit status, negative for a signal."""
+        """Wait for the process to end; return its exit status, negative for a signal."""
         status = await self._process.wait()
         self.retire()
         mark_worker_dead(self._process.pid)
         return status
 
     async def wait_or_kill(self) -> int:
-        """Wait for its end; kill it after `STOP_SECONDS`."""
+        """Wait for the process to end; kill it after `STOP_SECONDS`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
                 return await self.wait()
@@ -177,7 +177,7 @@ class Supervisor:
         self._sockets = sockets
         self._argv = argv
         self._workers: dict[int, WorkerProcess] = {}
-        """By number; a lock is held while the worker of its number is replaced."""
+        """The workers by number; the lock of a number is held while its worker is replaced."""
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._started: list[WorkerProcess] = []
         self._stop = asyncio.Event()
@@ -188,7 +188,7 @@ class Supervisor:
     async def run(self, count: int) -> int:
         """Run `count` workers until SIGTERM or SIGINT, and return the exit status.
 
-        SIGHUP replaces them, one after the other. A second signal to end kills them.
+        SIGHUP replaces them, one after the other. A second SIGTERM or SIGINT kills them.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -206,7 +206,7 @@ class Supervisor:
         if -signal.SIGKILL in statuses:
             self._status = 1
         if not running.cancelled():
-            running.result()  # raises an error of ours
+            running.result()  # raises the exception that ended it, if one did
         return self._status
 
     def _handle_stop(self) -> None:
@@ -220,7 +220,8 @@ class Supervisor:
         try:
             os.tcgetpgrp(0)  # the standard input, which may be a terminal
         except OSError as error:
-            is_gone = error.errno not in (errno.ENOTTY, errno.EBADF)  # where there never was one
+            # Either of these means that the standard input was no terminal from the start.
+            is_gone = error.errno not in (errno.ENOTTY, errno.EBADF)
         else:
             is_gone = False
         (self._stop if is_gone else self._restart).set()
@@ -274,12 +275,12 @@ class Supervisor:
                 await asyncio.sleep(min(MAX_PAUSE_SECONDS, pause))
                 try:
                     self._workers[number] = await self._start(number)
-                except OSError as error:  # the system cannot start one now
+                except OSError as error:  # the system cannot start a process now
                     _log.error("worker %d cannot be started: %s", number, error.strerror)
                     await asyncio.sleep(MAX_PAUSE_SECONDS)
 
     def _give_up(self, worker: WorkerProcess, status: int) -> None:
-        """End, since workers fail to start."""
+        """Stop the supervisor, since `worker` failed to start."""
         _log.error("no worker serves: %s %s", worker.name, describe_status(status))
         self._status = max(status, 1)
         self._stop.set()
@@ -295,7 +296,7 @@ class Supervisor:
                         break
                 else:
                     _log.info("all %d workers are new", len(self._workers))
-            except OSError as error:  # the system cannot start another
+            except OSError as error:  # the system cannot start another process
                 _log.error("the other workers stay as they are: %s", error.strerror)
 
     async def _replace(self, number: int) -> bool:

@@ -22,7 +22,7 @@ async def run(_arguments: Arguments, settings: Settings) -> int:
     A migration that fails on the copy leaves the store as it is. On PostgreSQL, where a failed
     migration changes nothing either, there is neither a backup nor a copy.
     """
-    make_replication(settings)  # this environment may lack Litestream, which serving needs
+    make_replication(settings)  # raises where Litestream, which the edge needs, is missing
     if settings.database_path:
         await _rehearse(require_sqlite_path(settings, "upgrade"), settings)
     async with command_store(settings, migrates=True):

@@ -1,4 +1,4 @@
-"""`webhooks`: the endpoints that are notified of events, and their undelivered events."""
+"""`webhooks`: manage the endpoints that get events, and their undelivered events."""
 
 from datetime import timedelta
 from functools import partial
@@ -36,7 +36,7 @@ _MEMBERS: Final = (
     "waiting",
     "given_up",
 )
-"""The members of a listed endpoint: all but its secrets."""
+"""The columns of an endpoint that `webhooks list` prints: all but its secrets."""
 _COLUMNS: Columns = {
     "ID": "id",
     "STATE": lambda row: f"disabled: {row['disabled_for']}" if row["disabled_at"] else "enabled",
@@ -148,7 +148,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
 
 
 def _open_sender(settings: Settings) -> "WebhookSender":
-    # It imports aiohttp, which only `add` and `test` need.
+    # This module imports aiohttp, which only `add` and `test` need.
     from edge_api.webhooks.dispatcher import make_sender  # noqa: PLC0415
 
     return make_sender(settings)

@@ -1,4 +1,4 @@
-"""Mailbox and mail relay addresses; what two readers could take for two addresses is refused."""
+"""Parse addresses of mailboxes and of mail relays; refuse those that programs read differently."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -16,15 +16,14 @@ from edge_api.db.types import MAX_EMAIL_LENGTH
 from edge_api.schema.environment import MAX_PORT, URL_CHARACTER
 from edge_api.schema.sentences import sentence
 
-# Options of the library, for the whole process. Addresses in .test, .invalid and their like are
-# taken: test rigs send from them. They are no reason to refuse a lead, only one to send nothing
-# there. The library stops at the 254 octets of RFC 3696's erratum 1690; the published bound is one
-# more.
+# Options of email-validator for the whole process. Accept addresses in .test, .invalid and other
+# special-use domains, from which test rigs send: such a lead is stored, and no mail is sent to it.
+# The library's limit is 254 octets (RFC 3696, erratum 1690), and that of our API is one more.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 syntax.EMAIL_MAX_LENGTH = MAX_EMAIL_LENGTH  # type: ignore[attr-defined]  # no public name
 
 Security = Literal["offered", "starttls", "tls"]
-"""TLS where the relay offers it; by STARTTLS or not at all; from the first octet on."""
+"""`offered`: TLS if it is offered; `starttls`: STARTTLS is required; `tls`: TLS from the start."""
 
 _SCHEMES: Final = MappingProxyType[str, tuple[Security, int]](
     {
@@ -38,14 +37,14 @@ _SCHEMES: Final = MappingProxyType[str, tuple[Security, int]](
 )
 """The security and the default port of each scheme (RFC 5321, 6409, 8314, 9051)."""
 _LABEL: Final = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_PLACE: Final = (
+_AUTHORITY: Final = (
     rf"(?:(?P<user>{URL_CHARACTER}+):(?P<password>{URL_CHARACTER}+)@)?"
     rf"(?:(?P<host>{_LABEL}(?:\.{_LABEL})*)|\[(?P<six>[0-9A-Fa-f:.]+)\])"
     r"(?::(?P<port>[0-9]{1,5}))?"
 )
 _IMAP: Final = re.compile(
     r"(?P<scheme>imap(?=://[^@]*@(?:localhost|127[0-9.]*|\[::1\])(?:[:/]|$))|imap\+starttls|imaps)"
-    rf"://(?=[^@]+@){_PLACE}"
+    rf"://(?=[^@]+@){_AUTHORITY}"
     rf"(?:/(?P<folder>(?:(?!%(?:22|5[Cc]|[89A-Fa-f]))(?:{URL_CHARACTER}|[/ ]))+))?"
 )
 
@@ -74,7 +73,7 @@ def parse_relay(text: str) -> MailServer | MailFolder:
     folder = re.fullmatch(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)", text)
     if folder:
         return MailFolder(Path(folder["path"]))
-    found = re.fullmatch(rf"(?P<scheme>smtp|smtp\+starttls|smtps)://{_PLACE}", text)
+    found = re.fullmatch(rf"(?P<scheme>smtp|smtp\+starttls|smtps)://{_AUTHORITY}", text)
     if found is None:
         raise ValueError(
             "must be smtp://, smtp+starttls:// or smtps:// with user:password@host:port, or "
@@ -85,7 +84,7 @@ def parse_relay(text: str) -> MailServer | MailFolder:
 
 
 def parse_imap(text: str) -> MailServer:
-    """Return the mailbox that is read. Raises ValueError with what to fix."""
+    """Return the server and folder of an IMAP URL. Raises ValueError with what to fix."""
     found = _IMAP.fullmatch(text)
     if found is None:
         raise ValueError(
@@ -97,6 +96,7 @@ def parse_imap(text: str) -> MailServer:
 
 
 def _read_server(found: re.Match[str]) -> MailServer:
+    """Return the server of a match of a scheme and `_AUTHORITY`. Raises ValueError."""
     security, usual_port = _SCHEMES[found["scheme"]]
     port = int(found["port"] or usual_port)
     if not 1 <= port <= MAX_PORT:
@@ -115,6 +115,7 @@ def check_relay(text: str) -> str:
 
 
 def _decode(part: str | None) -> str | None:
+    """Return a part of a URL without percent-encoding. Raises ValueError."""
     if part is None:
         return None
     try:
@@ -131,6 +132,7 @@ _PLAIN: Final = re.compile(
     r"([A-Za-z0-9_+-]{1,64}(?:\.[A-Za-z0-9_+-]{1,64})*)@((?!.*xn--)[A-Za-z0-9.-]{1,128})",
     re.IGNORECASE,
 )
+"""ASCII addresses without Punycode, whose local part is normalized by lower case alone."""
 _MAX_LOCAL_PART: Final = 64  # octets (RFC 5321, section 4.5.3.1.1)
 
 
@@ -139,10 +141,10 @@ class Mailbox:
     """The sender or the recipient of a message."""
 
     name: str
-    """As a person typed it; empty where there is none."""
+    """The display name as a person typed it; empty where there is none."""
     local_part: str
     domain: str
-    """In ASCII where the local part is (RFC 5891), else in Unicode, as RFC 6531 has it."""
+    """The domain, in ASCII (RFC 5891) if the local part is ASCII, else in Unicode (RFC 6531)."""
 
     @property
     def address(self) -> str:
@@ -151,7 +153,7 @@ class Mailbox:
 
     @property
     def international(self) -> bool:
-        """Whether carrying it needs SMTPUTF8 (RFC 6531)."""
+        """Whether mail with this address needs SMTPUTF8 (RFC 6531)."""
         return not self.address.isascii()
 
 
@@ -161,8 +163,8 @@ def parse_mailbox(text: str) -> Mailbox:
         raise ValueError("must not contain control characters")
     named = re.fullmatch(r"(?P<name>[^<>]*?) *<(?P<address>[^<>]*)>", text)
     name, address = (named["name"].strip(), named["address"]) if named else ("", text)
-    # A local part may look like an encoded word, and some readers would decode it (RFC 2047,
-    # section 5, forbids both): then it could turn into line ends.
+    # Some mail programs decode a local part that looks like an encoded word, although RFC 2047,
+    # section 5, forbids that: the decoded text could contain line ends.
     if "=?" in address:
         raise ValueError("must not have =? in its address")
     try:
@@ -183,8 +185,8 @@ def check_mailbox(text: str) -> str:
 def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
     """Return an address validated by `email-validator`. Raises ValueError for an invalid one.
 
-    Nothing is asked of the DNS: whether mail arrives is found out by sending it. `bare_host` lets
-    the domain be a name without a dot, such as `localhost`.
+    The DNS is not queried: only sending shows whether mail arrives. `bare_host` allows a domain
+    without a dot, such as `localhost`.
     """
     try:
         return validate_email(
@@ -198,8 +200,8 @@ def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
 def normalize_address(address: str) -> str:
     """Return the canonical form of an address: equal for two spellings of the same mailbox.
 
-    Quick for plain addresses: every lead and every look at a suppression comes through here. Lower
-    case, in NFC, the domain in Unicode. Raises ValueError for what is no address.
+    It is in lower case and in NFC, with the domain in Unicode. Plain addresses take a fast path,
+    since each lead and each check of suppressions needs this. Raises ValueError.
     """
     plain = _PLAIN.fullmatch(address)
     if plain is None or len(plain[1]) > _MAX_LOCAL_PART:
@@ -209,9 +211,10 @@ def normalize_address(address: str) -> str:
 
 @lru_cache(_CACHE_SIZE)
 def _fold_domain(domain: str) -> str:
-    """Normalize a domain, cached: that is nearly all of the library's work on plain addresses."""
+    """Normalize a domain; cached, since it is most of the library's work on a plain address."""
     return _fold(f"a@{domain}").removeprefix("a@")
 
 
 def _fold(address: str) -> str:
+    """Return the canonical form as email-validator finds it. Raises ValueError."""
     return check_address(address).normalized.lower()

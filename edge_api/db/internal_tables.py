@@ -1,7 +1,7 @@
-"""The tables that no interface reaches: outbox, authorization server, access requests, desk.
+"""Declare tables that no interface shows: outbox, OAuth server, access requests, desk.
 
-A row of the outbox is written in the transaction of its lead or event, and deleted once that is
-delivered.
+A row of the outbox is written in the transaction of its lead or event, and deleted once it
+is delivered.
 """
 
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""The tables of what follows a lead: answers to it, what comes back, and how far mail was read."""
+"""The tables of correspondence about leads: answers, replies, and how far the mailbox is read."""
 
 from typing import Annotated, Literal
 

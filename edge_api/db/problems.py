@@ -1,7 +1,7 @@
-"""The closed list of what can go wrong for a client, and the one exception that carries it.
+"""The closed list of problems that a client may get, and `Problem`, the exception for them.
 
-Code that finds an error raises `Problem`; its response (status, body, headers) is made once,
-where answers are encoded. An exception that is no `Problem` is a defect of the service.
+Code that finds an error raises `Problem`; its response (status, body, headers) is made in one
+place, where answers are encoded. An exception that is no `Problem` is a defect of the service.
 """
 
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ Code = Literal[
     "unavailable",
 ]
 
-CANCELED: Final = "57014"  # PostgreSQL's code for a statement that was canceled: it took too long
-OUTCOME_UNKNOWN: Final = "08007"  # its code for a transaction of which nobody knows how it ended
+CANCELED: Final = "57014"  # PostgreSQL's code for a statement that took too long
+OUTCOME_UNKNOWN: Final = "08007"  # PostgreSQL's code for a commit whose outcome is unknown
 
 _SENTENCES = {
     "missing": sentence("is required"),
@@ -63,20 +63,21 @@ _SENTENCES = {
     "enum": "must be one of {expected}",
     "value_error": "{error}",
 }
+"""Messages by pydantic's type of error, to be filled with its context."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """One entry of the list."""
+    """The status, the default message and the error codes of one kind of problem."""
 
     status: int
     """HTTP status code (RFC 9110, section 15)."""
     message: str
     """The default message for the client."""
     sqlstate: str
-    """PostgreSQL's or PostgREST's code for it, which clients of that dialect look at."""
+    """PostgreSQL's or PostgREST's code for it, which clients of that dialect read."""
     oauth: str = "invalid_request"
-    """The error code of RFC 6749, section 5.2, which OAuth clients look at."""
+    """The error code of RFC 6749, section 5.2, which OAuth clients read."""
 
 
 PROBLEMS: Mapping[Code, ProblemKind] = {
@@ -118,15 +119,15 @@ PROBLEMS: Mapping[Code, ProblemKind] = {
         503, sentence("The service cannot do this now"), "57P03", "temporarily_unavailable"
     ),
 }
-assert set(PROBLEMS) == set(get_args(Code))  # noqa: S101  one list, stated twice for the type
+assert set(PROBLEMS) == set(get_args(Code))  # noqa: S101  type checkers need `Code` as well
 
 
 class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not a fault of the code
     """An error that the client gets, as one sentence.
 
-    `message` says what is wrong and what to fix; `sqlstate`, `details` and `hint` fill the
-    members of the administrative dialect, `oauth` is the code in that of OAuth; `headers` go out
-    with the answer (`Retry-After`, `Allow`).
+    `message` says what is wrong and what to fix; `sqlstate`, `details` and `hint` are members of
+    errors in PostgREST's dialect, `oauth` is the error code for OAuth clients; `headers` are sent
+    with the response (`Retry-After`, `Allow`).
     """
 
     def __init__(  # noqa: PLR0913  the members of one answer
@@ -153,9 +154,9 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Return whether an error is the problem `unavailable`, as of a store that is away.
+    """Return whether an error is the problem `unavailable`, as of a store that does not work.
 
-    A read that took too long is not: the store is there.
+    The problem of a read that took too long does not count, since the store works.
     """
     return isinstance(error, Problem) and error.code == "unavailable" and error.sqlstate != CANCELED
 
@@ -173,9 +174,9 @@ def format_validation_error(error: ErrorDetails) -> str:
     """Return a pydantic error as half a sentence, to follow the value's name and a colon."""
     message = _SENTENCES.get(error["type"])
     cause = error.get("ctx", {}).get("error")
-    said = cause.args[0] if isinstance(cause, ValueError) else message
-    if isinstance(said, Sentence):  # as it is, so that it can be said in other languages
-        return said
+    reason = cause.args[0] if isinstance(cause, ValueError) else message
+    if isinstance(reason, Sentence):  # unchanged, so that it can be translated
+        return reason
     if message is None:
         return error["msg"][:1].lower() + error["msg"][1:]
     things = "characters" if isinstance(error["input"], str) else "items"

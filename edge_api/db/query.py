@@ -15,15 +15,15 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Row, Table
 from edge_api.db.types import PARSERS
 
-RUN_WILDCARDS: Final = "*%"
+RUN_WILDCARDS: Final = "*%"  # each matches any number of characters
 ESCAPE: Final = "\\"
 
 
 class Pattern:
-    """A compiled pattern. Raises ValueError for a malformed one."""
+    """A compiled pattern of `like`. Raises ValueError for a malformed one."""
 
     def __init__(self, pattern: str) -> None:
-        # The segments between wildcards for runs, as one expression for each character.
+        # The segments between `RUN_WILDCARDS`: a regular expression for each character.
         segments: list[list[str]] = [[]]
         for piece in split_pattern(pattern):
             if piece == ESCAPE:
@@ -58,10 +58,9 @@ def split_pattern(pattern: str) -> Iterator[str]:
 
 
 def fold(text: str) -> str:
-    """Return `text` case-folded, one character for each (Unicode, 3.13.3).
+    """Return `text` in simple case folding, which keeps its length (Unicode, section 3.13.3).
 
-    That is simple case folding: an ess-zet stays one character, so that `_` counts alike on both
-    sides.
+    An ess-zet stays one character, so that a `_` of a pattern matches it before and after folding.
     """
     if text.isascii():
         return text.lower()
@@ -73,11 +72,12 @@ def fold(text: str) -> str:
     return "".join(next(form for form in each if len(form) == 1) for each in forms)
 
 
+# Letters that NFD does not decompose into a base letter and an accent.
 _LETTERS: Final = str.maketrans(
     {"\u0131": "i", "\u00f8": "o", "\u0142": "l", "\u0111": "d", "\u0127": "h"}
     | {"\u00e6": "ae", "\u0153": "oe", "\u03c2": "\u03c3"}
 )
-_MARKS: Final = re.compile("[\u0300-\u036f]+")  # not those of kana, which make other letters
+_MARKS: Final = re.compile("[\u0300-\u036f]+")  # no marks of kana, which make other letters
 
 
 def fold_accents(text: str) -> str:
@@ -88,45 +88,48 @@ def fold_accents(text: str) -> str:
     return normalize("NFC", folded.translate(_LETTERS))
 
 
-_pattern = lru_cache(maxsize=64)(Pattern)
+_compile = lru_cache(maxsize=64)(Pattern)
 
 
 @lru_cache(maxsize=64)
-def _folded_pattern(pattern: str) -> Pattern:
+def _compile_folded(pattern: str) -> Pattern:
     return Pattern(fold(pattern))
 
 
 def like(text: str | None, pattern: str) -> bool | None:
     """Return whether `text` matches `pattern`; unknown (`None`) where there is no text."""
-    return None if text is None else _pattern(pattern).matches(text)
+    return None if text is None else _compile(pattern).matches(text)
 
 
 def ilike(text: str | None, pattern: str) -> bool | None:
-    """Return the same as `like`, whatever the case of letters on either side."""
-    return None if text is None else _folded_pattern(pattern).matches(fold(text))
+    """Return whether `text` matches in any case; unknown (`None`) where there is no text."""
+    return None if text is None else _compile_folded(pattern).matches(fold(text))
 
 
 Value = str | int
 """The operand of a filter, in the canonical form of the column's kind."""
 
 
-NEWEST_SEARCHED: Final = 1000
+NEWEST_SEARCHED: Final = 1000  # the most rows that `search_newest` reads
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """One filter: `column operator value`, or its negation.
 
-    `operator` is a name of `admin.filters.OPERATORS`, or `search` of the key: the row has each word
-    of a tuple in its `Table.searched` columns, as far as an index of trigrams can tell, which has
-    them as `fold_accents` makes them; `search_newest` likewise, but an engine that would have to
-    look at all such rows looks at the `NEWEST_SEARCHED` that were stored last. `any` of
-    the key: one of a tuple of filters is true. `has`, `has_wide` and `has_key` compare with a
-    pattern of SQL, whatever the case of ASCII letters: a text, one with a character beyond ASCII,
-    one that is longer than a UUID. `value` is
-    one Value, a tuple of them for `in`, and `None` for `is` (which asks for NULL; negated, for
-    anything but NULL). Every other operator leaves rows out in which the column is NULL, negated or
-    not; but `in` with no value at all matches no row, and its negation every row.
+    `operator` is a name of `admin.filters.OPERATORS`, or one of these, which only code uses:
+
+    - `search`, on the key: the `Table.searched` columns have each word of the tuple `value`, as far
+      as an index of trigrams can show. The words are folded by `fold_accents`, as in the index.
+    - `search_newest`, on the key: the same, but an engine that would have to read all matching rows
+      reads only the `NEWEST_SEARCHED` that were stored last.
+    - `any`, on the key: a filter of the tuple `value` is true.
+    - `has`, `has_wide`, `has_key`: the column matches an SQL pattern in any case of ASCII letters.
+      `has_wide` requires a character beyond ASCII, `has_key` a text longer than a UUID.
+
+    For the others `value` is a Value, a tuple of them for `in`, and `None` for `is`, which matches
+    NULL (negated, anything else). Every other operator excludes rows in which the column is NULL,
+    negated or not; but `in` with an empty tuple matches no row, and its negation every row.
     """
 
     column: str
@@ -140,7 +143,7 @@ Where = tuple[Filter, ...]
 
 
 def where_id(row_id: str) -> Where:
-    """Return the condition of the row with this id; what cannot be an id is that of none."""
+    """Return the condition for the row with this id; no row matches text that is no id."""
     is_text = row_id.isascii() and row_id.isprintable()
     return (Filter("id", "eq", row_id if is_text else ""),)
 
@@ -159,7 +162,7 @@ NEWEST: Final = (Order("created_at", descending=True),)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Rows of a table. The primary key is the last thing sorted by, in the direction before it."""
+    """A read of rows; the key is the last term sorted by, in the direction of the one before."""
 
     table: Table
     columns: tuple[str, ...] = ()
@@ -171,7 +174,7 @@ class Read:
     with_total: bool = False
     """Whether to count, in the same snapshot, the rows that match without limit and offset."""
     timeout: float | None = None
-    """The time limit of a slow read, which runs on the slow readers and is ended after that."""
+    """The time limit of a slow read, which runs on the slow readers; `None` for a fast read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +187,7 @@ class RowCount:
 
 @dataclass(frozen=True, slots=True)
 class ValueIfExists:
-    """One of two values, by whether a row matched `Insert.condition` before the insert."""
+    """A value that depends on whether a row matched `Insert.condition` before the insert."""
 
     if_exists: Any
     if_missing: Any
@@ -194,14 +197,14 @@ class ValueIfExists:
 class Insert:
     """New rows with every column, as `Table.new_row` returns them.
 
-    A value may be `RowCount` or, in the same columns of all rows, `ValueIfExists`: only the
-    engine knows that one, and the result has it as it was given.
+    A value may be a `RowCount` or, in the same columns of all rows, a `ValueIfExists`. The database
+    chooses between its two values, so the result still has the `ValueIfExists`.
     """
 
     table: Table
     rows: Sequence[Mapping[str, Any]]
     condition: Where = ()
-    """The filters that a `ValueIfExists` tests the rows of the table for."""
+    """The filters of the row whose existence decides a `ValueIfExists`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +224,11 @@ class Update:
     values: Mapping[str, Any]
     where: Where
     at_most: int | None = None
-    """More matching rows than this: Problem `invalid`, and nothing is changed."""
+    """If more rows match: Problem `invalid`, and nothing is changed."""
     at_least: int = 0
-    """Fewer matching rows than this: Problem `conflict`, and nothing is changed.
+    """If fewer rows match: Problem `conflict`, and nothing is changed.
 
-    So a change that was decided on by an earlier read states in `where` what it relied on.
+    A change that was decided on after a read repeats in `where` what it relies on.
     """
     single: bool = False
     """If not exactly one row matches: Problem `not_acceptable`, and nothing is changed."""
@@ -259,7 +262,7 @@ class QueryResult:
 
     rows: list[Row] = field(default_factory=list)
     total: int | None = None
-    """For a counted read: the rows that match without limit and offset."""
+    """For a read `with_total`: the number of matching rows, without limit and offset."""
 
 
 class Store(Protocol):
@@ -270,7 +273,7 @@ class Store(Protocol):
     """
 
     version_is_exact: bool
-    """Whether `version` differs at once for what another process changed, or within seconds."""
+    """Whether `version` shows a change by another process at once; else within seconds."""
 
     async def run(self, *queries: Query) -> list[QueryResult]:
         """Run all queries in one transaction and return a result for each.
@@ -281,7 +284,7 @@ class Store(Protocol):
         """
 
     def version(self) -> int:
-        """Return a number that differs whenever rows may have changed, by whichever process.
+        """Return a number that is new whenever rows may have changed, in any process.
 
         Cheap enough for every request (microseconds, no I/O wait).
         """
@@ -289,13 +292,13 @@ class Store(Protocol):
     async def scrub(self, *, full: bool = False) -> bool:
         """Remove deleted rows from the engine's log too; return whether that was possible.
 
-        It is not while somebody reads an older state: try again. `full` leaves no trace in the
-        engine's files either; that takes as long as copying the store, and writers have to wait.
-        Raises Problem.
+        It is impossible while a transaction reads an older state: try again later. `full` removes
+        their traces from the engine's other files too; that takes as long as copying the store, and
+        writers have to wait. Raises Problem.
         """
 
     async def probe(self) -> None:
-        """Return when the store has been read and could be written. Raises Problem."""
+        """Check that the store can be read and written. Raises Problem."""
 
     async def close(self) -> None:
         """Finish the work in progress and close every file and thread."""
@@ -313,7 +316,7 @@ async def read_first(store: Store, query: Read) -> Row | None:
 
 
 async def find_row(store: Store, table: Table, key: str | None, *where: Filter) -> Row | None:
-    """Return the row with a key that was typed or stood in an address, or None."""
+    """Return the row with a key as typed or as in a URL; None if it has no row or is invalid."""
     if key is None:
         return None
     try:
@@ -324,7 +327,7 @@ async def find_row(store: Store, table: Table, key: str | None, *where: Filter) 
 
 
 async def require_row(store: Store, table: Table, key: str, missing: str, *where: Filter) -> Row:
-    """Return that row. Raises Problem `not_found` with the sentence `missing`."""
+    """Return the row of `find_row`. Raises Problem `not_found` with the message `missing`."""
     row = await find_row(store, table, key, *where)
     if row is None:
         raise Problem("not_found", missing)

@@ -1,7 +1,7 @@
-"""The columns that people send: what rows and inputs have in common, with the one bound of each.
+"""The columns that visitors fill in, shared by rows and the API's inputs, with their limits.
 
-A row stores what an administrator writes as it was sent; an input takes a stranger's text trimmed
-and normalized (`operation.input.SentColumns`).
+A row stores text from an administrator unchanged; an input trims and normalizes text from visitors
+(`operation.input.SentColumns`).
 """
 
 from typing import Annotated

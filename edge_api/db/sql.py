@@ -1,7 +1,7 @@
-"""From a query to SQL and from a table to its DDL, in an engine's dialect; and back to rows.
+"""Write queries as SQL and tables as DDL, in an engine's dialect; decode records into rows.
 
-Names come from the declared tables and are quoted; values are only ever parameters. It opens
-nothing and runs nothing.
+Names come from the declared tables and are quoted; values are only ever parameters. Nothing is run
+here.
 """
 
 import json
@@ -34,18 +34,18 @@ class SchemaDialect:
     types: Mapping[ColumnType, str]
     """The SQL type of each kind of column."""
     checks: Mapping[ColumnType, str]
-    """The CHECK of every value of a kind; of one width, so the order of texts is that in time."""
+    """The CHECK of a column by kind; instants have one width, so as texts they sort by time."""
     options: str
-    """The text behind the columns of a table."""
+    """The text after the columns in CREATE TABLE."""
     search: Sequence[str]
-    """The statements for searched columns: `{table}`, `{columns}` and others."""
+    """The statements for searched columns, with placeholders that `format_search` fills in."""
 
 
 def create_all(tables: Iterable[Table], dialect: SchemaDialect) -> Iterator[str]:
     """Yield the statements that make every table with its indexes."""
     for table in tables:
         columns = ",\n".join(
-            f"    {_define(table, column, dialect)}" for column in table.columns.values()
+            f"    {_define_column(table, column, dialect)}" for column in table.columns.values()
         )
         yield f"CREATE TABLE {table.name} (\n{columns}\n){dialect.options}"
         for index in table.indexes:
@@ -69,7 +69,7 @@ def format_search(table: Table, statements: Iterable[str]) -> Iterator[str]:
         yield statement.format(table=table.name, columns=", ".join(table.searched), **given)
 
 
-def _define(table: Table, column: Column, dialect: SchemaDialect) -> str:
+def _define_column(table: Table, column: Column, dialect: SchemaDialect) -> str:
     words = [column.name, dialect.types[column.kind]]
     if not column.nullable:
         words.append("NOT NULL")
@@ -140,7 +140,7 @@ COMPARISONS: Mapping[str, str] = {
 
 
 STATEMENT_CACHE_SIZE = 256
-"""Cached texts of each kind: the lists of columns that clients ask for are unbounded."""
+"""The number of cached texts of each kind; clients can ask for any number of column lists."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +150,7 @@ class Dialect:
     operations: Mapping[str, str]
     """The SQL of each filter operator: `{column}` is the column, each `?` an operand."""
     operands: Mapping[str, Callable[[Any], tuple[Any, ...]]]
-    """Converters of a condition's value to operands, where it is not simply the one operand."""
+    """Functions by operator that convert a filter's value to operands; else it is the operand."""
     no_limit: int | None
     """The LIMIT that means no limit."""
     case_placeholders: Mapping[ColumnType, str]
@@ -201,7 +201,7 @@ def _insert(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) 
     placeholders = dict.fromkeys(table.columns, "?")
     for name in cases:
         placeholder = dialect.case_placeholders.get(table.columns[name].kind, "?")
-        # Of INSERT ... SELECT from the same table SQLite would keep the rows in another one first.
+        # Not INSERT ... SELECT: SQLite would first store the rows in a temporary table.
         condition = f"EXISTS (SELECT 1 FROM {quote(table.name)}{where})"
         placeholders[name] = f"CASE WHEN {condition} THEN {placeholder} ELSE {placeholder} END"
     names, values = _names(table, tuple(placeholders)), ", ".join(placeholders.values())
@@ -221,7 +221,7 @@ def _bind_row(table: Table, row: Row, condition: Sequence[Any]) -> Iterator[Any]
 
 
 def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
-    """Return the rows with numbers for `RowCount`; `affected` counts rows of earlier queries."""
+    """Replace each `RowCount` in the rows; `affected` counts the rows of earlier queries."""
     if not any(RowCount in map(type, row.values()) for row in query.rows):
         return [dict(row) for row in query.rows]
     return [
@@ -231,7 +231,7 @@ def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
 
 
 def update_rows(query: Update, dialect: Dialect) -> Statement:
-    """Return the statement that changes the rows that match, and returns them."""
+    """Return the statement that updates and returns the matching rows."""
     if not query.values:
         raise Problem("invalid", "values: must name at least one column")
     columns = [column_of(query.table, name) for name in query.values]
@@ -243,14 +243,14 @@ def update_rows(query: Update, dialect: Dialect) -> Statement:
 
 
 def delete_rows(query: Delete, dialect: Dialect) -> Statement:
-    """Return the statement that deletes the rows that match, and returns them."""
+    """Return the statement that deletes and returns the matching rows."""
     where = _required_where(query, dialect)
     text = f"DELETE FROM {quote(query.table.name)}{where.text}{_returning(query.table)}"
     return Statement(dialect.format_placeholders(text), where.parameters)
 
 
 def count_matches(query: Update | Delete, most: int, dialect: Dialect) -> Statement:
-    """Return the statement that counts the rows that match, and stops at one more than `most`."""
+    """Return the statement that counts the matching rows, up to one more than `most`."""
     where = _required_where(query, dialect)
     text = (
         f"SELECT count(*) FROM (SELECT 1 FROM {quote(query.table.name)}{where.text} LIMIT ?) "
@@ -265,7 +265,7 @@ def quote(name: str) -> str:
 
 
 def match_trigrams(words: Iterable[str]) -> str:
-    """Return the query of FTS5 for rows with every trigram of the words (its section 3.1)."""
+    """Return the FTS5 query for rows with every trigram of the words (FTS5, section 3.1)."""
     found = {word[at : at + 3] for word in words for at in range(len(word) - 2)}
     return " ".join('"' + each.replace('"', '""') + '"' for each in sorted(found))
 
@@ -309,7 +309,7 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
     column = column_of(table, condition.column)
     if condition.operator in ("like", "ilike"):
         try:
-            Pattern(str(condition.value))  # refused before any row is read
+            Pattern(str(condition.value))  # raises before any row is read
         except ValueError as error:
             raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
     operator, value = condition.operator, condition.value
@@ -333,14 +333,14 @@ engine takes one as a parameter."""
 
 @lru_cache(STATEMENT_CACHE_SIZE)
 def _order(table: Table, orders: tuple[Order, ...]) -> str:
-    """Return the terms to sort by; with the key among them no two rows are equal.
+    """Return the terms of ORDER BY; the key is one of them, so that no two rows are equal.
 
-    The key goes the way of the term before it, as the indexes do that end in it: a deep offset
-    walks such an index, and would else sort the whole table.
+    It has the direction of the term before it, like the indexes that end in it. So for a deep
+    offset an engine walks such an index instead of sorting the whole table.
     """
     if all(order.column != table.key for order in orders):
         orders = (*orders, Order(table.key, bool(orders) and orders[-1].descending))
-    # Without NULLs there is none to place, and a term that does may keep an index from being used.
+    # Only for nullable columns, since NULLS FIRST or LAST may keep an index from being used.
     return ", ".join(
         f"{quote(column.name)} {'DESC' if order.descending else 'ASC'}"
         + (f" NULLS {'FIRST' if order.nulls_first else 'LAST'}" if column.nullable else "")

@@ -20,7 +20,7 @@ from edge_api.db.problems import Problem, format_validation_error
 from edge_api.db.types import VALUE_SQLSTATES, ColumnOptions, ColumnType, Content
 
 Row = dict[str, Any]
-"""A row on its way in or out: column name to value, in the canonical form of its kind."""
+"""A row: values by column name, each in the canonical form of its column's kind."""
 
 
 class RowModel(BaseModel):
@@ -76,6 +76,7 @@ class PersonalData:
     """Columns that name the data subject: by their e-mail address, alone or within a text, or by
     the key (a UUID) of a row about them in one of the tables `through`."""
     through: tuple[str, ...] = ()
+    """Tables whose rows are about a person; their keys are in columns of `subject`."""
     withheld_columns: frozenset[str] = frozenset()
     """Columns that an export omits: secrets, and data that is not about the person."""
     cleared_columns: tuple[str, ...] = ()
@@ -88,9 +89,9 @@ class PersonalData:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The time at which rows are deleted without a request; without members, by code of their own.
+    """The rule by which rows are deleted without a request; if it is empty, special code does so.
 
-    Raises ValueError for an instant without a setting, or a setting without an instant.
+    Raises ValueError if only one of `since` and `setting` is given.
     """
 
     since: str = ""
@@ -114,23 +115,23 @@ class IrreversibleChange:
     """A change of a row that a restore of an older state must not undo."""
 
     columns: tuple[str, ...]
-    """The columns carried over. The first one is no longer NULL once the change has happened."""
+    """The columns that a restore carries over. The first is NULL until the change."""
     value: str | None = None
-    """The value of the first column by which the change is known, instead."""
+    """The value of the first column after the change, if NULL does not show it."""
     former_values: tuple[str, ...] = ()
     """The values of the first column that `value` replaces."""
     replaces: bool = False
-    """Whether the first column is replaced by another value, and never NULL again."""
+    """Whether the first column always has a value, and each new value is such a change."""
 
 
 OnRestore = Literal["saved", "compared", "added", "removed", "delivered"]
-"""The action of a restore on rows, beside the irreversible changes of single ones.
+"""The action of a restore on whole rows; it carries over irreversible changes of rows as well.
 
 - `saved`: they are as in the backup.
-- `compared`: likewise, and it reports how many came and how many were deleted since.
+- `compared`: as `saved`; the restore reports how many came and how many were deleted since.
 - `added`: rows that came since are added, since they say what must not happen (again).
-- `removed`: rows that were deleted since are deleted, since what they allow was taken back.
-- `delivered`: likewise, since they waited to be sent and have been.
+- `removed`: rows that were deleted since are deleted, since what they allow was revoked.
+- `delivered`: rows that were deleted since are deleted, since they have been sent.
 """
 
 
@@ -138,8 +139,8 @@ OnRestore = Literal["saved", "compared", "added", "removed", "delivered"]
 class Table:
     """One table: its row, key, indexes, visibility, and the rules for deleting its rows.
 
-    Each is declared once, so two are the same only if they are one object: statements are cached by
-    the tables that they are for, and a lookup compares no fields.
+    Each is declared once, so tables are compared by identity: statements are cached by table, and a
+    lookup need not compare all fields.
 
     Raises ValueError for a declaration that names no column of the row, or that does not declare
     what happens to personal data.
@@ -148,7 +149,7 @@ class Table:
     name: str
     row: type[RowModel]
     description: str = ""
-    """A sentence for those who reach it by the administrative interface."""
+    """A sentence for users of the administrative interface."""
     indexes: tuple[Index, ...] = ()
     key: str = "id"
     hidden: frozenset[str] = frozenset()
@@ -156,9 +157,9 @@ class Table:
     case_insensitive: frozenset[str] = frozenset()
     """Text columns that are stored in lower case."""
     searched: tuple[str, ...] = ()
-    """Text columns that the filter `search` looks through, by an index of their trigrams."""
+    """Text columns that the filter `search` searches, by an index of their trigrams."""
     administrative: bool = False
-    """Whether the administrative interface reaches it."""
+    """Whether the administrative interface gives access to it."""
     singleton: bool = False
     """Whether the table holds one row at the most, whose key is 1."""
     personal: PersonalData | None = field(kw_only=True)
@@ -194,10 +195,10 @@ class Table:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The tables whose keys its rows have, for personal data and retention."""
+        """The names of the tables whose keys its rows have, for personal data and retention."""
         through = self.personal.through if self.personal else ()
-        row_of = (self.retention and self.retention.cascade_from) or ()
-        return (*through, *row_of[1:])
+        cascade = (self.retention and self.retention.cascade_from) or ()
+        return (*through, *cascade[1:])
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
@@ -206,14 +207,14 @@ class Table:
 
     @cached_property
     def json_columns(self) -> frozenset[str]:
-        """The JSON columns."""
+        """The names of the columns that hold JSON."""
         return frozenset(
             name for name, column in self.columns.items() if column.kind is ColumnType.JSON
         )
 
     @cached_property
     def readable(self) -> tuple[str, ...]:
-        """The columns that interfaces show, in the order of declaration."""
+        """The names of the columns that interfaces show, in the order of declaration."""
         return tuple(name for name in self.columns if name not in self.hidden)
 
     def new_row(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
@@ -228,10 +229,10 @@ class Table:
         return self._fold(dict(vars(checked)))
 
     def trusted_row(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
-        """Return the same without validation: `given` was validated before, or made by the service.
+        """Return the row as `new_row` does, but trust that the values `given` are valid.
 
-        Checking again costs as much as all else that is done for a row. The store refuses what
-        breaks a bound, a choice or a NOT NULL; the rest is the caller's word. Raises KeyError for
+        Validation costs as much as all else that is done for a row. The store refuses values that
+        break a bound, a choice or a NOT NULL; the caller answers for the rest. Raises KeyError for
         a name that is no column.
         """
         defaults = {name: column.default for name, column in self.columns.items()}
@@ -251,7 +252,7 @@ class Table:
     def new_values(self, given: Mapping[str, Any], now: str) -> Row:
         """Return the validated values of an update, with the instants that each update sets.
 
-        Raises Problem `invalid` for an unknown column, a value out of its kind, or the key.
+        Raises Problem `invalid` for an unknown column, an invalid value, or the key.
         """
         values: Row = {}
         for name, value in given.items():
@@ -268,6 +269,7 @@ class Table:
         return self._fold({**touched, **values})
 
     def _fold(self, row: Row) -> Row:
+        """Put the values of `case_insensitive` columns into lower case."""
         for name in self.case_insensitive:
             value = row.get(name)
             if isinstance(value, str):
@@ -285,7 +287,7 @@ def unknown_column(table: Table, name: str) -> Problem:
 
 
 def find_columns(model: type[BaseModel]) -> Mapping[str, Column]:
-    """Return the columns of a model by name, in order; other fields of an input are left out."""
+    """Return the columns of a model by name, in order; fields that are no columns are left out."""
     found = {name: _read_column(name, info) for name, info in model.model_fields.items()}
     return MappingProxyType({name: column for name, column in found.items() if column})
 
@@ -296,7 +298,7 @@ def _read_column(name: str, info: FieldInfo) -> Column | None:
     plain = FieldInfo.from_annotation(inner[0]) if nullable else info
     metadata = (*plain.metadata, *info.metadata)
     choices = get_args(plain.annotation) if get_origin(plain.annotation) is Literal else ()
-    # Of a Literal the choices say everything else.
+    # A Literal needs no ColumnOptions: it is a text with choices.
     options = [ColumnOptions(ColumnType.TEXT)] if choices else []
     options += [mark for mark in metadata if isinstance(mark, ColumnOptions)]
     if not options:
@@ -320,13 +322,13 @@ def _read_column(name: str, info: FieldInfo) -> Column | None:
 
 
 def _limits(metadata: Iterable[Any], *names: str) -> Iterator[int]:
-    """Yield the limits of length or value that items of metadata have under these names."""
+    """Yield the limits of length or value that items of metadata have in these attributes."""
     found = (getattr(item, name, None) for item in metadata for name in names)
     yield from (limit for limit in found if limit is not None)
 
 
 def _as_problem(error: ValidationError, table: Table, column: str = "") -> Problem:
-    """Return the first error of a ValidationError as a sentence that names the column."""
+    """Return the problem of the first error of a ValidationError; its message names the column."""
     first = error.errors(include_url=False)[0]
     name = column or str(first["loc"][0])
     if first["type"] == "extra_forbidden":

@@ -1,7 +1,6 @@
-"""The tables: those that administrators reach, and the service's own.
+"""Declare the tables: those of the administrative interface, and the service's own.
 
-Another table is one more entry here and one more step in `migrations/`, as
-ARCHITECTURE.md describes.
+To add a table, declare it here and add a step to `migrations/`, as ARCHITECTURE.md describes.
 """
 
 from collections.abc import Mapping
@@ -273,10 +272,10 @@ AUDIT_LOG = Table(
 
 
 def by_name(*tables: Table) -> Mapping[str, Table]:
-    """Return tables by name. Raises ValueError for one whose `parents` are not as they must be.
+    """Return tables by name. Raises ValueError for one with an unsuitable table in its `parents`.
 
-    A data subject's rows are found in this order. Keys of parents are sought within texts, where
-    only UUIDs cannot be taken for something else.
+    A person's rows are found in this order, so parents come first. Their keys are searched for
+    within texts, where only a UUID cannot be mistaken for something else.
     """
     found: dict[str, Table] = {}
     for table in tables:

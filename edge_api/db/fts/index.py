@@ -1,8 +1,8 @@
-"""Full-text search in the posts of one build: an FTS5 index in a file of its own, only read.
+"""Full-text search in the posts of one build, by an FTS5 index in a file of its own.
 
 Posts rank in three groups: with every word as typed, with every word in some form, and with some of
-the words, where a word that hardly any post has counts in its likely spelling. No text is an error,
-and none reaches FTS5 as syntax. The posts' own markup is not known here: plain text goes in.
+the words, of which a rare one is replaced by its likely spelling. Any text is a valid query, since
+none reaches FTS5 as syntax. The index takes plain text, without the markup of posts.
 """
 
 import asyncio
@@ -42,20 +42,20 @@ RUN_SECONDS: Final = 0.5
 """The time limit of a read without its wait; it is meant to take milliseconds."""
 MAX_SNIPPET_LENGTH: Final = 280  # characters: three or four lines of a page
 MIN_RESULTS: Final = 10
-"""Posts: where fewer have all the words, the nearest ones are added up to this number."""
+"""If fewer posts have all the words, the most similar ones are added up to this number."""
 MAX_SCORED: Final = 100  # posts with some of the words that are compared by how well they have them
-RARE: Final = 3  # posts: a word that fewer have may be misspelt
+RARE: Final = 3  # a word that fewer posts have may be misspelt
 MIN_FREQUENCY_RATIO: Final = 50
-"""The factor by which more posts must have the spelling that is suggested."""
+"""A suggested spelling must be in this many times more posts than the typed word."""
 MIN_SIMILARITY, MIN_SIMILARITY_RARE = 0.8, 0.85
-"""The similarity (at most 1, as difflib counts it) of that spelling to a word that no post has, and
-to one that few have: that may also be a name."""
-MAX_FORMS: Final = 8  # words of one stem that are looked for, the most frequent ones
+"""The least similarity (difflib's ratio) of a suggested spelling to a word that no post has, and to
+one that few posts have, which may be a name."""
+MAX_FORMS: Final = 8  # the number of words of one stem in a query: the most frequent
 MIN_WORD_LENGTH, MAX_WORD_LENGTH = 4, 24
-"""Letters of a word whose spelling may be corrected."""
+"""The least and the greatest number of letters of a word whose spelling may be corrected."""
 LONG_WORD: Final = 8  # letters of a word above which more than one typo is likely
 
-_MAKE: Final = """
+_CREATE_TABLES: Final = """
     DROP TABLE IF EXISTS form;
     DROP TABLE IF EXISTS word;
     DROP TABLE IF EXISTS vocabulary;
@@ -73,12 +73,12 @@ _MAKE: Final = """
     INSERT INTO post (post, rank) VALUES ('rank', 'bm25(0, 100, 10, 20, 1, 1)');
     INSERT INTO post (post, rank) VALUES ('hashsize', 16777216);
 """
-"""Words as they are, without accents; a small table finds those with the same stem in English.
-Beginnings of two letters are kept, since each letter that a person types asks for one; those of
-three would cost more than they save. Words wait in memory up to 16 MiB: fewer parts to merge."""
+"""`post` indexes words without accents; `form` finds words with the same English stem.
+`prefix` speeds up searches for two letters, which occur while a person types; for three it would
+cost more than it saves. Up to 16 MiB of words wait in memory, so that fewer parts are merged."""
 _NUMBER_GAP: Final = 64
-"""Between the numbers of two posts, for what is published between them later; the words of most
-posts still take one byte a post."""
+"""The gap between the rowids of two posts, for posts that are published between them later; FTS5
+still stores the difference of two rowids in one byte."""
 
 # Posts whose title has all the words come first: BM25 gives almost no weight to a word that most
 # posts have, in any column. Of equal ranks the lower rowid comes first, which is the newer post.
@@ -88,8 +88,8 @@ _RANKED: Final = """
         rank, rowid
     LIMIT ?3
 """
-# Posts by how many of the words they have. To score one costs ten times as much as to find it, so
-# that only the likeliest are scored: those with the most words, and of these with the rarest.
+# Rank posts by how many of the words they have. Scoring a post costs ten times as much as finding
+# it, so only the likeliest are scored: those with the most words, and of these with the rarest.
 _NEAREST: Final = """
     WITH found (number, rarity) AS MATERIALIZED (
         SELECT post.rowid, 1.0 / count(*) OVER (PARTITION BY query.key)
@@ -105,6 +105,7 @@ _NEAREST: Final = """
     GROUP BY number ORDER BY words DESC, sum(score), number LIMIT ?4
 """
 _COUNT: Final = "SELECT count(*) FROM post WHERE post MATCH ?"
+# Words with the same first letter and about the same length, in more than ?3 posts.
 _SIMILAR: Final = """
     SELECT term, posts FROM word WHERE term BETWEEN ?1 AND ?1 || char(1114111)
         AND length(term) BETWEEN ?2 - 2 AND ?2 + 2 AND posts > ?3
@@ -125,10 +126,10 @@ class Search:
     async def find(self, words: str, limit: int) -> list[str]:
         """Return the slugs of at most `limit` posts that hold all the words, best first.
 
-        The last word counts as the beginning of one; "words in quotes" stand side by side as typed.
-        Common English words count only where there are no others. Text without a word finds
-        nothing. Raises Problem `unavailable` when the index cannot be read, when too many ask at
-        once, and when it took too long.
+        The last word may be the beginning of one; "words in quotes" must follow each other as
+        typed. Common English words count only if there are no others. Text without a word finds
+        nothing. Raises Problem `unavailable` when the index cannot be read, when too many searches
+        run at once, and when this one takes too long.
         """
         if not has_word(words):
             return []
@@ -137,8 +138,8 @@ class Search:
     async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
         """Return the number of posts with all the words, and the hits after `offset`.
 
-        Words count as in `find`. Where fewer than MIN_RESULTS posts have them all, the nearest
-        posts are added; where hardly any does, a spelling is suggested. Raises Problem
+        Words count as in `find`. Where fewer than MIN_RESULTS posts have them all, similar posts
+        are added; where fewer than RARE do, another spelling may be suggested. Raises Problem
         `unavailable` as `find` does.
         """
         if not has_word(words):
@@ -151,7 +152,7 @@ class Search:
         await self._readers.close()
 
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `work` returns. Raises Problem `unavailable` as `find` does."""
+        """Run `work` on a connection and return its result. Raises Problem as `find` does."""
         if self._is_closed:
             raise unavailable("This build is closed")
         if self._readers.load >= MAX_READS:
@@ -179,7 +180,7 @@ def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection)
     suggestion = None
     if total < MIN_RESULTS:
         near: dict[int, str] = {}
-        if total < RARE and (suggestion := _correct(connection, words, query)):
+        if total < RARE and (suggestion := _suggest_spelling(connection, words, query)):
             query = _read(connection, suggestion)
             near = _rank(connection, query, MIN_RESULTS)
         if query.per_word not in ((), (query.highlight,)):
@@ -195,6 +196,8 @@ def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection)
 
 
 def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
+    """Return the FTS5 query for the words, with the indexed words of the same stems."""
+
     def forms(word: str) -> list[str]:
         if not word.isascii():
             return []
@@ -206,7 +209,7 @@ def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
 
 
 def _rank(connection: sqlite3.Connection, query: FtsQuery, limit: int) -> dict[int, str]:
-    """Return the slugs of the best posts by their numbers, words as typed before other forms."""
+    """Return slugs by rowid, best first: posts with the words as typed before other forms."""
     ranked = dict(connection.execute(_RANKED, (query.all_as_typed, query.all_as_typed, limit)))
     if (rest := limit - len(ranked)) and query.all_words != query.all_as_typed:
         others = f"({query.all_words}) NOT ({query.all_as_typed})"
@@ -214,12 +217,12 @@ def _rank(connection: sqlite3.Connection, query: FtsQuery, limit: int) -> dict[i
     return ranked
 
 
-def _correct(connection: sqlite3.Connection, words: str, query: FtsQuery) -> str | None:
-    """Return the words with each rare one in a spelling that is much more frequent."""
+def _suggest_spelling(connection: sqlite3.Connection, words: str, query: FtsQuery) -> str | None:
+    """Return the words, rare ones in a much more frequent spelling; None if there is none."""
     corrected = words
-    for word, each in zip(query.words, query.per_word, strict=True):
+    for word, word_query in zip(query.words, query.per_word, strict=True):
         folded = normalize("NFKD", word.casefold())
-        (posts,) = connection.execute(_COUNT, (each,)).fetchone()
+        (posts,) = connection.execute(_COUNT, (word_query,)).fetchone()
         if posts < RARE and word.isalpha() and MIN_WORD_LENGTH <= len(word) <= MAX_WORD_LENGTH:
             cutoff = MIN_SIMILARITY_RARE if posts else MIN_SIMILARITY
             given = (folded[0], len(folded), posts * MIN_FREQUENCY_RATIO)
@@ -233,10 +236,10 @@ def _correct(connection: sqlite3.Connection, words: str, query: FtsQuery) -> str
 
 
 def _is_typo(typed: str, meant: str) -> bool:
-    """Return whether a word may be a typo of the other, which is no common word.
+    """Return whether `typed` may be a typo of `meant`, which must not be a common word.
 
-    One letter was left out, added or changed, or two were swapped; in a LONG word it is enough that
-    they are alike.
+    A typo omits, adds or changes one letter, or swaps two. A word longer than LONG_WORD may have
+    several: for it the similarity that the caller has checked is enough.
     """
     if meant in COMMON_WORDS or len(typed) > LONG_WORD:
         return meant not in COMMON_WORDS
@@ -250,7 +253,7 @@ def _is_typo(typed: str, meant: str) -> bool:
 def _make_hits(
     connection: sqlite3.Connection, query: str, posts: Mapping[int, str]
 ) -> tuple[SearchHit, ...]:
-    """Return hits for posts by their numbers, with the words of a query highlighted."""
+    """Return a hit for each of `posts`, slugs by rowid; the words of `query` are highlighted."""
     # The unary plus keeps SQLite from reading the match list once for each post that is shown.
     rows = connection.execute(
         "SELECT rowid, highlight(post, 1, ?3, ?4), highlight(post, 4, ?3, ?4), "
@@ -263,7 +266,10 @@ def _make_hits(
 
 
 def _make_hit(slug: str, title: str, prose: str, description: str, code: str) -> SearchHit:
-    """Return a hit; where the prose has no match, another text may show one, or tell more."""
+    """Return a hit with a snippet of the first text that has a match: prose, description, code.
+
+    Without a match it is of the description, or of the prose where that is empty.
+    """
     texts = [parse_highlights(text) for text in (prose, description, code)]
     found = (text for text in texts if any(segment.is_match for segment in text))
     shown = next(found, texts[1] or texts[0])
@@ -271,9 +277,9 @@ def _make_hit(slug: str, title: str, prose: str, description: str, code: str) ->
 
 
 async def open_search(texts: Iterable[SearchText]) -> Search:
-    """Return the search in `texts`, newest first, its index built off the event loop.
+    """Return a search in `texts`, newest first, whose index is built in another thread.
 
-    The file has no name any more when it is open, so that nothing is left behind even by a crash.
+    The index's file is deleted as soon as it is open, so that even a crash leaves nothing behind.
     Raises Problem `unavailable`.
     """
     try:
@@ -290,7 +296,7 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
 async def open_existing(path: Path) -> Search:
     """Return the search in an index that `renew_search` has made. Raises Problem `unavailable`."""
     try:
-        # Few steps: one instruction may rank a whole document.
+        # Check deadlines after few steps, since one instruction may rank a whole document.
         return Search(await Readers.open(partial(_open, path), READERS, steps=500))
     except sqlite3.Error as error:
         raise sqlite_problem(error) from error
@@ -299,7 +305,7 @@ async def open_existing(path: Path) -> Search:
 def build_search(path: Path, texts: Iterable[SearchText]) -> None:
     """Write the index of `texts` into a new file. Raises sqlite3.Error."""
     with _open_for_writing(path) as connection:
-        connection.executescript(_MAKE)
+        connection.executescript(_CREATE_TABLES)
         connection.execute("BEGIN")
         _fill(connection, enumerate(texts, start=1))
 
@@ -311,11 +317,11 @@ ReadTexts = Callable[[Container[bytes]], Iterable[SearchText]]
 def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
     """Update the index at `path` to the posts with these digests, newest first.
 
-    It is an empty file, or the index of other posts, of which those that stay are left as they are.
+    The file is empty, or has the index of a former build: entries of unchanged posts are kept.
     Raises sqlite3.Error.
     """
     with _open_for_writing(path) as connection:
-        # The number of each post, by its digest.
+        # The rowid of each post, by its digest.
         connection.execute(
             "CREATE TABLE IF NOT EXISTS source "
             "(digest BLOB PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID"
@@ -323,10 +329,10 @@ def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
         before = dict(connection.execute("SELECT digest, number FROM source").fetchall())
         reused = {digest: before[digest] for digest in digests if digest in before}
         numbers = _number(digests, reused)
-        has_room = all(number < behind for number, behind in pairwise(numbers))
+        has_room = all(number < following for number, following in pairwise(numbers))
         if not has_room or 2 * len(reused) <= max(len(before), len(digests)):
             reused, numbers = {}, _number(digests, {})
-            connection.executescript(_MAKE)
+            connection.executescript(_CREATE_TABLES)
         fresh = {each: at for each, at in zip(digests, numbers, strict=True) if each not in reused}
         gone = [(at,) for digest, at in before.items() if digest not in reused]
         connection.execute("BEGIN")
@@ -338,9 +344,9 @@ def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
 
 
 def _number(digests: Sequence[bytes], known: Mapping[bytes, int]) -> list[int]:
-    """Return numbers for posts, the newest with the lowest; those that have one keep it.
+    """Return a rowid for each post, ascending from the newest; known posts keep theirs.
 
-    They do not ascend where there is no room between two that are known.
+    They do not ascend if too many posts are new between two that are known.
     """
     first = min(known.values(), default=0)
     number = max(known.values(), default=_NUMBER_GAP * len(digests)) + _NUMBER_GAP
@@ -354,14 +360,14 @@ def _number(digests: Sequence[bytes], known: Mapping[bytes, int]) -> list[int]:
 @contextmanager
 def _open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        # An index that is interrupted is thrown away: neither journal nor sync is of any use.
+        # An interrupted index is discarded, so that it needs neither a journal nor syncs.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
         yield connection
 
 
 def _fill(connection: sqlite3.Connection, texts: Iterable[tuple[int, SearchText]]) -> None:
-    """Add posts by their numbers, then the words of all posts, and commit."""
+    """Add posts with their rowids, then the words of all posts, and commit."""
     connection.executemany(
         "INSERT INTO post (rowid, slug, title, description, tags, prose, code) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -1,6 +1,6 @@
 """Connections to a PostgreSQL database, their errors, and the queries that they execute.
 
-The SQL is the same whatever the locale of the server.
+The SQL gives the same results in every locale of the server.
 """
 
 import re
@@ -26,7 +26,7 @@ SCHEMA: Final = "fore_edge"
 """The schema of all our tables."""
 
 CONNECT_SECONDS: Final = 8.0
-"""The time limit for opening a connection: 5 ms at rest, and seconds where ten want each core."""
+"""The time limit for opening a connection; it takes 5 ms, and seconds on an overloaded machine."""
 MARGIN_SECONDS: Final = 1.0
 """The client's time limit beyond the server's, so that the server can report its timeout."""
 
@@ -35,9 +35,9 @@ SETTINGS: Mapping[str, str] = {
     "search_path": SCHEMA,
     # A commit is durable when it returns, whatever the database is set to.
     "synchronous_commit": "on",
-    # A statement sees what was committed while it waited for the lock of those who write.
+    # A statement sees what was committed while it waited for the writers' lock.
     "default_transaction_isolation": "read committed",
-    # Compiling a statement takes longer than any of ours should.
+    # JIT compilation takes longer than any of our statements should.
     "jit": "off",
     "client_min_messages": "warning",
     # The server notices within seconds that the machine of a connection is gone.
@@ -48,15 +48,15 @@ SETTINGS: Mapping[str, str] = {
 }
 """The settings of each session."""
 
-# In quotation marks: the classes take parameters in the eyes of type checkers alone.
+# In quotation marks, since asyncpg's classes are generic only for type checkers.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Connection: TypeAlias = "PostgresConnection | PoolConnectionProxy[asyncpg.Record]"
-"""A session, of a pool or not."""
+"""A session, from a pool or opened by `connect`."""
 
 
 async def _keep_session(_session: Connection) -> None:
-    """Return a session to its pool without a trip to the server: reads set nothing."""
+    """Return a session to its pool without resetting it on the server: reads set nothing."""
 
 
 async def connect(
@@ -87,14 +87,14 @@ async def open_pool(
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a time as PostgreSQL's settings have it; 0 would be no limit at all."""
+    """Return a time in the format of PostgreSQL's settings; never 0, which means no limit."""
     return str(max(1, round(seconds * 1000)))
 
 
-_Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+_DisconnectionError = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 """asyncpg's errors of a lost connection; InternalClientError if the server has closed it."""
-EngineError = (asyncpg.PostgresError, *_Broken)
-"""asyncpg's errors: of the server, of the connection, of the network."""
+EngineError = (asyncpg.PostgresError, *_DisconnectionError)
+"""All errors that asyncpg raises: those of the server, the connection and the network."""
 
 IDLE_TIMEOUT_SQLSTATE: Final = "25P03"
 UNREACHABLE: Final = "The store's server cannot be reached"
@@ -118,16 +118,16 @@ _SENTENCES: Mapping[str, str] = {
     "XX001": "The store is damaged",
     "XX002": "The store is damaged",
 }
-"""By SQLSTATE, or by its class where the whole class means the same."""
+"""Messages by SQLSTATE, or by its class (two characters) where the whole class means the same."""
 
 
 def sqlstate_of(error: BaseException | None) -> str:
-    """Return the SQLSTATE of a server's error; other errors have none."""
+    """Return the SQLSTATE of a server's error; an empty text for other errors."""
     return getattr(error, "sqlstate", None) or ""
 
 
 def is_disconnection(error: BaseException) -> bool:
-    """Return whether the server's answer may have been lost."""
+    """Return whether an error is a lost connection, so that the server's answer may be lost."""
     return _sentence_of(error) == UNREACHABLE
 
 
@@ -138,7 +138,7 @@ def postgresql_problem(error: Exception) -> Exception:
 
 
 def _sentence_of(error: BaseException) -> str | None:
-    if isinstance(error, _Broken):
+    if isinstance(error, _DisconnectionError):
         return UNREACHABLE
     sqlstate = sqlstate_of(error)
     return _SENTENCES.get(sqlstate) or _SENTENCES.get(sqlstate[:2])
@@ -147,7 +147,7 @@ def _sentence_of(error: BaseException) -> str | None:
 def violation(
     error: asyncpg.IntegrityConstraintViolationError, table: Table, stored: Collection[str]
 ) -> Problem:
-    """Return the problem of a violation; `stored` are the columns that have new values."""
+    """Return the problem of a violated constraint; `stored` are the columns with new values."""
     name = error.constraint_name or ""
     if not isinstance(error, asyncpg.UniqueViolationError):
         column = name.removeprefix(f"{table.name}_").removesuffix("_check")
@@ -170,7 +170,7 @@ _FOLDED: Final = (
     r"""COLLATE "default"), U&'\00df', 'ss'), U&'\00e6', 'ae'), U&'\0153', 'oe'), """
     r"U&'\0131\00f8\0142\0111\0127\03c2', U&'ioldh\03c3'), NFC) END"
 )
-"""The SQL of `query.fold_accents`."""
+"""SQL that folds the text `given` as `query.fold_accents` does."""
 POSTGRESQL_SCHEMA: Final = SchemaDialect(
     types=MappingProxyType(
         {
@@ -187,7 +187,7 @@ POSTGRESQL_SCHEMA: Final = SchemaDialect(
     ),
     options="",
     search=(
-        # Expensive on purpose: the planner is to look it up in the index, not to compute it.
+        # The high COST makes the planner use the index instead of computing the function.
         (
             "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "  # noqa: S608  ours alone
             "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 10000 AS $$\n"
@@ -203,21 +203,22 @@ POSTGRESQL_SCHEMA: Final = SchemaDialect(
 
 @lru_cache(maxsize=1024)
 def number_placeholders(text: str) -> str:
-    """Return a text with `$1`, `$2` and so on for its question marks; no declared name has one."""
+    """Replace the question marks of SQL by `$1`, `$2` and so on; no declared name has one."""
     first, *others = text.split("?")
     return first + "".join(f"${number}{part}" for number, part in enumerate(others, 1))
 
 
 def like_operands(pattern: str) -> tuple[str]:
-    """Return the operand of `like`, with PostgreSQL's wildcard for runs."""
+    """Return the operand of `like`, with `%`, PostgreSQL's wildcard, in place of `*`."""
     return ("".join("%" if piece in RUN_WILDCARDS else piece for piece in split_pattern(pattern)),)
 
 
 def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
-    """Return the operands of `ilike`: whether no text needs folding, letters, to what, the pattern.
+    """Return the operands of the SQL of `ilike` for a pattern.
 
-    PostgreSQL's ILIKE folds ASCII. Of the others only letters that the pattern could match are
-    folded: with all 1,400 a scan took a hundred times as long.
+    They are: whether no letters need replacing, these letters, their replacements, and the folded
+    pattern. ILIKE itself folds ASCII. Of other letters only those that the pattern could match are
+    replaced: with all 1,400 a scan took a hundred times as long.
     """
     (folded,) = like_operands(fold(pattern))
     wanted = sorted({piece[-1] for piece in split_pattern(folded)})
@@ -228,9 +229,9 @@ def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
 
 @cache
 def _variants() -> dict[str, str]:
-    """Return, by folded letter, the others that fold to it, but for ASCII (some 1,400 in all)."""
+    """Return, for each folded letter, the letters beyond ASCII that fold to it (1,400 in all)."""
     variants: dict[str, str] = {}
-    # The last letter with a case is before 0x20000: a tenth of all code points need checking.
+    # All letters with a case are below 0x20000, a tenth of all code points.
     for letter in map(chr, range(0x80, 0x20000)):
         folded = fold(letter)
         if folded != letter:
@@ -239,7 +240,7 @@ def _variants() -> dict[str, str]:
 
 
 _TEXT: Final = "CAST({column} AS text)"  # a column may be JSON
-_HAS: Final = f'{_TEXT} COLLATE "C" ILIKE ?'  # which folds ASCII letters, in any locale
+_HAS: Final = f'{_TEXT} COLLATE "C" ILIKE ?'  # with this collation ILIKE folds ASCII letters alone
 POSTGRESQL: Final = Dialect(
     operations=MappingProxyType(
         {
@@ -277,7 +278,7 @@ async def execute(
 ) -> list[list[QueryResult]]:
     """Run lists of queries, as `plan_steps` says, and return the results of each.
 
-    Raises Problem `invalid` or `conflict`, and `errors.EngineError` where the engine cannot.
+    Raises Problem `invalid` or `conflict`, and EngineError.
     """
     steps = plan_steps(lists, POSTGRESQL, defer_inserts=defer_inserts)
     records: Sequence[Any] | None = None
@@ -289,7 +290,7 @@ async def execute(
 
 
 async def _execute_one(connection: Connection, step: TransactionStep) -> Sequence[Any]:
-    """Run a step; new rows are stored in one trip to the server, however many."""
+    """Run a step and return its records; any number of new rows takes one trip to the server."""
     try:
         if isinstance(step, Fetch):
             return await connection.fetch(step.statement.text, *step.statement.parameters)

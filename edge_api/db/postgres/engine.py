@@ -1,4 +1,4 @@
-"""The engine for many edges: a store in a PostgreSQL database, which recovers by itself."""
+"""The engine for many edges: a store in a PostgreSQL database, which reconnects by itself."""
 
 import asyncio
 import re
@@ -44,7 +44,7 @@ MIN_VERSION: Final = 13
 
 
 async def migrate(url: str, now: str, *, create: bool, migrates: bool = True) -> None:
-    """Check and migrate the database at `now`; `create` allows a new store.
+    """Check the database and migrate it, recording `now`; `create` allows a new store.
 
     Without `migrates` an older store is refused. Raises StoreRefusal.
     """
@@ -64,8 +64,8 @@ async def migrate(url: str, now: str, *, create: bool, migrates: bool = True) ->
 
 async def schema_version(connection: Connection) -> int:
     """Return the number of migrations that the store has. Raises EngineError."""
-    there = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_steps")
-    if there is None:
+    table = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_steps")
+    if table is None:
         return 0
     return int(await connection.fetchval("SELECT max(number) FROM schema_steps") or 0)
 
@@ -96,7 +96,7 @@ async def _check(session: PostgresConnection, url: str, *, create: bool) -> int:
 
 
 def check_server(number: int, encoding: str, *, is_read_only: bool) -> None:
-    """Raise StoreRefusal for a server that is too old, not in UTF-8, or only read from."""
+    """Raise StoreRefusal for a server that is too old, not in UTF-8, or read-only."""
     if number < MIN_VERSION * 10_000:
         raise StoreRefusal(
             f"PostgreSQL {number // 10_000}.{number % 10_000} is too old: "
@@ -114,12 +114,12 @@ def check_server(number: int, encoding: str, *, is_read_only: bool) -> None:
 
 
 async def _apply_migrations(session: PostgresConnection, now: str) -> None:
-    """Apply all missing migrations or none; of several edges one applies them."""
+    """Apply all missing migrations or none; one of several edges that start at once does so."""
     if await schema_version(session) == len(MIGRATIONS):
         return
     async with session.transaction():
         await session.execute(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
-        # Its right to be made is looked at even where it is there, made by somebody with more.
+        # IF NOT EXISTS would need the right to create a schema even where it exists.
         if await session.fetchval("SELECT to_regnamespace($1)", SCHEMA) is None:
             await session.execute(f"CREATE SCHEMA {SCHEMA}")
         await session.execute(
@@ -148,6 +148,7 @@ _REASONS: Final = {
     "26": "is behind a pooler without prepared statements: connect to the server itself",
     "42P05": "is behind a pooler without prepared statements: connect to the server itself",
 }
+"""Refusals by SQLSTATE or its class; each follows the name of the database."""
 
 
 def store_refusal(error: Exception, url: str) -> StoreRefusal:
@@ -172,7 +173,7 @@ def store_refusal(error: Exception, url: str) -> StoreRefusal:
 def describe_url(url: str) -> str:
     """Return host and database of a URL, without user and password.
 
-    A password with characters that are not escaped can end up in any part of the URL, so that what
+    With unescaped characters a part of the password can end up anywhere in the URL, so text that
     does not look like a host and a name is left out.
     """
     try:
@@ -189,10 +190,10 @@ def describe_url(url: str) -> str:
 T = TypeVar("T")
 
 LOCK_SECONDS: Final = 2.0
-"""The wait for a table in use; the server cancels its own VACUUM after one second."""
-POLL_SECONDS: Final = 0.5  # the interval of two polls
+"""The wait for a table's lock; an autovacuum that has it is canceled after one second."""
+POLL_SECONDS: Final = 0.5  # the interval between polls
 STALE_SECONDS: Final = 1.5
-"""The time for which a version is trusted: a revocation may take two seconds on all edges."""
+"""The age at which a polled version is outdated: other edges' changes show in two seconds."""
 
 
 async def open_store(
@@ -221,10 +222,10 @@ async def open_store(
 
 
 class VersionPoller:
-    """Reads the version twice a second, on a connection of its own.
+    """Polls twice a second, on a connection of its own, whether rows have changed.
 
-    A change by this edge changes it before its caller is answered, a change by another edge within
-    two seconds.
+    Its version is new after each change: by this edge before the caller is answered, by another
+    edge within two seconds.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[PostgresConnection]]) -> None:
@@ -236,13 +237,13 @@ class VersionPoller:
         self._checked_at = 0.0
 
     def version(self) -> int:
-        """Return the number; another each time while the server cannot be polled."""
+        """Return the version; a new one at each call while the server cannot be polled."""
         if time.monotonic() > self._checked_at + STALE_SECONDS:
             self._number += 1
         return self._number
 
     def note_change(self) -> None:
-        """Change the number for a change that this edge has made."""
+        """Make the version new after a change by this edge."""
         self._number += 1
 
     async def start(self) -> None:
@@ -268,7 +269,7 @@ class VersionPoller:
             if self._session is None or self._session.is_closed():
                 self._session = await self._connect()
             at = time.monotonic()
-            # The transactions that a statement sees. Where they are the same, so are all rows.
+            # A snapshot says which transactions are visible: while it is equal, so are all rows.
             snapshot = await self._session.fetchval("SELECT pg_current_snapshot()::text")
         except EngineError:
             self._drop()
@@ -276,7 +277,7 @@ class VersionPoller:
         if snapshot != self._snapshot:
             self._snapshot = snapshot
             self._number += 1
-        # The rows of a check are those of the moment at which it was asked for.
+        # The snapshot may be as old as its request.
         self._checked_at = at
 
     def _drop(self) -> None:
@@ -300,8 +301,8 @@ class PostgresStore(RecoveringStore):
     async def run(self, *queries: Query) -> list[QueryResult]:
         """Execute all queries in one transaction and return a result for each.
 
-        Raises Problem, as `Store` says; its sqlstate is OUTCOME_UNKNOWN where the server went away
-        in the middle of a commit, and none says whether that has happened.
+        Raises Problem as `Store.run` does; its sqlstate is OUTCOME_UNKNOWN if the server went away
+        in the middle of a commit and nothing shows whether the change is stored.
         """
         self.refuse_closed()
         if not queries:
@@ -310,7 +311,7 @@ class PostgresStore(RecoveringStore):
         if len(reads) == len(queries):
             return await self._translate_errors(self._readers.run(reads))
         results: list[QueryResult] = await self._translate_errors(self._writer.run(queries))
-        self._poller.note_change()  # polling finds a write that seems lost
+        self._poller.note_change()  # a write that only seemed to fail is found by polling
         return results
 
     def version(self) -> int:
@@ -321,7 +322,7 @@ class PostgresStore(RecoveringStore):
     async def scrub(self, *, full: bool = False) -> bool:
         """Vacuum the tables, so that deleted rows leave their files; `full` rewrites the tables.
 
-        The server's log, replicas and backups are its operator's. Raises Problem.
+        The server's log, replicas and backups are left to its operator. Raises Problem.
         """
         self.refuse_closed()
         return await self._translate_errors(scrub_tables(self._url, full=full))
@@ -331,7 +332,7 @@ class PostgresStore(RecoveringStore):
         await asyncio.gather(self._readers.close(), self._writer.close())
 
     async def _check(self) -> None:
-        """Check that the store can be written: take the lock; after a lost group, commit."""
+        """Check that the store can be written: take the write lock; after a lost group, commit."""
         self.refuse_closed()
         await self._translate_errors(
             self._writer.run(partial(_check_writable, commits=self._writer.failed))
@@ -366,7 +367,7 @@ async def scrub_tables(url: str, *, full: bool) -> bool:
     """
     session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
     try:
-        # Clean: nobody reads an older state. VACUUM does not remove rows that one may still see.
+        # Clean: no transaction reads an older state, whose rows VACUUM would keep.
         is_clean = bool(
             await session.fetchval(
                 "SELECT NOT EXISTS (SELECT FROM pg_stat_activity "

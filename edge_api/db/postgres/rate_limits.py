@@ -1,6 +1,6 @@
-"""Rate limits for all edges on a database: the instants of the hits that still count.
+"""Rate limits of all edges on a PostgreSQL database, which stores the instants of their hits.
 
-Each takes one statement, on the server's clock; keys are stored as hashes.
+A hit takes one statement, by the server's clock; keys are stored as hashes.
 """
 
 import hmac
@@ -27,7 +27,7 @@ from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 OnError = Callable[[Exception, object], None]
 
 HIT_SECONDS: Final = 2.0
-"""The time limit of a statement; an edge that cannot count there in time counts by itself."""
+"""The time limit of a statement; an edge that gets no answer in time counts in memory."""
 
 _AGES: Final = """
 ARRAY(SELECT extract(epoch FROM clock_timestamp() - hit)::float8 FROM unnest(hits) AS hit)
@@ -57,8 +57,8 @@ WHERE NOT EXISTS (
 )
 RETURNING {_AGES}
 """  # noqa: S608  of constants alone
-"""Returns and changes nothing where a window has no room. A concurrent hit waits, and then sees the
-row as it is."""
+"""Counts a hit and returns the ages; if a window has no room, it changes and returns nothing. A
+concurrent hit waits for the lock of the row, and then sees the changed row."""
 
 _EXCHANGE: Final = """
 WITH own AS MATERIALIZED (
@@ -87,7 +87,8 @@ FROM rate_shares AS share JOIN own USING (key), unnest(share.hits) AS hit
 WHERE share.edge <> $4 AND share.until > clock_timestamp()
 GROUP BY share.key
 """
-"""A window without hits is passed as one row whose age is null."""
+"""Stores this edge's hits, and returns those of other edges in the same windows. A window without
+hits is passed as one row whose age is null."""
 
 
 async def open_limits(url: str, secret: bytes, on_error: OnError | None = None) -> "PostgresLimits":
@@ -95,7 +96,7 @@ async def open_limits(url: str, secret: bytes, on_error: OnError | None = None) 
     try:
         await _make_tables(url)
         settings = {
-            "synchronous_commit": "off",  # nothing of it has to be durable
+            "synchronous_commit": "off",  # hits need not survive a crash
             "statement_timeout": milliseconds(HIT_SECONDS),
             "idle_in_transaction_session_timeout": milliseconds(HIT_SECONDS),
         }
@@ -110,11 +111,11 @@ async def _make_tables(url: str) -> None:
     session = await connect(url, {}, None)
     try:
         if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.rate_shares") is None:
-            async with session.transaction():  # of edges that start at once each has its turn
+            async with session.transaction():  # edges that start at once take turns
                 await session.execute(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
-                # What all edges count together, and what each counts by itself: nobody writes
-                # another's row. Not logged: it need not outlive a crash, and no hit waits for a
-                # disk. Half of each page is left free for the next version of its rows, so that no
+                # All edges count in the rows of `rate_hits`; a row of `rate_shares` is written by
+                # one edge alone. Unlogged, since hits need not survive a crash and must not wait
+                # for a disk. Half of each page stays free for new versions of its rows, so that no
                 # index has to be written.
                 await session.execute("""
                     CREATE UNLOGGED TABLE IF NOT EXISTS rate_hits (
@@ -135,7 +136,7 @@ async def _make_tables(url: str) -> None:
 
 
 class PostgresLimits:
-    """Counts hits. Every method raises Problem `unavailable` while the server is away."""
+    """Counts hits in PostgreSQL. Without a connection methods raise Problem `unavailable`."""
 
     def __init__(self, pool: Pool, secret: bytes, on_error: OnError | None = None) -> None:
         self._pool = pool
@@ -159,14 +160,14 @@ class PostgresLimits:
         return decide(limit, ages or (), allowed=False)
 
     async def refund(self, limit: RateLimit, key: str) -> None:
-        """Uncount the newest hit, if one counts."""
+        """Delete the newest hit of a key, if there is one."""
         await self._fetch(
             "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1",
             self._digest(limit, key),
         )
 
     async def exchange(self, shares: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
-        """Store this edge's hits in some windows, and return those of all others in the same."""
+        """Store this edge's hits in some windows; return those of other edges in the same ones."""
         names = {self._hash(f"rate share {key}"): key for key in shares}
         parts = [
             (digest, age, float(share.seconds))
@@ -194,7 +195,7 @@ class PostgresLimits:
 
     async def _query(self, statement: str, *values: object) -> list[asyncpg.Record]:
         try:
-            # A hit may wait for a connection: a queue is no reason to count apart from others.
+            # Wait for a free connection: a queue is no reason to count in memory alone.
             async with self._pool.acquire(timeout=5.0) as connection:
                 return await connection.fetch(statement, *values)
         except EngineError as error:
@@ -204,7 +205,7 @@ class PostgresLimits:
             raise problem from error
 
     def _digest(self, limit: RateLimit, key: str) -> bytes:
-        """Return the hash of a key: nobody should read people's addresses in a database."""
+        """Return the hash of a key, so that the database shows no addresses of clients."""
         return self._hash(f"rate limit {limit.name} {key}")
 
     def _hash(self, text: str) -> bytes:
@@ -214,8 +215,8 @@ class PostgresLimits:
 def decide(limit: RateLimit, ages: Sequence[float], *, allowed: bool) -> LimitDecision:
     """Return the decision of a limit for hits of these ages, in seconds and oldest first.
 
-    Of each window: the remaining hits, and the seconds until it has room for one more. An edge with
-    a lower limit than others' waits until several have gone.
+    For each window it has the remaining hits, and the seconds until there is room for one more. If
+    edges with a higher limit counted more hits than this limit allows, several must expire first.
     """
     windows = []
     for amount, seconds in ((item.amount, item.get_expiry()) for item in limit.items):

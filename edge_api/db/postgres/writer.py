@@ -1,7 +1,7 @@
 """The connections of a store: one writes, in shared transactions, and others read.
 
-Each caller is answered after the commit. Each transaction takes the same lock first, so that of all
-edges on the database one writes at a time; under it the lowest isolation is enough.
+Each caller is answered after the commit. Each transaction first takes the same lock, so that only
+one of all edges on the database writes at a time, and the lowest isolation level is enough.
 """
 
 import asyncio
@@ -35,15 +35,18 @@ from edge_api.db.transaction import GroupCommitter
 
 FAST_READERS: Final = 4
 SLOW_READERS: Final = 2
-"""Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
+"""The numbers of connections: with writer and poller eight at most, of a server's usual 100."""
 FAST_SECONDS: Final = 10.0  # the limit of a read that sets none: it is meant to take milliseconds
 RELEASE_SECONDS: Final = 1.0
-"""The time for the server to end a read that nobody waits for; then its connection goes."""
-CLOSE_SECONDS: Final = 1.0  # the time left to a read when its connection is being closed
+"""The time for the server to end an abandoned read; after that its connection is closed."""
+CLOSE_SECONDS: Final = 1.0  # the time for reads to finish when the store is closed
 
 
 class Readers:
-    """All readers of a store; slow reads never delay fast ones. Pools replace lost connections."""
+    """The connections that read: one pool for fast reads, and one for slow ones.
+
+    Slow reads never delay fast ones. The pools replace lost connections.
+    """
 
     def __init__(self, fast: Pool, slow: Pool) -> None:
         self._fast = fast
@@ -51,7 +54,7 @@ class Readers:
 
     @classmethod
     async def open(cls, url: str) -> Self:
-        """Return readers of the database at `url`."""
+        """Return readers of the database at `url`; connections are opened when needed."""
         limit = milliseconds(FAST_SECONDS)
         settings = {
             "default_transaction_read_only": "on",
@@ -64,7 +67,7 @@ class Readers:
         )
 
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
-        """Return the results, all of one snapshot. Raises Problem and EngineError."""
+        """Return the results, all from one snapshot. Raises Problem and EngineError."""
         seconds = max(
             (query.timeout for query in queries if query.timeout is not None), default=None
         )
@@ -73,7 +76,7 @@ class Readers:
         return await _read(self._slow, queries, seconds, is_limited=True)
 
     async def close(self) -> None:
-        """Let running reads finish within a moment, and close."""
+        """Let running reads finish within CLOSE_SECONDS, and close the connections."""
         await asyncio.gather(_close(self._fast), _close(self._slow))
 
 
@@ -100,7 +103,7 @@ async def _read(
                 await pool.release(connection, timeout=RELEASE_SECONDS)
     except TimeoutError:
         if time.monotonic() < ends_at:
-            raise  # the server does not let us connect
+            raise  # a new connection took too long, not the read
         raise query_timeout() from None
     except asyncpg.QueryCanceledError:
         raise query_timeout() from None
@@ -117,11 +120,11 @@ async def _read_snapshot(
         (results,) = await execute(connection, [queries])
         await connection.execute("COMMIT")
     except BaseException:
-        # A pool would end the failed transaction too, but log an error for it.
+        # The pool would roll the transaction back too, but log an error.
         try:
             await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
         except EngineError:
-            with suppress(asyncpg.InterfaceError):  # the pool has taken it away already
+            with suppress(asyncpg.InterfaceError):  # the pool has removed it already
                 connection.terminate()
         raise
     return results
@@ -130,23 +133,23 @@ async def _read_snapshot(
 Work = Callable[[Connection], Awaitable[Any]]
 """Runs statements inside a transaction that others begin and end; it may be run more than once."""
 Works = Sequence[Work | Sequence[Query]]
-"""Lists of queries share trips to the server."""
+"""The works of one group; its lists of queries share trips to the server."""
 
 
 WRITE_LOCK: Final = 0x666F7265
-"""The key of the advisory lock (`fore`) of every writer and migration."""
+"""The key of the advisory lock of every writer and migration: `fore` in ASCII."""
 IDLE_SECONDS: Final = 3.0
-"""The time limit of a transaction's wait for its next statement: an edge cut off loses the lock."""
+"""The time limit of a pause between statements: then an edge that was cut off loses the lock."""
 LOCK_SECONDS: Final = 5.0
-"""The time limit of a group's wait for its turn: an edge that was cut off holds it up for less."""
+"""The time limit of a group's wait for the write lock; an edge that was cut off has it for less."""
 STATEMENT_SECONDS: Final = 8.0  # the limit of one statement, the wait for the lock included
 RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
 RESOLVE_SECONDS: Final = 10.0
-"""The time limit of the search for a group whose COMMIT got no answer: most restarts take less."""
+"""The time limit of finding out whether a group is stored whose COMMIT got no answer."""
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
-# A group that changed nothing has no transaction id and leaves no mark: marks of idle edges would
-# look like changes to all that watch the store.
+# A group that changed nothing has no transaction id and stores no mark, which would look like a
+# change to every edge that polls the version.
 _COMMIT: Final = """
 INSERT INTO write_marks (writer, number) SELECT '{writer}', {number}
 WHERE pg_current_xact_id_if_assigned() IS NOT NULL
@@ -161,7 +164,7 @@ _LOST: Final = "The store's server went away in the middle of a commit"
 
 
 class Writer(GroupCommitter[Work | Sequence[Query]]):
-    """Commits groups of work; after the connection is lost the next group has a new one."""
+    """Commits groups of work; the next group after a lost connection opens a new one."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -204,12 +207,12 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             self._session.terminate()
 
     async def _commit(self, works: Works) -> list[Any]:
-        """Return what `_commit_on` does, at the second try if need be; raises as it does."""
+        """Commit a group as `_commit_on` does, with a second try after a lost connection."""
         session = await self.connect()
         try:
             return await self._commit_on(session, works)
         except EngineError as error:
-            # Lost before COMMIT, so nothing of the group is stored. A timeout has waited enough.
+            # Lost before COMMIT, so nothing is stored. After a timeout there is no second try.
             if self._closed or isinstance(error, TimeoutError) or not is_disconnection(error):
                 raise
         return await self._commit_on(await self.connect(), works)
@@ -217,7 +220,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
     async def _commit_on(self, session: PostgresConnection, works: Works) -> list[Any]:
         """Run each work, commit once, and return all results or exceptions.
 
-        Raises EngineError and Problem when the group is not stored, or not surely.
+        Raises EngineError and Problem when the group is not stored, or may not be.
         """
         self._number += 1
         try:
@@ -231,8 +234,8 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             except asyncpg.InFailedSQLTransactionError as error:
                 raise unavailable("The store could not keep the change") from error
             except Exception as error:
-                # After an error that leaves the session open the server has undone the group, and
-                # also when it ended a transaction that was idle, which asyncpg has as the cause.
+                # The server has rolled the group back if it keeps the session open after the error,
+                # and if it ended an idle transaction, which asyncpg gives as the cause.
                 if getattr(error, "severity_en", "") == "ERROR" or IDLE_TIMEOUT_SQLSTATE in (
                     sqlstate_of(error),
                     sqlstate_of(error.__cause__),
@@ -241,7 +244,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
                 await self._check_stored(error)
         except BaseException as error:
             if not isinstance(error, asyncpg.PostgresError) or is_disconnection(error):
-                # It may be in the middle of anything; the server undoes what was begun on it.
+                # Its state is unknown: close it, so that the server rolls its transaction back.
                 self._drop()
             else:
                 await session.execute("ROLLBACK")
@@ -249,12 +252,12 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
         return results
 
     async def _check_stored(self, error: Exception) -> None:
-        """Return when the group whose COMMIT got no answer is stored. Raises Problem."""
+        """Return if the group whose COMMIT got no answer is stored; else raise Problem."""
         system, timeline = before = self._server
         with suppress(TimeoutError):
             number = await asyncio.wait_for(self._last_mark(), RESOLVE_SECONDS)
-            # A standby that was promoted goes on, on a later timeline, with what it has of the
-            # former server's. One that lacks the group does not know what the former server did.
+            # A promoted standby continues on a later timeline, with the rows that it has received.
+            # If it has the mark, the group is stored; if not, the former server may have stored it.
             if number == self._number and self._server >= before and self._server[0] == system:
                 return
             if number != self._number and self._server == before and timeline:
@@ -262,7 +265,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
         raise outcome_unknown(_LOST) from error
 
     async def _last_mark(self) -> int | None:
-        """Return the number of the newest group that is stored, from a server that takes writes.
+        """Return the number of this writer's newest group on a server that accepts writes.
 
         Raises TimeoutError once the store is closed.
         """
@@ -270,10 +273,9 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             self._drop()
             with suppress(*EngineError, Problem):
                 session = await self.connect()
-                # The lock is free when the lost transaction has ended, one way or the other.
+                # The lock is free once the lost transaction was committed or rolled back.
                 await session.execute(f"{_BEGIN}; ROLLBACK")
-                # No row from a server that is only read, as a standby is, or a primary that was
-                # fenced.
+                # A read-only server returns no row, such as a standby or a fenced primary.
                 for (number,) in await session.fetch(
                     "SELECT (SELECT number FROM write_marks WHERE writer = $1) "
                     "WHERE NOT pg_is_in_recovery() "
@@ -287,9 +289,9 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
 
 
 async def _identify(session: PostgresConnection) -> tuple[str, str]:
-    """Return the server's system, and its timeline in hexadecimal digits.
+    """Return the server's system identifier, and its timeline in hexadecimal digits.
 
-    That grows with each promotion. Both are empty from a server that does not say them.
+    Each promotion increases the timeline; a standby has none. Both are empty if access is denied.
     """
     try:
         ((system, timeline),) = await session.fetch(
@@ -305,7 +307,7 @@ async def _run_all(session: PostgresConnection, works: Works) -> list[Any]:
     """Run the works together; if one fails, begin again with a savepoint for each."""
     try:
         return await _run_together(session, works)
-    except Exception as error:  # noqa: BLE001  the caller of the work gets it
+    except Exception as error:  # noqa: BLE001  each caller gets its own at the second run
         _raise_if_lost(session, error)
         await session.execute(f"ROLLBACK; {_BEGIN}")
         return [await _attempt(session, work) for work in works]
@@ -321,7 +323,7 @@ async def _attempt(session: PostgresConnection, work: Work | Sequence[Query]) ->
     await session.execute("SAVEPOINT work")
     try:
         (result,) = await _run_together(session, [work])
-    except Exception as error:  # noqa: BLE001  as above
+    except Exception as error:  # noqa: BLE001  the caller of the work gets it
         _raise_if_lost(session, error)
         await session.execute("ROLLBACK TO work; RELEASE work")
         return error

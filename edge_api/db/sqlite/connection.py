@@ -33,7 +33,7 @@ from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
 
 LIKE: Final = "like_text"
 ILIKE: Final = "ilike_text"
-"""Functions that every connection brings; SQLite's own LIKE folds ASCII letters only."""
+"""SQL functions that every connection defines; SQLite's own LIKE folds ASCII letters only."""
 
 _SEARCH: Final = (
     "{{column}} IN (SELECT row_id FROM {{table}}_search_keys WHERE number IN "
@@ -45,7 +45,7 @@ SQLITE: Final = Dialect(
             **COMPARISONS,
             "like": f"{LIKE}({{column}}, ?)",
             "ilike": f"{ILIKE}({{column}}, ?)",
-            # SQLite's own LIKE folds ASCII letters.
+            # These ignore the case of ASCII letters alone, as SQLite's own LIKE does.
             "has": "{column} LIKE ?",
             "has_wide": "{column} LIKE ? AND length(CAST({column} AS BLOB)) > length({column})",
             "has_key": "length({column}) > 36 AND {column} LIKE ?",
@@ -76,7 +76,7 @@ def execute(
 ) -> list[list[QueryResult]]:
     """Run lists of queries, as `plan_steps` says, and return the results of each.
 
-    Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
+    Raises Problem `invalid` or `conflict`, and sqlite3.Error.
     """
     steps = plan_steps(lists, SQLITE, defer_inserts=defer_inserts)
     records: Sequence[Any] | None = None
@@ -88,53 +88,53 @@ def execute(
 
 
 def _execute_one(connection: sqlite3.Connection, step: TransactionStep) -> Sequence[Any]:
-    rest = iter(step.records) if isinstance(step, NewRows) else iter(())
+    remaining = iter(step.records) if isinstance(step, NewRows) else iter(())
     try:
         if isinstance(step, NewRows):
-            connection.executemany(step.text, rest)
+            connection.executemany(step.text, remaining)
             return ()
         if not step.many:
             return connection.execute(step.statement.text, step.statement.parameters).fetchall()
-        # All records in one step of the engine, which writes them as JSON: each step lets go of the
-        # interpreter's lock, and waits to have it back. A hundred rows would wait a hundred times
-        # for the thread that answers others meanwhile.
+        # Fetch all records in one step of the engine, as JSON: each step releases the GIL and waits
+        # to get it back, so a hundred rows would wait a hundred times for the thread that answers
+        # other requests.
         columns = ", ".join(map(sql.quote, step.names))
         text = f"SELECT json_group_array(json_array({columns})) FROM ({step.statement.text})"  # noqa: S608
         (records,) = connection.execute(text, step.statement.parameters).fetchone()
         return orjson.loads(records)  # type: ignore[no-any-return]
     except sqlite3.IntegrityError as error:
-        # Of new rows the last one that was taken is refused.
-        refused = -1 - sum(1 for _ in rest) if isinstance(step, NewRows) else 0
+        # The refused row is the last one that `executemany` has taken.
+        refused = -1 - sum(1 for _ in remaining) if isinstance(step, NewRows) else 0
         raise violation(error, step.table, step.rows[refused]) from None
 
 
 T = TypeVar("T")
 
-BUSY_SECONDS: Final = 2.0  # how long a connection waits for another process to release a lock
+BUSY_SECONDS: Final = 2.0  # the wait for another process to release a lock
 
 SETTINGS: Final = (
-    # A commit is durable when it returns: the log is synced each time, also on Macs, whose disks
-    # would keep an ordinary sync in their cache.
+    # A commit is durable when it returns: the log is synced each time, on Macs with fullfsync, as
+    # an ordinary sync may stay in the disk's cache.
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",
     "PRAGMA foreign_keys = ON",
     # What is deleted is overwritten, so that the file does not keep what a person had erased.
     "PRAGMA secure_delete = ON",
-    # No commit cuts or restarts a log that Litestream may not have read (`enable_checkpoints`).
+    # No commit checkpoints the log, which Litestream may not have read (see `enable_checkpoints`).
     "PRAGMA wal_autocheckpoint = 0",
-    # The first commit after a checkpoint begins the log anew, and cuts off what was there before:
-    # a frame of the former log, found where Litestream stopped, would pass for its continuation.
+    # The first commit after a checkpoint restarts the log and truncates the rest: Litestream would
+    # take a frame of the former log, found where it stopped, for the continuation.
     "PRAGMA journal_size_limit = 0",
     # SQLite's page cache stays at 2 MiB a connection: the system caches the file for all of them.
-    # No mmap: a file cut short under it kills the process.
+    # No mmap: the process would be killed if the file were truncated.
 )
 
 
 class Connection(aiosqlite.Connection):
-    """A connection whose thread runs a whole function in one trip.
+    """A connection whose thread can run a whole function, not only one statement.
 
-    aiosqlite has no public call for that; one trip a statement would cost a transaction of many
-    statements more than its sync. `_execute` is what all its own methods are made of.
+    aiosqlite has no public method for that. To switch threads for each statement would cost a
+    long transaction more than its sync. All of aiosqlite's own methods use `_execute`, too.
     """
 
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
@@ -157,7 +157,7 @@ class Connection(aiosqlite.Connection):
 
 
 def enable_checkpoints(connection: sqlite3.Connection) -> None:
-    """Let commits of this connection checkpoint the log: those of an edge without a replicator."""
+    """Let commits of this connection checkpoint the log; only for an edge without a replicator."""
     # Fewer, larger checkpoints: 4,000 pages are 16 MiB of log.
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     # After a peak the log shrinks again, to 64 MiB.
@@ -167,12 +167,12 @@ def enable_checkpoints(connection: sqlite3.Connection) -> None:
 def truncate_wal(connection: sqlite3.Connection, *, vacuum: bool = False) -> bool:
     """Checkpoint the log and truncate it to zero bytes, unless somebody still reads from it.
 
-    No reader is waited for. `vacuum`: the file is written anew before, since rows that were
-    moved from page to page leave copies in the gaps, which overwriting at a deletion misses.
+    It does not wait for readers. `vacuum` rewrites the file first, since rows that were moved from
+    page to page leave copies in unused space, which `secure_delete` does not overwrite.
     Returns whether the log is empty; raises sqlite3.Error.
     """
     if vacuum:
-        # Segments of the index keep the trigrams of deleted rows until they are merged.
+        # Segments of the search index keep the trigrams of deleted rows until they are merged.
         for name in (table.name for table in TABLES.values() if table.searched):
             merge = f"INSERT INTO {name}_search ({name}_search) VALUES ('optimize')"  # noqa: S608
             connection.execute(merge)
@@ -198,7 +198,7 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
         connection.create_function(LIKE, 2, like, deterministic=True)
         connection.create_function(ILIKE, 2, ilike, deterministic=True)
         # For `keep_search`: the tokenizer itself cannot fold accents before SQLite 3.45.
-        # NULL comes where a rule is broken: the statement is refused for that, after its triggers.
+        # The text is NULL where a row breaks a rule: SQLite refuses that only after its triggers.
         connection.create_function(
             "fold_accents", 1, lambda text: fold_accents(text or ""), deterministic=True
         )
@@ -209,10 +209,11 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
 
 
 Match = Callable[[str | None, str], bool | None]
+"""Returns whether a text matches a pattern, as `like` does."""
 
 
 class _Deadline:
-    """The deadline of a read; the caller that waits for it may bring it forward."""
+    """The deadline of a read; its caller may shorten it."""
 
     def __init__(self, seconds: float) -> None:
         self._ends_at = time.monotonic() + seconds
@@ -253,7 +254,7 @@ class _Reader:
 
 
 class Readers:
-    """Connections to one file, open; each has a thread of its own."""
+    """Open connections that read one file; each has a thread of its own."""
 
     def __init__(self, readers: Sequence[_Reader]) -> None:
         self._readers = readers
@@ -284,10 +285,10 @@ class Readers:
     async def run(
         self, work: Callable[[sqlite3.Connection], T], seconds: float, run_seconds: float = inf
     ) -> T:
-        """Return what `work` returns within `seconds`, of which it may run for `run_seconds`.
+        """Run `work` and return its result; it may take `seconds`, of them `run_seconds` to run.
 
-        Raises TimeoutError if its turn does not come in time, and sqlite3.Error: SQLITE_INTERRUPT
-        where it takes too long. It is never begun once the caller is cancelled.
+        Raises TimeoutError if it cannot begin in time, and sqlite3.Error: SQLITE_INTERRUPT if it
+        runs too long. The work of a cancelled caller is not begun.
         """
         reader = min(self._readers, key=lambda reader: len(reader.deadlines))
         deadline = _Deadline(seconds)

@@ -1,4 +1,4 @@
-"""Copies of a store made while others write to it, their verification, and its replacement."""
+"""Copy a store while others write to it, verify the copy, and replace a store by one."""
 
 import os
 import shutil
@@ -58,8 +58,8 @@ class CopyContents:
 def copy_store(source: Path, target: Path) -> None:
     """Copy the store at `source`, in use or not, into the new file `target`, durably.
 
-    The copy is of one instant, without a log. Raises StoreRefusal, and may leave a part of
-    `target`.
+    The copy is of one instant, and has no log. Raises StoreRefusal, and may leave an incomplete
+    `target` then.
     """
     require_file(source)
     require_wal(source.resolve())
@@ -68,7 +68,7 @@ def copy_store(source: Path, target: Path) -> None:
 
 
 def copy_backup(source: Path, target: Path) -> None:
-    """Copy a backup, which may be read-only, with its log. Raises StoreRefusal."""
+    """Copy a backup, which may be read-only, with the commits in its log. Raises StoreRefusal."""
     with _translate_errors(source), closing(_open_copy(source)) as copy:
         _copy(copy, target)
 
@@ -100,17 +100,17 @@ def record_keys(live: Path, keys: Path) -> None:
 
 
 def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
-    """Return how many rows each table of a copy lacks, tables that lack none left out.
+    """Return the number of lost rows by table, only for tables of the copy that lack some.
 
-    A row noted before the copy and still in the store must be in the copy; counts alone may differ
-    without a fault. An exception: a row deleted and stored again under the same key meanwhile.
-    Raises StoreRefusal.
+    A row is lost if `record_keys` noted it before the copy, the store still has it, and the copy
+    does not; numbers of rows may differ without a fault. A row that was deleted and stored again
+    under the same key meanwhile is counted wrongly. Raises StoreRefusal.
     """
     lost = {}
     with _translate_errors(copy), closing(_open_attached(keys, live=live, copy=copy)) as connection:
         for table, columns in _keys_of(connection):
             (count,) = connection.execute(
-                f"SELECT count(*) FROM main.{table} "  # noqa: S608  names that the file itself gave
+                f"SELECT count(*) FROM main.{table} "  # noqa: S608  names from the file itself
                 f"WHERE ({columns}) IN (SELECT {columns} FROM live.{table}) "
                 f"AND ({columns}) NOT IN (SELECT {columns} FROM copy.{table})"
             ).fetchone()
@@ -120,7 +120,7 @@ def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
 
 
 def _open_attached(keys: Path, **others: Path) -> sqlite3.Connection:
-    """Open the file of keys with others attached read-only, so that no log is truncated."""
+    """Open the file of keys, and attach others read-only, so that their logs stay as they are."""
     connection = sqlite3.connect(
         keys.absolute().as_uri(), uri=True, timeout=BUSY_SECONDS, isolation_level=None
     )
@@ -131,6 +131,7 @@ def _open_attached(keys: Path, **others: Path) -> sqlite3.Connection:
 
 
 def _keys_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return the tables of the attached store `live`, each with its key columns, all quoted."""
     found = connection.execute(
         """SELECT t.name, group_concat('"' || c.name || '"')
         FROM pragma_table_list AS t, pragma_table_info(t.name, 'live') AS c
@@ -142,11 +143,11 @@ def _keys_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 def _copy(live: sqlite3.Connection, target: Path) -> None:
     with _translate_errors(target):
         os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    # An open snapshot: without it every commit of another process would begin the copy anew.
+    # Hold a snapshot: otherwise each commit of another process would restart the copy.
     live.execute("BEGIN")
     live.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     with _translate_errors(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        # Between two steps others can write, and the copy can be interrupted.
+        # Copy in steps, between which others can write and the copy can be interrupted.
         live.backup(copy, pages=256, sleep=0)
         copy.execute("PRAGMA journal_mode = DELETE")
         for table in LITESTREAM_TABLES:
@@ -156,7 +157,7 @@ def _copy(live: sqlite3.Connection, target: Path) -> None:
 
 
 def _open_copy(path: Path) -> sqlite3.Connection:
-    """Open a file without changing it. One with no log is taken as it is, on any medium."""
+    """Open a copy without changing it; without a log it may be on a read-only medium."""
     if not path.is_file():
         raise StoreRefusal(f"there is no file {path}")
     log = path.with_name(f"{path.name}-wal")
@@ -166,7 +167,7 @@ def _open_copy(path: Path) -> sqlite3.Connection:
 
 
 def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
-    # Not the tables of an index for search, whose rows are no rows of anybody's.
+    # Virtual and shadow tables of a search index are left out: they only repeat other rows.
     found = copy.execute(
         "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
         "ORDER BY name"
@@ -197,12 +198,12 @@ REPLACED_INFIX: Final = ".replaced-"
 
 
 def replaced_path(store: Path, now: datetime) -> Path:
-    """Return the new path of a store, or its key, that is replaced at an instant."""
+    """Return the path to which a store or its key is moved when it is replaced at `now`."""
     return store.with_name(f"{store.name}{REPLACED_INFIX}{now:%Y%m%dT%H%M%S.%f}Z")
 
 
 def require_no_wal(draft: Path) -> None:
-    """Raise StoreRefusal for a file that still has a log: moved, it would lose it."""
+    """Raise StoreRefusal for a draft that is invalid or has a log, which a move would lose."""
     log = _with_suffix(draft, "-wal")
     if log.exists() and log.stat().st_size:
         raise StoreRefusal(
@@ -215,7 +216,8 @@ def require_no_wal(draft: Path) -> None:
 def replace(store: Path, new: Path, aside: Path) -> None:
     """Replace the store by the file `new`, and move the former one with its log to `aside`.
 
-    A process killed meanwhile leaves the former store complete at its new path. Raises OSError.
+    If the process is killed meanwhile, the former store is complete at one of the two paths. Raises
+    OSError.
     """
     for suffix in ("", "-wal"):
         with suppress(FileNotFoundError):
@@ -225,7 +227,7 @@ def replace(store: Path, new: Path, aside: Path) -> None:
         _with_suffix(store, suffix).unlink(missing_ok=True)
     sync(store.parent)
     new.replace(store)
-    # Replicated anew from its first page: what was known of the log is no longer valid.
+    # Litestream's state describes the former log; without it the whole store is replicated.
     shutil.rmtree(litestream_state_path(store), ignore_errors=True)
     sync(store.parent)
 

@@ -1,4 +1,4 @@
-"""The embedded engine: a store in one SQLite file, which recovers when its fault is gone."""
+"""The embedded engine: a store in one SQLite file, which is reopened after a fault."""
 
 import asyncio
 import logging
@@ -28,8 +28,8 @@ from edge_api.db.types import format_instant
 
 REOPEN_SECONDS: Final = 1.0  # between two attempts to open a store that is damaged or gone
 MAX_WAL_BYTES: Final = 1024 * 1024 * 1024
-"""The size at which the edge truncates the log. Litestream does so at half of it at the latest."""
-TRIM_SECONDS: Final = 60.0  # between two attempts to do so
+"""The size at which the edge truncates the log. Litestream does so at half of it or earlier."""
+TRIM_SECONDS: Final = 60.0  # between two attempts to truncate the log
 
 _log = logging.getLogger(__name__)
 
@@ -43,10 +43,10 @@ async def open_store(  # noqa: PLR0913  each is a choice of its own
     migrates: bool = True,
     replicated: bool = False,
 ) -> "SQLiteStore":
-    """Open the store in the file at `path`, made where it is missing, at the latest schema.
+    """Open the store in the file at `path`, create it if it is missing, and migrate it.
 
-    `exclusive` locks it for the one edge that serves it; commands work beside an edge without it.
-    With `replicated` that edge leaves the log to the replicator that it starts. Without `create` a
+    `exclusive` locks it for the one edge that serves it; commands leave it out, so that they run
+    beside an edge. With `replicated` that edge leaves the log to its replicator. Without `create` a
     missing file is refused: a command that only reads must not create the store. Without
     `migrates` an older store is refused, and stays as it is. Raises StoreRefusal.
     """
@@ -67,12 +67,12 @@ async def open_store(  # noqa: PLR0913  each is a choice of its own
 
 
 def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
-    """Lock and return the file of `path`, without symbolic links: SQLite puts its own beside it.
+    """Lock the store, and return its path without symbolic links, beside which SQLite puts the log.
 
-    An orphaned replicator is stopped before the file is opened. It has the log's index open,
-    which may lack a commit that it has copied already: the edge would write over that one, and the
-    replica could not be brought up any more (Litestream 0.5.17). Without it the index is made anew,
-    from the log.
+    An orphaned replicator is stopped before the file is opened. It keeps the log's index in use,
+    which may lack a commit that it has copied already: the edge would overwrite that commit in the
+    log, and the replica could not be restored any more (Litestream 0.5.17). Without the replicator
+    SQLite rebuilds the index from the log.
     """
     if not create and not path.exists():
         require_file(path)
@@ -87,9 +87,9 @@ def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # no
 async def _open_with_retries(
     prepare: Callable[[], None], connect: Callable[[], Awaitable[StoreConnections]]
 ) -> StoreConnections:
-    """Open the store; of several processes that open or close it at once, one after another.
+    """Open the store, with more attempts while another process opens or closes it.
 
-    SQLite itself does not wait where two of them turn logging on or off. Raises sqlite3.Error.
+    SQLite itself does not wait where that turns the log on or off. Raises sqlite3.Error.
     """
     ends_at = time.monotonic() + BUSY_SECONDS
     while True:
@@ -140,7 +140,7 @@ class SQLiteStore(RecoveringStore):
             results = await connections.run(queries) if queries else []
         except (sqlite3.Error, StoreFileMoved) as error:
             raise self._translate_error(error) from error
-        # Of another edge, and without a replicator, commits checkpoint the log.
+        # Without a replicator no attempt is needed, since commits checkpoint the log.
         if self._exclusive and self._replicated:
             size = connections.writer.files.wal_bytes()
             if size > MAX_WAL_BYTES and time.monotonic() > self._next_trim_at:
@@ -149,9 +149,10 @@ class SQLiteStore(RecoveringStore):
         return results
 
     async def _trim(self, size: int) -> None:
-        """Cut a log that grows without end, since its replicator is stopped, stuck or not started.
+        """Truncate a log that grows without end, as its replicator is stopped or stuck.
 
-        That is ended for it, and then copies the whole store; so it is not done again at once.
+        This ends the replicator, whose successor has to copy the whole store; so TRIM_SECONDS pass
+        before the next attempt.
         """
         is_cut = False
         with suppress(Problem):
@@ -172,18 +173,19 @@ class SQLiteStore(RecoveringStore):
         """Remove deleted rows from the log too, as `Store` says; return whether that was possible.
 
         Deleted rows are overwritten in the file itself (`PRAGMA secure_delete`); the log keeps
-        what they were until it is cut. Raises Problem.
+        their contents until it is truncated. Raises Problem.
         """
         connections = await self._ready_connections()
-        cutting = asyncio.create_task(self._cut(connections, full=full))
+        truncating = asyncio.create_task(self._cut(connections, full=full))
         try:
-            return await asyncio.shield(cutting)
+            return await asyncio.shield(truncating)
         except asyncio.CancelledError:
-            # The cut goes on in its thread, and no replicator may start meanwhile.
-            await asyncio.gather(cutting, return_exceptions=True)
+            # Wait for the thread that truncates: no replicator may start meanwhile.
+            await asyncio.gather(truncating, return_exceptions=True)
             raise
 
     async def _cut(self, connections: StoreConnections, *, full: bool) -> bool:
+        """Truncate the log without a replicator; return whether that was possible."""
         try:
             async with without_replicator(self._path):
                 return await connections.writer.truncate_wal(vacuum=full)
@@ -201,11 +203,11 @@ class SQLiteStore(RecoveringStore):
         self._locks.close()
 
     async def _close_connections(self) -> None:
-        """Close every connection; of an edge that nobody replicates, with the log in the file.
+        """Close every connection; an edge without a replicator first writes the log into the file.
 
-        SQLite would apply the log of a file that was moved to the one that has taken its place, so
-        the replicator of such a file is ended. Otherwise it goes on: it may not have read the log
-        to its end. Beside an edge a command leaves the log alone.
+        If the file was moved, the replicator is stopped and the log is written too: SQLite would
+        apply it to the file in the former place. Otherwise the replicator goes on, since it may not
+        have read the whole log. A command leaves the log to the edge.
         """
         if not self._connections.is_open:
             return
@@ -216,7 +218,7 @@ class SQLiteStore(RecoveringStore):
             elif self._exclusive:
                 with lock_if_unreplicated(self._path) as is_ours:
                     await self._connections.close(truncates_wal=is_ours)
-        await self._connections.close()  # it is open yet where the log is not ours to cut
+        await self._connections.close()  # if they were not closed above
 
     async def _check(self) -> None:
         connections = await self._ready_connections()
@@ -239,9 +241,9 @@ class SQLiteStore(RecoveringStore):
         return self._connections
 
     async def _reopen(self) -> None:
-        """Open the store again, once at a time and not more often than each second.
+        """Open the store again: one attempt at a time, and one a second.
 
-        Nobody waits longer than that: to end a replicator first may take half a minute.
+        Callers wait for a second at most: an attempt that has to end a replicator may take thirty.
         """
         if self._reopening is None or (
             self._reopening.done() and time.monotonic() > self._next_reopen_at
@@ -253,7 +255,7 @@ class SQLiteStore(RecoveringStore):
             self._reopening.result()
 
     async def _open_again(self) -> None:
-        # Closed first: SQLite must not meet two logs of one file in one process.
+        # Close first: SQLite must not have two logs of one file open in a process.
         await self._close_connections()
         try:
             self._connections = await open_connections(

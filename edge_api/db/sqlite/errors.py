@@ -23,7 +23,7 @@ class StoreFileMoved(Exception):  # noqa: N818  a state of the world, not a faul
 
 
 class FileIdentity:
-    """The files of an open store, as they were when it was opened."""
+    """The identities (device and inode) of an open store's files, to notice their replacement."""
 
     def __init__(self, path: Path) -> None:
         self._log = path.with_name(f"{path.name}-wal")
@@ -43,7 +43,7 @@ class FileIdentity:
         return True
 
     def wal_bytes(self) -> int:
-        """Return the size of the log's file, 0 where that is gone."""
+        """Return the size of the log's file; 0 if there is none."""
         with suppress(OSError):
             return self._log.stat().st_size
         return 0
@@ -51,7 +51,7 @@ class FileIdentity:
 
 def _identity(file: str) -> tuple[int, int]:
     try:
-        status = os.stat(file)  # noqa: PTH116  twice as fast as by Path, and done for each commit
+        status = os.stat(file)  # noqa: PTH116  twice as fast as Path.stat, and run at each commit
     except OSError:
         raise StoreFileMoved(f"{file} is missing") from None
     return status.st_dev, status.st_ino
@@ -66,16 +66,16 @@ _SENTENCES: Mapping[int, str] = {
     sqlite3.SQLITE_IOERR: "The disk of the store fails",
     sqlite3.SQLITE_CANTOPEN: "The store's file cannot be opened",
 }
-"""By primary result code."""
+"""Messages by SQLite's primary result code."""
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary result code; errors that Python itself raises have none."""
+    """Return SQLite's primary result code; SQLITE_ERROR for errors that Python itself raises."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether the file is damaged; a missing table is damage too, since all were there."""
+    """Return whether the file is damaged; a missing table is damage too."""
     damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return primary_code(error) in damage or str(error).startswith("no such ")
 
@@ -85,8 +85,8 @@ def sqlite_problem(error: sqlite3.Error) -> Problem | sqlite3.Error:
     code = primary_code(error)
     if code == sqlite3.SQLITE_INTERRUPT:
         return query_timeout()
-    # The commit is in the log, where no process reads it before one finds it after a crash; the
-    # next commit overwrites it.
+    # The commit is in the log, but was not synced: no process reads it. The next commit overwrites
+    # it; after a crash it may be recovered.
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_FSYNC:
         return outcome_unknown("The disk of the store fails")
     message = "The store is damaged" if is_damage(error) else _SENTENCES.get(code)
@@ -94,7 +94,7 @@ def sqlite_problem(error: sqlite3.Error) -> Problem | sqlite3.Error:
 
 
 def violation(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:
-    """Return the problem of a violation, in PostgreSQL's terms; `row` was to be stored."""
+    """Return the problem of a violated constraint, as in PostgreSQL; `row` was to be stored."""
     columns = [name for name in re.findall(r"\w+", str(error)) if name in table.columns]
     sqlstates = {
         sqlite3.SQLITE_CONSTRAINT_NOTNULL: "23502",

@@ -24,7 +24,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.schema.environment import LITESTREAM_PREFIXES, read_dotenv
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
-STOP_SECONDS: Final = 15.0  # how long it may take to replicate the last commits
+STOP_SECONDS: Final = 15.0  # for a replicator to copy the last commits and end
 MAX_SOCKET_PATH_BYTES: Final = 100  # bytes of a socket's path: systems allow 104 at the least
 
 
@@ -32,7 +32,8 @@ MAX_SOCKET_PATH_BYTES: Final = 100  # bytes of a socket's path: systems allow 10
 def lock_store(path: Path) -> Iterator[None]:
     """Lock the store at `path`, by a file beside it. Raises StoreRefusal where another edge has it.
 
-    Closing another handle of the store's own file would release SQLite's locks (POSIX, fcntl).
+    To lock the store's own file would need another handle of it, and to close that would release
+    SQLite's locks (POSIX, fcntl).
     """
     file = path.with_name(f"{path.name}-lock")
     try:
@@ -61,12 +62,13 @@ def is_locked(path: Path) -> bool:
 
 
 def is_outdated(path: Path) -> bool:
-    """Return whether an edge serves the store with code that is not installed. Raises OSError."""
+    """Return whether an edge serves the store with outdated code. Raises OSError."""
     holder = _find_holder(path)
     return holder is not None and holder[1:] != [InstalledCode(PACKAGE).digest.hex()]
 
 
 def _find_holder(path: Path) -> list[str] | None:
+    """Return the process id and the digest of the code of the edge that has the lock, if any."""
     file = path.with_name(f"{path.name}-lock")
     if not file.exists():
         return None
@@ -85,7 +87,7 @@ def _read_holder(descriptor: int) -> list[str]:
 
 
 class ReplicatorError(Exception):
-    """The replicator does not run, or has reported the error that is the message."""
+    """The replicator does not run, or has reported an error, which is the message."""
 
 
 def socket_path(store: Path) -> Path:
@@ -104,6 +106,7 @@ def litestream_state_path(store: Path) -> Path:
 
 
 OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
+"""Options of every Litestream command: its configuration comes from standard input."""
 
 
 def find_program() -> str:
@@ -123,15 +126,15 @@ def configuration(store: Path, replica: str) -> Mapping[str, Any]:
     return {
         "logging": {"level": "warn", "type": "json", "stderr": True},
         "socket": {"enabled": True, "path": str(socket_path(store)), "permissions": 0o600},
-        # A restore reads a full snapshot and what followed. The replica keeps, for seven days, also
-        # what was erased.
+        # A restore reads a full snapshot and the changes after it. For seven days the replica also
+        # keeps erased rows.
         "snapshot": {"interval": "24h", "retention": "168h"},
         "dbs": [{"path": str(store), "replica": {"url": replica}}],
     }
 
 
 def environment() -> Mapping[str, str]:
-    """Return Litestream's environment: ours, and credentials from `.env`."""
+    """Return Litestream's environment: that of this process, and credentials from `.env`."""
     given = read_dotenv(Path(".env"))
     own = {name: given[name] for name in given if name.startswith(LITESTREAM_PREFIXES)}
     return {**own, **os.environ}
@@ -140,7 +143,7 @@ def environment() -> Mapping[str, str]:
 def run_program(
     store: Path, replica: str, purpose: str, *words: str, seconds: float | None = None
 ) -> str:
-    """Run a command of Litestream; return its output. Raises StoreRefusal, for `purpose`."""
+    """Run a command of Litestream; return its output. Raises StoreRefusal with `purpose`."""
     try:
         return subprocess.run(  # noqa: S603  our own words
             (find_program(), words[0], *OPTIONS, *words[1:], str(store)),
@@ -158,7 +161,7 @@ def run_program(
 
 
 def holds_state(store: Path, replica: str) -> bool:
-    """Return whether the replica holds a state. Raises StoreRefusal where it does not answer."""
+    """Return whether the replica has any state of a store. Raises StoreRefusal."""
     words, purpose = ("ltx", "-level", "all", "-json"), "asked whether it holds a store"
     return bool(json.loads(run_program(store, replica, purpose, *words, seconds=30.0)))
 
@@ -184,8 +187,9 @@ def sync_replica(store: Path, seconds: float) -> int:
 async def without_replicator(store: Path) -> AsyncIterator[None]:
     """Stop the replicator of the store, if there is one, and prevent others from starting.
 
-    Litestream's read lock makes a cut of the log fail; without the lock it would miss what is cut.
-    `stop` and `start` in one process would damage the replica, since it remembers the log.
+    Litestream's read lock keeps the log from being truncated, so that no commit is missed. Its own
+    commands `stop` and `start` would not do: the process would remember the former log, and damage
+    the replica.
     """
     if not lock_path(store).exists():
         yield
@@ -199,7 +203,7 @@ async def without_replicator(store: Path) -> AsyncIterator[None]:
 
 @contextmanager
 def lock_if_unreplicated(store: Path) -> Iterator[bool]:
-    """Yield whether nobody replicates the store; then no replicator can start meanwhile."""
+    """Yield whether no replicator runs; if none does, none can start meanwhile."""
     if not lock_path(store).exists():
         yield True
         return
@@ -211,9 +215,9 @@ def lock_if_unreplicated(store: Path) -> Iterator[bool]:
 
 
 async def lock_replicator(store: Path) -> int:
-    """Return the lock for the one replicator of a store, after an orphaned one was stopped.
+    """Stop an orphaned replicator, and return the lock that the one replicator of a store has.
 
-    Waits without a thread, which would take the lock even when cancelled. Raises StoreRefusal.
+    It polls: a waiting thread would take the lock even after a cancellation. Raises StoreRefusal.
     """
     lock = os.open(lock_path(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -232,11 +236,12 @@ def stop_replicator(store: Path) -> None:
 
 
 async def _stop_orphan(lock: int, store: Path) -> None:
+    """Stop the process that has the lock, and take the lock. Raises StoreRefusal."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
         holder = os.pread(lock, 20, 0).decode().strip()
         if holder:
             with suppress(ProcessLookupError):
-                os.kill(int(holder), signum)  # it holds the lock, so it is the one that wrote it
+                os.kill(int(holder), signum)  # the process that has the lock wrote its id there
         ends_at = time.monotonic() + STOP_SECONDS
         while time.monotonic() < ends_at:
             if _try_lock(lock):
@@ -248,6 +253,7 @@ async def _stop_orphan(lock: int, store: Path) -> None:
 
 
 def _try_lock(lock: int) -> bool:
+    """Lock a file and empty it; return whether that was possible."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -257,6 +263,8 @@ def _try_lock(lock: int) -> bool:
 
 
 class _Connection(HTTPConnection):
+    """An HTTP connection over a Unix socket."""
+
     def __init__(self, path: str, seconds: float) -> None:
         super().__init__("localhost", timeout=seconds)
         self._path = path

@@ -1,4 +1,4 @@
-"""The DDL of tables in SQLite; what makes, keeps and fills the index of searched columns."""
+"""The DDL of tables in SQLite, and the search index: its tables, its triggers, its rows."""
 
 import sqlite3
 import time
@@ -10,12 +10,14 @@ from edge_api.db.tables import TABLES
 from edge_api.db.types import ColumnType
 
 
-def _trigger(made: str, name: str, event: str, *statements: str) -> str:
+def _trigger(kind: str, name: str, event: str, *statements: str) -> str:
+    """Return the text of a CREATE statement for `format_search`."""
     body = "; ".join(statements)
-    return f"CREATE {made} {{table}}_search_{name} {event} BEGIN {body}; END"
+    return f"CREATE {kind} {{table}}_search_{name} {event} BEGIN {body}; END"
 
 
 _OUTDATE: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
+"""Decreases `renewed` at a change. `_INDEX_TRIGGERS` increase it before; without them it is -1."""
 SQLITE_SCHEMA: Final = SchemaDialect(
     types=MappingProxyType(
         {**dict.fromkeys(ColumnType, "TEXT"), ColumnType.INTEGER: "INTEGER"},
@@ -29,16 +31,16 @@ SQLITE_SCHEMA: Final = SchemaDialect(
             ColumnType.JSON: "{column} IS NULL OR json_valid({column})",
         }
     ),
-    options=" STRICT",  # or else a value of another type than its column's would be kept
-    # Whoever lacks the triggers of `_KEEP` can still write: what they add waits for `keep_search`,
-    # and what they change or delete empties the index, since nothing of an erased row may stay in
-    # it.
+    options=" STRICT",  # refuse values of another type than their column's
+    # Connections without `_INDEX_TRIGGERS` can still write: `keep_search` indexes their new rows
+    # later. A row that they change or delete empties the index, since nothing of an erased row may
+    # stay in it.
     search=(
         (
             "CREATE TABLE {table}_search_keys (number INTEGER PRIMARY KEY, "
             "row_id TEXT NOT NULL UNIQUE, renewed INTEGER NOT NULL DEFAULT 0) STRICT"
         ),
-        # Without texts and places the index takes a third: callers compare the rows it finds.
+        # Without texts and positions it takes a third of the space; callers compare what it finds.
         (
             "CREATE VIRTUAL TABLE {table}_search USING fts5({columns}, "
             "content='', tokenize='trigram', detail=none, columnsize=0)"
@@ -54,11 +56,11 @@ SQLITE_SCHEMA: Final = SchemaDialect(
         ),
     ),
 )
-_FORGET: Final = (
+_UNINDEX: Final = (
     "INSERT INTO {table}_search ({table}_search, rowid, {columns}) "
     "SELECT 'delete', number, {old} FROM {table}_search_keys WHERE row_id = old.id"
 )
-_KEEP: Final = (
+_INDEX_TRIGGERS: Final = (
     _trigger(
         "TEMP TRIGGER",
         "insert",
@@ -76,13 +78,13 @@ _KEEP: Final = (
         "TEMP TRIGGER",
         "update",
         "BEFORE UPDATE OF {columns} ON {table}",
-        _FORGET,
+        _UNINDEX,
         "UPDATE {table}_search_keys SET renewed = renewed + 1 WHERE row_id = old.id",
     ),
     _trigger(
         "TEMP TRIGGER",
         "updated",
-        "AFTER UPDATE OF {columns} ON {table}",  # not before: a value may be refused yet
+        "AFTER UPDATE OF {columns} ON {table}",  # until then a value may be refused
         "INSERT INTO {table}_search (rowid, {columns}) "
         "SELECT number, {new} FROM {table}_search_keys WHERE row_id = new.id",
     ),
@@ -90,18 +92,20 @@ _KEEP: Final = (
         "TEMP TRIGGER",
         "delete",
         "BEFORE DELETE ON {table}",
-        _FORGET,
+        _UNINDEX,
         "DELETE FROM {table}_search_keys WHERE row_id = old.id",
     ),
 )
-"""The triggers that keep the index, of each connection of ours: they call a function that former
-versions lack, which serve the store yet when it is migrated. A row is deleted by its former values,
-since the index keeps no text; by a number of its own, since VACUUM changes the number of a row
-whose key is a text. BEFORE, so that the triggers above see what these have done."""
+"""The temporary triggers by which each connection updates the index. They are not in the schema, as
+they call a function that a former version lacks, which may still serve the store when it is
+migrated. An entry is deleted by its former values, since the index keeps no texts; it has a number
+of its own, since VACUUM changes the rowid of a row whose key is a text. It is
+deleted BEFORE the change, so that the triggers in the schema see that it was."""
 _MISSING: Final = (
     "SELECT (SELECT count(*) FROM {table}) - (SELECT count(*) FROM {table}_search_keys), "
     "(SELECT max(rowid) FROM {table})"
 )
+"""Selects the number of rows that are not indexed, and the last rowid."""
 _FILL: Final = (
     "INSERT INTO {table}_search_keys (row_id) SELECT id FROM {table} WHERE rowid BETWEEN ? AND ? "
     "AND NOT EXISTS (SELECT 1 FROM {table}_search_keys WHERE row_id = id)"
@@ -110,15 +114,15 @@ _FILLED_AT_ONCE: Final = 1000  # rows: about 0.1 s
 
 
 def keep_search(connection: sqlite3.Connection) -> None:
-    """Have what this connection writes indexed for search, and index what others have left.
+    """Let this connection index the rows that it writes, and index rows that others have not.
 
-    Between two transactions others can write. Raises sqlite3.Error.
+    The latter takes several transactions, between which others can write. Raises sqlite3.Error.
     """
     for table in [each for each in TABLES.values() if each.searched]:
-        *triggers, missing, fill = format_search(table, (*_KEEP, _MISSING, _FILL))
+        *triggers, missing, fill = format_search(table, (*_INDEX_TRIGGERS, _MISSING, _FILL))
         for trigger in triggers:
             connection.execute(trigger)
         lacking, last = connection.execute(missing).fetchone()
         for start in range(1, last + 1 if lacking else 1, _FILLED_AT_ONCE):
             if connection.execute(fill, (start, start + _FILLED_AT_ONCE - 1)).rowcount:
-                time.sleep(0.05)  # those that wait to write try as often
+                time.sleep(0.05)  # the interval at which waiting writers retry

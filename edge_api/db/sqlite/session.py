@@ -1,8 +1,8 @@
 """The connections of an open store: one writes, some read, one watches for changes.
 
-They serve one file. When that file is replaced, others have to take their place. Works that wait
-together for the writer share a transaction and its sync to the disk, and each caller is answered
-after the commit. Savepoints keep the callers apart: one that fails is rolled back alone.
+They belong to one file: when it is replaced, new connections have to be opened. Works that wait for
+the writer at once share a transaction and its sync to the disk, and each caller is answered after
+the commit. Savepoints separate the works: one that fails is rolled back alone.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from edge_api.db.transaction import GroupCommitter
 Work = Callable[[sqlite3.Connection], Any]
 """Runs statements inside a transaction that others begin and end; it may be run a second time."""
 Works = Sequence[Work | Sequence[Query]]
-"""Lists of queries share statements."""
+"""The works of one group; its lists of queries share statements."""
 
 
 class Writer(GroupCommitter[Work | Sequence[Query]]):
@@ -61,15 +61,15 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             await self._connection.close()
 
     async def _commit(self, works: Works) -> list[Any]:
-        """Return what `commit_together` does; raises sqlite3.Error and StoreFileMoved."""
+        """Call `commit_together` in the connection's thread, and return its results."""
         return await self._connection.call(partial(commit_together, self.files, works))
 
 
 def commit_together(files: FileIdentity, works: Works, connection: sqlite3.Connection) -> list[Any]:
     """Run each work, commit once, and return all results.
 
-    A work that raises has its exception for a result. Raises sqlite3.Error and StoreFileMoved
-    when nothing of the whole group is durable.
+    The result of a work that fails is its exception. Raises sqlite3.Error and StoreFileMoved when
+    nothing of the whole group is durable.
     """
     files.check()
     connection.execute("BEGIN IMMEDIATE")
@@ -84,13 +84,13 @@ def commit_together(files: FileIdentity, works: Works, connection: sqlite3.Conne
 
 
 def _run_all(connection: sqlite3.Connection, works: Works) -> list[Any]:
-    """Run the works together; should one fail, begin again with a savepoint for each.
+    """Run the works together; if one fails, begin again with a savepoint for each.
 
-    Savepoints are what costs most in a transaction, and nearly always no work fails.
+    Savepoints are the most expensive part of a transaction, and works hardly ever fail.
     """
     try:
         return _run_together(connection, works)
-    except Exception:  # noqa: BLE001  which work it was comes out at the second attempt
+    except Exception:  # noqa: BLE001  the second attempt shows which work fails
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
@@ -120,12 +120,12 @@ def _attempt(connection: sqlite3.Connection, work: Work | Sequence[Query]) -> An
 FAST_READERS: Final = 2
 SLOW_READERS: Final = 2  # connections of each kind; each has a thread of its own
 FAST_SECONDS: Final = 10.0  # the limit of a read that sets none: it is meant to take milliseconds
-CLOSE_SECONDS: Final = 5.0  # how long closing the readers, and then the writer, may take
+CLOSE_SECONDS: Final = 5.0  # the time limit of closing the readers, and then the writer
 MIN_FREE_BYTES: Final = 1024 * 1024  # free bytes of the disk below which the store counts as full
 
 
 class StoreConnections:
-    """The connections of a store in use."""
+    """All connections of an open store: a writer, fast and slow readers, and one for `version`."""
 
     def __init__(
         self,
@@ -178,18 +178,18 @@ class StoreConnections:
         return int(version)
 
     async def probe(self) -> None:
-        """Return when the store could be written.
+        """Check that the store can be written. Raises Problem, sqlite3.Error and StoreFileMoved.
 
-        The write lock shows that, and is shared with those who write at this moment. After a
-        group was lost only a real commit shows it: a disk that is full gives out locks.
+        The write lock is proof enough, and is taken together with waiting works. After a group was
+        lost only a real commit is, since a full disk gives the lock, too.
         """
         await self.writer.run(partial(_check_writable, commits=self.writer.failed))
 
     async def close(self, *, truncates_wal: bool = False) -> None:
-        """Finish what is under way and close every connection, whatever the disk does.
+        """Finish running work and close every connection, even if the disk fails.
 
-        `truncates_wal` writes the WAL into the file, even if that was moved. Without it SQLite does
-        so when nobody else has the file open.
+        `truncates_wal` writes the log into the file, even if the file was moved. Without it SQLite
+        does so if no other process has the file open.
         """
         if not self.is_open:
             return
@@ -215,9 +215,9 @@ def _check_writable(connection: sqlite3.Connection, *, commits: bool) -> None:
 
 
 async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> StoreConnections:
-    """Open a store that is known to be sound; `exclusive` for the one edge that serves it.
+    """Open the connections of a migrated store; `exclusive` for the one edge that serves it.
 
-    Only the commits of an edge whose store nobody replicates checkpoint the log.
+    Only an edge without a replicator (not `replicated`) checkpoints the log at its commits.
 
     Raises sqlite3.Error, StoreFileMoved, and StoreRefusal where write-ahead logging does not work.
     """
