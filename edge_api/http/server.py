@@ -226,7 +226,8 @@ class Connections:
                 "%d connections were closed to keep descriptors free: at most %d are kept; "
                 "raise the limit of open files (LimitNOFILE, ulimit -n), "
                 "or check which clients open them",
-                *(self._closed, self._limit),
+                self._closed,
+                self._limit,
             )
             self._closed, self._report_at = 0, now + 60.0  # one line a minute at the most
         self._sweeping = self._loop.call_later(min(1.0, self._head_seconds / 4), self._sweep)
