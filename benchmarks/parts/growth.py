@@ -20,7 +20,14 @@ _ABOUT = (
     "newest 40 to 60 leads, and 100 leads of a tier before an instant. No two requests are equal."
 )
 _POST_COLUMNS: Final = (
-    *("posts", "memory MiB", "start s", "again s", "one post /s", "us", "first 20 /s", "us"),
+    "posts",
+    "memory MiB",
+    "start s",
+    "again s",
+    "one post /s",
+    "us",
+    "first 20 /s",
+    "us",
 )
 _LEAD_COLUMNS: Final = ("leads", "newest 50 /s", "us", "filtered 100 /s", "us")
 

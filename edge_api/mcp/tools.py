@@ -170,7 +170,7 @@ class BoundTool:
         if self.scope is not None:
             service.authenticator.authorise(actor, self.scope, "mcp")
         discriminator = self.tool.discriminator
-        known = [*([discriminator] if discriminator else []), *self._offered]
+        known = [discriminator, *self._offered] if discriminator else self._offered
         for name in arguments:
             if name not in known:
                 raise Problem(

@@ -318,13 +318,9 @@ def open_journal(request: Request, site_url: str) -> Journal:
 def list_sources(content: Path) -> list[Path]:
     """Return the files and folders that a build is made from; raises BuildError."""
     settings = load_settings(content)
-    return [
-        content,
-        SETTINGS_FILE,
-        Path(settings["THEME"]),
-        *map(Path, settings["THEME_TEMPLATES_OVERRIDES"]),
-        *([OWN_SENTENCES] if OWN_SENTENCES.is_dir() else []),
-    ]
+    templates = map(Path, settings["THEME_TEMPLATES_OVERRIDES"])
+    sources = [content, SETTINGS_FILE, Path(settings["THEME"]), *templates]
+    return [*sources, OWN_SENTENCES] if OWN_SENTENCES.is_dir() else sources
 
 
 @contextmanager
