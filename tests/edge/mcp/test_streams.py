@@ -220,12 +220,13 @@ async def test_a_client_that_reads_nothing_is_let_go(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream whose client takes nothing for long is broken off."""
-    monkeypatch.setattr(mcp, "WRITE_TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(mcp, "CHECK_SECONDS", 0.001)
-    monkeypatch.setattr(mcp, "PING_INTERVAL_SECONDS", 0.001)
-    monkeypatch.setattr(mcp, "_PING", b": " + b"x" * 1_000_000 + b"\n\n")
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with listening(agent):
+        # From here on, or the first message could stand behind a ping that is too long to read.
+        monkeypatch.setattr(mcp, "WRITE_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr(mcp, "CHECK_SECONDS", 0.001)
+        monkeypatch.setattr(mcp, "PING_INTERVAL_SECONDS", 0.001)
+        monkeypatch.setattr(mcp, "_PING", b": " + b"x" * 1_000_000 + b"\n\n")
         assert await come_true(lambda: slots_of(edge).open_count == 0)
 
 
