@@ -44,8 +44,7 @@ MAILED_COLUMNS: Final[Mapping[Table, str]] = {
     for table in TABLES.values()
     if (data := table.personal) and data.mailed_column
 }
-"""The tables whose rows name an address that gets mail, with its column. The outbox is read after
-the leads, so that an entry written in between is found."""
+"""The column with an address that gets mail, by table."""
 UNUSED_TOKEN: Final = Filter("used_at", "is", None)
 """The filter of tokens to delete: a used one stays, as proof of how its address was suppressed."""
 DELETE_BATCH: Final = 500  # rows in one transaction, so that others can write in between
@@ -150,7 +149,10 @@ class Retention:
         )
 
     async def _mailed_addresses(self) -> Collection[str]:
-        """Return every address that a row of `MAILED_COLUMNS` names, in its canonical form."""
+        """Return every address that a row of `MAILED_COLUMNS` names, in its canonical form.
+
+        `TABLES` has the outbox after the leads, so that a message queued meanwhile is found.
+        """
         return {
             normalize_recipient(row[column])
             for table, column in MAILED_COLUMNS.items()

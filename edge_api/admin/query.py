@@ -65,7 +65,7 @@ def _one_of(forms: Iterable[str]) -> str:
 def _operand(form: str, kind: ColumnType) -> str:
     """Return the regular expression of an operand.
 
-    An element of a list that could be quoted is matched only as a quoted one.
+    In a list, an element that is a quoted string is matched as that only, not as plain text too.
     """
     if form == "pattern":
         return r"(?:[^\\\u0000]|\\[^\u0000])*"

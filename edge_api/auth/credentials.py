@@ -11,7 +11,7 @@ from typing import Final
 
 from edge_api.auth.actor import Actor, Clock
 from edge_api.auth.secrets import hash_secret, is_well_formed
-from edge_api.auth.tokens import AccessTokenValidator, ValidCredential, is_jwt
+from edge_api.auth.tokens import AccessTokenValidator, UnrevokedCredential, is_jwt
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, Update, read_first
 from edge_api.db.table import Row
@@ -58,8 +58,8 @@ class Authenticator:
         self._clock = clock
         self._token_validator = token_validator
         self._site_url = site_url
-        self._cache: dict[str, ValidCredential] = {}
-        self._reading: SingleFlight[ValidCredential | None] = SingleFlight()
+        self._cache: dict[str, UnrevokedCredential] = {}
+        self._reading: SingleFlight[UnrevokedCredential | None] = SingleFlight()
 
     async def authenticate(self, secret: str, audience: Audience = "rest") -> Actor:
         """Return the actor of a secret for the audience.
@@ -147,7 +147,7 @@ class Authenticator:
         for digest in [each for each, cached in self._cache.items() if _is_expired(cached, now)]:
             del self._cache[digest]
 
-    async def _read(self, secret: str, digest: str, version: int) -> ValidCredential | None:
+    async def _read(self, secret: str, digest: str, version: int) -> UnrevokedCredential | None:
         """Return the credential unless it is unknown or revoked. Raises Problem `unavailable`."""
         find_token = self._token_validator.find
         found = await (find_token(secret) if is_jwt(secret) else self._find_row(digest))
@@ -158,14 +158,16 @@ class Authenticator:
                 found.confirmed_at, found.stored_at = before.confirmed_at, before.stored_at
         return found
 
-    async def _find_row(self, digest: str) -> ValidCredential | None:
+    async def _find_row(self, digest: str) -> UnrevokedCredential | None:
         query = Read(CREDENTIALS, where=(Filter("digest", "eq", digest),), limit=1)
         row = await read_first(self._store, query)
         if row is None or row["revoked_at"] is not None:
             return None
         expiry = row["expires_at"]
         audiences = frozenset(audience for audience, kind in KINDS.items() if kind == row["type"])
-        return ValidCredential(actor_of(row), expiry and datetime.fromisoformat(expiry), audiences)
+        return UnrevokedCredential(
+            actor_of(row), expiry and datetime.fromisoformat(expiry), audiences
+        )
 
 
 def actor_of(row: Row) -> Actor:
@@ -179,5 +181,5 @@ def actor_of(row: Row) -> Actor:
     )
 
 
-def _is_expired(cached: ValidCredential, now: datetime) -> bool:
+def _is_expired(cached: UnrevokedCredential, now: datetime) -> bool:
     return cached.expires_at is not None and cached.expires_at <= now

@@ -206,7 +206,7 @@ class Keys:
         await self._store.run(update, audit)
         return {**row, **values}
 
-    async def find_open(self) -> tuple[list[Row], str, str]:
+    async def find_unreviewed(self) -> tuple[list[Row], str, str]:
         """Return the keys from requests before 1.0.1 that can read enquiries and never expire.
 
         The oldest key is first. Also return what they can read, such as "all 312 enquiries", and a

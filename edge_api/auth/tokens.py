@@ -260,7 +260,7 @@ class SigningKeys:
 
 
 @dataclass(slots=True)
-class ValidCredential:
+class UnrevokedCredential:
     """The holder of an unrevoked credential, its expiry, and the audiences that it is for."""
 
     actor: Actor
@@ -279,7 +279,7 @@ class AccessTokenValidator:
         self._store = store
         self._keys = keys
 
-    async def find(self, text: str) -> ValidCredential | None:
+    async def find(self, text: str) -> UnrevokedCredential | None:
         """Return the holder of an unrevoked token, expired or not. Raises Problem."""
         token = read(text, self._issuer.url, await self._keys.verification_keys())
         if token is None:
@@ -312,7 +312,7 @@ class AccessTokenValidator:
             client_id=token.client_id,
         )
         audiences = (each for each in AUDIENCES if self._issuer.accepts(token.resource, each))
-        return ValidCredential(actor, end, frozenset(audiences))
+        return UnrevokedCredential(actor, end, frozenset(audiences))
 
     async def _rows(self, *keys: tuple[Table, str]) -> list[Row | None]:
         """Return the rows with these keys, read in one transaction."""

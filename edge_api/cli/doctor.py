@@ -320,7 +320,7 @@ def check_units(shown: str) -> Iterator[str]:
 
 async def _check_unreviewed_keys(assembly: Assembly) -> list[str]:
     """Return a warning about unreviewed keys without an end, with the commands to end them."""
-    keys, _, warning = await Keys(assembly.service.store, assembly.service.clock).find_open()
+    keys, _, warning = await Keys(assembly.service.store, assembly.service.clock).find_unreviewed()
     commands = [
         f"{EDGE} keys revoke {row['id']}  # {printable(row['name'])}; or keys expire {row['id']}"
         for row in keys

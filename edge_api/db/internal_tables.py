@@ -20,18 +20,18 @@ class EmailOutboxRow(RowModel):
 
     id: NewId
     queue: Literal["auth", "transactional"] = Field(
-        description="Says which time to live of `email_send_state` counts."
+        description="The name of a time to live in `email_send_state`."
     )
     template_name: Annotated[Text, Field(min_length=1, max_length=200)]
     recipient_email: Address
     subject_id: Uuid = Field(description="The row that the message is about, such as a lead.")
     created_at: Now
-    queued_at: Now = Field(description="When its time to live began: at first, or by hand anew.")
-    due_at: Now = Field(description="When it may be claimed: its turn, or the end of a lease.")
-    lease: Text | None = Field(default=None, description="The secret of who has claimed it.")
+    queued_at: Now = Field(description="The start of its time to live; a retry by hand resets it.")
+    due_at: Now = Field(description="The time of its next claim: its turn, or the end of a lease.")
+    lease: Text | None = Field(default=None, description="The secret of the current claim.")
     claims: Integer = 0
-    attempts: Integer = Field(default=0, description="How often a relay would not have it.")
-    dead_at: Timestamp | None = Field(default=None, description="When it was given up.")
+    attempts: Integer = Field(default=0, description="The number of failed attempts.")
+    dead_at: Timestamp | None = Field(default=None, description="The time when it was given up.")
 
 
 class WebhookEndpointRow(RowModel):
@@ -39,15 +39,15 @@ class WebhookEndpointRow(RowModel):
 
     id: NewId
     url: Annotated[Text, Field(min_length=1, max_length=MAX_URL_LENGTH)]
-    secret: Text = Field(description="What signs, encrypted.")
+    secret: Text = Field(description="The secret that signs, encrypted.")
     former_secret: Text | None = Field(
-        default=None, description="What signs as well until `former_until`, encrypted."
+        default=None, description="A second secret that signs until `former_until`, encrypted."
     )
     former_until: Timestamp | None = None
     events: Text = Field(default="lead.created", description="Names, separated by spaces.")
     created_at: Now
     disabled_at: Timestamp | None = None
-    disabled_for: Text | None = Field(default=None, description="Why, in a sentence.")
+    disabled_for: Text | None = Field(default=None, description="The reason, in a sentence.")
 
 
 class WebhookDeliveryRow(RowModel):
@@ -56,22 +56,22 @@ class WebhookDeliveryRow(RowModel):
     id: NewId
     endpoint_id: Uuid
     event: Annotated[Text, Field(min_length=1, max_length=100)]
-    subject_id: Uuid = Field(description="The lead that the event is about, or made from a URL.")
+    subject_id: Uuid = Field(description="The id of a lead, or a UUID made from a post's URL.")
     body: Text = Field(description="The JSON that is sent, the same in each attempt.")
     created_at: Now
-    due_at: Now = Field(description="When it may be claimed: its turn, or the end of a lease.")
-    lease: Text | None = Field(default=None, description="The secret of who has claimed it.")
+    due_at: Now = Field(description="The time of its next claim: its turn, or the end of a lease.")
+    lease: Text | None = Field(default=None, description="The secret of the current claim.")
     attempts: Integer = 0
-    last_answer: Text | None = Field(default=None, description="What came of the last attempt.")
-    dead_at: Timestamp | None = Field(default=None, description="When it was given up.")
+    last_answer: Text | None = Field(default=None, description="The outcome of the last attempt.")
+    dead_at: Timestamp | None = Field(default=None, description="The time when it was given up.")
 
 
 class AnnouncedPostsRow(RowModel):
-    """The posts that webhooks were last told of: one row, absent until an edge has run."""
+    """The posts that webhooks announced last: one row, absent until an edge has run."""
 
     id: Annotated[Integer, Field(ge=1, le=1)] = 1
     index_digest: Annotated[Text, Field(min_length=64, max_length=64)]
-    built_for: Timestamp = Field(description="Of the build that has this index.")
+    built_for: Timestamp = Field(description="The instant of the build that has this index.")
     posts: Text = Field(description="JSON: by slug, the digest of the content and the URL.")
 
 
@@ -147,7 +147,7 @@ class ClientRow(RowModel):
     jwks: Json | None = Field(default=None, description="Its public keys, for private_key_jwt.")
     created_at: Now
     fresh_until: Timestamp | None = Field(
-        default=None, description="When a document has to be fetched again."
+        default=None, description="The time at which its document has to be fetched again."
     )
     last_used_at: Timestamp | None = None
     revoked_at: Timestamp | None = None
@@ -207,24 +207,24 @@ class SigningKeyRow(RowModel):
     id: Annotated[Text, Field(min_length=1, max_length=64, description="Its `kid`.")]
     private_key: Text = Field(description="A JWE (RFC 7516) of the private JWK.")
     created_at: Now
-    active_from: Timestamp = Field(description="When it begins to sign; it is published before.")
+    active_from: Timestamp = Field(description="The start of its use; it is published before.")
 
 
 class AccessRequestRow(SentAccessRequest, KeyedRow):
     """Somebody's request for a credential, and what became of it."""
 
     type: RequestedType
-    scopes: Text = Field(description="Those asked for; once approved, those that are given.")
+    scopes: Text = Field(description="The requested scopes; once approved, the granted ones.")
     claim_digest: Digest
     status: Literal["pending", "approved", "denied", "claimed"] = "pending"
     created_at: Now
     expires_at: Timestamp
     decided_at: Timestamp | None = None
     credential_id: Uuid | None = None
-    second_type: RequestedType | None = Field(default=None, description="Asked for beside `type`.")
+    second_type: RequestedType | None = Field(default=None, description="A second type, if any.")
     second_credential_id: Uuid | None = None
     credential_expires_at: Timestamp | None = Field(
-        default=None, description="When the approved credential ends; absent: never."
+        default=None, description="The expiry of the approved credential; absent: never."
     )
 
 

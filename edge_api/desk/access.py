@@ -55,13 +55,13 @@ async def show_access(visit: Visit) -> Values:
         {**row, "state": key_state(row, format_instant(now)), "undo_until": undo_until(row, now)}
         for row in await _keys(visit).all()
     ]
-    opened, leads, warning = await _keys(visit).find_open()
+    unreviewed, leads, warning = await _keys(visit).find_unreviewed()
     opens = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
     latest = visit.session.key_expires_at
     return {
         "is_owner": visit.actor == OWNER,
         "revoked": visit.query.get("revoked"),
-        "open_keys": opened,
+        "open_keys": unreviewed,
         "warning": warning,
         "default_scopes": lambda request: default_scopes(credential_types(request)),
         "last_day": min(format_instant(now + CREDENTIAL_LIFETIME), latest or "~")[:10],

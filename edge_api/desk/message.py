@@ -44,8 +44,8 @@ from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
 
 MOST_OPEN: Final = 5  # messages of a thread that are not folded away
-DONE: Final = ("contacted", "spam", "new")
-"""Statuses that a button sets before it leads to the next message."""
+BUTTON_STATUSES: Final = ("contacted", "spam", "new")
+"""Statuses that a button of their own sets; it then leads to the next message."""
 
 
 async def show_message(visit: Visit) -> Values:
@@ -184,11 +184,11 @@ async def act(visit: Visit) -> str:
         if row["status"] != was:
             raise FormErrors({"status": f"Meanwhile this was changed to: {row['status']}."})
         await visit.service[Leads].mark((row["id"],), status, visit.actor)
-    if button not in (*DONE, "send", "remind"):
+    if button not in (*BUTTON_STATUSES, "send", "remind"):
         return visit.here
     _, _, following = await find_neighbours(visit, row)
     ahead = following or f"{INBOX.path}{split_query(with_parameters(visit.here))}"
-    if button in DONE:
+    if button in BUTTON_STATUSES:
         await mark_threads(visit, (row["id"],), button)
     if button == "remind":
         chosen = reminders(visit.now).get(visit.typed.get("remind", ""))

@@ -36,7 +36,7 @@ async def today(visit: Visit) -> Values:
     if visit.actor.may_use(""):
         values["pending"] = await count_pending(service.store, service.clock())
         values["failing"] = await _find_failing(service.store, service.clock())
-        _, _, values["warning"] = await Keys(service.store, service.clock).find_open()
+        _, _, values["warning"] = await Keys(service.store, service.clock).find_unreviewed()
     if visit.actor.may_use(EMAIL_SEND_LOG.name):
         dead = Read(EMAIL_OUTBOX, ("id",), (GIVEN_UP,), _DEAD_FIRST, MOST_COUNTED)
         values["dead"] = len(await read_all(service.store, dead))

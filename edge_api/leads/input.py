@@ -45,10 +45,10 @@ class LongLead(LeadInput):
 
 
 def read_form(fields: Mapping[str, str], say: Callable[[str], str] = str) -> LeadInput:
-    """Return the input of a posted form; a `LongLead` if its `rest` may be a second message.
+    """Return the input of a posted form; a `LongLead` if the button `rest` sent a long message.
 
     `say` translates a sentence into the language of the form. Raises FormErrors; if a message is
-    too long for one lead but not for two, they offer to send its `rest` as a second one.
+    too long for one lead but not for two, they offer that button, which sends it as two.
     """
     given: dict[str, Any] = dict(fields)
     if _is_only_started(given.get("message", "").strip(), say):

@@ -104,8 +104,8 @@ class Delivery(Claims):
         leased = await self.ensure_lease(entry, timedelta(seconds=90))
         if leased is None:
             return True
-        if expiry := find_expiry(leased, state, self._clock()):
-            await self.dead(leased, expiry)
+        if reason := reason_to_give_up(leased, state, self._clock()):
+            await self.dead(leased, reason)
             return True
         message = await self._prepare(leased)
         return True if message is None else await self._send(leased, message, connection)
@@ -258,7 +258,7 @@ def next_attempt(entry: Row, now: datetime, minimum: timedelta = timedelta()) ->
     return now + max(outbox.with_jitter(pause, 1 - outbox.JITTER), minimum)
 
 
-def find_expiry(entry: Row, state: Row, now: datetime) -> str | None:
+def reason_to_give_up(entry: Row, state: Row, now: datetime) -> str | None:
     """Return the reason to give up an entry before an attempt, or `None`."""
     if entry["claims"] > MAX_CLAIMS:
         return f"the process ended {MAX_CLAIMS} times while this message was being sent"

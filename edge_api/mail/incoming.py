@@ -205,7 +205,7 @@ class Incoming:
             code = status[1].decode()
             # The address itself is wrong (RFC 3463, section 3.2); other faults may be our own.
             gone = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
-            return await self.feedback.fail(ids, code, is_gone=code in gone)
+            return await self.feedback.record_bounce(ids, code, is_gone=code in gone)
         lead = await self._find_lead(self.read_references(raw))
         if lead is None:
             return False

@@ -208,7 +208,9 @@ class Feedback:
         answer, replayed = await self._idempotency.once(claim, record)
         return answer.encode(), replayed
 
-    async def fail(self, message_ids: tuple[str, ...], code: str, *, is_gone: bool) -> bool:
+    async def record_bounce(
+        self, message_ids: tuple[str, ...], code: str, *, is_gone: bool
+    ) -> bool:
         """Record that one of these messages bounced; return whether we sent one of them.
 
         The address is taken from our log, and suppressed if it `is_gone`. Messages to the owner are

@@ -245,7 +245,7 @@ Tools are listed only as far as your token's scopes reach. All times are UTC."""
 
 
 async def discover(server: Server[Any], context: Context, _: RequestParams) -> DiscoverResult:
-    """Return what the server supports, with every revision, also those with a handshake."""
+    """Return what the server supports, with all revisions of MCP; the SDK names only the newest."""
     return DiscoverResult(
         supported_versions=list(REVISIONS),
         capabilities=server.get_capabilities(protocol_version=context.protocol_version),

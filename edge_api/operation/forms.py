@@ -14,7 +14,7 @@ from edge_api.schema.page_templates import Form
 from edge_api.schema.sentences import sentence
 
 FormFields = dict[str, str]
-"""The typed values by field name."""
+"""The values that were entered, by field name."""
 
 
 def _last_values(members: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -214,9 +214,9 @@ async def issue_marked(store: Store, keys: Keys, name: str, **changes: Any) -> I
 
 async def test_open_keys_are_named(store: Store, keys: Keys, clock: Any) -> None:
     """Those that read enquiries and never end, the oldest first, and no others."""
-    assert await keys.find_open() == ([], "all enquiries", "")
+    assert await keys.find_unreviewed() == ([], "all enquiries", "")
     await store.run(Insert(LEADS, [make_lead()]))
-    assert (await keys.find_open())[1] == "all enquiries"
+    assert (await keys.find_unreviewed())[1] == "all enquiries"
     await store.run(Insert(LEADS, [make_lead() for _ in range(2)]))
     await issue_marked(store, keys, "reads posts", scopes=("posts:read", "leads:write"))
     await issue_marked(store, keys, "ends", expires_at=format_instant(clock() + timedelta(days=1)))
@@ -224,13 +224,13 @@ async def test_open_keys_are_named(store: Store, keys: Keys, clock: Any) -> None
     await keys.revoke(revoked.row["id"])
     await keys.issue(NewKey("the owner's own", scopes=("leads:read",)))
     first = await issue_marked(store, keys, "Lena's app")
-    _, leads, said = await keys.find_open()
+    _, leads, said = await keys.find_unreviewed()
     assert leads == "all 3 enquiries"
     assert said == "1 key given to a request can read all 3 enquiries and never ends: Lena's app"
 
     clock.move(hours=1)
     await issue_marked(store, keys, "Bot", scopes=("posts:read", "admin:read"))
-    found, _, said = await keys.find_open()
+    found, _, said = await keys.find_unreviewed()
     assert [row["name"] for row in found] == ["Lena's app", "Bot"]
     assert said == (
         "2 keys given to requests can read all 3 enquiries and never end: Lena's app, Bot"
@@ -238,14 +238,14 @@ async def test_open_keys_are_named(store: Store, keys: Keys, clock: Any) -> None
     for number in range(5):
         clock.move(hours=1)
         await issue_marked(store, keys, f"n{number}")
-    assert (await keys.find_open())[2].endswith(": Lena's app, Bot, n0, n1, n2 and 2 more")
+    assert (await keys.find_unreviewed())[2].endswith(": Lena's app, Bot, n0, n1, n2 and 2 more")
 
     successor = await keys.rotate(first.row["id"])
-    assert successor.row["id"] in {row["id"] for row in (await keys.find_open())[0]}
+    assert successor.row["id"] in {row["id"] for row in (await keys.find_unreviewed())[0]}
     for end in ("", None, "2027-01-31T00:00:00.000000Z"):
-        (key, *_), _, _ = await keys.find_open()
+        (key, *_), _, _ = await keys.find_unreviewed()
         assert (await keys.set_end(key["id"], end))["needs_review"] == 0
-        assert key["id"] not in {row["id"] for row in (await keys.find_open())[0]}
+        assert key["id"] not in {row["id"] for row in (await keys.find_unreviewed())[0]}
 
 
 async def test_the_end_of_a_key_is_set(store: Store, keys: Keys, clock: Any) -> None:
@@ -323,7 +323,7 @@ async def check_upgraded(store: Store) -> None:
         "denied": ("32", None),
         "pending": ("33", None),
     }
-    named, _, _ = await Keys(store, store_clock).find_open()
+    named, _, _ = await Keys(store, store_clock).find_unreviewed()
     assert {row["name"] for row in named} == {"old claim", "claim of late", "rotated"}
 
 
