@@ -17,7 +17,7 @@ from typing import Self, TypeVar, cast
 _Value = TypeVar("_Value")
 
 IMAGES = "plate"
-"""The stage, which is a namespace of keys, of pictures."""
+"""The stage of pictures; each stage is a namespace of keys."""
 
 _VERSION = 1
 _CHECKSUM_SIZE = 16

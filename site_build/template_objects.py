@@ -300,15 +300,15 @@ class Article(_DocumentView, PelicanArticle):  # type: ignore[misc]
         later: Neighbour | None,
         series: Series | None,
         related: tuple[Neighbour, ...],
-        in_tag: Neighbour | None = None,
+        next_in_tag: Neighbour | None = None,
     ) -> None:
-        """`in_tag` is the post before this one in its first tag."""
+        """`next_in_tag` is the next older post of its first tag."""
         self._describe(document, context)
         self.template = "article"
         self.prev_article, self.next_article = earlier, later
-        self.series, self.related, self.next_in_tag = series, related, in_tag
+        self.series, self.related, self.next_in_tag = series, related, next_in_tag
         place = series and (series.name, series.number, series.count, len(series.shown))
-        linked = (earlier, later, in_tag, *(series.shown if series else ()), *related)
+        linked = (earlier, later, next_in_tag, *(series.shown if series else ()), *related)
         self._set_digest_parts(place, linked)
 
 

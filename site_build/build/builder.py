@@ -182,7 +182,7 @@ class SiteBuild:
                 code,
                 fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME]),
                 style.settings,
-                style.once,
+                style.rebuild_key,
             ).hex(),
             self._output,
             self._index,

@@ -24,7 +24,16 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = (_PACKAGE, _PACKAGE.parent / "edge_api" / "schema")
 """The folders of this program's own code."""
 
-_PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
+_NOT_IN_PAGES = {
+    "PATH",
+    "OUTPUT_PATH",
+    "CACHE_PATH",
+    "THEME",
+    "PLUGIN_PATHS",
+    "DEBUG",
+    "PORT",
+    "BIND",
+}
 """Settings that no page depends on: they name folders, or say how to run Pelican."""
 
 _INSTALLED_THEME = _PACKAGE / "theme"
@@ -40,15 +49,16 @@ class Style:
     overrides: Sequence[Path]
     """Folders whose templates replace those of the theme."""
     settings: str
+    """Digest of the settings."""
     leaf_size: int
     """Number of posts on one page of a list."""
     policy: Policy = field(default_factory=Policy)
     budget_tiers: Sequence[str] = ()
     dialect: Dialect = HOUSE
-    written: str = ""
-    """The settings as text, which may name files of the content."""
-    once: str = ""
-    """A part of every page's key: pages of a build with another text here are not reused."""
+    settings_text: str = ""
+    """The settings as text: a file that they name is published, even if only drafts use it."""
+    rebuild_key: str = ""
+    """A part of every page's key; a new value has every page made again."""
 
 
 def is_fallback_template(template: "Template") -> bool:
@@ -89,7 +99,7 @@ def fingerprint_settings(settings: Mapping[str, object]) -> str:
     plain = {
         name: value
         for name, value in sorted(settings.items())
-        if name not in _PRIVATE and not name.startswith("BUILD_")
+        if name not in _NOT_IN_PAGES and not name.startswith("BUILD_")
     }
     written = json.dumps(
         plain,

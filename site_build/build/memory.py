@@ -44,8 +44,8 @@ class BuildMemory:
         elif self._changes is not None:
             self._changes.update(changes)
 
-    def look(self) -> bool:
-        """Check every source file; return whether one changed that `note` was not given.
+    def check_sources(self) -> bool:
+        """Check every source file; return whether one changed without a call of `note` for it.
 
         The next build checks every file of the site, too. Raises BuildError when the content
         folder cannot be read.

@@ -59,14 +59,17 @@ def make_head(site: Site, build_id: str, now: datetime, redirects: Mapping[str, 
         moved={f"/{former}": f"/{present}" for former, present in redirects.items()}
         | {f"/{former}": f"/{present}" for former, present, _ in list_moves(site)},
         is_bare=identity.addresses.has_bare_pages(),
-        post_path=_name_form(identity.addresses.post),
-        tag_path=identity.addresses.tag and _name_form(identity.addresses.tag),
+        post_path=_number_fields(identity.addresses.post),
+        tag_path=identity.addresses.tag and _number_fields(identity.addresses.tag),
         renamed={old: post.slug for post in site.posts for old in list_former_slugs(post)},
     )
 
 
-def _name_form(form: str) -> str:
-    """Return a format string for the index: `/{slug}/{date:%Y}/` becomes `/{slug}/{date_1}/`."""
+def _number_fields(form: str) -> str:
+    """Return a form of addresses for the index: `/{slug}/{date:%Y}/` becomes `/{slug}/{date_1}/`.
+
+    Without the numbers, two fields of a form could have one name.
+    """
     numbers = count(1)
     return re.sub(
         r"\{(\w+)[^}]*\}",
@@ -155,8 +158,8 @@ class TargetContext:
     """Documents by path."""
     looked_up: dict[str, None]
     """Names that templates have looked up since it was cleared."""
-    method: str
-    """Digest of code, theme and settings."""
+    common_digest: str
+    """Digest of code, theme and settings, a part of most keys."""
     output: OutputFolder
     index: IndexFile
 
@@ -220,7 +223,9 @@ class TemplateTarget(Target):
             )
         except UnknownValueError:
             return ""
-        return make_key(context.method, self.template.name, self.path, looked_up, digests).hex()
+        return make_key(
+            context.common_digest, self.template.name, self.path, looked_up, digests
+        ).hex()
 
     def make(self, context: TargetContext) -> bytes:
         """Return the page, and note in the context the names and texts looked up for it."""
@@ -246,7 +251,9 @@ class TextTarget(Target):
 
     def find_key(self, context: TargetContext, _names: str, _texts: str) -> str:
         """Return the digest of the sources."""
-        return make_key(context.method, self.path, self.sources()).hex() if self.sources else ""
+        return (
+            make_key(context.common_digest, self.path, self.sources()).hex() if self.sources else ""
+        )
 
     def make(self, _context: TargetContext) -> bytes:
         """Return the text."""
@@ -274,7 +281,10 @@ class ImageTarget(Target):
     key: bytes
     build: Callable[[], bytes]
     folder: str = ""
-    """Folder of its source, which one process unpacks once; empty: the folder of `path`."""
+    """Folder of the source, whose pictures one process makes, to decode each source only once.
+
+    If it is empty, the folder of `path` counts.
+    """
 
     def find_key(self, _context: TargetContext, _names: str, _texts: str) -> str:
         """Return the key."""
@@ -302,7 +312,9 @@ class RecordTarget(Target):
         """Return the digest of the post, its pictures and its address."""
         document = self.document
         pictures = context.image_set.list_digests(document.path)
-        return make_key(context.method, document.path, document.digest, self.url, pictures).hex()
+        return make_key(
+            context.common_digest, document.path, document.digest, self.url, pictures
+        ).hex()
 
     def make(self, context: TargetContext) -> bytes:
         """Return the line, without its end."""
@@ -361,7 +373,7 @@ def explain_syntax(error: TemplateSyntaxError) -> BuildError:
     return BuildError(f"{error.filename or error.name}:{error.lineno}: {error.message}")
 
 
-_PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
+_PAGE_SUFFIX = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
 """The suffix by which the paths of a page, of its Markdown and of its line differ."""
 
 
@@ -369,7 +381,7 @@ def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
     """Group targets of one page or one folder, which share inputs; each card is by itself."""
     groups: dict[str, list[Target]] = defaultdict(list)
     for target in targets:
-        page = _PAGE.sub("", target.path)
+        page = _PAGE_SUFFIX.sub("", target.path)
         source_folder = target.folder if isinstance(target, ImageTarget) else ""
         folder = source_folder or target.path.rpartition("/")[0]
         is_apart = page != target.path or f"{folder}/" == addresses.CARDS

@@ -19,7 +19,7 @@ ATTRIBUTE = "data-at"
 _FIRST_MARK = 0xF0000
 _LAST_MARK = 0x10FFFD
 """Private code points, from the first to the last of which each is the mark of a place."""
-_FOREIGN = re.compile(f"[{chr(_FIRST_MARK)}-{chr(0x10FFFF)}]")
+_MARK_LOOKALIKE = re.compile(f"[{chr(_FIRST_MARK)}-{chr(0x10FFFF)}]")
 """A code point in an author's text that would be taken for a mark."""
 _MARK = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_LAST_MARK)}]")
 _HARMLESS_MARK = re.compile(
@@ -67,8 +67,8 @@ class Marked:
         self._offsets: list[int] = []
         self.attributes = 0
         """The number of marks that are attributes."""
-        altered = _FOREIGN.search(text) is not None
-        text = _FOREIGN.sub("\ufffd", text)
+        altered = _MARK_LOOKALIKE.search(text) is not None
+        text = _MARK_LOOKALIKE.sub("\ufffd", text)
         self.prose = blank_code(text)
         """The text without what looks like code."""
         pieces = []
@@ -231,7 +231,7 @@ ENDS_PARAGRAPH: Final = _names(
 
 
 class Flaw(NamedTuple):
-    """A fault of a tag."""
+    """A tag, and its fault if it has one."""
 
     tag: str
     """The beginning of the tag: `<div` or `</div`."""
@@ -239,8 +239,10 @@ class Flaw(NamedTuple):
     """Its position among the tags of the page that begin so, from 0."""
     number: str
     """The number of the tag's mark; empty without one."""
-    message: str
-    """The fault and its fix; before a flaw is found, `find_flaws` keeps the element's name here."""
+    name: str
+    """The name of the element."""
+    message: str = ""
+    """The fault and its fix; empty for a tag without a fault."""
 
 
 def find_flaws(html: str) -> Iterator[Flaw]:
@@ -265,7 +267,7 @@ def find_flaws(html: str) -> Iterator[Flaw]:
             yield place._replace(
                 message=f"`<{name}>` is outside of a table; write `<table>` around it"
             )
-        if name in ENDS_PARAGRAPH and open_tags and open_tags[-1].message == "p":
+        if name in ENDS_PARAGRAPH and open_tags and open_tags[-1].name == "p":
             open_tags.pop()
         if name not in VOID:
             open_tags.append(place)
@@ -304,20 +306,20 @@ def _complain(name: str) -> str:
 
 
 def _close(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
-    name = place.message
-    if all(each.message != name for each in open_tags):
+    name = place.name
+    if all(each.name != name for each in open_tags):
         if name not in VOID:
             yield place._replace(
                 message=f"`</{shorten(name, _SHOWN)}>` ends nothing that is open; take it out"
             )
         return
-    while (last := open_tags.pop()).message != name:
+    while (last := open_tags.pop()).name != name:
         yield from _explain_open(last)
 
 
 def _explain_open(place: Flaw) -> Iterator[Flaw]:
     """Yield the flaw of an element without its end tag; unknown elements are reported already."""
-    if (name := place.message) in ELEMENTS - CLOSED_BY_OTHERS:
+    if (name := place.name) in ELEMENTS - CLOSED_BY_OTHERS:
         yield place._replace(message=f"`<{name}>` is not closed; write `</{name}>`")
 
 
@@ -341,7 +343,7 @@ _PAIRS = {
 
 
 def find_excess(markdown: str) -> tuple[int, str] | None:
-    """Return the offset of the first excess, and a message with the fix; None without one."""
+    """Return the offset and the fix of markup that takes too long to convert; None without it."""
     text = blank_fences(markdown)
     return (
         next(filter(None, (_count(text, *each) for each in _COUNTED)), None)

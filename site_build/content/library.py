@@ -113,11 +113,11 @@ class ContentLibrary:
         self._stamps = self._stamp(self._listing)
         with self._cache:
             self._readings, self._hits = self._texts.examine_all(self._listing.sources, request)
-            self._album = self._measure(self._listing)
+            self._measured = self._measure(self._listing)
         self._stamps |= self._list_unread()
         self._former: dict[str, Reading] = {}
         """Former readings by path: those that a preview showed last, or those of kept sources."""
-        self._paths: Mapping[str, str] = {}
+        self._addresses: Mapping[str, str] = {}
         """Addresses of source files, with which `_links` were found."""
         self._links: dict[str, tuple[Facts, Mapping[str, str]]] = {}
         """Facts of each document by path, and the addresses of its links to source files."""
@@ -127,23 +127,23 @@ class ContentLibrary:
         """Number of source files."""
         return len(self._readings)
 
-    def refresh(self, told: Collection[str] | None = None) -> bool:
+    def refresh(self, paths: Collection[str] | None = None) -> bool:
         """Read what changed since the last time; return whether anything did.
 
-        `told` has the only paths that may have changed, if they are known. Raises BuildError, and
+        `paths` are the only ones that may have changed, if these are known. Raises BuildError, and
         keeps what was read before, if the folder cannot be read.
         """
-        if told is not None and not self._listing.has_links and self._stamps.keys() >= set(told):
+        if paths is not None and not self._listing.has_links and self._stamps.keys() >= set(paths):
             folder = os.fspath(self._request.content)
             stamps = self._stamps | {
-                path: stamp(f"{folder}/{path}", follows=False) for path in told
+                path: stamp(f"{folder}/{path}", follows=False) for path in paths
             }
             if GONE not in stamps.values():
-                return self._take(self._listing, stamps)
+                return self._read_changed(self._listing, stamps)
         listing = list_folder(self._request.content, self._dialect.rules)
-        return self._take(listing, self._stamp(listing))
+        return self._read_changed(listing, self._stamp(listing))
 
-    def _take(self, listing: Listing, stamps: dict[str, Stamp]) -> bool:
+    def _read_changed(self, listing: Listing, stamps: dict[str, Stamp]) -> bool:
         """Read the files whose stamps differ from the last ones; return whether any did."""
         if stamps == self._stamps and listing == self._listing:
             return False
@@ -157,7 +157,7 @@ class ContentLibrary:
             fresh = {path: self._texts.examine(path) for path in changed}
             before = {path: self._stamps[path] for path in self._listing.files}
             if {path: stamps[path] for path in listing.files} != before:
-                self._album = self._measure(listing)
+                self._measured = self._measure(listing)
         self._readings = {path: fresh.get(path) or self._readings[path] for path in listing.sources}
         stamps |= self._list_unread()
         is_changed = (listing, stamps) != (self._listing, self._stamps)
@@ -167,7 +167,7 @@ class ContentLibrary:
     def _list_unread(self) -> dict[str, Stamp]:
         """Return stamps that match nothing, so that files which could not be read are retried."""
         sources = (path for path, each in self._readings.items() if not each.digest)
-        pictures = (path for path, each in self._album.items() if not each.is_read)
+        pictures = (path for path, each in self._measured.items() if not each.is_read)
         return dict.fromkeys((*sources, *pictures), GONE)
 
     def list_errors(self) -> tuple[Diagnostic, ...]:
@@ -200,7 +200,7 @@ class ContentLibrary:
         ]
         unread, paths = self._readings.keys() - facts, self._dialect.rules.list_paths(files)
         findings += self._cross.check(documents, facts, files, now, unread)
-        findings += judge_pictures(documents, facts, self._album, paths)
+        findings += judge_pictures(documents, facts, self._measured, paths)
         findings += check_redirects(self._request.content, documents, files, self._dialect.rules)
         drafts = {path for path, each in self._readings.items() if each.is_draft}
         return tuple(
@@ -230,18 +230,18 @@ class ContentLibrary:
         if not request:
             self._former = choice.shown
         files = tuple(sorted({*self._listing.files, *former}))
-        album = {**self._album, **{path: each for path, (_, each) in former.items() if each}}
+        measured = {**self._measured, **{path: each for path, (_, each) in former.items() if each}}
         documents, facts = _list_facts(choice.shown)
-        paths = list_targets(documents, files, rules)
-        if paths != self._paths:
-            self._paths, self._links = paths, {}
+        addresses = list_targets(documents, files, rules)
+        if addresses != self._addresses:
+            self._addresses, self._links = addresses, {}
         for document in documents:
             own = facts[document.path]
             if document.path not in self._links or self._links[document.path][0] is not own:
-                self._links[document.path] = own, link_sources(document, own, paths)
-        pictures = {path: each.picture for path, each in album.items() if each.picture}
+                self._links[document.path] = own, link_sources(document, own, addresses)
+        pictures = {path: each.picture for path, each in measured.items() if each.picture}
         # Settings name a picture by its file, pages by its address.
-        pictures |= {paths[path]: each for path, each in pictures.items()}
+        pictures |= {addresses[path]: each for path, each in pictures.items()}
         return Content(
             tuple(documents),
             {path: each.minutes for path, each in choice.shown.items()},
@@ -250,7 +250,7 @@ class ContentLibrary:
             facts,
             ImageSet(
                 pictures,
-                list_shown(documents, facts, album, paths),
+                list_shown(documents, facts, measured, addresses),
                 {each.path: self._links[each.path][1] for each in documents},
             ),
             len(self._readings),
@@ -274,7 +274,7 @@ class ContentLibrary:
         New or changed texts are refused if they show a faulty picture without a replacement.
         """
         rules, former = self._dialect.rules, dict[str, tuple[Path, Measured | None]]()
-        lost = {path: each for path, each in self._album.items() if each.fault}
+        lost = {path: each for path, each in self._measured.items() if each.fault}
         faulty = tuple(path for path in (*choice.errors, *lost) if rules.is_static(path))
         for path, public in rules.list_paths(faulty).items():
             if (file := site.absolute() / public).is_file():

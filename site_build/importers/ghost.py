@@ -45,7 +45,7 @@ def read_ghost(root: Path) -> Imported:
     )
     for each in reader.posts:
         with reader.journal.skipping_unreadable(path.name, str(each)[:80]):
-            row = {**reader.noted.get(each["id"], {}), **each}
+            row = {**reader.post_meta.get(each["id"], {}), **each}
             reader.read(defaultdict(str, {key: value for key, value in row.items() if value}))
     return reader.journal
 
@@ -57,9 +57,9 @@ class _Reader:
         tables = defaultdict[str, list[_Row]](list, data)
         settings = defaultdict(str, {row["key"]: row["value"] or "" for row in tables["settings"]})
         self.name, self.posts = name, [*tables["posts"]]
-        self.noted = {row["post_id"]: row for row in tables["posts_meta"]}
+        self.post_meta = {row["post_id"]: row for row in tables["posts_meta"]}
         """Rows of `posts_meta` by post."""
-        self.linked = _link(tables)
+        self.tags_and_authors = _find_tags_and_authors(tables)
         self.journal = Imported(
             "Ghost",
             title=settings["title"],
@@ -94,7 +94,7 @@ class _Reader:
 
     def read(self, row: _Row) -> None:
         """Read a post or a page."""
-        source, linked = f"{self.name}/{row['slug']}", self.linked[row["id"]]
+        source, linked = f"{self.name}/{row['slug']}", self.tags_and_authors[row["id"]]
         # Without HTML, the editor's document, Lexical or Mobiledoc, has at least the texts.
         html = row["html"] or "".join(
             f"<p>{json.loads(text)}</p>"
@@ -198,7 +198,7 @@ class _Reader:
             )
 
 
-def _link(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
+def _find_tags_and_authors(tables: dict[str, list[_Row]]) -> dict[str, list[_Row]]:
     """Return the tags and the authors of each text by its id, in their order."""
     linked = defaultdict(list)
     rows = {row["id"]: row for name in ("tags", "users") for row in tables[name]}

@@ -17,7 +17,7 @@ _LIQUID = (
     r"|(?P<indent>^[ \t]*)?\{%-?\s*(?P<block>highlight|code(?:block)?)\b(?P<options>[^%\n]*)%\}\n?"
     r"(?P<inner>.{0,20000}?)\{%-?\s*end(?P=block)\s*-?%\}"
     r"|(?P<silent>\{%-?\s*comment\b.*?(?:\{%-?\s*endcomment\s*-?%\}|\Z)"
-    # The site's address before that of a text, which is known.
+    # The site's address before a tag such as `post_url`, which makes a whole link by itself.
     r"|(?:\{\{-?\s*site\.(?:base)?url\s*-?\}\}/?){1,3}(?=\{%-?\s*(?:post_url|post_path|link)\b))"
     r"|\{%-?\s*(?P<loop>for|tablerow)\b.{0,20000}?\{%-?\s*end(?P=loop)\s*-?%\}"
     r"|\{%-?\s*(?P<tag>\w.{0,2000}?)\s*-?%\}|\{\{-?\s*(?P<value>.{0,300}?)\s*-?\}\}"
@@ -33,7 +33,7 @@ _VALUE = re.compile(
 )
 """A value with filters that may be ignored, or that make an address."""
 _RAW = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}")
-_QUOTED = r"""=\s*["']?"""
+_EQUALS = r"""=\s*["']?"""
 _PICTURE = r"""(?P<src>[^"'\s]+\.(?:png|jpe?g|gif|webp|avif|svg))"""
 _ALT = r"""(?=(?:.*?\b(?:alt|caption|title|description)\s*=\s*["'](?P<alt>[^"'\]]*))?)"""
 _TAGS = {
@@ -45,10 +45,10 @@ _TAGS = {
         r"[\g<said>](source:\g<src>)"
     ),
     r"""(?:post|asset)_link\s+["']?(?P<src>[^\s"'{]+).*""": r"[\g<src>](source:\g<src>)",
-    rf"include\S*\s{_ALT}.*?{_QUOTED}(?P<host>https?:){_PICTURE}.*": (
+    rf"include\S*\s{_ALT}.*?{_EQUALS}(?P<host>https?:){_PICTURE}.*": (
         r"![\g<alt>](\g<host>\g<src>)"
     ),
-    rf"include\S*\s{_ALT}.*?{_QUOTED}/?{_PICTURE}.*": r"![\g<alt>](source:\g<src>)",
+    rf"include\S*\s{_ALT}.*?{_EQUALS}/?{_PICTURE}.*": r"![\g<alt>](source:\g<src>)",
     rf"(?:img|asset_img)\s+(?:\S+\s+)*?(?P<host>https?://){_PICTURE}.*": r"![](\g<host>\g<src>)",
     rf"""(?:img|asset_img)\s+(?:[\w-]+\s+)*?["']?/?{_PICTURE}["']?(?:\s+\d+%?)*\s*"""
     r"""["']?(?P<alt>[^"'\]]*).*""": (r"![\g<alt>](source:\g<src>)"),
@@ -103,7 +103,7 @@ _KRAMDOWN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (r"\{::comment\}.*?\{:/(?:comment)?\}|\{:[:/][^}\n]*\}", ""),
     (r"^[ ]*\{:[^}\n]*\}[ \t]*\n?|(?<=[)\]*_`>])[ ]?\{:[^}\n]*\}", ""),
-    (r"\{\"[ ]*(?P<said>[^\n\"]+?)[ ]*\"\}", r"\g<said>"),  # of Octopress
+    (r"\{\"[ ]*(?P<said>[^\n\"]+?)[ ]*\"\}", r"\g<said>"),  # a pull quote in Octopress
     (r"\\\\\((?P<tex>.+?)\\\\\)", r"$\g<tex>$"),
     (r"\\\\\[(?P<tex>.+?)\\\\\]", r"$$\g<tex>$$"),
     (r"(?<=[^\s$])(?P<gap>[ ]?)\$\$[ ]*(?P<tex>[^$\n]+?)[ ]*\$\$", r"\g<gap>$\g<tex>$"),

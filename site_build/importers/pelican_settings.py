@@ -11,7 +11,7 @@ from pathlib import Path
 from pprint import isreadable
 from typing import Any
 
-from pelican import settings as of_pelican  # type: ignore[import-untyped]
+from pelican import settings as pelican_settings  # type: ignore[import-untyped]
 
 from site_build.addresses import name_file
 from site_build.importers.imported import Finding, UnreadableJournal, read_text, walk
@@ -114,8 +114,8 @@ def read_settings(
     # Pelican's warnings concern only those who keep using Pelican.
     logging.getLogger("pelican.settings").setLevel(logging.ERROR)
     try:
-        site = of_pelican.configure_settings(
-            of_pelican.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **override})
+        site = pelican_settings.configure_settings(
+            pelican_settings.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **override})
         )
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise UnreadableJournal(f"the settings cannot be used: {error}; fix them") from error

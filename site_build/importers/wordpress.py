@@ -193,7 +193,7 @@ class _Reader:
         return next(filter(None, map(self.pictures.get, names)), found[0])
 
     def show_gallery(self, found: re.Match[str], post: str) -> str:
-        """Return the pictures of a gallery, three in a row: those named, or all of the post."""
+        """Return the pictures of a gallery, three to a row: those named, or all of the post."""
         ids = re.findall(r"\d+", "".join(re.findall(r"(?:ids|include)=([\"'\d,\s]+)", found[1])))
         ids = ids or [key for key, row in self.attachments.items() if row["post_parent"] == post]
         pictures = [
@@ -257,12 +257,12 @@ class _Reader:
             (each.findtext("meta_key"), each.findtext("meta_value") or "")
             for each in item.iter("postmeta")
         ]
-        noted, former = defaultdict(str, meta), [old for key, old in meta if key == "_wp_old_slug"]
+        fields, former = defaultdict(str, meta), [old for key, old in meta if key == "_wp_old_slug"]
         is_page = row["post_type"] == "page"
         html, dropped = self.read_body(row["encoded"], row["post_id"])
         html += "".join(
             f'<p id="{note["id"]}">{note["content"]} <a href="#{note["id"]}-link">^</a></p>'
-            for note in json.loads(noted["footnotes"] or "[]")
+            for note in json.loads(fields["footnotes"] or "[]")
         )
         terms = [
             (kind, each.get("nicename", ""), each.text or "")
@@ -279,7 +279,7 @@ class _Reader:
         reason = "it had a password" if row["post_password"] else _STATES[row["status"]]
         # Plugins mark content that is for members only.
         if not reason and (
-            noted["_jetpack_newsletter_access"] not in {"", "everybody"}
+            fields["_jetpack_newsletter_access"] not in {"", "everybody"}
             or re.search(
                 r"(?i)<!-- wp:(?:jetpack/paywall|premium-content/)|\[(?:mepr|pmpro|wlm)[-_]"
                 r"|\[(?:membership|members_only|restrict|private|s2If|um_loggedin)[\s\]]",
@@ -289,7 +289,7 @@ class _Reader:
             reason = "it was for members alone"
         is_public = row["status"] == "publish" and not reason
         address = _address(row["link"]) if is_public else ""
-        image = self.attachments.get(noted["_thumbnail_id"], _EMPTY_ROW)
+        image = self.attachments.get(fields["_thumbnail_id"], _EMPTY_ROW)
         text = Text(
             source,
             convert(_PICTURE.sub(self.find_picture, html)),
@@ -303,7 +303,7 @@ class _Reader:
             category=next((label for kind, _, label in terms if kind == "category"), ""),
             author=self.authors.get(row["creator"]) or row["creator"],
             description=plain_text(
-                row["excerpt"] or noted["_yoast_wpseo_metadesc"] or noted["rank_math_description"]
+                row["excerpt"] or fields["_yoast_wpseo_metadesc"] or fields["rank_math_description"]
             ),
             image=_PICTURE.sub(self.find_picture, f"{image['attachment_url']} ").strip(),
             image_alt=plain_text(self.alts.get(image["post_id"]) or image["excerpt"]),

@@ -61,12 +61,12 @@ class TooDeepError(Exception):
         self.line = line
 
 
-class Reading(NamedTuple):
+class ParsedBlocks(NamedTuple):
     """The blocks that markdown-it-py has found in a text."""
 
     lines: list[str]
     tokens: list[Token]
-    names: dict[str, object]
+    definitions: dict[str, object]
     """Definitions of links, as markdown-it-py stores them."""
 
 
@@ -193,7 +193,7 @@ class Blocks(BlockProcessor):
 
     def reset(self) -> None:
         """Forget the text that was converted last."""
-        self.reading = Reading([], [], {})
+        self.parsed = ParsedBlocks([], [], {})
         """The blocks of the whole text; those of text within elements are not kept."""
         self._passed_on: list[str] = []
         """The blocks that `run` leaves to the other processors; compared by identity."""
@@ -214,19 +214,20 @@ class Blocks(BlockProcessor):
         if text in self._notes:
             parent.extend(self._notes[text])
             return True
-        names: dict[str, object] = {}
-        reading = Reading(text.split("\n"), self._reader.parse(text, names), names)
-        for token in reading.tokens:
+        definitions: dict[str, object] = {}
+        tokens = self._reader.parse(text, definitions)
+        for token in tokens:
             if token.level > DEEPEST:
                 raise TooDeepError(token.map[0] if token.map else 0)
-        self.reading = self.reading if self.reading.lines else reading
-        self._build(parent, reading)
+        parsed = ParsedBlocks(text.split("\n"), tokens, definitions)
+        self.parsed = self.parsed if self.parsed.lines else parsed
+        self._build(parent, parsed)
         return True
 
-    def _build(self, root: Element, reading: Reading) -> None:
+    def _build(self, root: Element, parsed: ParsedBlocks) -> None:
         """Add the elements of the tokens to `root`; raises TooDeepError."""
         open_elements = [root]
-        for before, token in pairwise([Token("", "", 0), *reading.tokens]):
+        for before, token in pairwise([Token("", "", 0), *parsed.tokens]):
             parent = open_elements[-1]
             if token.type in {"paragraph_open", "paragraph_close"}:
                 continue
@@ -236,7 +237,7 @@ class Blocks(BlockProcessor):
                 open_elements.pop()
             elif token.type == "code_block":
                 depth = sum(each.tag in {"ol", "ul"} for each in open_elements)
-                code = _read_code(token, reading, depth).split("\n")
+                code = _read_code(token, parsed, depth).split("\n")
                 indented = "\n".join(f"{' ' * _INDENT}{line}" for line in code)
                 self._add_text(parent, indented, is_tight=False)
             elif token.type != "inline":
@@ -358,14 +359,14 @@ def _make_box(element: Element, names: str, title: str | None) -> Element:
     return element
 
 
-def _read_code(token: Token, reading: Reading, depth: int) -> str:
+def _read_code(token: Token, parsed: ParsedBlocks, depth: int) -> str:
     """Return indented code.
 
     Within lists, Python-Markdown wants four more spaces for each list, and GitHub the width of the
     list's marker: neither indentation is a part of the code.
     """
     width = _INDENT * (depth + 1)
-    lines = [line.rstrip() for line in reading.lines[slice(*token.map or ())]]
+    lines = [line.rstrip() for line in parsed.lines[slice(*token.map or ())]]
     if depth and all(not line[:width].strip() for line in lines):
         return "\n".join(line[width:] for line in lines).rstrip()
     return token.content.rstrip()

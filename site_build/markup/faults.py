@@ -15,7 +15,7 @@ from markdown_it.rules_block.table import escapedSplit
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from site_build.markup.blocks import Reading
+from site_build.markup.blocks import ParsedBlocks
 from site_build.text import shorten
 
 _MARKS: Final = re.compile("[\U000f0000-\U0010fffd]")
@@ -47,9 +47,9 @@ class FaultFinder:
         )
         self._inline.core.ruler.disable("text_join")  # it would make escaped signs prose
 
-    def find(self, reading: Reading) -> Iterator[Fault]:
+    def find(self, parsed: ParsedBlocks) -> Iterator[Fault]:
         """Yield the faults of one text."""
-        for before, token in pairwise([Token("", "", 0), *reading.tokens]):
+        for before, token in pairwise([Token("", "", 0), *parsed.tokens]):
             start, end = token.map or (0, 0)
             if token.type == "fence":
                 yield from _examine_fence(token, start, end)
@@ -57,18 +57,18 @@ class FaultFinder:
             if token.type in {"inline", "html_block"} and any(
                 sign in token.content for sign in ("~", "<", "==", "[[", "{{", "{%")
             ):
-                prose = self._read_inline(token.content, reading.names)
+                prose = self._read_inline(token.content, parsed.definitions)
                 yield from _find_foreign(prose, start)
                 yield from _find_struck(prose, start)
             if before.type == "paragraph_open":
                 lines = [line.strip() for line in _MARKS.sub("", token.content).split("\n")]
                 yield from _find_lost_blocks(lines, start)
 
-    def _read_inline(self, text: str, names: dict[str, object]) -> str:
+    def _read_inline(self, text: str, definitions: dict[str, object]) -> str:
         """Return what is prose; a `*` stands for code, a tag, a formula or an escaped sign."""
         shown = ""
         is_literal = False
-        for token in self._inline.parseInline(text, names)[0].children or ():
+        for token in self._inline.parseInline(text, definitions)[0].children or ():
             if token.type == "html_inline" and (tag := _LITERAL.match(token.content)):
                 is_literal = not tag["end"]
             piece = (token.content or "\n") if token.type in {"text", "softbreak"} else "*"

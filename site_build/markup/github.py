@@ -189,7 +189,7 @@ class GitHub(Extension):
 
     def find_faults(self, text: str) -> Iterator[Fault]:
         """Yield the faults of the text that was converted last."""
-        yield from self._finder.find(self.blocks.reading)
+        yield from self._finder.find(self.blocks.parsed)
         for tex, message in self.formulas.faults:
             yield Fault(
                 text.count("\n", 0, max(0, text.find(tex))),
@@ -243,7 +243,7 @@ _PIECE = re.compile(
     r"|(?<![A-Za-z0-9_:])(?P<names>(?::[a-z0-9_+-]++:)++)(?![A-Za-z0-9_:])",
     re.DOTALL | re.IGNORECASE,
 )
-"""Code, a comment, a tag, or names of emoji; within words or `a::b` are none, unlike on GitHub."""
+"""Code, a comment, a tag, or names of emoji. Unlike on GitHub, words and `a::b` contain none."""
 
 
 def show_emoji(html: str) -> str:

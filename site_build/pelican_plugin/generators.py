@@ -311,7 +311,9 @@ def _make_articles(
             earlier=row[index + 2],
             later=row[index],
             series=make_series(site.parts[post.path], linked) if post.path in site.parts else None,
-            in_tag=following.get((site.tag_slugs[post.tags[0]], post.path)) if post.tags else None,
+            next_in_tag=(
+                following.get((site.tag_slugs[post.tags[0]], post.path)) if post.tags else None
+            ),
             related=tuple(
                 linked[path] for path in _choose_related(site, index, near.get(post.path, ()))
             ),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
-from pelican import settings as of_pelican  # type: ignore[import-untyped]
+from pelican import settings as pelican_settings  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 
 from edge_api.schema.environment import SettingsError, read_dotenv
@@ -36,7 +36,7 @@ SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _found).resolve()
 OWN_SENTENCES = SETTINGS_FILE.parent / "locale"
 """The journal's own catalogues of translations, for any theme."""
 
-DEFAULTS: Mapping[str, Any] = of_pelican.DEFAULT_CONFIG
+DEFAULTS: Mapping[str, Any] = pelican_settings.DEFAULT_CONFIG
 REFUSED: Mapping[str, str] = {
     "READERS": "only Markdown is read",
     "RELATIVE_URLS": "links are absolute",
@@ -136,12 +136,12 @@ def load_settings(content: Path, site_url: str = "", **override: str) -> dict[st
         )
     sys.modules.pop("site_build.default_settings", None)  # It reads .env, which may have changed.
     return prepare_settings(
-        read_file(SETTINGS_FILE, partial(of_pelican.read_settings, override=override))
+        read_file(SETTINGS_FILE, partial(pelican_settings.read_settings, override=override))
     )
 
 
 def read_file(
-    file: Path, read: Callable[[str], dict[str, Any]] = of_pelican.get_settings_from_file
+    file: Path, read: Callable[[str], dict[str, Any]] = pelican_settings.get_settings_from_file
 ) -> dict[str, Any]:
     """Return the settings of a file, without Pelican's defaults unless `read` adds them.
 

@@ -103,7 +103,7 @@ def _exclusive(output: Path) -> Iterator[None]:
 
 def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     """Build into a hidden folder and give it its name."""
-    for remains in order.output.glob(f"{_STAGING}*"):  # of builds that were killed
+    for remains in order.output.glob(f"{_STAGING}*"):  # a killed build leaves its folder
         shutil.rmtree(remains, ignore_errors=True)
     output = order.output.absolute()
     before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE

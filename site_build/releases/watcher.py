@@ -142,7 +142,7 @@ class Watcher:
             # Check every file, since a file system may not report a change; that also ends a pause.
             self._check_at, self._resume_at = now + _CHECK_INTERVAL, None
             try:
-                is_changed = self._memory.look()
+                is_changed = self._memory.check_sources()
             except (BuildError, OSError):
                 is_changed = True  # The build will report the reason.
             if is_changed:

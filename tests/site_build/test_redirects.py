@@ -145,13 +145,13 @@ def test_a_watcher_sees_each_change(bench: Workbench) -> None:
         return " ".join(path.parent.name for path in sorted(site.glob("old*/index.html")))
 
     assert look() == ""
-    assert not memory.look()
+    assert not memory.check_sources()
     for text, expected in (("/old/ /\n", "old"), ("/old/ /\n/old2/ /\n", "old old2")):
         bench.write("redirects.txt", text)
-        assert memory.look()
+        assert memory.check_sources()
         assert look() == expected
     (bench.content / "redirects.txt").unlink()
-    assert memory.look()
+    assert memory.check_sources()
     assert look() == ""
 
 
