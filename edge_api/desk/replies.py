@@ -1,7 +1,7 @@
 """Saved replies, kept as Markdown files beside the store.
 
-A file is written beside its place and renamed, so that a full disk leaves the former text. Links
-are not followed, neither to read nor to write.
+A file is written under another name and renamed, so that a full disk leaves the former text.
+Symbolic links are not followed, neither to read nor to write.
 """
 
 import os
@@ -22,13 +22,13 @@ from edge_api.settings import Settings
 MAX_REPLIES: Final = 100
 MAX_TEXT: Final = 20_000  # characters of a reply
 _NAME: Final = re.compile(r"\w[\w '\u2019,!?()&+-]{0,59}")
-"""Letters, digits and some signs: no dot, and nothing that a path has a meaning for."""
+"""Letters, digits and some punctuation: no dot, no slash, nothing else that paths interpret."""
 _RULE: Final = TextRule(MAX_TEXT, "lines")
 PATH: Final = "/desk/replies/"
 
 
 def list_replies(settings: Settings) -> dict[str, str]:
-    """Return the text of each saved reply by its name; a file that cannot be one is left out."""
+    """Return the text of each saved reply by its name; a file that is no valid one is left out."""
     found: dict[str, str] = {}
     with suppress(OSError):  # no folder yet, or not ours
         for file in sorted(_folder(settings).glob("*.md")):

@@ -13,7 +13,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.sqlite.connection import Connection, connect
 from edge_api.db.sqlite.errors import FileIdentity, StoreFileMoved
 from edge_api.db.sqlite.opening import enable_wal
-from edge_api.db.sqlite.session import Writer
+from edge_api.db.sqlite.store_connections import Writer
 from edge_api.db.transaction import MAX_GROUP_SIZE
 
 

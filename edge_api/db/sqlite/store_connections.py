@@ -27,11 +27,11 @@ from edge_api.db.sqlite.connection import (
 )
 from edge_api.db.sqlite.errors import FileIdentity
 from edge_api.db.sqlite.opening import enable_wal, schema_version
-from edge_api.db.sqlite.searched import keep_search
+from edge_api.db.sqlite.search_index import maintain_search_index
 from edge_api.db.transaction import GroupCommitter
 
 Work = Callable[[sqlite3.Connection], Any]
-"""Runs statements inside a transaction that others begin and end; it may be run a second time."""
+"""Runs statements in a transaction that its caller begins and ends; it may run a second time."""
 Works = Sequence[Work | Sequence[Query]]
 """The works of one group; its lists of queries share statements."""
 
@@ -180,8 +180,8 @@ class StoreConnections:
     async def probe(self) -> None:
         """Check that the store can be written. Raises Problem, sqlite3.Error and StoreFileMoved.
 
-        The write lock is proof enough, and is taken together with waiting works. After a group was
-        lost only a real commit is, since a full disk gives the lock, too.
+        It only takes the write lock, in one group with waiting works. If the last commit failed, it
+        commits too, since the lock is given even on a full disk.
         """
         await self.writer.run(partial(_check_writable, commits=self.writer.failed))
 
@@ -227,7 +227,7 @@ async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> 
         writing = await Connection.open(partial(connect, path, writes=True))
         stack.push_async_callback(writing.close)
         await writing.call(enable_wal)
-        await writing.call(keep_search)
+        await writing.call(maintain_search_index)
         if exclusive and not replicated:
             await writing.call(enable_checkpoints)
         files = FileIdentity(path)

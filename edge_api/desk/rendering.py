@@ -25,14 +25,14 @@ from edge_api.schema.page_templates import (
     read_notes,
 )
 
-_PLAIN: Final = (
+_PLAIN_HEAD: Final = (
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 )
 """The content of `<head>` while there is no build."""
 
 
 @lru_cache(maxsize=2)
-def _read_look(build: Path) -> tuple[str, tzinfo]:
+def _read_head_and_zone(build: Path) -> tuple[str, tzinfo]:
     """Return the `<head>` of a build's pages without its title, and the time zone of the journal.
 
     Raises OSError.
@@ -42,18 +42,18 @@ def _read_look(build: Path) -> tuple[str, tzinfo]:
         zone = ZoneInfo(read_notes(build)["timezone"])
     shell = (build / TEMPLATES_FOLDER / BASE_TEMPLATE).read_text(encoding="utf-8")
     found = re.search(r"(?is)<head\b[^>]*>(.*?)</head>", shell)
-    return re.sub(r"(?is)<title\b[^>]*>.*?</title>", "", found[1]) if found else _PLAIN, zone
+    return re.sub(r"(?is)<title\b[^>]*>.*?</title>", "", found[1]) if found else _PLAIN_HEAD, zone
 
 
-def _find_look(service: Service) -> tuple[str, tzinfo]:
+def _find_head_and_zone(service: Service) -> tuple[str, tzinfo]:
     with suppress(OSError, Problem):  # there is no build, or it was deleted by hand
-        return _read_look(service[BuildManager].site().folder)
-    return _PLAIN, UTC
+        return _read_head_and_zone(service[BuildManager].site().folder)
+    return _PLAIN_HEAD, UTC
 
 
 def local_now(service: Service) -> datetime:
     """Return the present instant in the time zone of the journal; without a build in UTC."""
-    return service.clock().astimezone(_find_look(service)[1])
+    return service.clock().astimezone(_find_head_and_zone(service)[1])
 
 
 def make_page(service: Service, template: str, title: str, **values: Any) -> bytes:
@@ -62,7 +62,7 @@ def make_page(service: Service, template: str, title: str, **values: Any) -> byt
     The desk is needed most when something is broken, so it uses nothing of the site but the
     `<head>`.
     """
-    (head, zone), current = _find_look(service), service[BuildManager].current
+    (head, zone), current = _find_head_and_zone(service), service[BuildManager].current
     _NOW.set(service.clock().astimezone(zone))
     given = {
         "head": Markup(head.replace(SHELL_TITLE, escape(title))),  # noqa: S704  trusted: the build made it
