@@ -31,8 +31,8 @@ from edge_api.cli.serve import (
     development_key_path,
     run_systemd_command,
 )
-from edge_api.db.email_address import MaildirRelay, parse_relay
 from edge_api.db.errors import StoreRefusal
+from edge_api.db.mail_addresses import MaildirRelay, parse_relay
 from edge_api.db.query import Filter, Read
 from edge_api.db.sqlite.processes import is_served_by_outdated_code
 from edge_api.db.tables import AUDIT_LOG

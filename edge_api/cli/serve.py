@@ -23,8 +23,8 @@ from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.desk import print_link
 from edge_api.cli.supervisor import INHERITED_OPTION, Supervisor
-from edge_api.db.email_address import MaildirRelay, check_relay, parse_relay
 from edge_api.db.errors import StoreRefusal
+from edge_api.db.mail_addresses import MaildirRelay, check_relay, parse_relay
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.health import Health
@@ -125,9 +125,9 @@ def _with_maildir(settings: Settings, relay: str | None) -> Settings:
     """Return the settings with a maildir as relay, if they have no relay. Raises Refused."""
     if relay is None or settings.smtp_url is not None:
         return settings
-    place = parse_relay(relay)
-    assert isinstance(place, MaildirRelay)  # noqa: S101  the option takes nothing else
-    make_maildir(place.path)
+    maildir = parse_relay(relay)
+    assert isinstance(maildir, MaildirRelay)  # noqa: S101  the option takes nothing else
+    make_maildir(maildir.path)
     owner = settings.owner_email or "owner@localhost"
     return replace(
         settings,
@@ -141,36 +141,36 @@ def _with_maildir(settings: Settings, relay: str | None) -> Settings:
 async def _supervise(arguments: Arguments, settings: Settings) -> int:
     """Open the sockets, and run the workers with the same command line."""
     with TemporaryDirectory(prefix="fore-edge-metrics-") as folder:
-        async with _listening(arguments, settings) as sockets:
+        async with _open_sockets(arguments, settings) as sockets:
             if settings.metrics == "on":
                 os.environ[METRICS_FOLDER_VARIABLE] = folder
             return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
 
 
 @asynccontextmanager
-async def _listening(
+async def _open_sockets(
     arguments: Arguments, settings: Settings
 ) -> AsyncIterator[list[socket.socket]]:
     """Open the listening sockets, the one of METRICS_SOCKET last. Raises StoreRefusal."""
-    host, port, place = arguments.host, arguments.port or settings.port, settings.metrics_socket
+    host, port, address = arguments.host, arguments.port or settings.port, settings.metrics_socket
     about, setting, fix = f"cannot listen on {host}:{port}", "PORT", "set --host"
     with ExitStack() as stack:
         try:
             sockets = await listen(host, port)
             for each in sockets:
                 stack.callback(each.close)
-            if place:
-                about, setting = f"METRICS_SOCKET: cannot listen on {place}", "METRICS_SOCKET"
+            if address:
+                about, setting = f"METRICS_SOCKET: cannot listen on {address}", "METRICS_SOCKET"
                 fix = "make its folder, and let this user write there"
-                sockets.append(listen_privately(place))
+                sockets.append(listen_privately(address))
         except OSError as error:
             # Event loops change the system's message; a failed name lookup has no errno above 0.
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror
             fix = "end what listens there (ss -lnp names it)" if number == EADDRINUSE else fix
             raise StoreRefusal(f"{about}: {reason}; {fix}, or set another {setting}") from None
-        if isinstance(place, Path):
-            stack.callback(place.unlink, missing_ok=True)
+        if isinstance(address, Path):
+            stack.callback(address.unlink, missing_ok=True)
         yield sockets
 
 
@@ -194,7 +194,7 @@ async def _serve(arguments: Arguments, settings: Settings) -> int:
     ending = handle_signals()
     async with (
         assemble(settings, exclusive=True) as assembly,
-        _listening(arguments, settings) as sockets,
+        _open_sockets(arguments, settings) as sockets,
     ):
         servers = await _start(assembly, sockets)
         await print_startup(assembly, arguments, servers[0].port)

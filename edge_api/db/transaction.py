@@ -174,7 +174,7 @@ class GroupCommitter(ABC, Generic[W]):
         self._waiting: deque[tuple[W, asyncio.Future[Any]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
-        self.failed = False
+        self.last_commit_failed = False
         """Whether the commit of the last group failed."""
 
     async def run(self, work: W) -> Any:
@@ -218,10 +218,10 @@ class GroupCommitter(ABC, Generic[W]):
             results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
             try:
                 results = await self._commit([work for work, _ in group])
-                self.failed = False
+                self.last_commit_failed = False
             except Exception as error:  # noqa: BLE001  every caller of the group gets the error
                 results = [error for _ in group]
-                self.failed = True
+                self.last_commit_failed = True
             finally:
                 for (_, future), result in zip(group, results, strict=True):
                     _resolve(future, result)

@@ -59,7 +59,7 @@ def key_in(table: Table, rows: Sequence[Row]) -> Filter:
 OnProgress = Callable[[Table, int], None]
 """Called with the number of rows of a table that have been processed."""
 
-MAX_SHOWN_KEYS: Final = 3  # the number of keys in a message
+MAX_SHOWN_KEYS: Final = 3  # the most keys in a message
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,11 +41,11 @@ BOXES: Final = {
     "lost": "Lost",
     "spam": "Spam",
 }
-"""The boxes of the inbox, with their labels."""
+"""The labels of the boxes of the inbox; a box has the messages of one status, or more."""
 SETTLED: Final = ("qualified", "won", "lost")
 """Statuses of leads that are finished; their boxes appear only where a lead has them."""
-FAILED: Final = ("bounced", "complained", "dlq")
-"""Statuses in the log of mail that was not delivered."""
+UNDELIVERED: Final = ("bounced", "complained", "dlq")
+"""Statuses of mail that was not delivered."""
 
 
 def read_box(visit: Visit) -> str:
@@ -74,7 +74,7 @@ async def show_inbox(visit: Visit) -> Values:
     threads = await fill(store, found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
     counts = dict(zip(BOXES, await count_people(store, now, *BOXES), strict=True))
     to = spelled("recipient_email", [each.lead for each in threads])
-    back = to, Filter("status", "in", FAILED)
+    back = to, Filter("status", "in", UNDELIVERED)
     mail = Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000)
     failed = await read_all(store, mail) if visit.actor.may_use(EMAIL_SEND_LOG.name) else ()
     return {

@@ -17,9 +17,9 @@ from edge_api.db.types import format_instant
 from edge_api.db.visitor_columns import SentLead
 from edge_api.desk.leads import (
     BOXES,
-    FAILED,
     INBOX,
     STATUSES,
+    UNDELIVERED,
     find_seen_leads,
     format_count,
     mark_threads,
@@ -87,7 +87,7 @@ async def show_message(visit: Visit) -> Values:
         "there": {each["id"]: each["created_at"] for each in leads},
         "first_at": min(each["created_at"] for each in leads),
         "number": len(items),
-        "failed": {each["message_id"]: each for each in log if each["status"] in FAILED},
+        "failed": {each["message_id"]: each for each in log if each["status"] in UNDELIVERED},
         "mail": log if may_see else None,
         "draft": drafts[-1] if drafts else None,
         "subject": await answers.default_subject(row),

@@ -55,7 +55,7 @@ from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResul
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import DESK
 
-SIGN_IN: Final = "/desk/sign-in/"
+SIGN_IN_PATH: Final = "/desk/sign-in/"
 Values = Mapping[str, Any]
 Request = OperationRequest[Any, Any]
 
@@ -191,10 +191,10 @@ Menu = tuple[tuple[str, str, Screen], ...]
 
 
 async def _show(screen: Screen, menu: Menu, service: Service, request: Request) -> OperationResult:
-    address = f"{_fill(screen.path, request.path)}{to_query(request.pairs)}"
+    address = f"{_format_path(screen.path, request.path)}{to_query(request.pairs)}"
     session = await find_session(service, request)
     if session is None:
-        return redirect(f"{SIGN_IN}{to_query([('to', address)])}")
+        return redirect(f"{SIGN_IN_PATH}{to_query([('to', address)])}")
     visit = Visit(service, session, request.path, request.pairs, address)
     try:
         _admit(visit, screen, "admin:read", needs_fresh_sign_in=screen.needs_fresh_sign_in)
@@ -216,9 +216,9 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
 
 async def _act(action: Action, menu: Menu, service: Service, request: Request) -> OperationResult:
     session, kept = await find_session(service, request), form_pairs(request.body)
-    here = safe_target(dict(kept).get("back") or _fill(action.screen.path, request.path))
+    here = safe_target(dict(kept).get("back") or _format_path(action.screen.path, request.path))
     signing = {
-        "to": _fill(action.path, request.path) if kept else here,
+        "to": _format_path(action.path, request.path) if kept else here,
         "screen": here,
         "kept": kept,
     }
@@ -231,14 +231,14 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
         _admit(visit, action.screen, action.scope, needs_fresh_sign_in=action.needs_fresh_sign_in)
         result = await action.run(visit)
     except FormErrors as errors:
-        return await _show_again(action, menu, visit, Problem("invalid"), errors.by_field)
+        return await _show_errors(action, menu, visit, Problem("invalid"), errors.by_field)
     except Problem as problem:
         if problem.code not in ("invalid", "conflict"):
             return await show_problem(service, problem, visit, menu, **signing)
         name = problem.message.partition(": ")[0]  # the invalid field, if the message is about one
         said = problem.message.replace(": ", " ", 1) if name in visit.typed else problem.message
         where = name.lower() if name.lower() in visit.typed else "form"
-        return await _show_again(action, menu, visit, problem, {where: f"{said}."})
+        return await _show_errors(action, menu, visit, problem, {where: f"{said}."})
     if isinstance(result, OperationResult):
         return result
     own = Filter("actor", "eq", visit.actor.label), Filter("at", "gte", format_instant(before))
@@ -251,10 +251,10 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     )
 
 
-async def _show_again(
+async def _show_errors(
     action: Action, menu: Menu, visit: Visit, problem: Problem, errors: Mapping[str, str]
 ) -> OperationResult:
-    """Return the screen of a form as it was filled in, with its errors."""
+    """Return the screen of a form, as it was filled in, with its errors."""
     values = await action.screen.read(visit)
     assert not isinstance(values, OperationResult)  # noqa: S101  a screen with forms is a page
     shown = {**values, "typed": visit.typed, "errors": errors}
@@ -289,7 +289,7 @@ def safe_target(address: str) -> str:
     return address if is_own and ".." not in path and len(address) <= MAX_URL_LENGTH else DESK
 
 
-def _fill(path: str, variables: Mapping[str, str]) -> str:
+def _format_path(path: str, variables: Mapping[str, str]) -> str:
     return path.format(**{name: quote(text, safe="") for name, text in variables.items()})
 
 

@@ -12,7 +12,7 @@ from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.problems import Problem
 from edge_api.desk.screens import (
-    SIGN_IN,
+    SIGN_IN_PATH,
     Request,
     find_session,
     make_operation,
@@ -114,7 +114,7 @@ async def sign_out(service: Service, request: Request) -> OperationResult:
     """End the session of this browser."""
     await _end_session(service, request)
     return redirect(
-        SIGN_IN,
+        SIGN_IN_PATH,
         {
             "Set-Cookie": set_cookie(service.settings.site_url, ""),
             # Without it, the browser's next user could see pages from its cache.
@@ -144,8 +144,8 @@ async def show_file(file: Document, _service: Service, _request: Request) -> Ope
 OPERATIONS: tuple[AnyOperation, ...] = (
     make_operation("/desk/desk.css", "GET", partial(show_file, _SHEET)),
     make_operation("/desk/desk.js", "GET", partial(show_file, _SCRIPT)),
-    make_operation(SIGN_IN, "GET", show_sign_in),
-    make_operation(SIGN_IN, "POST", sign_in),
+    make_operation(SIGN_IN_PATH, "GET", show_sign_in),
+    make_operation(SIGN_IN_PATH, "POST", sign_in),
     make_operation("/desk/mail-link/", "POST", mail_link),
     make_operation(LINK_PATH, "GET", show_link),
     make_operation(LINK_PATH, "POST", use_link),

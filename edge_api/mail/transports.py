@@ -23,7 +23,7 @@ from typing import Final, Literal, Protocol, Self
 
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
 
-from edge_api.db.email_address import Mailbox, MaildirRelay, MailServer, parse_mailbox, parse_relay
+from edge_api.db.mail_addresses import Mailbox, MaildirRelay, MailServer, parse_mailbox, parse_relay
 from edge_api.mail.queue import NO_RELAY
 from edge_api.settings import is_loopback
 

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from edge_api.db.email_address import normalize_address
+from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.problems import format_validation_error
 from edge_api.db.table import RowModel, find_columns
 from edge_api.db.types import Content, check_text

@@ -33,7 +33,7 @@ from edge_api.db.postgres.connection import (
     postgresql_problem,
     sqlstate_of,
 )
-from edge_api.db.postgres.writer import WRITE_LOCK, Readers, Writer
+from edge_api.db.postgres.store_connections import WRITE_LOCK, Readers, Writer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
 from edge_api.db.tables import TABLES
@@ -338,7 +338,7 @@ class PostgresStore(RecoveringStore):
         """Check that the store can be written: take the write lock, and commit after a failure."""
         self.refuse_closed()
         await self._translate_errors(
-            self._writer.run(partial(_check_writable, commits=self._writer.failed))
+            self._writer.run(partial(_check_writable, commits=self._writer.last_commit_failed))
         )
 
     async def _translate_errors(self, awaitable: Awaitable[T]) -> T:

@@ -21,7 +21,7 @@ from edge_api.db.postgres.connection import (
     postgresql_problem,
 )
 from edge_api.db.postgres.engine import store_refusal
-from edge_api.db.postgres.writer import WRITE_LOCK
+from edge_api.db.postgres.store_connections import WRITE_LOCK
 from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 
 OnError = Callable[[Exception, object], None]

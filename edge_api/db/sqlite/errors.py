@@ -22,7 +22,7 @@ class StoreFileMoved(Exception):  # noqa: N818  the files changed, the code has 
     """A file of the store is gone, or another one has taken its place."""
 
 
-class FileIdentity:
+class StoreFileIdentities:
     """The identities (device and inode) of an open store's files, to notice their replacement."""
 
     def __init__(self, path: Path) -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.db.email_address import (
+from edge_api.db.mail_addresses import (
     Mailbox,
     MaildirRelay,
     MailServer,

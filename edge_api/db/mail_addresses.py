@@ -97,8 +97,8 @@ def parse_imap(text: str) -> MailServer:
 
 def _read_server(found: re.Match[str]) -> MailServer:
     """Return the server of a matched URL with a scheme and `_AUTHORITY`. Raises ValueError."""
-    security, usual_port = _SCHEMES[found["scheme"]]
-    port = int(found["port"] or usual_port)
+    security, default_port = _SCHEMES[found["scheme"]]
+    port = int(found["port"] or default_port)
     if not 1 <= port <= MAX_PORT:
         raise ValueError(f"must have a port from 1 to {MAX_PORT}")
     try:
