@@ -54,9 +54,7 @@ except ImportError:  # uvloop is optional: asyncio's own event loop works as wel
 
 DEVELOPMENT_KEY_NAME: Final = "development"  # the name of the development key in the store
 SYSTEMD: Final = Path("/run/systemd/system")  # exists where systemd runs (sd_booted(3))
-CLOCK_CHECK_SECONDS: Final = (
-    60.0  # the interval of checks; it leaves time to set the clock after a boot
-)
+CLOCK_CHECK_SECONDS: Final = 60.0  # the interval; it leaves time to set the clock after a boot
 _log = logging.getLogger(__name__)
 
 

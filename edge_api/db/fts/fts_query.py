@@ -111,13 +111,13 @@ def _break_before(text: str, end: int) -> int:
 
 
 MAX_TERMS: Final = 16  # terms of a query that are searched for: each costs an index lookup
-_STOP_WORDS: Final = (
+_STOP_WORDS_TEXT: Final = (
     "a about all an and any are as at be been but by can could did do does for from had has have "
     "how i if in into is it its me my no not of on or our should so some than that the their them "
     "then there these they this to up us was we were what when where which who why will with would "
     "you your"
 )
-STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
+STOP_WORDS: Final = frozenset(_STOP_WORDS_TEXT.split())
 """English words that are ignored in a query that has other words."""
 _WORD: Final = re.compile(rf"{_UNSPACED_LETTER}+|(?:(?!{_UNSPACED_LETTER})[^\W_])+")
 """One word to FTS5's tokenizer, or a run of letters of scripts without spaces."""

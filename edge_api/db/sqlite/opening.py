@@ -88,7 +88,7 @@ def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
 
 
 def _was_store(path: Path) -> bool:
-    """Return whether a file that SQLite cannot read was a store: by its schema, or a replica."""
+    """Return whether a file that SQLite cannot read was a store: by schema or replication."""
     table = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
     with suppress(OSError), path.open("rb") as file:
         # The schema of a store is in the first bytes of its file.
