@@ -245,7 +245,7 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     last = Read(AUDIT_LOG, where=own, order=(Order("id", descending=True),), limit=1)
     made = await read_first(service.store, last)
     sent = dict(parse_qsl(urlsplit(result).query)).get("sent")
-    is_new = sent != visit.query.get("sent")  # the page of the form may have an earlier one
+    is_new = sent != visit.query.get("sent")  # an earlier one may be in `here`
     return redirect(
         with_parameters(result, done=made["id"] if made else "", sent=sent if is_new else "")
     )

@@ -120,7 +120,7 @@ _FILL_BATCH_SIZE: Final = 1000  # rows: about 0.1 s
 
 
 def maintain_search_index(connection: sqlite3.Connection) -> None:
-    """Make this connection index the rows that it writes, and index the rows that are not yet.
+    """Make this connection index the rows that it writes, and index the rows that are missing.
 
     The second part takes several transactions, between which others can write. Raises
     sqlite3.Error.
