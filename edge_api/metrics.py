@@ -18,7 +18,7 @@ import psutil
 from edge_api.backup.verify import read_result
 from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.db.problems import Problem
-from edge_api.db.query import Order, Read, Store, count_of
+from edge_api.db.query import Order, Read, Store, count_query
 from edge_api.db.tables import LEADS
 from edge_api.health import SEVERITY, Health
 from edge_api.http.dispatch import App
@@ -141,11 +141,11 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
         for table in _OUTBOXES.values()
         for read in (
             Read(table, ("created_at",), (WAITING,), oldest, 1, with_total=True),
-            count_of(table, GIVEN_UP),
+            count_query(table, GIVEN_UP),
         )
     ]
     try:
-        leads, *found = await store.run(count_of(LEADS), *reads)
+        leads, *found = await store.run(count_query(LEADS), *reads)
     except Problem:
         return []  # the other metrics can still be read
     gauges: list[Gauge] = [("edge_leads", "Leads in the store.", {}, float(leads.total or 0))]

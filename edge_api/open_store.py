@@ -10,7 +10,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite import engine as sqlite
-from edge_api.db.sqlite.processes import holds_state
+from edge_api.db.sqlite.processes import replica_has_state
 from edge_api.schema.environment import EDGE, sqlite_file
 from edge_api.settings import Settings
 
@@ -72,7 +72,7 @@ def require_unrestored(settings: Settings) -> None:
     path, replica = settings.database_path, settings.litestream_replica
     if not (path and replica) or (path.exists() and path.stat().st_size):
         return
-    if holds_state(path.resolve(), replica):
+    if replica_has_state(path.resolve(), replica):
         raise StoreRefusal(
             f"{path} is {'empty' if path.exists() else 'missing'}, and LITESTREAM_REPLICA holds a "
             f"store: restore it with {EDGE} restore --from-replica --force; to begin anew, set "

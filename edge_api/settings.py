@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 
-from edge_api.db.email_address import MailServer, check_mailbox, check_relay, parse_imap
+from edge_api.db.mail_addresses import MailServer, check_mailbox, check_relay, parse_imap
 from edge_api.schema.environment import (
     BUILD,
     LITESTREAM_PREFIXES,

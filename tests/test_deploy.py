@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.db.sqlite.processes import find_program
+from edge_api.db.sqlite.processes import find_litestream
 from tests.patience import patience
 from tests.test_distribution import ROOT, build_wheel
 
@@ -62,7 +62,7 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: st
     ]
     mount += [sys.executable, "-m", f"tests.{program}", ROOT / "docs/deploy.md", folder]
     ended = subprocess.run(
-        [*namespaces, *mount, find_program(), sysconfig.get_path("purelib")],
+        [*namespaces, *mount, find_litestream(), sysconfig.get_path("purelib")],
         check=False,
         capture_output=True,
         text=True,

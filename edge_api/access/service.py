@@ -36,10 +36,10 @@ from edge_api.db.query import (
     read_first,
     require_row,
 )
-from edge_api.db.sent import SentAccessRequest
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
+from edge_api.db.visitor_columns import SentAccessRequest
 from edge_api.mail.queue import Outbox
 from edge_api.operation.input import HONEYPOT, SentColumns, check_form
 from edge_api.outbox import run_unless_conflict

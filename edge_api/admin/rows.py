@@ -16,6 +16,7 @@ from edge_api.admin.filters import SelectItems, apply_selection, parse_selection
 from edge_api.admin.query import Pairs, ParsedQuery, parse_query
 from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.undo import audited
+from edge_api.db.caches import SingleFlightCache
 from edge_api.db.problems import Problem, format_validation_error, not_one_row
 from edge_api.db.query import Delete, Filter, Insert, Store, Update, Value, Where
 from edge_api.db.table import Column, Row, Table
@@ -28,7 +29,6 @@ from edge_api.db.types import (
     Uuid,
     format_instant,
 )
-from edge_api.db.versioned_cache import SingleFlightCache
 
 READ_TIMEOUT_SECONDS: Final = 5.0
 """Time limit of a read: many times what a million rows need for an order without an index."""

@@ -12,12 +12,12 @@ from typing import Final
 from edge_api.auth.actor import Actor, Clock
 from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.auth.tokens import AccessTokenValidator, UnrevokedCredential, is_jwt
+from edge_api.db.caches import SingleFlight
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, Update, read_first
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
-from edge_api.db.versioned_cache import SingleFlight
 from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, Scope, SecretKind
 from edge_api.schema.paths import AUDIENCES, RESOURCE_METADATA, Audience
 

@@ -15,8 +15,8 @@ from typing import Final
 from unicodedata import normalize
 
 from edge_api.auth.actor import Actor, Clock, audit_entry
-from edge_api.db.email_address import normalize_address
 from edge_api.db.internal_tables import ERASED_ROWS, FORMER_ROWS
+from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,

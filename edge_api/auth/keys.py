@@ -23,7 +23,7 @@ from edge_api.db.query import (
     RowCount,
     Store,
     Update,
-    count_of,
+    count_query,
     read_all,
     read_first,
     require_row,
@@ -215,7 +215,7 @@ class Keys:
         where = (Filter("needs_review", "eq", 1), Filter("expires_at", "is", None), _NOT_REVOKED)
         found, count = await self._store.run(
             Read(CREDENTIALS, where=where, order=(Order("created_at"), Order("id"))),
-            count_of(LEADS),
+            count_query(LEADS),
         )
         # Each of these scopes shows enquiries: `admin:write` returns the rows that it changes.
         shows = {"leads:read", "admin:read", "admin:write"}

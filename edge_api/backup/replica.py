@@ -21,20 +21,20 @@ from click import BadParameter
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.processes import (
+    LITESTREAM_OPTIONS,
     MAX_SOCKET_PATH_BYTES,
-    OPTIONS,
     STOP_SECONDS,
     ReplicatorError,
-    configuration,
-    environment,
-    find_program,
-    holds_state,
+    find_litestream,
     is_locked,
+    litestream_configuration,
+    litestream_environment,
     litestream_state_path,
-    lock_path,
     lock_replicator,
-    run_program,
-    socket_path,
+    replica_has_state,
+    replicator_lock_path,
+    replicator_socket_path,
+    run_litestream,
     sync_replica,
 )
 from edge_api.health import Check
@@ -63,7 +63,7 @@ def fetch_latest(settings: Settings, draft: Path) -> int:
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
     store = require_sqlite_path(settings, "restore").resolve()
-    printed = run_program(
+    printed = run_litestream(
         store,
         str(settings.litestream_replica),
         "restored",
@@ -128,7 +128,7 @@ def make_replication(settings: Settings) -> "Replication | None":
     """Return the replication of the store, if the settings have one. Raises StoreRefusal."""
     if settings.litestream_replica is None:
         return None
-    return Replication(_store_of(settings), settings.litestream_replica, find_program())
+    return Replication(_store_of(settings), settings.litestream_replica, find_litestream())
 
 
 def _store_of(settings: Settings) -> Path:
@@ -138,7 +138,7 @@ def _store_of(settings: Settings) -> Path:
             "LITESTREAM_REPLICA is for a store in a SQLite file: unset it beside PostgreSQL"
         )
     store = settings.database_path.resolve()
-    if len(os.fsencode(socket_path(store))) > MAX_SOCKET_PATH_BYTES:
+    if len(os.fsencode(replicator_socket_path(store))) > MAX_SOCKET_PATH_BYTES:
         raise StoreRefusal(
             f"{store} is too long a path for the socket that Litestream opens beside it: "
             f"set DATABASE_URL to one of {MAX_SOCKET_PATH_BYTES - 16} bytes at the most"
@@ -152,13 +152,13 @@ def replica_errors(settings: Settings) -> Iterator[str]:
         return
     try:
         store = _store_of(settings)
-        find_program()
+        find_litestream()
         if is_locked(store):
             sync_replica(store, SYNC_TIMEOUT_SECONDS)
     except StoreRefusal as refusal:
         yield str(refusal)
     except ReplicatorError as error:
-        if socket_path(store).exists():
+        if replicator_socket_path(store).exists():
             yield f"LITESTREAM_REPLICA: the replica lacks what was committed last ({error})"
         else:
             yield "LITESTREAM_REPLICA: the store is served and not replicated: start the edge again"
@@ -189,7 +189,7 @@ class Replication:
         note, address = state / "address", re.sub(r":[^/@]*@", "@", self._replica)  # no password
         known = note.read_text() if note.exists() else ""
         if known not in ("", address):
-            if holds_state(self._store, self._replica):
+            if replica_has_state(self._store, self._replica):
                 raise StoreRefusal(
                     f"LITESTREAM_REPLICA is not the address of before, {known}, and holds a state: "
                     f"set it to an empty place, or if it is of this very store remove {state}"
@@ -291,22 +291,24 @@ class Replication:
             descriptors.callback(os.close, lock)  # the new process keeps its own descriptor
             reading, writing = os.pipe()
             descriptors.callback(os.close, reading)
-            os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
+            os.write(
+                writing, json.dumps(litestream_configuration(self._store, self._replica)).encode()
+            )
             os.close(writing)
             return await asyncio.create_subprocess_exec(
                 "/bin/sh",
                 "-c",
                 _START,
-                str(lock_path(self._store)),
+                str(replicator_lock_path(self._store)),
                 # Linux signals when the thread that forked ends: here that of the event loop.
                 str(os.getpid()),
                 self._program,
                 "replicate",
-                *OPTIONS,
+                *LITESTREAM_OPTIONS,
                 stdin=reading,
                 stdout=DEVNULL,
                 stderr=PIPE,
-                env=environment(),
+                env=litestream_environment(),
                 pass_fds=(lock,),
                 start_new_session=True,  # Control-C must not end it before the edge
             )

@@ -21,7 +21,7 @@ from edge_api.backup.verify import Verification, store_result
 from edge_api.cli import COUNT
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
-from edge_api.db.sqlite.opening import BACKUPS, require_file, sync
+from edge_api.db.sqlite.opening import BACKUPS_FOLDER, require_file, sync
 from edge_api.db.types import format_instant
 from edge_api.open_store import require_sqlite_path
 from edge_api.schema.commands import JSON, PATH, Arguments
@@ -58,7 +58,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
     store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
     backup = make_backup(
-        store, key, BackupFolder(arguments.to or store.parent / BACKUPS), arguments.keep
+        store, key, BackupFolder(arguments.to or store.parent / BACKUPS_FOLDER), arguments.keep
     )
     if arguments.json:
         printed = {

@@ -25,11 +25,16 @@ from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_k
 from edge_api.backup.replica import replica_errors
 from edge_api.backup.verify import PARTS, read_result, report
 from edge_api.cli import printable
-from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, ask_system, clock_error, development_key_path
-from edge_api.db.email_address import MailFolder, parse_relay
+from edge_api.cli.serve import (
+    DEVELOPMENT_KEY_NAME,
+    clock_error,
+    development_key_path,
+    run_systemd_command,
+)
 from edge_api.db.errors import StoreRefusal
+from edge_api.db.mail_addresses import MaildirRelay, parse_relay
 from edge_api.db.query import Filter, Read
-from edge_api.db.sqlite.processes import is_outdated
+from edge_api.db.sqlite.processes import is_served_by_outdated_code
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
@@ -156,7 +161,7 @@ def _check_files(settings: Settings) -> Iterator[str]:
     for path in filter(is_exposed, private):
         yield f"{path} can be read by others; run chmod 600 {path}"
     with suppress(OSError):  # `_check_service` reports an unreadable store
-        if settings.database_path and is_outdated(settings.database_path.resolve()):
+        if settings.database_path and is_served_by_outdated_code(settings.database_path.resolve()):
             yield "the installed code has changed since the edge started: restart it"
     if error := check_dotenv_permissions():
         yield error
@@ -216,7 +221,7 @@ async def _check_relay(settings: Settings) -> list[str]:
                 pass
         except Refused as refused:
             relay, message = parse_relay(settings.smtp_url), refused.message
-            if isinstance(relay, MailFolder):
+            if isinstance(relay, MaildirRelay):
                 return [f"SMTP_URL: {message}"]
             fix = (
                 "check user and password"
@@ -305,7 +310,7 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     if needs_backup and not is_new and not read_result(settings, "backup"):
         yield f"there is no backup: let a timer run {EDGE} backup"
     units = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer")
-    shown = ask_system("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
+    shown = run_systemd_command("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
     yield from (*check_units(shown), *filter(None, [clock_error()]))
 
 

@@ -44,14 +44,15 @@ from edge_api.settings import Settings
 
 @contextmanager
 def _staged_key(
-    path: Path, kept: Path | None, source: str, now: datetime
+    path: Path, saved: Path | None, source: str, now: datetime
 ) -> Iterator[Callable[[], str]]:
-    """Copy the saved key in the file `kept`, if there is one, to a draft beside the key at `path`.
+    """Copy the file `saved`, a secret key, to a draft beside the current key at `path`.
 
-    Yields a function that renames the former key, puts the draft in its place, and returns a
-    sentence about that. Both raise OSError.
+    Yields a function that renames the current key, puts the draft in its place, and returns a
+    sentence about that. Without `saved` the sentence says that `source` ("backup" or "replica")
+    brings no key. The copy and the function raise OSError.
     """
-    content = kept.read_bytes() if kept and kept.is_file() else None
+    content = saved.read_bytes() if saved and saved.is_file() else None
     draft = path.with_name(f".{path.name}.restoring")
 
     def install() -> str:
@@ -163,16 +164,16 @@ def _restore(store: Path, arguments: Arguments, settings: Settings) -> Sequence[
     contents = verify_copy(draft)
     key_path = secret_key_path(require_sqlite_path(settings, "restore"))
     backup_key = backup_key_path(arguments.file) if arguments.file else None
-    kept = None if settings.secret_key else arguments.key or backup_key
-    name, secret = "SECRET_KEY", (settings.secret_key or "").encode()
-    if not secret and (key := kept if kept and kept.is_file() else key_path).is_file():
-        name, secret = str(key), key.read_bytes()
+    saved = None if settings.secret_key else arguments.key or backup_key
+    secret_source, secret = "SECRET_KEY", (settings.secret_key or "").encode()
+    if not secret and (key := saved if saved and saved.is_file() else key_path).is_file():
+        secret_source, secret = str(key), key.read_bytes()
     outcome = asyncio.run(
-        _migrate_and_carry_over(draft, store if store.exists() else None, name, secret)
+        _migrate_and_carry_over(draft, store if store.exists() else None, secret_source, secret)
     )
     require_no_wal(draft)
     former = replaced_path(store, now) if store.exists() else None
-    with _staged_key(key_path, kept, "backup" if backup_key else "replica", now) as install:
+    with _staged_key(key_path, saved, "backup" if backup_key else "replica", now) as install:
         replace(store, draft, former or replaced_path(store, now))
         key_line = (
             "SECRET_KEY is set: it must be the one that the backup was made with"
@@ -205,18 +206,19 @@ def _draft(store: Path) -> Path:
 
 
 async def _migrate_and_carry_over(
-    draft: Path, former: Path | None, name: str, secret: bytes
+    draft: Path, former: Path | None, secret_source: str, secret: bytes
 ) -> Mapping[str, int] | str:
     """Migrate the draft, check the secret key, and carry rows over from the former store.
 
-    Returns numbers of rows by what became of them, or a sentence that says why some were not
-    carried over. Raises StoreRefusal where the draft cannot be used or the key is wrong.
+    `secret_source` is the file or the setting that has the key. Returns numbers of rows by outcome,
+    or a sentence that says why some were not carried over. Raises StoreRefusal if the draft cannot
+    be used or the key is wrong.
     """
     async with AsyncExitStack() as stack:
         restored = await open_store(draft, system_clock, create=False)
         stack.push_async_callback(restored.close)
         if secret:
-            await _require_key(restored, name, secret)
+            await _require_key(restored, secret_source, secret)
         try:
             return await _carry_over(former, restored) if former else "there was no store before"
         except StoreRefusal as refusal:
@@ -226,7 +228,7 @@ async def _migrate_and_carry_over(
             return f"not all could be carried over from the former store: {problem.message}"
 
 
-async def _require_key(restored: Store, name: str, secret: bytes) -> None:
+async def _require_key(restored: Store, secret_source: str, secret: bytes) -> None:
     """Raise StoreRefusal for a secret key that does not decrypt the store's secrets."""
     # Slow to import, and not needed where a backup is refused.
     from edge_api.auth.tokens import SecretBox, SigningKeys  # noqa: PLC0415
@@ -238,8 +240,9 @@ async def _require_key(restored: Store, name: str, secret: bytes) -> None:
     keys = SigningKeys(restored, system_clock, secret)
     if await check_secret(restored, keys, SecretBox(secret, KEY_PURPOSE)):
         raise StoreRefusal(
-            f"this is not the key that the store was used with: {name}; name the right one (--key, "
-            "or SECRET_KEY where that is set); if it is lost, take this one away"
+            f"this is not the key that the store was used with: {secret_source}; "
+            "name the right one (--key, or SECRET_KEY where that is set); "
+            "if it is lost, take this one away"
         )
 
 
@@ -259,7 +262,7 @@ async def _carry_over(former: Path, restored: Store) -> Mapping[str, int]:
         stack.callback(remove_draft, copy)
         try:
             opened = await open_store(former, system_clock, create=False, migrates=False)
-        except OlderSchema:  # migrate a copy: the version that made the store may need it
+        except OlderSchema:  # migrate a copy: the former version may need the store as it is
             copy_backup(former, copy)
             opened = await open_store(copy, system_clock, create=False)
         stack.push_async_callback(opened.close)

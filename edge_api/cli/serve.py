@@ -22,9 +22,9 @@ from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.desk import print_link
-from edge_api.cli.supervisor import INHERITED, Supervisor
-from edge_api.db.email_address import MailFolder, check_relay, parse_relay
+from edge_api.cli.supervisor import INHERITED_OPTION, Supervisor
 from edge_api.db.errors import StoreRefusal
+from edge_api.db.mail_addresses import MaildirRelay, check_relay, parse_relay
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.health import Health
@@ -40,7 +40,7 @@ from edge_api.http.server import (
 )
 from edge_api.journal.builds import BuildManager
 from edge_api.mail.transports import Refused, make_maildir
-from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER
+from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER_VARIABLE
 from edge_api.metrics import make_private_app
 from edge_api.oauth.server import OAuthServer
 from edge_api.schema.commands import Arguments, reading
@@ -54,14 +54,14 @@ except ImportError:  # uvloop is optional: asyncio's own event loop works as wel
 
 DEVELOPMENT_KEY_NAME: Final = "development"  # the name of the development key in the store
 SYSTEMD: Final = Path("/run/systemd/system")  # exists where systemd runs (sd_booted(3))
-CLOCK_SECONDS: Final = 60.0  # between checks; time to set the clock after a boot
+CLOCK_CHECK_SECONDS: Final = 60.0  # the interval; it leaves time to set the clock after a boot
 _log = logging.getLogger(__name__)
 
 
 def _parse_inherited(text: str) -> tuple[int, ...]:
-    """Return the numbers in the value of `INHERITED`. Raises ValueError for fewer than four."""
-    number, announce, control, first, *more = map(int, text.split(","))
-    return number, announce, control, first, *more
+    """Parse the value of `INHERITED_OPTION`. Raises ValueError for fewer than four numbers."""
+    number, prints_startup, control, first, *more = map(int, text.split(","))
+    return number, prints_startup, control, first, *more
 
 
 PARAMS: Final = (
@@ -89,7 +89,7 @@ PARAMS: Final = (
         default=1,
         help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
     ),
-    Option([INHERITED], type=reading(_parse_inherited), hidden=True),
+    Option([INHERITED_OPTION], type=reading(_parse_inherited), hidden=True),
 )
 
 
@@ -123,9 +123,9 @@ def _with_maildir(settings: Settings, relay: str | None) -> Settings:
     """Return the settings with a maildir as relay, if they have no relay. Raises Refused."""
     if relay is None or settings.smtp_url is not None:
         return settings
-    place = parse_relay(relay)
-    assert isinstance(place, MailFolder)  # noqa: S101  the option takes nothing else
-    make_maildir(place.path)
+    maildir = parse_relay(relay)
+    assert isinstance(maildir, MaildirRelay)  # noqa: S101  the option takes nothing else
+    make_maildir(maildir.path)
     owner = settings.owner_email or "owner@localhost"
     return replace(
         settings,
@@ -139,36 +139,36 @@ def _with_maildir(settings: Settings, relay: str | None) -> Settings:
 async def _supervise(arguments: Arguments, settings: Settings) -> int:
     """Open the sockets, and run the workers with the same command line."""
     with TemporaryDirectory(prefix="fore-edge-metrics-") as folder:
-        async with _listening(arguments, settings) as sockets:
+        async with _open_sockets(arguments, settings) as sockets:
             if settings.metrics == "on":
-                os.environ[METRICS_FOLDER] = folder
+                os.environ[METRICS_FOLDER_VARIABLE] = folder
             return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
 
 
 @asynccontextmanager
-async def _listening(
+async def _open_sockets(
     arguments: Arguments, settings: Settings
 ) -> AsyncIterator[list[socket.socket]]:
     """Open the listening sockets, the one of METRICS_SOCKET last. Raises StoreRefusal."""
-    host, port, place = arguments.host, arguments.port or settings.port, settings.metrics_socket
+    host, port, address = arguments.host, arguments.port or settings.port, settings.metrics_socket
     about, setting, fix = f"cannot listen on {host}:{port}", "PORT", "set --host"
     with ExitStack() as stack:
         try:
             sockets = await listen(host, port)
             for each in sockets:
                 stack.callback(each.close)
-            if place:
-                about, setting = f"METRICS_SOCKET: cannot listen on {place}", "METRICS_SOCKET"
+            if address:
+                about, setting = f"METRICS_SOCKET: cannot listen on {address}", "METRICS_SOCKET"
                 fix = "make its folder, and let this user write there"
-                sockets.append(listen_privately(place))
+                sockets.append(listen_privately(address))
         except OSError as error:
             # Event loops change the system's message; a failed name lookup has no errno above 0.
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror
             fix = "end what listens there (ss -lnp names it)" if number == EADDRINUSE else fix
             raise StoreRefusal(f"{about}: {reason}; {fix}, or set another {setting}") from None
-        if isinstance(place, Path):
-            stack.callback(place.unlink, missing_ok=True)
+        if isinstance(address, Path):
+            stack.callback(address.unlink, missing_ok=True)
         yield sockets
 
 
@@ -192,7 +192,7 @@ async def _serve(arguments: Arguments, settings: Settings) -> int:
     ending = handle_signals()
     async with (
         assemble(settings, exclusive=True) as assembly,
-        _listening(arguments, settings) as sockets,
+        _open_sockets(arguments, settings) as sockets,
     ):
         servers = await _start(assembly, sockets)
         await print_startup(assembly, arguments, servers[0].port)
@@ -206,7 +206,7 @@ async def _serve(arguments: Arguments, settings: Settings) -> int:
 async def watch_clock(warnings: dict[str, str]) -> None:
     """Warn in `warnings`, and once in the log, while the clock is not synchronised."""
     while True:
-        await asyncio.sleep(CLOCK_SECONDS)
+        await asyncio.sleep(CLOCK_CHECK_SECONDS)
         error = await asyncio.to_thread(clock_error)
         if error and not warnings.get("clock"):
             _log.warning("%s", error)
@@ -215,12 +215,15 @@ async def watch_clock(warnings: dict[str, str]) -> None:
 
 def clock_error() -> str:
     """Return an error if systemd says that the clock is not synchronised, else an empty text."""
-    is_off = ask_system("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip() == "no"
+    is_off = (
+        run_systemd_command("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
+        == "no"
+    )
     return "the clock is not synchronised: run timedatectl set-ntp true" if is_off else ""
 
 
-def ask_system(*command: str) -> str:
-    """Return the output of a command of systemd; empty where systemd does not run or answer."""
+def run_systemd_command(*command: str) -> str:
+    """Return the output of a command of systemd; empty if systemd does not run or answer."""
     with suppress(OSError, subprocess.TimeoutExpired):
         if SYSTEMD.is_dir():
             return subprocess.run(  # noqa: S603
@@ -232,11 +235,11 @@ def ask_system(*command: str) -> str:
 async def _serve_worker(
     inherited: tuple[int, ...], arguments: Arguments, settings: Settings
 ) -> int:
-    """Serve on the inherited sockets until SIGTERM or retirement. Returns 0; 2 without them."""
+    """Serve on the inherited sockets until SIGTERM or retirement. Returns 2 if there are none."""
     try:
-        _, announce, *descriptors = inherited
+        _, prints_startup, *descriptors = inherited
         for each in descriptors:
-            os.set_inheritable(each, False)  # noqa: FBT003  the standard library's own form
+            os.set_inheritable(each, False)  # noqa: FBT003  it takes no keyword
         control, *sockets = (socket.socket(fileno=each) for each in descriptors)
         reader, writer = await asyncio.open_connection(sock=control)
     except OSError:
@@ -248,7 +251,7 @@ async def _serve_worker(
         writer.write(f"{' '.join(error.splitlines())}\n".encode())
         if await _read_control(reader, 1):
             servers = await _start(assembly, sockets)
-            if announce:
+            if prints_startup:
                 await print_startup(assembly, arguments, servers[0].port)
             retiring = asyncio.create_task(_stop_when_retired(reader, servers[0], ending))
             await serve_until(ending, servers, assembly.service[Health].start_draining)
@@ -285,7 +288,7 @@ async def print_startup(assembly: Assembly, arguments: Arguments, port: int) -> 
         print(f"PORT {wanted} has no effect: the socket of systemd is on {port}", flush=True)
     if service.settings.smtp_url:
         relay = parse_relay(service.settings.smtp_url)
-        if isinstance(relay, MailFolder):
+        if isinstance(relay, MaildirRelay):
             print(f"mail is not sent: it is in {relay.path}/new", flush=True)
     if service[BuildManager].error:
         print(f"the journal: {service[BuildManager].error}", flush=True)
@@ -305,8 +308,8 @@ def development_key_path(settings: Settings) -> Path:
 
 
 async def development_key(store: Store, path: Path, clock: Clock) -> str:
-    """Return the valid secret in the file at `path`, or issue one and store it there."""
-    keys, stored = Keys(store, clock), _read(path)
+    """Return the valid key in the file at `path`, or issue a key and store it there."""
+    keys, stored = Keys(store, clock), _read_key(path)
     if stored and await keys.allows(stored, frozenset(SCOPES)):
         return stored
     issued = await keys.issue(NewKey(DEVELOPMENT_KEY_NAME, scopes=tuple(SCOPES)))
@@ -317,7 +320,7 @@ async def development_key(store: Store, path: Path, clock: Clock) -> str:
     return issued.secret
 
 
-def _read(path: Path) -> str:
+def _read_key(path: Path) -> str:
     """Return the key in a file, which is made private; an empty text if there is no file."""
     if not path.exists():
         return ""

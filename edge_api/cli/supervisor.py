@@ -20,7 +20,7 @@ from typing import Final, Self
 
 from edge_api.metrics import make_restart_counter, mark_worker_dead
 
-INHERITED: Final = "--inherited"
+INHERITED_OPTION: Final = "--inherited"
 """The option of workers, which only the supervisor uses. Its value has the number of the worker,
 1 if it prints the startup message, and the file descriptors of the control and listening sockets.
 """
@@ -36,8 +36,8 @@ STOP_SECONDS: Final = 30.0
 class WorkerProcess:
     """A process of `serve` that has inherited the listening sockets, and a control socket.
 
-    Over the control socket the worker reports that it can serve, and then waits for its activation.
-    It retires when the supervisor closes its end or dies.
+    Over the control socket the worker reports that it is ready, with its error if it has one, and
+    then waits for its activation. It retires when the supervisor closes its end or dies.
     """
 
     def __init__(
@@ -62,19 +62,19 @@ class WorkerProcess:
         sockets: Sequence[socket.socket],
         argv: Sequence[str],
         *,
-        announce: bool = False,
+        prints_startup: bool = False,
     ) -> Self:
         """Start a worker in a process group of its own, which Ctrl-C does not reach."""
         ours, theirs = socket.socketpair()
         with theirs:
             descriptors = tuple(each.fileno() for each in sockets)
-            inherited = (number, int(announce), theirs.fileno(), *descriptors)
+            inherited = (number, int(prints_startup), theirs.fileno(), *descriptors)
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
                 "edge_api",
                 *argv,
-                INHERITED,
+                INHERITED_OPTION,
                 ",".join(map(str, inherited)),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *descriptors),
@@ -99,7 +99,7 @@ class WorkerProcess:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it has reported that it can serve."""
+        """Return whether it has reported, perhaps with an error, that it can be activated."""
         return self.error is not None
 
     @property
@@ -179,7 +179,8 @@ class Supervisor:
         self._workers: dict[int, WorkerProcess] = {}
         """The workers by number; the lock of a number is held while its worker is replaced."""
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._started: list[WorkerProcess] = []
+        self._processes: list[WorkerProcess] = []
+        """All worker processes that may still run, also those that were replaced."""
         self._stop = asyncio.Event()
         self._restart = asyncio.Event()
         self._status = 0
@@ -200,9 +201,9 @@ class Supervisor:
         stopping.cancel()
         running.cancel()
         await asyncio.wait({running})
-        for worker in self._started:
+        for worker in self._processes:
             worker.stop()
-        statuses = await asyncio.gather(*(worker.wait_or_kill() for worker in self._started))
+        statuses = await asyncio.gather(*(worker.wait_or_kill() for worker in self._processes))
         if -signal.SIGKILL in statuses:
             self._status = 1
         if not running.cancelled():
@@ -211,7 +212,7 @@ class Supervisor:
 
     def _handle_stop(self) -> None:
         if self._stop.is_set():
-            for worker in self._started:
+            for worker in self._processes:
                 worker.kill()
         self._stop.set()
 
@@ -228,7 +229,7 @@ class Supervisor:
 
     async def _run_workers(self, count: int) -> None:
         """Start the first worker alone: if it cannot serve, the others cannot either."""
-        first = await self._start(1, announce=True)
+        first = await self._start(1, prints_startup=True)
         if not first.is_serving:
             return self._give_up(first, await first.wait())
         rest = [self._start(number) for number in range(2, count + 1)]
@@ -239,18 +240,20 @@ class Supervisor:
             group.create_task(self._restart_on_demand())
         return None
 
-    async def _start(self, number: int, *, announce: bool = False) -> WorkerProcess:
+    async def _start(self, number: int, *, prints_startup: bool = False) -> WorkerProcess:
         """Start and activate a worker; return it when it serves or has ended."""
-        worker = await self._start_ready(number, announce=announce)
+        worker = await self._start_ready(number, prints_startup=prints_startup)
         if worker.is_ready:
             worker.activate()
         return worker
 
-    async def _start_ready(self, number: int, *, announce: bool = False) -> WorkerProcess:
+    async def _start_ready(self, number: int, *, prints_startup: bool = False) -> WorkerProcess:
         """Start a worker; return it when it is ready or has ended."""
-        worker = await WorkerProcess.start(number, self._sockets, self._argv, announce=announce)
-        self._started = [each for each in self._started if not each.has_ended]
-        self._started.append(worker)
+        worker = await WorkerProcess.start(
+            number, self._sockets, self._argv, prints_startup=prints_startup
+        )
+        self._processes = [each for each in self._processes if not each.has_ended]
+        self._processes.append(worker)
         await worker.wait_until_ready()
         return worker
 

@@ -8,7 +8,7 @@ from edge_api.backup.replica import make_replication
 from edge_api.cli.backup import make_backup
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import copy_backup, remove_draft, verify_copy
-from edge_api.db.sqlite.opening import BACKUPS
+from edge_api.db.sqlite.opening import BACKUPS_FOLDER
 from edge_api.open_store import command_store, open_store, require_sqlite_path
 from edge_api.schema.commands import Arguments
 from edge_api.settings import Settings
@@ -24,17 +24,17 @@ async def run(_arguments: Arguments, settings: Settings) -> int:
     """
     make_replication(settings)  # raises where Litestream, which the edge needs, is missing
     if settings.database_path:
-        await _rehearse(require_sqlite_path(settings, "upgrade"), settings)
+        await _try_migration(require_sqlite_path(settings, "upgrade"), settings)
     async with command_store(settings, migrates=True):
         pass
     print("the store is at the schema of this version: restart the edge and the watcher")
     return 0
 
 
-async def _rehearse(store: Path, settings: Settings) -> None:
+async def _try_migration(store: Path, settings: Settings) -> None:
     """Make a backup, print where it is, and migrate a copy of it."""
     key = None if settings.secret_key else secret_key_path(store)
-    backup = make_backup(store, key, BackupFolder(store.parent / BACKUPS), None)
+    backup = make_backup(store, key, BackupFolder(store.parent / BACKUPS_FOLDER), None)
     print(f"{backup.path}: {backup.contents.total:,} rows, verified", flush=True)
     draft = store.with_name(f".{store.name}.upgrading")
     remove_draft(draft)

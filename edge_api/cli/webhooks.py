@@ -25,7 +25,7 @@ from edge_api.webhooks.endpoints import (
 if TYPE_CHECKING:
     from edge_api.webhooks.dispatcher import WebhookSender
 
-_MEMBERS: Final = (
+_LISTED_COLUMNS: Final = (
     "id",
     "url",
     "events",
@@ -45,8 +45,8 @@ _COLUMNS: Columns = {
     "GIVEN UP": "given_up",
     "URL": "url",
 }
-_ID: Final = Argument(["id"], help="of an endpoint, as `webhooks list` shows it")
-_EVENTS: Final = (
+_ID_PARAM: Final = Argument(["id"], help="of an endpoint, as `webhooks list` shows it")
+_EVENT_PARAMS: Final = (
     Option(
         ["--events"],
         multiple=True,
@@ -60,29 +60,29 @@ ACTIONS: Actions = {
     "add": (
         "notify an address of new leads, or of posts; print its id and secret, once",
         "https://example.org/hooks/leads",
-        (Argument(["url"], help="an https address that is public"), *_EVENTS, JSON),
+        (Argument(["url"], help="an https address that is public"), *_EVENT_PARAMS, JSON),
     ),
     "choose": (
         "choose the events of an endpoint anew",
         f"{EXAMPLE_ID} --events {LEAD_CREATED}",
-        (_ID, *_EVENTS),
+        (_ID_PARAM, *_EVENT_PARAMS),
     ),
     "list": ("list all endpoints, oldest first", "--json", (JSON,)),
     "remove": (
         "remove an endpoint, and forget the events that it did not get",
         EXAMPLE_ID,
-        (_ID,),
+        (_ID_PARAM,),
     ),
     "enable": (
         "enable an endpoint that was disabled because it answered 410",
         EXAMPLE_ID,
-        (_ID,),
+        (_ID_PARAM,),
     ),
     "rotate": (
         "give an endpoint a new secret; print it, once",
         EXAMPLE_ID,
         (
-            _ID,
+            _ID_PARAM,
             Option(
                 ["--overlap"],
                 type=IntRange(0, 30 * 24),
@@ -98,8 +98,8 @@ ACTIONS: Actions = {
         EXAMPLE_ID,
         (Argument(["id"], required=False, help="of an endpoint (default: all)"),),
     ),
-    "discard": ("delete the undeliverable events of an endpoint", EXAMPLE_ID, (_ID,)),
-    "test": ("send a test event, and print the result", EXAMPLE_ID, (_ID,)),
+    "discard": ("delete the undeliverable events of an endpoint", EXAMPLE_ID, (_ID_PARAM,)),
+    "test": ("send a test event, and print the result", EXAMPLE_ID, (_ID_PARAM,)),
 }
 
 
@@ -111,9 +111,11 @@ async def run(arguments: Arguments, settings: Settings) -> int:
         match arguments.action:
             case "add":
                 events = (*arguments.events, *arguments.more) or (LEAD_CREATED,)
-                _show(await endpoints.add(arguments.url, events), as_json=arguments.json)
+                _print_endpoint(await endpoints.add(arguments.url, events), as_json=arguments.json)
             case "list":
-                found = [{name: row[name] for name in _MEMBERS} for row in await endpoints.all()]
+                found = [
+                    {name: row[name] for name in _LISTED_COLUMNS} for row in await endpoints.all()
+                ]
                 none = "there are no webhook endpoints yet; nobody is notified of events"
                 print_list(found, _COLUMNS, none, as_json=arguments.json)
             case "remove":
@@ -131,15 +133,17 @@ async def run(arguments: Arguments, settings: Settings) -> int:
                 await endpoints.choose(arguments.id, events)
                 print(f"{arguments.id} gets from now on: {', '.join(events)}")
             case "rotate":
-                _show(
+                _print_endpoint(
                     await endpoints.rotate(arguments.id, timedelta(hours=arguments.overlap)),
                     as_json=arguments.json,
                 )
             case "retry":
                 number = await endpoints.retry(arguments.id)
-                print(f"{_events(number)} queued again; a running edge sends them within seconds")
+                print(
+                    f"{_event_count(number)} queued again; a running edge sends them within seconds"
+                )
             case "discard":
-                print(f"{_events(await endpoints.discard(arguments.id))} deleted")
+                print(f"{_event_count(await endpoints.discard(arguments.id))} deleted")
             case "test":
                 answer = await endpoints.test(arguments.id)
                 print(f"{arguments.id}: {answer.message}")
@@ -154,11 +158,11 @@ def _open_sender(settings: Settings) -> "WebhookSender":
     return make_sender(settings)
 
 
-def _show(endpoint: Row, *, as_json: bool) -> None:
+def _print_endpoint(endpoint: Row, *, as_json: bool) -> None:
     members = {name: endpoint[name] for name in ("id", "url", "secret")}
     note = "The secret is shown this once: give it to the receiver, which checks it."
     print_secret((endpoint["id"], endpoint["secret"]), members, note, as_json=as_json)
 
 
-def _events(number: int) -> str:
+def _event_count(number: int) -> str:
     return "1 event is" if number == 1 else f"{number} events are"

@@ -1,4 +1,4 @@
-"""Store health, and the problems that engine errors become."""
+"""Probes of a store, and the problems and refusals for errors of its engine."""
 
 import asyncio
 import logging
@@ -25,20 +25,20 @@ class RecoveringStore(ABC):
     def __init__(self) -> None:
         self._probing: asyncio.Task[str] | None = None
         self._stale_at = 0.0
-        self._outage: asyncio.Task[None] | None = None
-        self._failed = 0
+        self._recovery: asyncio.Task[None] | None = None
+        self._failures = 0
         self._closing: asyncio.Task[None] | None = None
 
     @abstractmethod
     async def _check(self) -> None:
-        """Return when the store has been read and could be written now. Raises Problem."""
+        """Check that the store can be read and written. Raises Problem."""
 
     @abstractmethod
     async def _end(self) -> None:
         """Finish the work in progress and close every connection, within seconds."""
 
     async def probe(self) -> None:
-        """Return when the store works, by a probe of the last two seconds. Raises Problem."""
+        """Check that the store works; reuse a result of the last two seconds. Raises Problem."""
         if self._probing is None or (self._probing.done() and time.monotonic() > self._stale_at):
             self._probing = asyncio.create_task(self._find_error())
             self._stale_at = time.monotonic() + PROBE_CACHE_SECONDS
@@ -61,8 +61,8 @@ class RecoveringStore(ABC):
         """Finish the work in progress and close every connection, within seconds."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._end())
-            if self._outage is not None:
-                self._outage.cancel()
+            if self._recovery is not None:
+                self._recovery.cancel()
         await asyncio.shield(self._closing)
 
     def refuse_closed(self) -> None:
@@ -78,31 +78,31 @@ class RecoveringStore(ABC):
         """
         if self._closing or not is_unavailable(error):
             return
-        if self._outage is None:
-            self._failed = 1
+        if self._recovery is None:
+            self._failures = 1
             _log.warning("the store is unavailable: %s", str(reason) or type(reason).__name__)
             # An empty context: the line belongs to no request id.
-            self._outage = asyncio.create_task(self._await_return(), context=Context())
-        elif asyncio.current_task() is not self._outage:  # a probe of its own is no attempt
-            self._failed += 1
+            self._recovery = asyncio.create_task(self._log_recovery(), context=Context())
+        elif asyncio.current_task() is not self._recovery:  # probes of this task do not count
+            self._failures += 1
 
-    async def _await_return(self) -> None:
-        """Log that the store is back once a probe succeeds and no attempt fails meanwhile."""
+    async def _log_recovery(self) -> None:
+        """Log that the store is available once a probe succeeds and no attempt fails meanwhile."""
         began, failed = time.monotonic(), -1
-        while failed != self._failed:
-            failed = self._failed
+        while failed != self._failures:
+            failed = self._failures
             await asyncio.sleep(RECOVERY_POLL_SECONDS)
             try:
                 await self._check()
-            except Exception:  # noqa: BLE001  whatever it is, the store is not back
+            except Exception:  # noqa: BLE001  after any error the store is unavailable
                 failed = -1
-        self._outage = None
-        away, failed = time.monotonic() - began, self._failed
+        self._recovery = None
+        away, failed = time.monotonic() - began, self._failures
         _log.warning("the store is available again after %.1f s; %d attempts failed", away, failed)
 
 
-_RETRY: Mapping[str, str] = {"Retry-After": "2"}
-"""In seconds: a lock is gone by then, or a person has to act anyway."""
+_RETRY_HEADERS: Mapping[str, str] = {"Retry-After": "2"}
+"""Two seconds: a lock is released by then, and any other cause needs a person."""
 
 
 RETRY_SUFFIX: Final = "; try again later"
@@ -110,17 +110,17 @@ RETRY_SUFFIX: Final = "; try again later"
 
 def unavailable(message: str) -> Problem:
     """Return the problem of a store that cannot do its work now."""
-    return Problem("unavailable", f"{message}{RETRY_SUFFIX}", headers=_RETRY)
+    return Problem("unavailable", f"{message}{RETRY_SUFFIX}", headers=_RETRY_HEADERS)
 
 
 def outcome_unknown(message: str) -> Problem:
-    """Return the problem of a write of which nobody knows whether it is stored."""
+    """Return the problem of a write whose outcome is unknown."""
     return Problem(
         "unavailable",
         f"{message}, and it is not known whether this was stored; "
         "send it again with the same Idempotency-Key",
         sqlstate=OUTCOME_UNKNOWN,
-        headers=_RETRY,
+        headers=_RETRY_HEADERS,
     )
 
 
@@ -130,7 +130,7 @@ def query_timeout() -> Problem:
         "unavailable",
         "The query took too long; narrow it, or sort by a column with an index",
         sqlstate=CANCELED,
-        headers=_RETRY,
+        headers=_RETRY_HEADERS,
     )
 
 
@@ -142,7 +142,7 @@ def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) ->
 
 
 def unique_violation(table: Table, columns: Sequence[str], values: str | None) -> Problem:
-    """Return the problem of values that exist already, separated by commas, if they are known."""
+    """Return the problem of a duplicate; `values` are joined by commas, `None` if unknown."""
     names = _names(table, columns)
     found = "" if values is None else f"=({values})"
     return Problem(
@@ -170,15 +170,18 @@ def refuse_newer(version: int, store: str) -> None:
 
 
 class OlderSchema(StoreRefusal):
-    """The store lacks migrations, which this command does not apply."""
+    """The store lacks migrations, which this command does not apply.
 
-    def __init__(self, version: int, store: str, backup: str) -> None:
+    `backup_hint` is a clause that ends the message: it says how a backup is made first.
+    """
+
+    def __init__(self, version: int, store: str, backup_hint: str) -> None:
         super().__init__(
             f"{store}: the store has schema {version} and this version needs {len(MIGRATIONS)}: "
-            f"run {EDGE} upgrade, {backup}"
+            f"run {EDGE} upgrade, {backup_hint}"
         )
 
 
 def missing_store(where: str) -> StoreRefusal:
-    """Return the refusal for a missing store: `at` a path, `in` a database."""
+    """Return the refusal for a missing store; `where` is `at PATH` or `in DATABASE`."""
     return StoreRefusal(f"there is no store {where}: serve, migrate or keys issue makes one")

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from edge_api.db.sent import KeyedRow, SentAccessRequest
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import Address, Integer, Json, NewId, Now, Text, Timestamp, Uuid
+from edge_api.db.visitor_columns import KeyedRow, SentAccessRequest
 
 MAX_URL_LENGTH = 2048  # characters of a webhook's address, and of a target at the desk
 

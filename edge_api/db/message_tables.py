@@ -1,4 +1,4 @@
-"""The tables of correspondence about leads: answers, replies, and how far the mailbox is read."""
+"""The tables of correspondence about leads: answers, replies, and the state of the mailbox."""
 
 from typing import Annotated, Literal
 
@@ -11,48 +11,52 @@ Flag = Annotated[Integer, Field(ge=0, le=1)]
 
 
 class LeadMessageRow(RowModel):
-    """An answer to a lead, or what its sender wrote back.
+    """An answer to a lead, or a reply of the lead's sender.
 
-    The id of a sent one is the id of its entry of the outbox, and the local part of its Message-ID.
+    The id of a sent answer is the id of its outbox entry, and the local part of its Message-ID.
     """
 
     id: NewId
     lead_id: Uuid
     kind: Literal["draft", "sent", "received"]
-    email: Address = Field(description="Whom it is sent to, or who sent it.")
+    email: Address = Field(description="The recipient of an answer, or the sender of a reply.")
     subject: Annotated[Text, Field(max_length=200)] = ""
     body: Annotated[Lines, Field(max_length=100_000)] = ""
     message_digest: Annotated[Text, Field(min_length=64, max_length=64)] | None = Field(
-        default=None, description="Of a received one: the digest of its Message-ID."
+        default=None, description="The digest of the Message-ID of a reply."
     )
     message_id: Annotated[Text, Field(max_length=250)] | None = Field(
-        default=None, description="Of a received one: its Message-ID, which an answer refers to."
+        default=None, description="The Message-ID of a reply, which an answer to it refers to."
     )
-    is_verified: Flag = Field(default=0, description="Whether DMARC passed for a received one.")
-    is_automatic: Flag = Field(default=0, description="Whether a program answered (RFC 3834).")
+    is_verified: Flag = Field(default=0, description="Whether a reply passed DMARC.")
+    is_automatic: Flag = Field(
+        default=0, description="Whether a program sent the reply (RFC 3834)."
+    )
     attachments: Json | None = Field(
         default=None, description="Names of the files that stayed in the mailbox."
     )
     audit_id: Uuid | None = Field(
-        default=None, description="Of a sent one: the entry of the audit log that it can undo."
+        default=None, description="The audit entry of a sent answer, by which it is undone."
     )
     created_at: Now
 
 
 class MailboxStateRow(RowModel):
-    """The place up to which the mailbox of `MAILBOX_URL` has been read: one row."""
+    """The position in the mailbox of `MAILBOX_URL` up to which it has been read: one row."""
 
     id: Annotated[Integer, Field(ge=1, le=1)] = 1
     mailbox_digest: Text = Field(
-        default="", description="Keyed, of the address: another one is read anew."
+        default="", description="A keyed digest of its address: if that changes, all is read again."
     )
-    uid_validity: Integer = Field(default=0, description="As the server says (RFC 9051, 2.3.1.1).")
+    uid_validity: Integer = Field(default=0, description="UIDVALIDITY (RFC 9051, 2.3.1.1).")
     last_uid: Integer = 0
     turn_until: Timestamp | None = Field(
-        default=None, description="Until when one edge reads it and no other does."
+        default=None, description="The end of the time in which only one edge may read it."
     )
     checked_at: Timestamp | None = None
-    fault: Text | None = Field(default=None, description="Why it could not be read, a sentence.")
+    fault: Text | None = Field(
+        default=None, description="A sentence on the error of the last attempt."
+    )
 
 
 LEAD_MESSAGES = Table(

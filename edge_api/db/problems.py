@@ -40,7 +40,7 @@ Code = Literal[
 CANCELED: Final = "57014"  # PostgreSQL's code for a statement that took too long
 OUTCOME_UNKNOWN: Final = "08007"  # PostgreSQL's code for a commit whose outcome is unknown
 
-_SENTENCES = {
+_MESSAGES = {
     "missing": sentence("is required"),
     "string_type": "must be a string",
     "int_type": "must be an integer",
@@ -172,7 +172,7 @@ def not_one_row(count: int) -> Problem:
 
 def format_validation_error(error: ErrorDetails) -> str:
     """Return a pydantic error as half a sentence, to follow the value's name and a colon."""
-    message = _SENTENCES.get(error["type"])
+    message = _MESSAGES.get(error["type"])
     cause = error.get("ctx", {}).get("error")
     reason = cause.args[0] if isinstance(cause, ValueError) else message
     if isinstance(reason, Sentence):  # unchanged, so that it can be translated

@@ -60,7 +60,8 @@ def split_pattern(pattern: str) -> Iterator[str]:
 def fold(text: str) -> str:
     """Return `text` in simple case folding, which keeps its length (Unicode, section 3.13.3).
 
-    An ess-zet stays one character, so that a `_` of a pattern matches it before and after folding.
+    The German eszett stays one character, so that a `_` of a pattern matches it before and after
+    folding.
     """
     if text.isascii():
         return text.lower()
@@ -73,19 +74,19 @@ def fold(text: str) -> str:
 
 
 # Letters that NFD does not decompose into a base letter and an accent.
-_LETTERS: Final = str.maketrans(
+_UNDECOMPOSED: Final = str.maketrans(
     {"\u0131": "i", "\u00f8": "o", "\u0142": "l", "\u0111": "d", "\u0127": "h"}
     | {"\u00e6": "ae", "\u0153": "oe", "\u03c2": "\u03c3"}
 )
-_MARKS: Final = re.compile("[\u0300-\u036f]+")  # no marks of kana, which make other letters
+_ACCENTS: Final = re.compile("[\u0300-\u036f]+")  # not the marks of kana, which make letters
 
 
 def fold_accents(text: str) -> str:
     """Return `text` case-folded and without accents, as the filter `search` compares it."""
     if text.isascii():
         return text.lower()
-    folded = _MARKS.sub("", normalize("NFD", normalize("NFD", text).casefold()))
-    return normalize("NFC", folded.translate(_LETTERS))
+    folded = _ACCENTS.sub("", normalize("NFD", normalize("NFD", text).casefold()))
+    return normalize("NFC", folded.translate(_UNDECOMPOSED))
 
 
 _compile = lru_cache(maxsize=64)(Pattern)
@@ -110,7 +111,7 @@ Value = str | int
 """The operand of a filter, in the canonical form of the column's kind."""
 
 
-NEWEST_SEARCHED: Final = 1000  # the most rows that `search_newest` reads
+MAX_SEARCHED_ROWS: Final = 1000  # the most rows that `search_newest` reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +120,10 @@ class Filter:
 
     `operator` is a name of `admin.filters.OPERATORS`, or one of these, which only code uses:
 
-    - `search`, on the key: the `Table.searched` columns have each word of the tuple `value`, as far
-      as an index of trigrams can show. The words are folded by `fold_accents`, as in the index.
+    - `search`, on the key: the `Table.searched` columns have every trigram of each word of the
+      tuple `value`, so that other rows may match too. The words are folded by `fold_accents`.
     - `search_newest`, on the key: the same, but an engine that would have to read all matching rows
-      reads only the `NEWEST_SEARCHED` that were stored last.
+      reads only the `MAX_SEARCHED_ROWS` that were stored last.
     - `any`, on the key: a filter of the tuple `value` is true.
     - `has`, `has_wide`, `has_key`: the column matches an SQL pattern in any case of ASCII letters.
       `has_wide` requires a character beyond ASCII, `has_key` a text longer than a UUID.
@@ -162,7 +163,7 @@ NEWEST: Final = (Order("created_at", descending=True),)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A read of rows; the key is the last term sorted by, in the direction of the one before."""
+    """A read of rows, sorted by `order` and then by the key, in the direction of the last term."""
 
     table: Table
     columns: tuple[str, ...] = ()
@@ -181,7 +182,7 @@ class Read:
 class RowCount:
     """The number of rows that an earlier query of the same transaction changed."""
 
-    step: int
+    query_index: int
     """Index of that query among the queries of the transaction."""
 
 
@@ -213,7 +214,7 @@ class InsertFromRead:
 
     read: Read
     insert: Callable[[list[Row]], Insert]
-    """Returns the rows. It may be called in another thread, and a second time."""
+    """Returns the insert for the rows read; may be called in another thread, and a second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ class Update:
     at_least: int = 0
     """If fewer rows match: Problem `conflict`, and nothing is changed.
 
-    A change that was decided on after a read repeats in `where` what it relies on.
+    A change that depends on an earlier read repeats in `where` the values that it relies on.
     """
     single: bool = False
     """If not exactly one row matches: Problem `not_acceptable`, and nothing is changed."""
@@ -249,8 +250,8 @@ class Procedure:
     """Queries of one transaction, of which each may depend on the results of those before it."""
 
     start: "Callable[[list[QueryResult]], Iterable[Query]]"
-    """Returns the queries one by one; the list has the results of those that were taken. It may be
-    called in another thread, and a second time."""
+    """Returns the queries one by one; the list gets the result of each before the next is taken. It
+    may be called in another thread, and a second time."""
 
 
 Query = Read | Insert | InsertFromRead | Update | Delete | Procedure
@@ -316,7 +317,7 @@ async def read_first(store: Store, query: Read) -> Row | None:
 
 
 async def find_row(store: Store, table: Table, key: str | None, *where: Filter) -> Row | None:
-    """Return the row with a key as typed or as in a URL; None if it has no row or is invalid."""
+    """Return the row with a key from outside, such as a URL; None for a missing or invalid key."""
     if key is None:
         return None
     try:
@@ -334,12 +335,12 @@ async def require_row(store: Store, table: Table, key: str, missing: str, *where
     return row
 
 
-def count_of(table: Table, *where: Filter) -> Read:
+def count_query(table: Table, *where: Filter) -> Read:
     """Return the read whose total is the number of the rows that match."""
     return Read(table, (table.key,), where, limit=1, with_total=True)
 
 
 async def count_rows(store: Store, table: Table, *where: Filter) -> int:
     """Return the number of the rows that match. Raises Problem as `Store.run`."""
-    (result,) = await store.run(count_of(table, *where))
+    (result,) = await store.run(count_query(table, *where))
     return result.total or 0

@@ -41,7 +41,7 @@ class SchemaDialect:
     """The statements for searched columns, with placeholders that `format_search` fills in."""
 
 
-def create_all(tables: Iterable[Table], dialect: SchemaDialect) -> Iterator[str]:
+def create_statements(tables: Iterable[Table], dialect: SchemaDialect) -> Iterator[str]:
     """Yield the statements that make every table with its indexes."""
     for table in tables:
         columns = ",\n".join(
@@ -140,7 +140,7 @@ COMPARISONS: Mapping[str, str] = {
 
 
 STATEMENT_CACHE_SIZE = 256
-"""The number of cached texts of each kind; clients can ask for any number of column lists."""
+"""The number of cached texts of each function; clients can request any number of column lists."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,7 +167,7 @@ class Statement:
     parameters: Sequence[Any] = ()
 
 
-def read_rows(query: Read, dialect: Dialect) -> Statement:
+def select_statement(query: Read, dialect: Dialect) -> Statement:
     """Return the statement that reads the rows."""
     names = _names(query.table, query.columns or tuple(query.table.columns))
     where = _where(query.table, query.where, dialect)
@@ -179,14 +179,14 @@ def read_rows(query: Read, dialect: Dialect) -> Statement:
     return Statement(dialect.format_placeholders(text), (*where.parameters, limit, query.offset))
 
 
-def count_rows(query: Read, dialect: Dialect) -> Statement:
+def count_statement(query: Read, dialect: Dialect) -> Statement:
     """Return the statement that counts the rows that match, without limit and offset."""
     where = _where(query.table, query.where, dialect)
     text = f"SELECT count(*) FROM {quote(query.table.name)}{where.text}"
     return Statement(dialect.format_placeholders(text), where.parameters)
 
 
-def insert_rows(
+def insert_statement(
     query: Insert, rows: Sequence[Row], dialect: Dialect
 ) -> tuple[str, list[tuple[Any, ...]]]:
     """Return the text that stores one row of the query, and the parameters for each of `rows`."""
@@ -225,12 +225,12 @@ def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
     if not any(RowCount in map(type, row.values()) for row in query.rows):
         return [dict(row) for row in query.rows]
     return [
-        {name: affected[v.step] if isinstance(v, RowCount) else v for name, v in row.items()}
+        {name: affected[v.query_index] if isinstance(v, RowCount) else v for name, v in row.items()}
         for row in query.rows
     ]
 
 
-def update_rows(query: Update, dialect: Dialect) -> Statement:
+def update_statement(query: Update, dialect: Dialect) -> Statement:
     """Return the statement that updates and returns the matching rows."""
     if not query.values:
         raise Problem("invalid", "values: must name at least one column")
@@ -242,14 +242,14 @@ def update_rows(query: Update, dialect: Dialect) -> Statement:
     return Statement(dialect.format_placeholders(text), (*values, *where.parameters))
 
 
-def delete_rows(query: Delete, dialect: Dialect) -> Statement:
+def delete_statement(query: Delete, dialect: Dialect) -> Statement:
     """Return the statement that deletes and returns the matching rows."""
     where = _required_where(query, dialect)
     text = f"DELETE FROM {quote(query.table.name)}{where.text}{_returning(query.table)}"
     return Statement(dialect.format_placeholders(text), where.parameters)
 
 
-def count_matches(query: Update | Delete, most: int, dialect: Dialect) -> Statement:
+def count_matches_statement(query: Update | Delete, most: int, dialect: Dialect) -> Statement:
     """Return the statement that counts the matching rows, up to one more than `most`."""
     where = _required_where(query, dialect)
     text = (

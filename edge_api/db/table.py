@@ -46,7 +46,7 @@ class Column:
     bounds: tuple[int | None, int | None]
     """Minimum and maximum length of a text (code points), or value of an integer."""
     description: str
-    check: TypeAdapter[Any] = field(repr=False, compare=False)
+    validator: TypeAdapter[Any] = field(repr=False, compare=False)
 
     @property
     def required(self) -> bool:
@@ -262,7 +262,7 @@ class Table:
             if name == self.key:
                 raise Problem("invalid", f"{name}: cannot be changed", sqlstate="428C9")
             try:
-                values[name] = column.check.validate_python(value, strict=True)
+                values[name] = column.validator.validate_python(value, strict=True)
             except ValidationError as error:
                 raise _as_problem(error, self, name) from None
         touched = {name: now for name, column in self.columns.items() if column.on_update_now}
@@ -317,7 +317,7 @@ def _read_column(name: str, info: FieldInfo) -> Column | None:
             min(_limits(metadata, "le", "max_length"), default=None),
         ),
         description=info.description or "",
-        check=TypeAdapter(info.rebuild_annotation()),
+        validator=TypeAdapter(info.rebuild_annotation()),
     )
 
 

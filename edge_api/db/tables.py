@@ -22,7 +22,6 @@ from edge_api.db.internal_tables import (
     WEBHOOK_ENDPOINTS,
 )
 from edge_api.db.message_tables import LEAD_MESSAGES, MAILBOX_STATE
-from edge_api.db.sent import KeyedRow, SentLead
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
     Address,
@@ -36,6 +35,7 @@ from edge_api.db.types import (
     Timestamp,
     Uuid,
 )
+from edge_api.db.visitor_columns import KeyedRow, SentLead
 
 
 class LeadRow(SentLead, KeyedRow):
@@ -51,13 +51,13 @@ class LeadRow(SentLead, KeyedRow):
     consent_at: Timestamp | None = None
     consent_text: Text | None = None
     dedupe_hash: Text | None = Field(
-        default=None, description="Digest of address and message, to know a repeated enquiry."
+        default=None, description="Digest of address and message, to recognize a repeated enquiry."
     )
     other_part: Uuid | None = Field(
         default=None, description="The lead that has the other part of a long message."
     )
     remind_at: Timestamp | None = Field(
-        default=None, description="When the owner wants to see it again, as if it were new."
+        default=None, description="The time from which it is shown again as if it were new."
     )
 
 
@@ -133,12 +133,12 @@ class CredentialRow(RowModel):
     revoked_at: Timestamp | None = None
     rotated_at: Timestamp | None = None
     former_expires_at: Timestamp | None = Field(
-        default=None, description="When it would have expired, had it not been rotated."
+        default=None, description="The expiry before the rotation, which an undo restores."
     )
     last_used_at: Timestamp | None = None
     needs_review: Annotated[Integer, Field(ge=0, le=1)] = Field(
-        default=1,  # for what a former version makes until its restart
-        description="1 for a key that a request got before 1.0.1, unless its end was set since.",
+        default=1,  # for keys that a former version issues until its restart
+        description="1 for a key of an access request before 1.0.1 whose end was not set since.",
     )
 
 
@@ -271,11 +271,11 @@ AUDIT_LOG = Table(
 )
 
 
-def by_name(*tables: Table) -> Mapping[str, Table]:
-    """Return tables by name. Raises ValueError for one with an unsuitable table in its `parents`.
+def tables_by_name(*tables: Table) -> Mapping[str, Table]:
+    """Return tables by name. Raises ValueError for a table whose `parents` are unsuitable.
 
-    A person's rows are found in this order, so parents come first. Their keys are searched for
-    within texts, where only a UUID cannot be mistaken for something else.
+    A person's rows are found in this order, so parents come first. The parents' keys are searched
+    for within texts, where only a UUID cannot be mistaken for something else.
     """
     found: dict[str, Table] = {}
     for table in tables:
@@ -292,7 +292,7 @@ def by_name(*tables: Table) -> Mapping[str, Table]:
     return MappingProxyType(found)
 
 
-TABLES: Final = by_name(
+TABLES: Final = tables_by_name(
     LEADS,
     EMAIL_SEND_LOG,
     ACCESS_REQUESTS,

@@ -92,7 +92,7 @@ class _Transaction:
             rows = sql.resolve_counts(query, [len(result.rows) for result in earlier])
             if rows:
                 self._read_cache.pop(query.table, None)
-                text, records = sql.insert_rows(query, rows, self._dialect)
+                text, records = sql.insert_statement(query, rows, self._dialect)
                 new = self._deferred.setdefault(text, NewRows(query.table, text, [], []))
                 new.records.extend(records)
                 new.rows.extend(rows)
@@ -106,10 +106,10 @@ class _Transaction:
         return (yield from self._change(query))
 
     def _read(self, query: Read) -> Generator[TransactionStep, Any, QueryResult]:
-        statement = sql.read_rows(query, self._dialect)
+        statement = sql.select_statement(query, self._dialect)
         total = None
         if query.with_total:
-            total = yield from self._count(query.table, sql.count_rows(query, self._dialect))
+            total = yield from self._count(query.table, sql.count_statement(query, self._dialect))
         names = query.columns or tuple(query.table.columns)
         many = query.limit is not None and query.limit > 1
         records = yield Fetch(query.table, statement, names, many=many)
@@ -119,7 +119,7 @@ class _Transaction:
         table, names, most = query.table, tuple(query.table.columns), query.at_most
         # Count the matching rows first: undoing a million changes costs as much as making them.
         if most is not None and most < (
-            yield from self._count(table, sql.count_matches(query, most, self._dialect))
+            yield from self._count(table, sql.count_matches_statement(query, most, self._dialect))
         ):
             raise Problem(
                 "invalid",
@@ -127,9 +127,9 @@ class _Transaction:
                 sqlstate="54000",
             )
         if isinstance(query, Update):
-            statement, values = sql.update_rows(query, self._dialect), [dict(query.values)]
+            statement, values = sql.update_statement(query, self._dialect), [dict(query.values)]
         else:
-            statement, values = sql.delete_rows(query, self._dialect), []
+            statement, values = sql.delete_statement(query, self._dialect), []
         rows = sql.decode(table, names, (yield Fetch(table, statement, names, values)))
         if query.single and len(rows) != 1:
             raise not_one_row(len(rows))
@@ -174,7 +174,7 @@ class GroupCommitter(ABC, Generic[W]):
         self._waiting: deque[tuple[W, asyncio.Future[Any]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
-        self.failed = False
+        self.last_commit_failed = False
         """Whether the commit of the last group failed."""
 
     async def run(self, work: W) -> Any:
@@ -218,10 +218,10 @@ class GroupCommitter(ABC, Generic[W]):
             results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
             try:
                 results = await self._commit([work for work, _ in group])
-                self.failed = False
+                self.last_commit_failed = False
             except Exception as error:  # noqa: BLE001  every caller of the group gets the error
                 results = [error for _ in group]
-                self.failed = True
+                self.last_commit_failed = True
             finally:
                 for (_, future), result in zip(group, results, strict=True):
                     _resolve(future, result)

@@ -59,7 +59,7 @@ def key_in(table: Table, rows: Sequence[Row]) -> Filter:
 OnProgress = Callable[[Table, int], None]
 """Called with the number of rows of a table that have been processed."""
 
-MAX_SHOWN: Final = 3  # the number of keys in a message
+MAX_SHOWN_KEYS: Final = 3  # the most keys in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,9 @@ async def _conflicts_of(source: Store, target: Store, table: Table) -> Sequence[
 def _list_keys(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:
     if not keys:
         return []
-    shown = ", ".join(map(str, keys[:MAX_SHOWN])) + (", ..." if len(keys) > MAX_SHOWN else "")
+    shown = ", ".join(map(str, keys[:MAX_SHOWN_KEYS])) + (
+        ", ..." if len(keys) > MAX_SHOWN_KEYS else ""
+    )
     return [f"{len(keys)} of {table.name} {what} ({shown})"]
 
 

@@ -124,7 +124,7 @@ def parse_integer(text: str) -> int:
     return int(text)
 
 
-def refuse_nul(text: str) -> str:
+def check_text(text: str) -> str:
     """Return `text`. Raises ValueError for NUL and lone surrogates, which columns cannot hold."""
     if "\x00" in text:
         raise ValueError("must not contain NUL")
@@ -134,7 +134,7 @@ def refuse_nul(text: str) -> str:
 
 
 PARSERS: dict[ColumnType, Callable[[str], str | int]] = {
-    ColumnType.TEXT: refuse_nul,
+    ColumnType.TEXT: check_text,
     ColumnType.INTEGER: parse_integer,
     ColumnType.UUID: parse_uuid,
     ColumnType.TIMESTAMP: parse_timestamp,
@@ -147,7 +147,7 @@ def whole_float_to_int(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Text = Annotated[str, AfterValidator(refuse_nul), ColumnOptions(ColumnType.TEXT)]
+Text = Annotated[str, AfterValidator(check_text), ColumnOptions(ColumnType.TEXT)]
 Lines = Annotated[Text, ColumnOptions(ColumnType.TEXT, content="lines")]
 Address = Annotated[
     Text,
@@ -191,13 +191,13 @@ def _check_json(value: Any, levels: int = MAX_JSON_DEPTH) -> Any:
                 "send any other as a string"
             )
         case str():
-            refuse_nul(value)
+            check_text(value)
         case list():
             for item in value:
                 _check_json(item, levels - 1)
         case dict():
             for name, item in value.items():
-                refuse_nul(name)
+                check_text(name)
                 _check_json(item, levels - 1)
     return value
 

@@ -94,7 +94,7 @@ def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) 
     """Raise Problem `invalid` for a grant that exceeds the scopes or the end of the sign-in.
 
     A grant without an end or of more than a year requires a fresh sign-in, and so does one that
-    opens the desk: an old session must not prolong itself.
+    gives access to the desk: an old session must not prolong itself.
     """
     if beyond := sorted(set(scopes) - visit.actor.scopes):
         raise Problem("invalid", f"Your key has no scope {beyond[0]}, so it cannot grant it")
@@ -238,8 +238,8 @@ def _outbox(visit: Visit) -> OutboxAdmin:
     return OutboxAdmin(visit.service.store, visit.service.clock, visit.actor)
 
 
-async def _move(method: Callable[..., Awaitable[int]], visit: Visit) -> str:
-    """Retry or discard a message that was given up, all such of a kind, or all of them."""
+async def _retry_or_discard(method: Callable[..., Awaitable[int]], visit: Visit) -> str:
+    """Retry or discard one undeliverable message, all of a kind, or all."""
     await method(_outbox(visit), visit.typed.get("id"), visit.typed.get("kind"))
     return MAIL.path
 
@@ -265,7 +265,7 @@ async def show_audit(visit: Visit) -> Values:
 
 
 async def undo_entry(visit: Visit) -> str:
-    """Undo the change that an entry records. Raises Problem `invalid` where `approve` would."""
+    """Undo the change that an entry records. Raises Problem `invalid` as `_check_grant`."""
 
     def check(table: Table, row: Row) -> None:
         if table is ACCESS_REQUESTS and row["status"] == "approved":
@@ -292,7 +292,7 @@ ACTIONS: Final = (
     Action("/desk/access/keys/{key}/undo/", ACCESS, take_back),
     Action("/desk/access/keys/{key}/end/", ACCESS, set_end),
     Action("/desk/access/sessions/{key}/end/", ACCESS, end_session),
-    Action("/desk/mail/retry/", MAIL, partial(_move, OutboxAdmin.retry)),
-    Action("/desk/mail/discard/", MAIL, partial(_move, OutboxAdmin.discard)),
+    Action("/desk/mail/retry/", MAIL, partial(_retry_or_discard, OutboxAdmin.retry)),
+    Action("/desk/mail/discard/", MAIL, partial(_retry_or_discard, OutboxAdmin.discard)),
     Action("/desk/audit/{key}/undo/", AUDIT, undo_entry),
 )

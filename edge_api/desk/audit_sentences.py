@@ -12,7 +12,7 @@ from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS, LEADS
 
-THINGS: Final[Mapping[str, tuple[str, str]]] = {
+ROW_NOUNS: Final[Mapping[str, tuple[str, str]]] = {
     "leads": ("message", "messages"),
     "lead_messages": ("answer", "answers"),
     "mailbox_state": ("state of the mailbox", "states of the mailbox"),
@@ -40,7 +40,7 @@ THINGS: Final[Mapping[str, tuple[str, str]]] = {
     "former_rows": ("former version", "former versions"),
     "erased_rows": ("note of an erasure", "notes of erasures"),
 }
-"""The singular and plural of the rows of each table, in the owner's words."""
+"""The singular and plural nouns for rows of each table, in the owner's words."""
 
 SENTENCES: Final[Mapping[str, str]] = {
     "add": "{what} {was} added",
@@ -71,7 +71,7 @@ SENTENCES: Final[Mapping[str, str]] = {
 }
 """The sentence of each verb, for any table."""
 
-SPECIAL: Final[Mapping[tuple[str, str], str]] = {
+TABLE_SENTENCES: Final[Mapping[tuple[str, str], str]] = {
     ("desk_links", "issue"): "a sign-in link was printed",
     ("desk_sessions", "sign in"): "a sign-in at the desk",
     ("desk_sessions", "sign out"): "a sign-in at the desk was ended",
@@ -91,7 +91,7 @@ SPECIAL: Final[Mapping[tuple[str, str], str]] = {
 }
 """The sentence of a verb in one table, where the general one would mislead."""
 
-NAMED: Final[Mapping[str, str]] = {
+NAMED_ROWS: Final[Mapping[str, str]] = {
     "leads": "the message of <bdi>{}</bdi>",
     "access_requests": "the request of <bdi>{}</bdi> for access",
     "suppressed_emails": "the address <bdi>{}</bdi>",
@@ -108,7 +108,7 @@ _ACTORS: Final = {
 }
 
 
-async def describe(store: Store, entries: Sequence[Row], you: Actor) -> list[dict[str, Any]]:
+async def describe(store: Store, entries: Sequence[Row], viewer: Actor) -> list[dict[str, Any]]:
     """Return entries of the audit log, each with its `sentence`, its actor and its `changes`."""
     changes = await kept_changes(store, [row["id"] for row in entries])
     parts = {part for row in entries for part in row["actor"].split()}
@@ -123,13 +123,13 @@ async def describe(store: Store, entries: Sequence[Row], you: Actor) -> list[dic
     )
     names = {f"credential:{row['id']}": f"the key {row['name']}" for row in found.rows}
     names |= {f"client:{row['id']}": f"the app {row['name']}" for row in clients.rows}
-    # An audit entry does not name the key that it changed, which has the instant of the entry.
+    # An entry does not name the key that it changed: the key has the instant of the entry.
     keys = {row[each]: row["name"] for row in found.rows for each in moments if row[each]}
     return [
         {
             **row,
             "sentence": write_sentence(row, changes.get(row["id"], ()), keys.get(row["at"], "")),
-            "by": "you" if row["actor"] == you.label else _name_actor(row["actor"], names),
+            "by": "you" if row["actor"] == viewer.label else _name_actor(row["actor"], names),
             "changes": changes.get(row["id"], ()),
         }
         for row in entries
@@ -139,20 +139,20 @@ async def describe(store: Store, entries: Sequence[Row], you: Actor) -> list[dic
 def write_sentence(entry: Row, changes: Sequence[Row], key: str = "") -> Markup:
     """Return the sentence of an entry from the first rows that it changed, with a capital letter.
 
-    `key` is the name of the key that it is about.
+    `key` is the name of the API key that the entry is about, if any.
     """
     table, verb, number = entry["table_name"], entry["verb"], entry["rows"]
-    one, many = THINGS.get(table, (f"row of {table}", f"rows of {table}"))
+    one, many = ROW_NOUNS.get(table, (f"row of {table}", f"rows of {table}"))
     row = (changes[0]["changed"] or changes[0]["former"]) if changes else {}
     name = next((row[each] for each in _NAME_COLUMNS if str(row.get(each) or "").strip()), "")
     what: str = f"{one if number == 1 else f'{number:,} {many}'}"
     if number == 1 and key and table == CREDENTIALS.name:
         what = Markup("the key <bdi>{}</bdi>").format(key)
-    elif number == 1 and name and table in NAMED:
-        what = Markup(NAMED[table]).format(name)  # noqa: S704  a text of this module
+    elif number == 1 and name and table in NAMED_ROWS:
+        what = Markup(NAMED_ROWS[table]).format(name)  # noqa: S704  a text of this module
     elif number == 1:
         what = f"{'an' if one[0] in 'aeiou' else 'a'} {one}"
-    pattern = SPECIAL.get((table, verb)) or SENTENCES.get(verb, f"{{what}}: {verb}")
+    pattern = TABLE_SENTENCES.get((table, verb)) or SENTENCES.get(verb, f"{{what}}: {verb}")
     if table == LEADS.name and verb in ("update", "undo"):
         pattern = _describe_lead(changes, is_undo=verb == "undo", number=number) or pattern
     text = Markup(pattern).format(what=what, was="was" if number == 1 else "were")  # noqa: S704
@@ -160,7 +160,7 @@ def write_sentence(entry: Row, changes: Sequence[Row], key: str = "") -> Markup:
 
 
 def _describe_lead(changes: Sequence[Row], *, number: int, is_undo: bool) -> str:
-    """Return what happened to leads that are still there; empty where the rows do not say it."""
+    """Return the pattern of a sentence on changed leads; empty if no row shows the change."""
     former, changed = (changes[0]["former"], changes[0]["changed"]) if changes else (None, None)
     if not (former and changed) or (is_undo and number > 1):  # other rows may have had other values
         return ""

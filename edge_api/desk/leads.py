@@ -41,11 +41,11 @@ BOXES: Final = {
     "lost": "Lost",
     "spam": "Spam",
 }
-"""The boxes of the inbox, with their labels."""
+"""The labels of the boxes of the inbox; a box has the messages of one status, or more."""
 SETTLED: Final = ("qualified", "won", "lost")
 """Statuses of leads that are finished; their boxes appear only where a lead has them."""
-FAILED: Final = ("bounced", "complained", "dlq")
-"""Statuses in the log of mail that was not delivered."""
+UNDELIVERED: Final = ("bounced", "complained", "dlq")
+"""Statuses of mail that was not delivered."""
 
 
 def read_box(visit: Visit) -> str:
@@ -65,7 +65,7 @@ def read_query(visit: Visit) -> LeadQuery:
     return LeadQuery(search=search, oldest_first=is_oldest)
 
 
-async def inbox(visit: Visit) -> Values:
+async def show_inbox(visit: Visit) -> Values:
     """Return a page of a box: a row for each person."""
     store, now, box = visit.service.store, visit.service.clock(), read_box(visit)
     found, is_cut = await list_threads(store, now, read_query(visit), box)
@@ -74,13 +74,13 @@ async def inbox(visit: Visit) -> Values:
     threads = await fill(store, found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
     counts = dict(zip(BOXES, await count_people(store, now, *BOXES), strict=True))
     to = spelled("recipient_email", [each.lead for each in threads])
-    back = to, Filter("status", "in", FAILED)
+    back = to, Filter("status", "in", UNDELIVERED)
     mail = Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000)
     failed = await read_all(store, mail) if visit.actor.may_use(EMAIL_SEND_LOG.name) else ()
     return {
         "threads": threads,
         "boxes": [
-            (name, label, count_text(counts[name]))
+            (name, label, format_count(counts[name]))
             for name, label in BOXES.items()
             if name not in SETTLED or counts[name] or name == box
         ],
@@ -102,7 +102,7 @@ async def inbox(visit: Visit) -> Values:
     }
 
 
-def count_text(number: int) -> str:
+def format_count(number: int) -> str:
     """Format a number of people as the boxes show it."""
     return f"{MOST_COUNTED - 1}+" if number >= MOST_COUNTED else str(number)
 
@@ -137,14 +137,15 @@ async def mark_threads(
 ) -> None:
     """Set status and reminder of leads, and of all new leads of the same people.
 
-    If spam becomes new again, so does all spam of these people. Raises Problem as `find_read`.
+    If spam becomes new again, so does all spam of these people. Raises Problem as
+    `find_seen_leads`.
     """
     former = "spam" if status == "new" and not remind_at else "new"
-    read = await find_read(visit, ids, status, former)
+    read = await find_seen_leads(visit, ids, status, former)
     await visit.service[Leads].mark(read, status, visit.actor, remind_at)
 
 
-async def find_read(
+async def find_seen_leads(
     visit: Visit, ids: Sequence[str], status: str, former: str = "new"
 ) -> Sequence[str]:
     """Return the given leads, and those of the same people with the status `former`.
@@ -171,6 +172,6 @@ async def find_read(
     return tuple(found - unread)
 
 
-INBOX: Final = Screen("/desk/leads/", "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
+INBOX: Final = Screen("/desk/leads/", "Inbox", "inbox", show_inbox, LEADS.name, nav="Inbox")
 SCREENS: Final = (INBOX, Screen("/desk/leads.csv", "", "", export_csv, LEADS.name))
 ACTIONS: Final = (Action("/desk/leads/mark/", INBOX, mark),)

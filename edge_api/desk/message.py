@@ -11,22 +11,22 @@ from edge_api.admin.privacy import export_person
 from edge_api.auth.erasure import Privacy, fold_address
 from edge_api.backup.copies import list_copies
 from edge_api.db.query import NEWEST, Read, read_all, read_first
-from edge_api.db.sent import SentLead
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant
-from edge_api.desk.frame import with_parameters
+from edge_api.db.visitor_columns import SentLead
 from edge_api.desk.leads import (
     BOXES,
-    FAILED,
     INBOX,
     STATUSES,
-    count_text,
-    find_read,
+    UNDELIVERED,
+    find_seen_leads,
+    format_count,
     mark_threads,
     read_box,
     read_query,
 )
+from edge_api.desk.rendering import with_parameters
 from edge_api.desk.replies import list_replies
 from edge_api.desk.screens import Action, Screen, Values, Visit, render
 from edge_api.desk.tables import fields, read_row, save_row
@@ -87,7 +87,7 @@ async def show_message(visit: Visit) -> Values:
         "there": {each["id"]: each["created_at"] for each in leads},
         "first_at": min(each["created_at"] for each in leads),
         "number": len(items),
-        "failed": {each["message_id"]: each for each in log if each["status"] in FAILED},
+        "failed": {each["message_id"]: each for each in log if each["status"] in UNDELIVERED},
         "mail": log if may_see else None,
         "draft": drafts[-1] if drafts else None,
         "subject": await answers.default_subject(row),
@@ -123,7 +123,7 @@ async def find_neighbours(visit: Visit, row: Row) -> tuple[str, str, str]:
     ]
     if (person := fold_address(row["email"])) in people:
         at = people.index(person)
-        place = f"{at + 1} of {count_text(len(people))}"
+        place = f"{at + 1} of {format_count(len(people))}"
         before, after = threads[:at], threads[at + 1 :]
     kept = split_query(with_parameters(visit.here))
     former, following = (
@@ -196,7 +196,7 @@ async def act(visit: Visit) -> str:
             raise FormErrors({"remind": "Choose when this is to come back."})
         await mark_threads(visit, (row["id"],), "new", format_instant(chosen[1]))
     if button == "send":
-        others = await find_read(visit, (row["id"],), "contacted")
+        others = await find_seen_leads(visit, (row["id"],), "contacted")
         message = await answers.send(row, text, subject, visit.actor, others)
         return with_parameters(ahead, sent=message["id"])
     return ahead

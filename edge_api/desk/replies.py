@@ -1,7 +1,7 @@
 """Saved replies, kept as Markdown files beside the store.
 
-A file is written beside its place and renamed, so that a full disk leaves the former text. Links
-are not followed, neither to read nor to write.
+A file is written under another name and renamed, so that a full disk leaves the former text.
+Symbolic links are not followed, neither to read nor to write.
 """
 
 import os
@@ -20,22 +20,22 @@ from edge_api.operation.input import FormErrors, TextRule
 from edge_api.settings import Settings
 
 MAX_REPLIES: Final = 100
-MAX_TEXT: Final = 20_000  # characters of a reply
+MAX_TEXT_LENGTH: Final = 20_000  # characters of a reply
 _NAME: Final = re.compile(r"\w[\w '\u2019,!?()&+-]{0,59}")
-"""Letters, digits and some signs: no dot, and nothing that a path has a meaning for."""
-_RULE: Final = TextRule(MAX_TEXT, "lines")
+"""Letters, digits and some punctuation: no dot, no slash, nothing else that paths interpret."""
+_TEXT_RULE: Final = TextRule(MAX_TEXT_LENGTH, "lines")
 PATH: Final = "/desk/replies/"
 
 
 def list_replies(settings: Settings) -> dict[str, str]:
-    """Return the text of each saved reply by its name; a file that cannot be one is left out."""
+    """Return the text of each saved reply by its name; a file that is no valid one is left out."""
     found: dict[str, str] = {}
     with suppress(OSError):  # no folder yet, or not ours
         for file in sorted(_folder(settings).glob("*.md")):
             if _NAME.fullmatch(file.stem) and file.is_file() and not file.is_symlink():
                 with suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as stream:
-                    text = stream.read(MAX_TEXT + 1)
-                    found |= {file.stem: text} if len(text) <= MAX_TEXT else {}
+                    text = stream.read(MAX_TEXT_LENGTH + 1)
+                    found |= {file.stem: text} if len(text) <= MAX_TEXT_LENGTH else {}
     return found
 
 
@@ -47,7 +47,7 @@ def _folder(settings: Settings) -> Path:
 
 async def show_replies(visit: Visit) -> Values:
     """Return all replies."""
-    return {"replies": list_replies(visit.service.settings), "most": MAX_TEXT}
+    return {"replies": list_replies(visit.service.settings), "most": MAX_TEXT_LENGTH}
 
 
 async def save(visit: Visit) -> str:
@@ -57,7 +57,7 @@ async def save(visit: Visit) -> str:
         raise FormErrors({"name": "Use 1 to 60 letters, digits, spaces and , ! ? ( ) & + -"})
     if "delete" not in visit.typed:
         try:
-            text = _RULE.clean(visit.typed.get("text", ""))
+            text = _TEXT_RULE.clean(visit.typed.get("text", ""))
         except ValueError as error:
             raise FormErrors({"text": f"The text {error}."}) from None
     service, was = visit.service, visit.typed.get("was", "")

@@ -1,8 +1,8 @@
 """Screens and actions of the desk, declared as operations are: address, scope, template, reads.
 
-A screen is a GET that changes nothing. An action is a POST that calls the domain function of its
-API or CLI twin, and leads back to a screen; after an error it shows that screen as it was filled
-in. A browser without a session is asked to sign in, and nothing that was typed is lost.
+A screen is a GET that changes nothing. An action is a POST that calls the same domain
+function as the API or the CLI, and redirects to a screen; after an error it shows the form as it
+was filled in. A browser without a session is asked to sign in, and nothing that was typed is lost.
 """
 
 import re
@@ -25,11 +25,11 @@ from edge_api.db.query import Filter, Order, Read, find_row, read_first
 from edge_api.db.tables import AUDIT_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.audit_sentences import describe
-from edge_api.desk.frame import local_now, make_page, to_query, with_parameters
+from edge_api.desk.rendering import local_now, make_page, to_query, with_parameters
 from edge_api.desk.sessions import (
-    BROWSER,
-    FORM_FIELD,
+    BROWSER_COOKIE,
     FRESH_FOR,
+    HIDDEN_FIELD,
     Session,
     Sessions,
     add_tokens,
@@ -55,7 +55,7 @@ from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResul
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import DESK
 
-SIGN_IN: Final = "/desk/sign-in/"
+SIGN_IN_PATH: Final = "/desk/sign-in/"
 Values = Mapping[str, Any]
 Request = OperationRequest[Any, Any]
 
@@ -140,10 +140,10 @@ def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[Any
     """Return screens and actions as operations."""
     menu = tuple((each.nav, each.path, each) for each in screens if each.nav)
     return [
-        *(declare(each.path, "GET", partial(_show, each, menu)) for each in screens),
+        *(make_operation(each.path, "GET", partial(_show, each, menu)) for each in screens),
         *(
             # As many bytes as an administrative write may have, since an answer may be long.
-            declare(each.path, "POST", partial(_act, each, menu), max_bytes=2**20)
+            make_operation(each.path, "POST", partial(_act, each, menu), max_bytes=2**20)
             for each in actions
         ),
     ]
@@ -153,7 +153,7 @@ Handler = Callable[[Service, Request], Awaitable[OperationResult]]
 BODY: Final = Body(TypeAdapter(dict[str, str | list[str]]), {"type": "object"}, media_type=FORM)
 
 
-def declare(
+def make_operation(
     path: str, method: Method, handler: Handler, max_bytes: int = MAX_BODY_BYTES
 ) -> AnyOperation:
     """Return a page of the desk as an operation; a POST must come from a form of the desk."""
@@ -178,7 +178,7 @@ async def _answer(
     try:
         if is_post:
             check_origin(service, request.headers)
-            token, kept = str(request.body.pop(FORM_FIELD, "")), form_pairs(request.body)
+            token, kept = str(request.body.pop(HIDDEN_FIELD, "")), form_pairs(request.body)
             check_token(site_url, cookies, token)
         result = await handler(service, request)
     except Problem as problem:
@@ -191,10 +191,10 @@ Menu = tuple[tuple[str, str, Screen], ...]
 
 
 async def _show(screen: Screen, menu: Menu, service: Service, request: Request) -> OperationResult:
-    address = f"{_fill(screen.path, request.path)}{to_query(request.pairs)}"
+    address = f"{_format_path(screen.path, request.path)}{to_query(request.pairs)}"
     session = await find_session(service, request)
     if session is None:
-        return redirect(f"{SIGN_IN}{to_query([('to', address)])}")
+        return redirect(f"{SIGN_IN_PATH}{to_query([('to', address)])}")
     visit = Visit(service, session, request.path, request.pairs, address)
     try:
         _admit(visit, screen, "admin:read", needs_fresh_sign_in=screen.needs_fresh_sign_in)
@@ -206,19 +206,19 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
         return values
     result = await render_screen(screen, menu, visit, values)
     links, site_url = service[DeskLinks], service.settings.site_url
-    if not links.known(read_cookie(site_url, request.headers.get("Cookie", ""), BROWSER)):
+    if not links.known(read_cookie(site_url, request.headers.get("Cookie", ""), BROWSER_COOKIE)):
         result.headers = {
             **result.headers,
-            "Set-Cookie": set_cookie(site_url, links.new_browser(), BROWSER),
+            "Set-Cookie": set_cookie(site_url, links.new_browser(), BROWSER_COOKIE),
         }
     return result
 
 
 async def _act(action: Action, menu: Menu, service: Service, request: Request) -> OperationResult:
     session, kept = await find_session(service, request), form_pairs(request.body)
-    here = safe_target(dict(kept).get("back") or _fill(action.screen.path, request.path))
+    here = safe_target(dict(kept).get("back") or _format_path(action.screen.path, request.path))
     signing = {
-        "to": _fill(action.path, request.path) if kept else here,
+        "to": _format_path(action.path, request.path) if kept else here,
         "screen": here,
         "kept": kept,
     }
@@ -231,30 +231,30 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
         _admit(visit, action.screen, action.scope, needs_fresh_sign_in=action.needs_fresh_sign_in)
         result = await action.run(visit)
     except FormErrors as errors:
-        return await _show_again(action, menu, visit, Problem("invalid"), errors.by_field)
+        return await _show_errors(action, menu, visit, Problem("invalid"), errors.by_field)
     except Problem as problem:
         if problem.code not in ("invalid", "conflict"):
             return await show_problem(service, problem, visit, menu, **signing)
-        name = problem.message.partition(": ")[0]  # of the field that is wrong, if it is about one
+        name = problem.message.partition(": ")[0]  # the invalid field, if the message is about one
         said = problem.message.replace(": ", " ", 1) if name in visit.typed else problem.message
         where = name.lower() if name.lower() in visit.typed else "form"
-        return await _show_again(action, menu, visit, problem, {where: f"{said}."})
+        return await _show_errors(action, menu, visit, problem, {where: f"{said}."})
     if isinstance(result, OperationResult):
         return result
     own = Filter("actor", "eq", visit.actor.label), Filter("at", "gte", format_instant(before))
     last = Read(AUDIT_LOG, where=own, order=(Order("id", descending=True),), limit=1)
     made = await read_first(service.store, last)
     sent = dict(parse_qsl(urlsplit(result).query)).get("sent")
-    is_new = sent != visit.query.get("sent")  # a former one is in the address of the form's page
+    is_new = sent != visit.query.get("sent")  # an earlier one may be in `here`
     return redirect(
         with_parameters(result, done=made["id"] if made else "", sent=sent if is_new else "")
     )
 
 
-async def _show_again(
+async def _show_errors(
     action: Action, menu: Menu, visit: Visit, problem: Problem, errors: Mapping[str, str]
 ) -> OperationResult:
-    """Return the screen of a form as it was filled in, with its errors."""
+    """Return the screen of a form, as it was filled in, with its errors."""
     values = await action.screen.read(visit)
     assert not isinstance(values, OperationResult)  # noqa: S101  a screen with forms is a page
     shown = {**values, "typed": visit.typed, "errors": errors}
@@ -262,7 +262,7 @@ async def _show_again(
 
 
 def _admit(visit: Visit, screen: Screen, scope: Scope, *, needs_fresh_sign_in: bool) -> None:
-    """Count the request; raise Problem unless the sign-in has scope and tables, and is new."""
+    """Count the request. Raises Problem if the sign-in lacks the scope or the table, or is old."""
     visit.service.limiter.count(AUTHENTICATED, visit.session.id)
     if scope not in visit.actor.scopes:
         raise Problem(
@@ -289,7 +289,7 @@ def safe_target(address: str) -> str:
     return address if is_own and ".." not in path and len(address) <= MAX_URL_LENGTH else DESK
 
 
-def _fill(path: str, variables: Mapping[str, str]) -> str:
+def _format_path(path: str, variables: Mapping[str, str]) -> str:
     return path.format(**{name: quote(text, safe="") for name, text in variables.items()})
 
 
@@ -311,7 +311,7 @@ async def show_problem(
     """
     is_stale = problem.code == "unauthenticated"
     page = ("sign_in", "Sign in again") if is_stale else ("problem", "This did not work")
-    values = {"problem": problem.message, **more, **await _frame(menu, visit)}
+    values = {"problem": problem.message, **more, **await _navigation_values(menu, visit)}
     result = await render(service, *page, status=problem.status, **values)
     result.headers = {**result.headers, **problem.headers}
     return result
@@ -321,7 +321,7 @@ async def render_screen(
     screen: Screen, menu: Menu, visit: Visit, values: Values, status: int = 200
 ) -> HtmlResult:
     """Return a screen as a page, with the navigation and a notice of what was just done."""
-    frame = {**await _frame(menu, visit, screen), **await _read_notice(visit)}
+    frame = {**await _navigation_values(menu, visit, screen), **await _read_notice(visit)}
     default = {"title": screen.title, "typed": {}, "errors": {}, "here": visit.here}
     return await render(
         visit.service, screen.template, status=status, **{**default, **values, **frame}
@@ -342,13 +342,15 @@ async def _read_notice(visit: Visit) -> Values:
     return {"done": done and (await describe(store, [done], visit.actor))[0]}
 
 
-async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Values:
+async def _navigation_values(
+    menu: Menu, visit: Visit | None, screen: Screen | None = None
+) -> Values:
     """Return the navigation, with the number of people who wait for an answer."""
     if visit is None:
         return {}
     count, here = "", (screen.nav or screen.section) if screen else ""
     if visit.actor.may_use(LEADS.name):
-        with suppress(Problem):  # the page that says so is shown all the same
+        with suppress(Problem):  # show the page without the number
             (people,) = await count_people(visit.service.store, visit.service.clock(), "new")
             count = f"{people:,}{'+' if people >= MOST_COUNTED else ''}" if people else ""
     reached = [

@@ -38,7 +38,7 @@ from edge_api.schema.credentials import SCOPES
 
 LIFETIME: Final = timedelta(days=30)
 FRESH_FOR: Final = timedelta(days=1)
-"""The time after a sign-in in which the gravest actions need no new sign-in."""
+"""The time after a sign-in in which no action requires a new sign-in."""
 OWNER: Final = Actor("", "owner", "session", frozenset(SCOPES))
 """The actor of a sign-in by a link: every scope, no list of tables."""
 
@@ -127,7 +127,7 @@ _SYSTEMS: Final = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
 """Systems, as `User-Agent` names them: of several, the first in this order is right."""
 
 
-BROWSER: Final = "desk-browser"
+BROWSER_COOKIE: Final = "desk-browser"
 """The cookie of a browser: a random value, which is signed once somebody has signed in there."""
 
 
@@ -153,8 +153,8 @@ def read_cookie(site_url: str, header: str, cookie: str = "desk") -> str:
     return next((value for name, _, value in pairs if name == cookie_name(site_url, cookie)), "")
 
 
-FORM_FIELD: Final = "form.token"
-"""The hidden field of every form; the dot keeps it from being a column of a table."""
+HIDDEN_FIELD: Final = "form.token"
+"""The hidden field of every form; a name with a dot cannot be a column of a table."""
 _FORM_TAG: Final = re.compile(rb'<form [^>]*method="post" action="(?:/desk/[^">]*)?"[^>]*>')
 
 
@@ -178,7 +178,7 @@ def check_token(site_url: str, cookies: str, token: str) -> None:
 
     A check of the origin is not enough: a form in a post has the same origin.
     """
-    if not is_signed(_form_secret(site_url, cookies), FORM_FIELD, token):
+    if not is_signed(_form_secret(site_url, cookies), HIDDEN_FIELD, token):
         raise Problem(
             "forbidden",
             "Nothing was changed: this form is not from a page that the desk showed to this "
@@ -196,12 +196,12 @@ def add_tokens(site_url: str, cookies: str, result: OperationResult) -> None:
         secret = _form_secret(site_url, f"{result.headers.get('Set-Cookie', '')};{cookies}")
         if not secret:
             secret = token_urlsafe(16)
-            given = {"Set-Cookie": set_cookie(site_url, secret, BROWSER)}
+            given = {"Set-Cookie": set_cookie(site_url, secret, BROWSER_COOKIE)}
             result.headers = {**result.headers, **given}
-        field = f'<input type="hidden" name="{FORM_FIELD}" value="{sign(secret, FORM_FIELD)}">'
+        field = f'<input type="hidden" name="{HIDDEN_FIELD}" value="{sign(secret, HIDDEN_FIELD)}">'
         result.value = _FORM_TAG.sub(rb"\g<0>" + field.encode(), result.value)
 
 
 def _form_secret(site_url: str, cookies: str) -> str:
     """Return the secret to which forms are bound: of the session, or else of the browser."""
-    return read_cookie(site_url, cookies) or read_cookie(site_url, cookies, BROWSER)
+    return read_cookie(site_url, cookies) or read_cookie(site_url, cookies, BROWSER_COOKIE)

@@ -12,15 +12,15 @@ from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.problems import Problem
 from edge_api.desk.screens import (
-    SIGN_IN,
+    SIGN_IN_PATH,
     Request,
-    declare,
     find_session,
+    make_operation,
     redirect,
     render,
     safe_target,
 )
-from edge_api.desk.sessions import BROWSER, OWNER, Sessions, read_cookie, set_cookie
+from edge_api.desk.sessions import BROWSER_COOKIE, OWNER, Sessions, read_cookie, set_cookie
 from edge_api.mail.messages import LINK
 from edge_api.mail.queue import Outbox
 from edge_api.operation.forms import form_pairs, key_owner
@@ -81,7 +81,7 @@ async def mail_link(service: Service, request: Request) -> OperationResult:
     """Mail a link to the owner; the answer is the same whether or not one is sent."""
     links, settings = service[DeskLinks], service.settings
     cookies = request.headers.get("Cookie", "")
-    if browser := links.known(read_cookie(settings.site_url, cookies, BROWSER)):
+    if browser := links.known(read_cookie(settings.site_url, cookies, BROWSER_COOKIE)):
         await service.limiter.hit("desk_links", browser)
     target = safe_target(dict(form_pairs(request.body)).get("to", DESK))
     row = links.new_row(target, is_known=bool(browser))
@@ -114,7 +114,7 @@ async def sign_out(service: Service, request: Request) -> OperationResult:
     """End the session of this browser."""
     await _end_session(service, request)
     return redirect(
-        SIGN_IN,
+        SIGN_IN_PATH,
         {
             "Set-Cookie": set_cookie(service.settings.site_url, ""),
             # Without it, the browser's next user could see pages from its cache.
@@ -142,12 +142,12 @@ async def show_file(file: Document, _service: Service, _request: Request) -> Ope
 
 
 OPERATIONS: tuple[AnyOperation, ...] = (
-    declare("/desk/desk.css", "GET", partial(show_file, _SHEET)),
-    declare("/desk/desk.js", "GET", partial(show_file, _SCRIPT)),
-    declare(SIGN_IN, "GET", show_sign_in),
-    declare(SIGN_IN, "POST", sign_in),
-    declare("/desk/mail-link/", "POST", mail_link),
-    declare(LINK_PATH, "GET", show_link),
-    declare(LINK_PATH, "POST", use_link),
-    declare("/desk/sign-out/", "POST", sign_out),
+    make_operation("/desk/desk.css", "GET", partial(show_file, _SHEET)),
+    make_operation("/desk/desk.js", "GET", partial(show_file, _SCRIPT)),
+    make_operation(SIGN_IN_PATH, "GET", show_sign_in),
+    make_operation(SIGN_IN_PATH, "POST", sign_in),
+    make_operation("/desk/mail-link/", "POST", mail_link),
+    make_operation(LINK_PATH, "GET", show_link),
+    make_operation(LINK_PATH, "POST", use_link),
+    make_operation("/desk/sign-out/", "POST", sign_out),
 )

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from aiohttp import hdrs, web
 from yarl import URL
 
+from edge_api.db.caches import SizedCache
 from edge_api.db.problems import Code, Problem
-from edge_api.db.versioned_cache import SizedCache
 from edge_api.health import Health
 from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
 from edge_api.http.endpoint import DocumentResponses, Endpoint, options_response, preflight_response

@@ -16,8 +16,8 @@ from aiohttp import web
 from aiohttp.hdrs import ACCEPT_ENCODING, IF_NONE_MATCH
 from pydantic import BaseModel
 
+from edge_api.db.caches import SizedCache
 from edge_api.db.problems import Problem
-from edge_api.db.versioned_cache import SizedCache
 from edge_api.http.admission import Admitted
 from edge_api.http.body import check_media_type, decode, read_bytes
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, PRIVATE_HEADERS, page_headers

@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote, urlsplit
 from aiohttp import web
 
 from edge_api.auth.client_address import client_address
+from edge_api.db.caches import SingleFlight, SizedCache
 from edge_api.db.problems import Problem
-from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import encode, options_response, preflight_response
 from edge_api.http.headers import PAGE_HEADERS, SHARED_HEADERS
 from edge_api.http.pages import Reference

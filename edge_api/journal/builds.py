@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import orjson
 from pydantic import ValidationError
 
+from edge_api.db.caches import SingleFlightCache
 from edge_api.db.problems import Problem, format_validation_error
-from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.journal.posts import Entry, Posts, make_entry
 from edge_api.journal.site_files import HOME, SiteFile, list_site
 from edge_api.operation.service import Document

@@ -14,7 +14,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from edge_api.db.types import PATTERNS, ColumnType, Timestamp, parse_integer, refuse_nul
+from edge_api.db.types import PATTERNS, ColumnType, Timestamp, check_text, parse_integer
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.posts import CACHE_CONTROL, PostCursor, serialize_list
 from edge_api.operation.model import (
@@ -54,10 +54,10 @@ Cursor = Annotated[
     WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR}$"}),
 ]
 Tag = Annotated[
-    str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+    str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(check_text)
 ]
 AnyWords = Annotated[
-    str, Field(max_length=MAX_QUERY_LENGTH, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+    str, Field(max_length=MAX_QUERY_LENGTH, json_schema_extra=_NO_NUL), AfterValidator(check_text)
 ]
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.db.errors import unavailable
-from edge_api.db.fts.index import Search, open_existing, open_search, renew_search
+from edge_api.db.fts.index import Search, open_index, open_search, update_index
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildContents, BuildRefusal, hash_lines, list_posts, read_head
 from edge_api.journal.posts import read_text
@@ -79,7 +79,7 @@ class IndexFiles:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         if before := self.find():
             shutil.copyfile(before, draft)
-        renew_search(draft, digests, partial(_read_texts, posts_file))
+        update_index(draft, digests, partial(_read_texts, posts_file))
         path = self.prefix.with_name(f"{self.prefix.name}-{name}-{self._checksum(draft, name)}")
         return draft.rename(path)
 
@@ -207,7 +207,7 @@ class SearchOpener:
 async def _open(files: IndexFiles, name: str) -> Search | None:
     with suppress(OSError, Problem):
         if path := await asyncio.to_thread(files.find, name):
-            return await open_existing(path)
+            return await open_index(path)
     return None
 
 

@@ -10,10 +10,10 @@ import orjson
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from edge_api.db.email_address import normalize_address
-from edge_api.db.sent import SentLead
+from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.tables import LEADS
 from edge_api.db.types import Lines
+from edge_api.db.visitor_columns import SentLead
 from edge_api.operation.input import HONEYPOT, FormErrors, SentColumns, check_form
 from edge_api.schema.sentences import Sentence, sentence
 

@@ -12,7 +12,8 @@ import orjson
 from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.undo import audited
-from edge_api.db.email_address import normalize_address
+from edge_api.db.caches import SingleFlightCache
+from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
@@ -28,11 +29,10 @@ from edge_api.db.query import (
     fold_accents,
     read_all,
 )
-from edge_api.db.sent import SentLead
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
-from edge_api.db.versioned_cache import SingleFlightCache
+from edge_api.db.visitor_columns import SentLead
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
 from edge_api.leads.input import (
     HIDDEN_FROM,

@@ -13,8 +13,8 @@ from typing import Final
 from edge_api import outbox
 from edge_api.auth.actor import Clock
 from edge_api.auth.desk_links import DeskLinks
-from edge_api.db.email_address import parse_mailbox
 from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, read_all
 from edge_api.db.table import Row

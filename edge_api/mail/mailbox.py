@@ -15,7 +15,7 @@ from socket import SHUT_RDWR
 from ssl import SSLCertVerificationError, create_default_context
 from typing import Any, Final
 
-from edge_api.db.email_address import MailServer
+from edge_api.db.mail_addresses import MailServer
 from edge_api.db.message_tables import MAILBOX_STATE
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Read, Update, read_first

@@ -24,8 +24,8 @@ from uuid import UUID
 from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from edge_api.db.email_address import Mailbox, parse_mailbox
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
+from edge_api.db.mail_addresses import Mailbox, parse_mailbox
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM

@@ -18,8 +18,8 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from edge_api.auth.actor import Clock, new_id, system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import UNDO_TIME, undo_until
-from edge_api.db.email_address import parse_mailbox
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
+from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import (
     NEWEST,

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from edge_api.auth.actor import OPERATOR, Actor, Clock, new_id
 from edge_api.auth.undo import audited
-from edge_api.db.email_address import normalize_address, parse_mailbox
 from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.db.mail_addresses import normalize_address, parse_mailbox
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.undo import audited
-from edge_api.db.email_address import normalize_address
+from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,

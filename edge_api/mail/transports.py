@@ -23,7 +23,7 @@ from typing import Final, Literal, Protocol, Self
 
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
 
-from edge_api.db.email_address import Mailbox, MailFolder, MailServer, parse_mailbox, parse_relay
+from edge_api.db.mail_addresses import Mailbox, MaildirRelay, MailServer, parse_mailbox, parse_relay
 from edge_api.mail.queue import NO_RELAY
 from edge_api.settings import is_loopback
 
@@ -275,7 +275,7 @@ def _is_non_ascii(header: object) -> bool:
 class MaildirTransport:
     """A maildir, made when it is first needed, accessible to its owner only."""
 
-    def __init__(self, folder: MailFolder) -> None:
+    def __init__(self, folder: MaildirRelay) -> None:
         self._path = folder.path
 
     @asynccontextmanager
@@ -319,6 +319,6 @@ async def null_session() -> AsyncIterator[MailSession]:
 def open_transport(url: str) -> Transport:
     """Return the transport for an address such as SMTP_URL. Raises ValueError."""
     relay = parse_relay(url)
-    if isinstance(relay, MailFolder):
+    if isinstance(relay, MaildirRelay):
         return MaildirTransport(relay).session
     return partial(SmtpSession, relay, create_default_context())

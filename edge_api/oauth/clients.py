@@ -14,6 +14,7 @@ from uuid import uuid4
 from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Clock, audit_entry, new_id
 from edge_api.auth.keys import revoke_grants
 from edge_api.auth.secrets import hash_secret, last_four, mint
+from edge_api.db.caches import SingleFlight, SizedCache
 from edge_api.db.internal_tables import OAUTH_CLIENTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
@@ -33,7 +34,6 @@ from edge_api.db.query import (
 )
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import (
     SECRET_METHODS,

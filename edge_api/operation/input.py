@@ -15,10 +15,10 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from edge_api.db.email_address import normalize_address
+from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.problems import format_validation_error
 from edge_api.db.table import RowModel, find_columns
-from edge_api.db.types import Content, refuse_nul
+from edge_api.db.types import Content, check_text
 from edge_api.schema.sentences import sentence
 
 _WHITE_SPACE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -64,7 +64,7 @@ class TextRule:
     def clean(self, text: str) -> str:
         """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
         text = re.sub("\r\n?", "\n", text)  # the next step refuses them in a single line
-        if self._control.search(refuse_nul(text)):
+        if self._control.search(check_text(text)):
             raise ValueError(sentence("must not contain control characters"))
         if _NONCHARACTER.search(text):
             raise ValueError(sentence("must not contain noncharacters, such as U+FFFF"))

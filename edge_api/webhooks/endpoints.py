@@ -20,7 +20,7 @@ from edge_api.db.query import (
     RowCount,
     Store,
     Update,
-    count_of,
+    count_query,
     read_all,
     require_row,
     where_id,
@@ -271,7 +271,7 @@ class Endpoints:
     async def _add_counts(self, row: Row) -> Row:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
         waiting, dead = await self._store.run(
-            *(count_of(WEBHOOK_DELIVERIES, *where) for where in wheres)
+            *(count_query(WEBHOOK_DELIVERIES, *where) for where in wheres)
         )
         return {**row, "waiting": waiting.total, "given_up": dead.total}
 

@@ -10,8 +10,8 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 
 from edge_api.__main__ import main
-from edge_api.db.sqlite import session
-from edge_api.db.sqlite.session import Writer
+from edge_api.db.sqlite import store_connections
+from edge_api.db.sqlite.store_connections import Writer
 
 
 class TruncatingWriter(Writer):
@@ -24,7 +24,7 @@ class TruncatingWriter(Writer):
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["truncate"]:
-        session.Writer = TruncatingWriter  # type: ignore[misc]  # planted
+        store_connections.Writer = TruncatingWriter  # type: ignore[misc]  # planted
     for line in sys.stdin:
         said = io.StringIO()
         with redirect_stdout(said), redirect_stderr(said):

@@ -11,9 +11,9 @@ from typing import Any
 
 from edge_api.__main__ import main
 from edge_api.db.query import Insert
-from edge_api.db.sqlite import session
+from edge_api.db.sqlite import store_connections
 from edge_api.db.sqlite.connection import execute
-from edge_api.db.sqlite.session import Writer
+from edge_api.db.sqlite.store_connections import Writer
 from edge_api.db.tables import LEADS
 from tests.drills import store_process
 
@@ -45,7 +45,7 @@ class HastyWriter(Writer):
 
 
 if __name__ == "__main__":
-    session.Writer = HastyWriter  # type: ignore[misc]  # planted
+    store_connections.Writer = HastyWriter  # type: ignore[misc]  # planted
     if sys.argv[1:] == ["serve"]:
         sys.exit(main(["serve"]))
     asyncio.run(store_process.main(Path(sys.argv[1])))

@@ -10,7 +10,7 @@ from typing import Any
 from edge_api.__main__ import main
 from edge_api.db.postgres import engine
 from edge_api.db.postgres.connection import Connection, execute
-from edge_api.db.postgres.writer import Writer
+from edge_api.db.postgres.store_connections import Writer
 from tests.drills.hasty import stores_lead
 
 

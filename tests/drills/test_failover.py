@@ -92,7 +92,7 @@ class Pair:
 @pytest.fixture
 async def pair(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
     """Return a primary and its standby; the store waits for a failover as long as it takes."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.RESOLVE_SECONDS", 120.0)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.RESOLVE_SECONDS", 120.0)
     async with AsyncExitStack() as stack:
         made = Pair(await asyncio.to_thread(PostgreSQL, fsync="on", full_page_writes="on"))
         stack.callback(made.primary.remove)

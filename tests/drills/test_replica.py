@@ -21,7 +21,7 @@ import pytest
 from edge_api.backup.replica import fetch_replica
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import verify_copy
-from edge_api.db.sqlite.processes import lock_path
+from edge_api.db.sqlite.processes import replicator_lock_path
 from edge_api.settings import read_settings
 from tests.drills.loss import Writers, await_replica, ids, installation_in, post
 from tests.edge.edge_process import Installation, ServedEdge
@@ -192,7 +192,7 @@ def stopped_at_random(store: Path, random: Random) -> Iterator[None]:
 @contextmanager
 def stopped(store: Path) -> Iterator[None]:
     """Stop Litestream meanwhile."""
-    process = int(lock_path(store).read_text())
+    process = int(replicator_lock_path(store).read_text())
     os.kill(process, signal.SIGSTOP)
     try:
         yield

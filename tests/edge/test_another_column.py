@@ -12,7 +12,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
-from edge_api.desk.sessions import FORM_FIELD
+from edge_api.desk.sessions import HIDDEN_FIELD
 from tests.edge.changed_product import add_step, copy_product, replace_once, said
 from tests.edge.edge_process import ServedEdge
 from tests.edge.engines import IN_LARGER_RUNS, placed
@@ -44,9 +44,9 @@ def read_desk(edge: ServedEdge, key: str, path: str) -> str:
         with browser.open(url, sent, timeout=patience()) as answer:
             return str(answer.read().decode())
 
-    seal = re.search(rf'name="{FORM_FIELD}" value="([^"]+)"', read("/desk/sign-in/"))
+    seal = re.search(rf'name="{HIDDEN_FIELD}" value="([^"]+)"', read("/desk/sign-in/"))
     assert seal is not None
-    read("/desk/sign-in/", key=key, **{FORM_FIELD: seal[1]})
+    read("/desk/sign-in/", key=key, **{HIDDEN_FIELD: seal[1]})
     return read(path)
 
 

@@ -252,7 +252,7 @@ async def test_a_clock_that_is_off_is_logged(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(serve, "SYSTEMD", tmp_path)
     warnings: dict[str, str] = {}
-    monkeypatch.setattr(serve, "CLOCK_SECONDS", 0)
+    monkeypatch.setattr(serve, "CLOCK_CHECK_SECONDS", 0)
     watching = asyncio.create_task(serve.watch_clock(warnings))
     await until(lambda: asked.exists() and asked.stat().st_size > 2)
     watching.cancel()

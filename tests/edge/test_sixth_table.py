@@ -40,7 +40,7 @@ SUBSCRIBERS = Table(
 )
 
 
-def by_name("""
+def tables_by_name("""
 PATH = "/api/public/v1/admin/subscribers"
 ANN, BOB, OLD = ({"email": f"{name}@example.org"} for name in ("ann", "bob", "old"))
 LONG_AGO = "2001-01-01T00:00:00.000000Z"
@@ -54,7 +54,7 @@ def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ins
         replace_once(
             copy / "db" / "tables.py",
             ("class CredentialRow(", f"{ROW.lstrip()}class CredentialRow("),
-            ("\ndef by_name(", TABLE),
+            ("\ndef tables_by_name(", TABLE),
             ("    *OAUTH_TABLES,\n", "    SUBSCRIBERS,\n    *OAUTH_TABLES,\n"),
         )
         add_step(copy, *printed_statements(said(made, "migrate", "--print")))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.table import IrreversibleChange, PersonalData, Retention, RowModel, Table
-from edge_api.db.tables import LEADS, TABLES, by_name
+from edge_api.db.tables import LEADS, TABLES, tables_by_name
 from edge_api.db.types import Integer, NewId, Now, Text
 from edge_api.settings import Settings
 
@@ -83,7 +83,7 @@ def test_a_complete_declaration_is_taken() -> None:
     """And tables are known by their names, in their order."""
     subscribers = declare(**COMPLETE)
 
-    assert list(by_name(LEADS, subscribers)) == ["leads", "subscribers"]
+    assert list(tables_by_name(LEADS, subscribers)) == ["leads", "subscribers"]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_a_complete_declaration_is_taken() -> None:
 def test_a_parent_must_come_first(declared: dict[str, Any]) -> None:
     """Else the rows that lead to it would not have been found when they are needed."""
     child = declare(**{**COMPLETE, **declared})
-    by_name(LEADS, child)
+    tables_by_name(LEADS, child)
 
     with pytest.raises(ValueError, match=r"^subscribers: leads must be declared before it"):
-        by_name(child, LEADS)
+        tables_by_name(child, LEADS)
 
 
 def test_a_parent_is_known_by_a_uuid() -> None:
@@ -108,7 +108,7 @@ def test_a_parent_is_known_by_a_uuid() -> None:
     child = declare(**{**COMPLETE, "personal": PersonalData(("email",), through=("people",))})
 
     with pytest.raises(ValueError, match="a UUID as its key"):
-        by_name(parent, child)
+        tables_by_name(parent, child)
 
 
 @pytest.mark.parametrize("given", [{"since": "created_at"}, {"setting": "retain_leads_days"}])

@@ -17,14 +17,14 @@ ELLIPSIS: Final = "\u2026"
 """The text in place of an omitted one."""
 
 _MARKED: Final = re.compile(f"{MATCH_START}(.*?){MATCH_END}", re.DOTALL)
-UNSPACED: Final = (
+_UNSPACED_LETTER: Final = (
     "[\u0e01-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
 """Letters of scripts without spaces between words (Thai, Lao, Tibetan, Burmese, Khmer, kana, Han),
 and of Korean, whose particles have none before them."""
-_UNSPACED: Final = re.compile(UNSPACED)
-_MAX_BREAK_DISTANCE: Final = 24  # characters within which a cut looks for a place between words
+_UNSPACED_PATTERN: Final = re.compile(_UNSPACED_LETTER)
+_MAX_BREAK_DISTANCE: Final = 24  # characters between a cut and the space that it is moved to
 
 
 def to_index_text(text: str) -> str:
@@ -37,9 +37,11 @@ def to_index_text(text: str) -> str:
 def split_unspaced(text: str) -> str:
     """Return the text with each letter of a script without spaces as a word of its own.
 
-    So a phrase of such letters is any part of a text, from one letter on.
+    A phrase query then finds such letters anywhere in a text, even a single one.
     """
-    return text if text.isascii() else _UNSPACED.sub(rf"{WORD_BREAK}\g<0>{WORD_BREAK}", text)
+    return (
+        text if text.isascii() else _UNSPACED_PATTERN.sub(rf"{WORD_BREAK}\g<0>{WORD_BREAK}", text)
+    )
 
 
 def parse_highlights(text: str) -> Segments:
@@ -49,10 +51,10 @@ def parse_highlights(text: str) -> Segments:
 
 
 def make_snippet(segments: Segments, length: int) -> Segments:
-    """Return about `length` characters with the most different words of the query.
+    """Return about `length` characters, from the place with the most different matched words.
 
-    The engine has a function for that, whose time grows with the square of the matches, and which
-    counts words: those of scripts without spaces may be whole paragraphs.
+    FTS5's own function `snippet` takes a time that grows with the square of the matches, and counts
+    words, which in scripts without spaces may be whole paragraphs.
     """
     text = "".join(segment.text for segment in segments)
     if len(text) <= length:
@@ -60,7 +62,7 @@ def make_snippet(segments: Segments, length: int) -> Segments:
     starts = accumulate((len(segment.text) for segment in segments), initial=0)
     placed = list(zip(starts, segments, strict=False))
     matches = [(start, piece.casefold()) for start, (piece, is_match) in placed if is_match]
-    begin = _begin(text, _best_match(matches, length // 2), length)
+    begin = _snippet_start(text, _best_match(matches, length // 2), length)
     end = _break_before(text, begin + length)
     before = [TextSegment(ELLIPSIS, is_match=False)] if begin else []
     behind = [TextSegment(ELLIPSIS, is_match=False)] if end < len(text) else []
@@ -95,8 +97,8 @@ def _best_match(matches: Sequence[tuple[int, str]], width: int) -> int:
     return best
 
 
-def _begin(text: str, match: int, length: int) -> int:
-    """Return a start a quarter before the match, after a space if there is one near it."""
+def _snippet_start(text: str, match: int, length: int) -> int:
+    """Return the start of a snippet, a quarter of its length before the match, near a space."""
     begin = max(0, min(match - length // 4, len(text) - length))
     space = text.find(" ", begin, min(begin + _MAX_BREAK_DISTANCE, match))
     return begin if begin == 0 or space < 0 else space + 1
@@ -109,22 +111,22 @@ def _break_before(text: str, end: int) -> int:
 
 
 MAX_TERMS: Final = 16  # terms of a query that are searched for: each costs an index lookup
-_COMMON: Final = (
+_STOP_WORDS_TEXT: Final = (
     "a about all an and any are as at be been but by can could did do does for from had has have "
     "how i if in into is it its me my no not of on or our should so some than that the their them "
     "then there these they this to up us was we were what when where which who why will with would "
     "you your"
 )
-COMMON_WORDS: Final = frozenset(_COMMON.split())
-"""English words that a post need not have where the query has others."""
-_WORD: Final = re.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED})[^\W_])+")
+STOP_WORDS: Final = frozenset(_STOP_WORDS_TEXT.split())
+"""English words that are ignored in a query that has other words."""
+_WORD: Final = re.compile(rf"{_UNSPACED_LETTER}+|(?:(?!{_UNSPACED_LETTER})[^\W_])+")
 """One word to FTS5's tokenizer, or a run of letters of scripts without spaces."""
-_PLAIN: Final = {0: " ", **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u00ab\u00bb"), '"')}
-"""Replaces NUL by a space, and typographic quotation marks by the plain one."""
-_PAIR: Final = re.compile(rf"(?=({UNSPACED}{UNSPACED}))")
+_PLAIN_QUOTES: Final = {0: " ", **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u00ab\u00bb"), '"')}
+"""A table for `str.translate`: NUL becomes a space, a typographic quotation mark a plain one."""
+_UNSPACED_PAIR: Final = re.compile(rf"(?=({_UNSPACED_LETTER}{_UNSPACED_LETTER}))")
 
-Forms = Callable[[str], Sequence[str]]
-"""Returns the other words of the posts that have the stem of a word."""
+FindForms = Callable[[str], Sequence[str]]
+"""Returns the other words in the index with the stem of a word."""
 
 
 class FtsQuery(NamedTuple):
@@ -135,9 +137,9 @@ class FtsQuery(NamedTuple):
     all_words: str
     """Posts with every word in any form; the last may be the beginning of one."""
     highlight: str
-    """Posts with any of the words in any form: what is highlighted in those of `all_words`."""
+    """Posts with any of the words in any form; these matches are highlighted."""
     words: tuple[str, ...]
-    """The words that are not common, also those of phrases; in scripts without spaces, each pair of
+    """The words without stop words, also those of phrases; in scripts without spaces, each pair of
     adjacent letters."""
     per_word: tuple[str, ...]
     """For each of `words`: posts with it in any form."""
@@ -147,7 +149,7 @@ class FtsQuery(NamedTuple):
 
 class _Term(NamedTuple):
     text: str
-    """A phrase or a word; it holds no quotation mark, so that it is one FTS5 string between two."""
+    """A phrase or a word without quotation marks, so that `_quote` makes one FTS5 string of it."""
     is_phrase: bool
     is_prefix: bool = False
     """Whether it may be the beginning of a word."""
@@ -158,13 +160,13 @@ def has_word(words: str) -> bool:
     return _WORD.search(words, 0, MAX_QUERY_LENGTH) is not None
 
 
-def make_fts_query(words: str, forms: Forms) -> FtsQuery:
-    """Return the queries for what a person typed, in which there is a word."""
+def make_fts_query(words: str, forms: FindForms) -> FtsQuery:
+    """Return the queries for what a person typed, which must contain a word."""
     given = _read_terms(words)
     distinctive = [
         at
         for at, term in enumerate(given)
-        if term.is_phrase or term.text.casefold() not in COMMON_WORDS
+        if term.is_phrase or term.text.casefold() not in STOP_WORDS
     ]
     needed = (distinctive or [*range(len(given))])[:MAX_TERMS]
     terms = [given[at] for at in needed]
@@ -185,11 +187,11 @@ def make_fts_query(words: str, forms: Forms) -> FtsQuery:
 
 
 def _read_terms(words: str) -> list[_Term]:
-    """Return each phrase, and each word between them, once: it would find the same again.
+    """Return the phrases, and the words outside of phrases, each once.
 
-    Every second piece between quotation marks, of whatever kind, is a phrase, if it is closed.
+    A phrase is text between two quotation marks of any kind.
     """
-    clean = words[:MAX_QUERY_LENGTH].encode("utf-8", "replace").decode().translate(_PLAIN)
+    clean = words[:MAX_QUERY_LENGTH].encode("utf-8", "replace").decode().translate(_PLAIN_QUOTES)
     pieces = clean.split('"')
     found = [
         _Term(text, is_phrase)
@@ -211,8 +213,8 @@ def _read_terms(words: str) -> list[_Term]:
 def _is_unfinished(words: str, last: _Term) -> bool:
     """Return whether the person may still be typing the last term.
 
-    A quotation mark at the end closes a phrase, a sign closes a word; and a single letter or digit
-    begins words of every post. An accent is part of its letter, also as a character of its own.
+    Punctuation at the end shows that it is finished. A single letter or digit counts as finished
+    too, since words of every post begin with it. A combining accent is part of its letter.
     """
     letters = "".join(sign for sign in normalize("NFC", last.text) if not combining(sign))
     is_ended = not (words[-1].isspace() or words[-1].isalnum())
@@ -220,16 +222,16 @@ def _is_unfinished(words: str, last: _Term) -> bool:
 
 
 def _split_terms(terms: Sequence[_Term]) -> Iterator[_Term]:
-    """Yield the words of terms that are not common, each once."""
+    """Yield the words of terms without stop words, each once."""
     texts = dict.fromkeys(
         part
         for term in terms
         for word in _WORD.findall(term.text)
-        for part in _PAIR.findall(word) or [word]
-        if word.casefold() not in COMMON_WORDS and (len(word) > 1 or re.match(UNSPACED, word))
+        for part in _UNSPACED_PAIR.findall(word) or [word]
+        if word.casefold() not in STOP_WORDS and (len(word) > 1 or re.match(_UNSPACED_LETTER, word))
     )
     last = _WORD.findall(terms[-1].text)[-1]
-    prefix = (_PAIR.findall(last) or [last])[-1] if terms[-1].is_prefix else None
+    prefix = (_UNSPACED_PAIR.findall(last) or [last])[-1] if terms[-1].is_prefix else None
     for text in islice(texts, MAX_TERMS):
         yield _Term(text, is_phrase=False, is_prefix=text == prefix)
 
@@ -238,7 +240,7 @@ def _quote(text: str) -> str:
     return f'"{split_unspaced(text)}"'
 
 
-def _any_form(term: _Term, forms: Forms) -> str:
+def _any_form(term: _Term, forms: FindForms) -> str:
     """Return the query for a term as typed, or with its last word in another form."""
     start = term.text.rfind(last := _WORD.findall(term.text)[-1])
     others = () if term.is_phrase else forms(last)
@@ -249,8 +251,8 @@ def _any_form(term: _Term, forms: Forms) -> str:
 def _all_of(queries: Sequence[str], spans: Sequence[str]) -> str:
     """Return the query for posts that match all queries.
 
-    A span begins with the term of its query: it finds no more posts, but ranks those higher where
-    terms are adjacent as typed.
+    A span is the phrase from one term to the next, as typed. The query for a term or its span finds
+    no more posts than that for the term, but ranks those with the span higher.
     """
     joined = zip_longest(queries, spans, fillvalue="")
     return " AND ".join(f"({query} OR {span})" if span else f"({query})" for query, span in joined)

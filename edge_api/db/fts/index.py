@@ -21,9 +21,9 @@ from unicodedata import normalize
 
 from edge_api.db.errors import unavailable
 from edge_api.db.fts.fts_query import (
-    COMMON_WORDS,
     MATCH_END,
     MATCH_START,
+    STOP_WORDS,
     FtsQuery,
     has_word,
     make_fts_query,
@@ -43,14 +43,14 @@ RUN_SECONDS: Final = 0.5
 MAX_SNIPPET_LENGTH: Final = 280  # characters: three or four lines of a page
 MIN_RESULTS: Final = 10
 """If fewer posts have all the words, the most similar ones are added up to this number."""
-MAX_SCORED: Final = 100  # posts with some of the words that are compared by how well they have them
-RARE: Final = 3  # a word that fewer posts have may be misspelt
+MAX_SCORED: Final = 100  # posts with some of the words that are ranked by their score
+RARE_BELOW: Final = 3  # posts: a word in fewer of them is rare, and may be misspelt
 MIN_FREQUENCY_RATIO: Final = 50
 """A suggested spelling must be in this many times more posts than the typed word."""
 MIN_SIMILARITY, MIN_SIMILARITY_RARE = 0.8, 0.85
 """The least similarity (difflib's ratio) of a suggested spelling to a word that no post has, and to
 one that few posts have, which may be a name."""
-MAX_FORMS: Final = 8  # the number of words of one stem in a query: the most frequent
+MAX_FORMS: Final = 8  # the most words of one stem in a query, the most frequent first
 MIN_WORD_LENGTH, MAX_WORD_LENGTH = 4, 24
 """The least and the greatest number of letters of a word whose spelling may be corrected."""
 LONG_WORD: Final = 8  # letters of a word above which more than one typo is likely
@@ -76,7 +76,7 @@ _CREATE_TABLES: Final = """
 """`post` indexes words without accents; `form` finds words with the same English stem.
 `prefix` speeds up searches for two letters, which occur while a person types; for three it would
 cost more than it saves. Up to 16 MiB of words wait in memory, so that fewer parts are merged."""
-_NUMBER_GAP: Final = 64
+_ROWID_GAP: Final = 64
 """The gap between the rowids of two posts, for posts that are published between them later; FTS5
 still stores the difference of two rowids in one byte."""
 
@@ -90,7 +90,7 @@ _RANKED: Final = """
 """
 # Rank posts by how many of the words they have. Scoring a post costs ten times as much as finding
 # it, so only the likeliest are scored: those with the most words, and of these with the rarest.
-_NEAREST: Final = """
+_SIMILAR_POSTS: Final = """
     WITH found (number, rarity) AS MATERIALIZED (
         SELECT post.rowid, 1.0 / count(*) OVER (PARTITION BY query.key)
         FROM json_each(?1) AS query JOIN post ON post MATCH query.value
@@ -106,7 +106,7 @@ _NEAREST: Final = """
 """
 _COUNT: Final = "SELECT count(*) FROM post WHERE post MATCH ?"
 # Words with the same first letter and about the same length, in more than ?3 posts.
-_SIMILAR: Final = """
+_SIMILAR_WORDS: Final = """
     SELECT term, posts FROM word WHERE term BETWEEN ?1 AND ?1 || char(1114111)
         AND length(term) BETWEEN ?2 - 2 AND ?2 + 2 AND posts > ?3
 """
@@ -139,7 +139,7 @@ class Search:
         """Return the number of posts with all the words, and the hits after `offset`.
 
         Words count as in `find`. Where fewer than MIN_RESULTS posts have them all, similar posts
-        are added; where fewer than RARE do, another spelling may be suggested. Raises Problem
+        are added; where fewer than RARE_BELOW do, another spelling may be suggested. Raises Problem
         `unavailable` as `find` does.
         """
         if not has_word(words):
@@ -168,11 +168,11 @@ class Search:
 
 
 def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
-    return list(_rank(connection, _read(connection, words), limit).values())
+    return list(_rank(connection, _make_query(connection, words), limit).values())
 
 
 def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection) -> SearchHits:
-    query = _read(connection, words)
+    query = _make_query(connection, words)
     (total,) = connection.execute(_COUNT, (query.all_words,)).fetchone()
     ranked = _rank(connection, query, max(offset + limit, MIN_RESULTS))
     shown = dict(islice(ranked.items(), offset, offset + limit))
@@ -180,13 +180,13 @@ def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection)
     suggestion = None
     if total < MIN_RESULTS:
         near: dict[int, str] = {}
-        if total < RARE and (suggestion := _suggest_spelling(connection, words, query)):
-            query = _read(connection, suggestion)
+        if total < RARE_BELOW and (suggestion := _suggest_spelling(connection, words, query)):
+            query = _make_query(connection, suggestion)
             near = _rank(connection, query, MIN_RESULTS)
         if query.per_word not in ((), (query.highlight,)):
             queries = query.per_word, query.per_word + query.adjacent_words
             near |= connection.execute(
-                _NEAREST, (*map(json.dumps, queries), MAX_SCORED, MIN_RESULTS)
+                _SIMILAR_POSTS, (*map(json.dumps, queries), MAX_SCORED, MIN_RESULTS)
             )
         others = [item for item in near.items() if item[0] not in ranked][: MIN_RESULTS - total]
         start = max(0, offset - total)
@@ -195,7 +195,7 @@ def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection)
     return SearchHits(total, hits, suggestion)
 
 
-def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
+def _make_query(connection: sqlite3.Connection, words: str) -> FtsQuery:
     """Return the FTS5 query for the words, with the indexed words of the same stems."""
 
     def forms(word: str) -> list[str]:
@@ -218,15 +218,19 @@ def _rank(connection: sqlite3.Connection, query: FtsQuery, limit: int) -> dict[i
 
 
 def _suggest_spelling(connection: sqlite3.Connection, words: str, query: FtsQuery) -> str | None:
-    """Return the words, rare ones in a much more frequent spelling; None if there is none."""
+    """Return `words` with rare ones replaced by much more frequent spellings, or None."""
     corrected = words
     for word, word_query in zip(query.words, query.per_word, strict=True):
         folded = normalize("NFKD", word.casefold())
         (posts,) = connection.execute(_COUNT, (word_query,)).fetchone()
-        if posts < RARE and word.isalpha() and MIN_WORD_LENGTH <= len(word) <= MAX_WORD_LENGTH:
+        if (
+            posts < RARE_BELOW
+            and word.isalpha()
+            and MIN_WORD_LENGTH <= len(word) <= MAX_WORD_LENGTH
+        ):
             cutoff = MIN_SIMILARITY_RARE if posts else MIN_SIMILARITY
             given = (folded[0], len(folded), posts * MIN_FREQUENCY_RATIO)
-            known = dict(connection.execute(_SIMILAR, given).fetchall())
+            known = dict(connection.execute(_SIMILAR_WORDS, given).fetchall())
             near = get_close_matches(folded, known, cutoff=cutoff)
             if near := [term for term in near if _is_typo(folded, term)]:
                 similarity = {term: SequenceMatcher(None, term, folded).ratio() for term in near}
@@ -241,8 +245,8 @@ def _is_typo(typed: str, meant: str) -> bool:
     A typo omits, adds or changes one letter, or swaps two. A word longer than LONG_WORD may have
     several: for it the similarity that the caller has checked is enough.
     """
-    if meant in COMMON_WORDS or len(typed) > LONG_WORD:
-        return meant not in COMMON_WORDS
+    if meant in STOP_WORDS or len(typed) > LONG_WORD:
+        return meant not in STOP_WORDS
     while typed[:1] == meant[:1] and typed:
         typed, meant = typed[1:], meant[1:]
     while typed[-1:] == meant[-1:] and typed:
@@ -268,7 +272,7 @@ def _make_hits(
 def _make_hit(slug: str, title: str, prose: str, description: str, code: str) -> SearchHit:
     """Return a hit with a snippet of the first text that has a match: prose, description, code.
 
-    Without a match it is of the description, or of the prose where that is empty.
+    Without a match the snippet is of the description, or of the prose if that is empty.
     """
     texts = [parse_highlights(text) for text in (prose, description, code)]
     found = (text for text in texts if any(segment.is_match for segment in text))
@@ -277,7 +281,7 @@ def _make_hit(slug: str, title: str, prose: str, description: str, code: str) ->
 
 
 async def open_search(texts: Iterable[SearchText]) -> Search:
-    """Return a search in `texts`, newest first, whose index is built in another thread.
+    """Build an index of `texts`, newest first, in another thread, and open it.
 
     The index's file is deleted as soon as it is open, so that even a crash leaves nothing behind.
     Raises Problem `unavailable`.
@@ -285,16 +289,16 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
     try:
         with TemporaryDirectory(prefix="search-") as folder:
             path = Path(folder) / "posts.db"
-            await asyncio.to_thread(build_search, path, texts)
-            return await open_existing(path)
+            await asyncio.to_thread(build_index, path, texts)
+            return await open_index(path)
     except sqlite3.Error as error:
         raise sqlite_problem(error) from error
     except OSError as error:
         raise unavailable("There is no room for the search index") from error
 
 
-async def open_existing(path: Path) -> Search:
-    """Return the search in an index that `renew_search` has made. Raises Problem `unavailable`."""
+async def open_index(path: Path) -> Search:
+    """Open an index that `build_index` or `update_index` has made. Raises Problem `unavailable`."""
     try:
         # Check deadlines after few steps, since one instruction may rank a whole document.
         return Search(await Readers.open(partial(_open, path), READERS, steps=500))
@@ -302,7 +306,7 @@ async def open_existing(path: Path) -> Search:
         raise sqlite_problem(error) from error
 
 
-def build_search(path: Path, texts: Iterable[SearchText]) -> None:
+def build_index(path: Path, texts: Iterable[SearchText]) -> None:
     """Write the index of `texts` into a new file. Raises sqlite3.Error."""
     with _open_for_writing(path) as connection:
         connection.executescript(_CREATE_TABLES)
@@ -314,7 +318,7 @@ ReadTexts = Callable[[Container[bytes]], Iterable[SearchText]]
 """Returns the texts of the posts with these digests, newest first."""
 
 
-def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
+def update_index(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
     """Update the index at `path` to the posts with these digests, newest first.
 
     The file is empty, or has the index of a former build: entries of unchanged posts are kept.
@@ -328,10 +332,10 @@ def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
         )
         before = dict(connection.execute("SELECT digest, number FROM source").fetchall())
         reused = {digest: before[digest] for digest in digests if digest in before}
-        numbers = _number(digests, reused)
+        numbers = _assign_rowids(digests, reused)
         has_room = all(number < following for number, following in pairwise(numbers))
         if not has_room or 2 * len(reused) <= max(len(before), len(digests)):
-            reused, numbers = {}, _number(digests, {})
+            reused, numbers = {}, _assign_rowids(digests, {})
             connection.executescript(_CREATE_TABLES)
         fresh = {each: at for each, at in zip(digests, numbers, strict=True) if each not in reused}
         gone = [(at,) for digest, at in before.items() if digest not in reused]
@@ -343,16 +347,16 @@ def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
         _fill(connection, zip(fresh.values(), read(fresh), strict=True))
 
 
-def _number(digests: Sequence[bytes], known: Mapping[bytes, int]) -> list[int]:
+def _assign_rowids(digests: Sequence[bytes], known: Mapping[bytes, int]) -> list[int]:
     """Return a rowid for each post, ascending from the newest; known posts keep theirs.
 
-    They do not ascend if too many posts are new between two that are known.
+    The rowids do not ascend if more posts are new between two known ones than the gap has room for.
     """
     first = min(known.values(), default=0)
-    number = max(known.values(), default=_NUMBER_GAP * len(digests)) + _NUMBER_GAP
+    number = max(known.values(), default=_ROWID_GAP * len(digests)) + _ROWID_GAP
     numbers = []
     for digest in reversed(digests):
-        number = known.get(digest, number - (1 if known and number > first else _NUMBER_GAP))
+        number = known.get(digest, number - (1 if known and number > first else _ROWID_GAP))
         numbers.append(number)
     return numbers[::-1]
 

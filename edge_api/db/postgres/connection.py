@@ -99,7 +99,7 @@ EngineError = (asyncpg.PostgresError, *_DisconnectionError)
 IDLE_TIMEOUT_SQLSTATE: Final = "25P03"
 UNREACHABLE: Final = "The store's server cannot be reached"
 
-_SENTENCES: Mapping[str, str] = {
+_MESSAGES: Mapping[str, str] = {
     "08": UNREACHABLE,
     IDLE_TIMEOUT_SQLSTATE: UNREACHABLE,
     "57": UNREACHABLE,
@@ -128,26 +128,26 @@ def sqlstate_of(error: BaseException | None) -> str:
 
 def is_disconnection(error: BaseException) -> bool:
     """Return whether an error is a lost connection, so that the server's answer may be lost."""
-    return _sentence_of(error) == UNREACHABLE
+    return _message_of(error) == UNREACHABLE
 
 
 def postgresql_problem(error: Exception) -> Exception:
     """Return the problem for an engine's error; the error itself if it is a defect."""
-    message = _sentence_of(error)
+    message = _message_of(error)
     return error if message is None else unavailable(message)
 
 
-def _sentence_of(error: BaseException) -> str | None:
+def _message_of(error: BaseException) -> str | None:
     if isinstance(error, _DisconnectionError):
         return UNREACHABLE
     sqlstate = sqlstate_of(error)
-    return _SENTENCES.get(sqlstate) or _SENTENCES.get(sqlstate[:2])
+    return _MESSAGES.get(sqlstate) or _MESSAGES.get(sqlstate[:2])
 
 
-def violation(
-    error: asyncpg.IntegrityConstraintViolationError, table: Table, stored: Collection[str]
+def violation_problem(
+    error: asyncpg.IntegrityConstraintViolationError, table: Table, new_columns: Collection[str]
 ) -> Problem:
-    """Return the problem of a violated constraint; `stored` are the columns with new values."""
+    """Return the problem of a violated constraint; `new_columns` have new values."""
     name = error.constraint_name or ""
     if not isinstance(error, asyncpg.UniqueViolationError):
         column = name.removeprefix(f"{table.name}_").removesuffix("_check")
@@ -155,7 +155,7 @@ def violation(
     columns = {index.name: index.columns for index in table.indexes}.get(name, (table.key,))
     # The server's message, in its language, has `(columns)=(values)`.
     found = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
-    values = found[1] if found and set(columns) <= set(stored) else None
+    values = found[1] if found and set(columns) <= set(new_columns) else None
     return unique_violation(table, columns, values)
 
 
@@ -189,7 +189,7 @@ POSTGRESQL_SCHEMA: Final = SchemaDialect(
     search=(
         # The high COST makes the planner use the index instead of computing the function.
         (
-            "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "  # noqa: S608  ours alone
+            "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "  # noqa: S608  constants
             "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 10000 AS $$\n"
             "    SELECT coalesce(array_agg(DISTINCT a || b || c), '{{}}') FROM (SELECT letter AS "
             "a, lead(letter) OVER w AS b, lead(letter, 2) OVER w AS c FROM unnest(string_to_array("
@@ -276,7 +276,7 @@ POSTGRESQL: Final = Dialect(
 async def execute(
     connection: Connection, lists: Sequence[Sequence[Query]], *, defer_inserts: bool = False
 ) -> list[list[QueryResult]]:
-    """Run lists of queries, as `plan_steps` says, and return the results of each.
+    """Run lists of queries in the steps of `plan_steps`, and return the results of each list.
 
     Raises Problem `invalid` or `conflict`, and EngineError.
     """
@@ -298,5 +298,5 @@ async def _execute_one(connection: Connection, step: TransactionStep) -> Sequenc
             return await connection.fetch(step.text, *step.records[0])
         await connection.executemany(step.text, step.records)
     except asyncpg.IntegrityConstraintViolationError as error:
-        raise violation(error, step.table, step.rows[0]) from None
+        raise violation_problem(error, step.table, step.rows[0]) from None
     return ()

@@ -33,7 +33,7 @@ from edge_api.db.postgres.connection import (
     postgresql_problem,
     sqlstate_of,
 )
-from edge_api.db.postgres.writer import WRITE_LOCK, Readers, Writer
+from edge_api.db.postgres.store_connections import WRITE_LOCK, Readers, Writer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
 from edge_api.db.tables import TABLES
@@ -71,7 +71,10 @@ async def schema_version(connection: Connection) -> int:
 
 
 async def _check(session: PostgresConnection, url: str, *, create: bool) -> int:
-    """Return the number of migrations that the store has. Raises StoreRefusal."""
+    """Check server and database; return the number of migrations that the store has.
+
+    Raises StoreRefusal.
+    """
     number, encoding, mode = [
         await session.fetchval("SELECT current_setting($1)", name)
         for name in ("server_version_num", "server_encoding", "transaction_read_only")
@@ -83,11 +86,11 @@ async def _check(session: PostgresConnection, url: str, *, create: bool) -> int:
         return version
     if not create:
         raise missing_store(f"in {describe_url(url)}")
-    foreign_tables = await session.fetchval(
+    other_tables = await session.fetchval(
         "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", SCHEMA
     )
     # Another edge may have made the schema meanwhile.
-    if foreign_tables and not await schema_version(session):
+    if other_tables and not await schema_version(session):
         raise StoreRefusal(
             f"the schema {SCHEMA} of {describe_url(url)} belongs to another program: "
             "set DATABASE_URL to another database"
@@ -189,7 +192,7 @@ def describe_url(url: str) -> str:
 
 T = TypeVar("T")
 
-LOCK_SECONDS: Final = 2.0
+TABLE_LOCK_SECONDS: Final = 2.0
 """The wait for a table's lock; an autovacuum that has it is canceled after one second."""
 POLL_SECONDS: Final = 0.5  # the interval between polls
 STALE_SECONDS: Final = 1.5
@@ -332,10 +335,10 @@ class PostgresStore(RecoveringStore):
         await asyncio.gather(self._readers.close(), self._writer.close())
 
     async def _check(self) -> None:
-        """Check that the store can be written: take the write lock; after a lost group, commit."""
+        """Check that the store can be written: take the write lock, and commit after a failure."""
         self.refuse_closed()
         await self._translate_errors(
-            self._writer.run(partial(_check_writable, commits=self._writer.failed))
+            self._writer.run(partial(_check_writable, commits=self._writer.last_commit_failed))
         )
 
     async def _translate_errors(self, awaitable: Awaitable[T]) -> T:
@@ -365,7 +368,7 @@ async def scrub_tables(url: str, *, full: bool) -> bool:
 
     `full` rewrites each table under a lock, and does nothing while somebody reads an older state.
     """
-    session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
+    session = await connect(url, {"lock_timeout": milliseconds(TABLE_LOCK_SECONDS)}, None)
     try:
         # Clean: no transaction reads an older state, whose rows VACUUM would keep.
         is_clean = bool(

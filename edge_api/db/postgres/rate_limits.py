@@ -21,7 +21,7 @@ from edge_api.db.postgres.connection import (
     postgresql_problem,
 )
 from edge_api.db.postgres.engine import store_refusal
-from edge_api.db.postgres.writer import WRITE_LOCK
+from edge_api.db.postgres.store_connections import WRITE_LOCK
 from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 
 OnError = Callable[[Exception, object], None]
@@ -56,7 +56,7 @@ WHERE NOT EXISTS (
     )
 )
 RETURNING {_AGES}
-"""  # noqa: S608  of constants alone
+"""  # noqa: S608  made of constants
 """Counts a hit and returns the ages; if a window has no room, it changes and returns nothing. A
 concurrent hit waits for the lock of the row, and then sees the changed row."""
 
@@ -155,7 +155,7 @@ class PostgresLimits:
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return the remaining hits, without counting one."""
-        peek = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  of constants alone
+        peek = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  made of constants
         ages = await self._fetch(peek, self._digest(limit, key))
         return decide(limit, ages or (), allowed=False)
 
@@ -167,7 +167,7 @@ class PostgresLimits:
         )
 
     async def exchange(self, shares: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
-        """Store this edge's hits in some windows; return those of other edges in the same ones."""
+        """Store this edge's hits by window; return the ages of other edges' hits in them."""
         names = {self._hash(f"rate share {key}"): key for key in shares}
         parts = [
             (digest, age, float(share.seconds))

@@ -19,7 +19,7 @@ import orjson
 
 from edge_api.db import sql
 from edge_api.db.query import (
-    NEWEST_SEARCHED,
+    MAX_SEARCHED_ROWS,
     Query,
     QueryResult,
     fold_accents,
@@ -27,7 +27,7 @@ from edge_api.db.query import (
     like,
 )
 from edge_api.db.sql import COMPARISONS, Dialect
-from edge_api.db.sqlite.errors import violation
+from edge_api.db.sqlite.errors import violation_problem
 from edge_api.db.tables import TABLES
 from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
 
@@ -53,7 +53,7 @@ SQLITE: Final = Dialect(
             # everything, NULL included, as in PostgreSQL.
             "in": "{column} IN (SELECT value FROM json_each(?))",
             "search": _SEARCH.format(""),
-            "search_newest": _SEARCH.format(f" ORDER BY rowid DESC LIMIT {NEWEST_SEARCHED}"),
+            "search_newest": _SEARCH.format(f" ORDER BY rowid DESC LIMIT {MAX_SEARCHED_ROWS}"),
         }
     ),
     operands=MappingProxyType(
@@ -74,7 +74,7 @@ SQLITE: Final = Dialect(
 def execute(
     connection: sqlite3.Connection, lists: Sequence[Sequence[Query]], *, defer_inserts: bool = False
 ) -> list[list[QueryResult]]:
-    """Run lists of queries, as `plan_steps` says, and return the results of each.
+    """Run lists of queries in the steps of `plan_steps`, and return the results of each list.
 
     Raises Problem `invalid` or `conflict`, and sqlite3.Error.
     """
@@ -105,7 +105,7 @@ def _execute_one(connection: sqlite3.Connection, step: TransactionStep) -> Seque
     except sqlite3.IntegrityError as error:
         # The refused row is the last one that `executemany` has taken.
         refused = -1 - sum(1 for _ in remaining) if isinstance(step, NewRows) else 0
-        raise violation(error, step.table, step.rows[refused]) from None
+        raise violation_problem(error, step.table, step.rows[refused]) from None
 
 
 T = TypeVar("T")
@@ -197,8 +197,8 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
         connection.execute(f"PRAGMA query_only = {'OFF' if writes else 'ON'}")
         connection.create_function(LIKE, 2, like, deterministic=True)
         connection.create_function(ILIKE, 2, ilike, deterministic=True)
-        # For `keep_search`: the tokenizer itself cannot fold accents before SQLite 3.45.
-        # The text is NULL where a row breaks a rule: SQLite refuses that only after its triggers.
+        # For `maintain_search_index`: the tokenizer itself cannot fold accents before SQLite 3.45.
+        # The text may be NULL: SQLite checks NOT NULL only after the triggers have run.
         connection.create_function(
             "fold_accents", 1, lambda text: fold_accents(text or ""), deterministic=True
         )
@@ -231,14 +231,14 @@ class _Reader:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.deadlines: list[_Deadline] = []
-        self.current = _Deadline(0)
+        self.current_deadline = _Deadline(0)
         """The deadline of the read that runs now; known to the connection's thread alone."""
 
     def set_deadline_checks(self, steps: int, connection: sqlite3.Connection) -> None:
         """Check the deadline between instructions, and in each call of a slow function."""
 
         def is_expired() -> bool:
-            return self.current.is_expired()
+            return self.current_deadline.is_expired()
 
         def timed(match: Match) -> Match:
             def match_in_time(text: str | None, pattern: str) -> bool | None:
@@ -285,10 +285,10 @@ class Readers:
     async def run(
         self, work: Callable[[sqlite3.Connection], T], seconds: float, run_seconds: float = inf
     ) -> T:
-        """Run `work` and return its result; it may take `seconds`, of them `run_seconds` to run.
+        """Run `work` within `seconds`, its wait included, and return its result.
 
-        Raises TimeoutError if it cannot begin in time, and sqlite3.Error: SQLITE_INTERRUPT if it
-        runs too long. The work of a cancelled caller is not begun.
+        `run_seconds` limit its run alone. Raises TimeoutError if it cannot begin in time, and
+        sqlite3.Error: SQLITE_INTERRUPT if it runs too long. Cancelled work that waits is not run.
         """
         reader = min(self._readers, key=lambda reader: len(reader.deadlines))
         deadline = _Deadline(seconds)
@@ -297,7 +297,7 @@ class Readers:
             if deadline.is_expired():
                 raise TimeoutError
             deadline.shorten(run_seconds)
-            reader.current = deadline
+            reader.current_deadline = deadline
             return work(connection)
 
         reader.deadlines.append(deadline)

@@ -15,7 +15,7 @@ from edge_api.db.errors import RecoveringStore, StoreRefusal, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
-from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, sqlite_problem
+from edge_api.db.sqlite.errors import StoreFileMoved, primary_code, shows_damage, sqlite_problem
 from edge_api.db.sqlite.opening import create_file, migrate, require_file, store_refusal
 from edge_api.db.sqlite.processes import (
     lock_if_unreplicated,
@@ -23,7 +23,7 @@ from edge_api.db.sqlite.processes import (
     stop_replicator,
     without_replicator,
 )
-from edge_api.db.sqlite.session import StoreConnections, open_connections
+from edge_api.db.sqlite.store_connections import StoreConnections, open_connections
 from edge_api.db.types import format_instant
 
 REOPEN_SECONDS: Final = 1.0  # between two attempts to open a store that is damaged or gone
@@ -272,7 +272,7 @@ class SQLiteStore(RecoveringStore):
             self._needs_reopen = True
             problem: Exception = unavailable("The store's file was moved or deleted")
         else:
-            self._needs_reopen = self._needs_reopen or is_damage(error)
+            self._needs_reopen = self._needs_reopen or shows_damage(error)
             problem = sqlite_problem(error)
         self.record_failure(problem, error)
         return problem

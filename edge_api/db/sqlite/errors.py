@@ -18,11 +18,11 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Row, Table
 
 
-class StoreFileMoved(Exception):  # noqa: N818  a state of the world, not a fault of the code
+class StoreFileMoved(Exception):  # noqa: N818  the files changed, the code has no fault
     """A file of the store is gone, or another one has taken its place."""
 
 
-class FileIdentity:
+class StoreFileIdentities:
     """The identities (device and inode) of an open store's files, to notice their replacement."""
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +57,7 @@ def _identity(file: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-_SENTENCES: Mapping[int, str] = {
+_MESSAGES: Mapping[int, str] = {
     sqlite3.SQLITE_BUSY: "The store is locked by another process",
     sqlite3.SQLITE_PROTOCOL: "The store is locked by another process",
     sqlite3.SQLITE_READONLY: "The store cannot be written",
@@ -74,8 +74,8 @@ def primary_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether the file is damaged; a missing table is damage too."""
+def shows_damage(error: sqlite3.Error) -> bool:
+    """Return whether an error shows that the file is damaged; a missing table is damage too."""
     damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return primary_code(error) in damage or str(error).startswith("no such ")
 
@@ -89,11 +89,11 @@ def sqlite_problem(error: sqlite3.Error) -> Problem | sqlite3.Error:
     # it; after a crash it may be recovered.
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_FSYNC:
         return outcome_unknown("The disk of the store fails")
-    message = "The store is damaged" if is_damage(error) else _SENTENCES.get(code)
+    message = "The store is damaged" if shows_damage(error) else _MESSAGES.get(code)
     return error if message is None else unavailable(message)
 
 
-def violation(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:
+def violation_problem(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:
     """Return the problem of a violated constraint, as in PostgreSQL; `row` was to be stored."""
     columns = [name for name in re.findall(r"\w+", str(error)) if name in table.columns]
     sqlstates = {

@@ -28,7 +28,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     | {"fuse.ceph", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"}
 )
 
-CHECK_SECONDS: Final = 2.0  # how long the file is checked for damage before it is opened
+CHECK_SECONDS: Final = 2.0  # the time limit of the check for damage
 
 RESTORE_FIX: Final = (
     f"restore it with {EDGE} restore FILE --force, or where LITESTREAM_REPLICA is set "
@@ -38,7 +38,7 @@ RESTORE_FIX: Final = (
 NOT_A_STORE: Final = (
     f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE_FIX}"
 )
-BACKUPS: Final = "backups"  # the folder beside a store into which they are made
+BACKUPS_FOLDER: Final = "backups"  # the folder of the backups, beside the store
 _WAL_INDEX: Final = struct.Struct("=16xI76xI")
 """The head of a log's index (`-shm`): mxFrame, nBackfill (SQLite's "WAL-mode File Format", 2.1)."""
 
@@ -56,7 +56,7 @@ _REASONS: Mapping[int, str] = {
 
 
 def create_file(path: Path) -> None:
-    """Create the missing file of the store, on a disk that can hold it. Raises StoreRefusal."""
+    """Create the missing file of the store, on a local file system. Raises StoreRefusal."""
     with closing(sqlite3.connect(":memory:")) as memory:
         check_library(sqlite3.sqlite_version_info, memory)
     require_wal(path.resolve())
@@ -66,9 +66,10 @@ def create_file(path: Path) -> None:
 
 
 def migrate(path: Path, now: str, *, migrates: bool = True) -> None:
-    """Check the file and migrate it to the latest schema; without `migrates` only an empty file.
+    """Check the file and migrate it to the latest schema.
 
-    Raises StoreRefusal, sqlite3.Error.
+    Without `migrates` only an empty file is migrated, and an older schema is refused. Raises
+    StoreRefusal, sqlite3.Error.
     """
     with closing(connect(path, writes=True)) as connection:
         _check(connection, path)
@@ -87,7 +88,7 @@ def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
 
 
 def _was_store(path: Path) -> bool:
-    """Return whether a file that SQLite cannot read has the schema or was replicated."""
+    """Return whether a file that SQLite cannot read was a store: by schema or replication."""
     table = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
     with suppress(OSError), path.open("rb") as file:
         # The schema of a store is in the first bytes of its file.
@@ -104,13 +105,13 @@ def require_file(path: Path) -> None:
 
 
 def _refuse_lost_store(path: Path) -> None:
-    """Refuse where the store is gone but its traces are not: an empty one would look healthy."""
+    """Raise StoreRefusal for a missing store whose key, backups or replica are still there."""
     store, ends = path.resolve(), ("-backup.json", "-replica.json")
     left = [litestream_state_path(store), *(store.with_name(f"{store.name}{end}") for end in ends)]
     traces = [each.name for each in (path.with_suffix(".key"), *left) if each.exists()]
     # The backups beside several stores may be of another one.
     if not any(each.name != path.name for each in path.parent.glob("*.db")):
-        traces += [BACKUPS for _ in path.parent.glob(f"{BACKUPS}/edge-*.db")][:1]
+        traces += [BACKUPS_FOLDER for _ in path.parent.glob(f"{BACKUPS_FOLDER}/edge-*.db")][:1]
     # Check the traces first: a process that makes a store fills its file before it makes those.
     if traces and not (path.exists() and path.stat().st_size):
         raise StoreRefusal(
@@ -178,7 +179,7 @@ def check_library(version: tuple[int, ...], empty: sqlite3.Connection) -> None:
 
 
 def check_file_system(folder: Path, kind: str) -> None:
-    """Raise StoreRefusal for a network file system: the log's index is memory of one machine."""
+    """Raise StoreRefusal for a network file system: the log's index is shared by memory mapping."""
     if kind in NETWORK_FILE_SYSTEMS:
         raise StoreRefusal(
             f"{folder} lies on a network file system ({kind}), where SQLite loses rows: "
@@ -272,7 +273,7 @@ def _apply_migrations(connection: sqlite3.Connection, path: Path, now: str) -> N
                     connection.execute(statement, {"now": now})
             except sqlite3.Error as error:
                 if primary_code(error) not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
-                    raise  # of the disk or the file, not of the step
+                    raise  # an error of the disk or the file, not of the step
                 raise StoreRefusal(
                     f"{path} is unchanged: step {number} of its schema failed ({error}); "
                     "run the version of before, and report this"

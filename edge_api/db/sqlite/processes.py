@@ -24,7 +24,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.schema.environment import LITESTREAM_PREFIXES, read_dotenv
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
-STOP_SECONDS: Final = 15.0  # for a replicator to copy the last commits and end
+STOP_SECONDS: Final = 15.0  # the time for a replicator to copy the last commits and end
 MAX_SOCKET_PATH_BYTES: Final = 100  # bytes of a socket's path: systems allow 104 at the least
 
 
@@ -61,7 +61,7 @@ def is_locked(path: Path) -> bool:
     return _find_holder(path) is not None
 
 
-def is_outdated(path: Path) -> bool:
+def is_served_by_outdated_code(path: Path) -> bool:
     """Return whether an edge serves the store with outdated code. Raises OSError."""
     holder = _find_holder(path)
     return holder is not None and holder[1:] != [InstalledCode(PACKAGE).digest.hex()]
@@ -90,26 +90,26 @@ class ReplicatorError(Exception):
     """The replicator does not run, or has reported an error, which is the message."""
 
 
-def socket_path(store: Path) -> Path:
+def replicator_socket_path(store: Path) -> Path:
     """Return the path of the replicator's socket."""
     return store.with_name(f"{store.name}-litestream.sock")
 
 
-def lock_path(store: Path) -> Path:
+def replicator_lock_path(store: Path) -> Path:
     """Return the path of the replicator's lock file, which contains its process id."""
     return store.with_name(f"{store.name}-litestream.lock")
 
 
 def litestream_state_path(store: Path) -> Path:
-    """Return the folder of Litestream's state of a store."""
+    """Return the path of the folder with Litestream's state of a store."""
     return store.with_name(f".{store.name}-litestream")
 
 
-OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
+LITESTREAM_OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
 """Options of every Litestream command: its configuration comes from standard input."""
 
 
-def find_program() -> str:
+def find_litestream() -> str:
     """Return Litestream's program, of this environment or the PATH. Raises StoreRefusal."""
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     found = shutil.which("litestream", path=folders)
@@ -121,11 +121,15 @@ def find_program() -> str:
     return found
 
 
-def configuration(store: Path, replica: str) -> Mapping[str, Any]:
+def litestream_configuration(store: Path, replica: str) -> Mapping[str, Any]:
     """Return Litestream's configuration."""
     return {
         "logging": {"level": "warn", "type": "json", "stderr": True},
-        "socket": {"enabled": True, "path": str(socket_path(store)), "permissions": 0o600},
+        "socket": {
+            "enabled": True,
+            "path": str(replicator_socket_path(store)),
+            "permissions": 0o600,
+        },
         # A restore reads a full snapshot and the changes after it. For seven days the replica also
         # keeps erased rows.
         "snapshot": {"interval": "24h", "retention": "168h"},
@@ -133,25 +137,28 @@ def configuration(store: Path, replica: str) -> Mapping[str, Any]:
     }
 
 
-def environment() -> Mapping[str, str]:
+def litestream_environment() -> Mapping[str, str]:
     """Return Litestream's environment: that of this process, and credentials from `.env`."""
     given = read_dotenv(Path(".env"))
     own = {name: given[name] for name in given if name.startswith(LITESTREAM_PREFIXES)}
     return {**own, **os.environ}
 
 
-def run_program(
+def run_litestream(
     store: Path, replica: str, purpose: str, *words: str, seconds: float | None = None
 ) -> str:
-    """Run a command of Litestream; return its output. Raises StoreRefusal with `purpose`."""
+    """Run a command of Litestream; return its output.
+
+    Raises StoreRefusal: the replica cannot be `purpose`, which is a participle.
+    """
     try:
         return subprocess.run(  # noqa: S603  our own words
-            (find_program(), words[0], *OPTIONS, *words[1:], str(store)),
-            input=json.dumps(configuration(store, replica)),
+            (find_litestream(), words[0], *LITESTREAM_OPTIONS, *words[1:], str(store)),
+            input=json.dumps(litestream_configuration(store, replica)),
             capture_output=True,
             text=True,
             check=True,
-            env=environment(),
+            env=litestream_environment(),
             umask=0o077,
             timeout=seconds,
         ).stdout
@@ -160,16 +167,16 @@ def run_program(
         raise StoreRefusal(f"the replica cannot be {purpose}: {reason}") from None
 
 
-def holds_state(store: Path, replica: str) -> bool:
+def replica_has_state(store: Path, replica: str) -> bool:
     """Return whether the replica has any state of a store. Raises StoreRefusal."""
     words, purpose = ("ltx", "-level", "all", "-json"), "asked whether it holds a store"
-    return bool(json.loads(run_program(store, replica, purpose, *words, seconds=30.0)))
+    return bool(json.loads(run_litestream(store, replica, purpose, *words, seconds=30.0)))
 
 
 def sync_replica(store: Path, seconds: float) -> int:
     """Sync the replica; return its number of transactions. Raises ReplicatorError."""
     body = json.dumps({"path": str(store), "timeout": round(seconds), "wait": True})
-    connection = _Connection(str(socket_path(store)), seconds + 1)
+    connection = _UnixConnection(str(replicator_socket_path(store)), seconds + 1)
     try:
         connection.request("POST", "/sync", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
@@ -191,7 +198,7 @@ async def without_replicator(store: Path) -> AsyncIterator[None]:
     commands `stop` and `start` would not do: the process would remember the former log, and damage
     the replica.
     """
-    if not lock_path(store).exists():
+    if not replicator_lock_path(store).exists():
         yield
         return
     lock = await lock_replicator(store)
@@ -204,10 +211,10 @@ async def without_replicator(store: Path) -> AsyncIterator[None]:
 @contextmanager
 def lock_if_unreplicated(store: Path) -> Iterator[bool]:
     """Yield whether no replicator runs; if none does, none can start meanwhile."""
-    if not lock_path(store).exists():
+    if not replicator_lock_path(store).exists():
         yield True
         return
-    lock = os.open(lock_path(store), os.O_RDWR | os.O_CLOEXEC)
+    lock = os.open(replicator_lock_path(store), os.O_RDWR | os.O_CLOEXEC)
     try:
         yield _try_lock(lock)
     finally:
@@ -219,7 +226,7 @@ async def lock_replicator(store: Path) -> int:
 
     It polls: a waiting thread would take the lock even after a cancellation. Raises StoreRefusal.
     """
-    lock = os.open(lock_path(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(replicator_lock_path(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not _try_lock(lock):
             await _stop_orphan(lock, store)
@@ -231,7 +238,7 @@ async def lock_replicator(store: Path) -> int:
 
 def stop_replicator(store: Path) -> None:
     """Stop an orphaned replicator, without an event loop. Raises StoreRefusal."""
-    if lock_path(store).exists():
+    if replicator_lock_path(store).exists():
         os.close(asyncio.run(lock_replicator(store)))
 
 
@@ -262,7 +269,7 @@ def _try_lock(lock: int) -> bool:
     return True
 
 
-class _Connection(HTTPConnection):
+class _UnixConnection(HTTPConnection):
     """An HTTP connection over a Unix socket."""
 
     def __init__(self, path: str, seconds: float) -> None:

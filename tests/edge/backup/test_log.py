@@ -19,8 +19,8 @@ from edge_api.db.query import Insert, Read
 from edge_api.db.sqlite import engine as sqlite_engine
 from edge_api.db.sqlite.copying import verify_copy
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
-from edge_api.db.sqlite.processes import lock_if_unreplicated, lock_path
-from edge_api.db.sqlite.session import Writer
+from edge_api.db.sqlite.processes import lock_if_unreplicated, replicator_lock_path
+from edge_api.db.sqlite.store_connections import Writer
 from edge_api.db.tables import LEADS
 from edge_api.settings import Settings, read_settings
 from tests.drills.loss import await_replica, ids, installation_in
@@ -54,7 +54,7 @@ class ReplicatedEdge:
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to Litestream."""
-        os.kill(int(lock_path(self.path).read_text()), number)
+        os.kill(int(replicator_lock_path(self.path).read_text()), number)
 
     def check_replica(self) -> None:
         """Restore the replica into another file, and compare its leads. Raises StoreRefusal."""
@@ -144,7 +144,7 @@ async def test_a_cut_that_a_reader_prevents_does_no_harm(
 async def test_a_lock_that_cannot_be_opened_prevents_a_cut_alone(tmp_path: Path) -> None:
     """The store is still closed, and says that the log could not be cut."""
     store = await open_store(tmp_path / "edge.db", clock, exclusive=True, replicated=True)
-    lock_path(tmp_path / "edge.db").mkdir()
+    replicator_lock_path(tmp_path / "edge.db").mkdir()
 
     assert not await store.scrub()
     await store.close()
@@ -228,7 +228,7 @@ async def test_an_edge_that_is_replicated_no_more_checkpoints_again(tmp_path: Pa
     """The lock that its former replicator has left does not let the log grow."""
     path = tmp_path / "edge.db"
     store = await open_store(path, clock, exclusive=True)
-    lock_path(path.resolve()).touch()
+    replicator_lock_path(path.resolve()).touch()
     try:
         for _ in range(20):
             await store.run(Insert(LEADS, [make_lead(message="m" * 2000) for _ in range(500)]))

@@ -22,10 +22,10 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Delete, Filter, Insert
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.sqlite.processes import (
-    find_program,
-    lock_path,
+    find_litestream,
     lock_replicator,
-    socket_path,
+    replicator_lock_path,
+    replicator_socket_path,
     without_replicator,
 )
 from edge_api.db.tables import LEADS
@@ -60,7 +60,7 @@ def await_truth(is_so: Callable[[], bool]) -> None:
 
 def process_of(store: Path) -> int:
     """Return the process that replicates a store; 0 while that is being started."""
-    return int(lock_path(store).read_text() or 0)
+    return int(replicator_lock_path(store).read_text() or 0)
 
 
 def rows_of(store: Path) -> list[Any]:
@@ -211,9 +211,9 @@ async def test_a_place_that_is_silent_does_not_hold_up_the_end(
     await store.run(Insert(LEADS, [make_lead()]))
     with silent_server() as port:
         address = f"s3://bucket/path?endpoint=127.0.0.1:{port}&region=none"
-        replication = Replication(installation.store, address, find_program())
+        replication = Replication(installation.store, address, find_litestream())
         replication.start()
-        await asyncio.to_thread(await_truth, socket_path(installation.store).exists)
+        await asyncio.to_thread(await_truth, replicator_socket_path(installation.store).exists)
         async with asyncio.timeout(patience() / 2):
             await replication.close()
     last = process_of(installation.store)
@@ -316,7 +316,7 @@ async def test_unknown_output_of_the_replicator_is_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A line that is no object, and one without an end, are passed on; it goes on replicating."""
-    monkeypatch.setenv("LITESTREAM", find_program())
+    monkeypatch.setenv("LITESTREAM", find_litestream())
     program = tmp_path / "odd"
     program.write_text(ODD_LINES)
     program.chmod(0o700)
@@ -358,7 +358,7 @@ async def test_a_failed_start_of_the_replicator_is_tried_again(
 @contextmanager
 def strangely_locked(store: Path) -> Iterator[None]:
     """Hold the lock of a replicator, with no number of a process in it."""
-    with lock_path(store).open("w") as lock:
+    with replicator_lock_path(store).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("nobody")
         lock.flush()
@@ -385,7 +385,7 @@ async def test_a_cancelled_waiter_holds_no_lock(
 
 def lock_files_open(store: Path) -> int:
     """Return how often this process has the lock of a replicator open: held, or waited for."""
-    lock = lock_path(store).resolve()
+    lock = replicator_lock_path(store).resolve()
     return sum(Path(file.path) == lock for file in psutil.Process().open_files())
 
 

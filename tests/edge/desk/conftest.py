@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from edge_api.db.query import Insert, Read
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import LEADS
-from edge_api.desk.sessions import FORM_FIELD
+from edge_api.desk.sessions import HIDDEN_FIELD
 from tests.edge.conftest import RunningEdge
 from tests.edge.store.samples import make_row
 
@@ -86,13 +86,13 @@ class Browser:
             shown = await self.get("/desk/sign-in/")
             if shown.status == 303:
                 shown = await self.get("/desk/")
-            token = str(shown.one(f"[name='{FORM_FIELD}']").attributes["value"])
+            token = str(shown.one(f"[name='{HIDDEN_FIELD}']").attributes["value"])
             self.tokens[self.cookie, self.known] = token
         return self.tokens[self.cookie, self.known]
 
     async def post(self, path: str, headers: Any = None, **form: Any) -> Response:
         """Send a form, as a page of the desk has it."""
-        form = {FORM_FIELD: await self.token(), **form}
+        form = {HIDDEN_FIELD: await self.token(), **form}
         pairs = [
             (name, each)
             for name, value in form.items()

@@ -14,7 +14,7 @@ from edge_api.db.query import Filter, Insert, Update
 from edge_api.db.table import Table
 from edge_api.db.tables import AUDIT_LOG, LEADS, TABLES
 from edge_api.db.types import format_instant
-from edge_api.desk.audit_sentences import SENTENCES, SPECIAL, THINGS, write_sentence
+from edge_api.desk.audit_sentences import ROW_NOUNS, SENTENCES, TABLE_SENTENCES, write_sentence
 from tests.edge.conftest import EdgeMaker
 from tests.edge.desk.conftest import Browser
 from tests.edge.desk.test_actions import ask_for_access
@@ -47,26 +47,26 @@ def verbs() -> Iterator[tuple[str, str]]:
 
 def test_each_verb_of_the_source_has_a_sentence() -> None:
     """Else the owner reads a verb of the database; and each table has a name that people use."""
-    known = SENTENCES.keys() | {verb for _, verb in SPECIAL}
+    known = SENTENCES.keys() | {verb for _, verb in TABLE_SENTENCES}
     found = list(verbs())
     assert {"issue", "revoke", "trap", "file", "retry", "delete", "sign in"} <= {
         v for v, _ in found
     }
     assert {verb: place for verb, place in found if verb not in known} == {}
-    assert TABLES.keys() - THINGS.keys() == set()
+    assert TABLES.keys() - ROW_NOUNS.keys() == set()
 
 
 def test_no_sentence_shows_its_pattern() -> None:
     """For none, one and many rows of each table."""
     for table in TABLES:
-        for verb in SENTENCES.keys() | {verb for _, verb in SPECIAL}:
+        for verb in SENTENCES.keys() | {verb for _, verb in TABLE_SENTENCES}:
             for number, word in ((0, ""), (1, ""), (1234, "1,234")):
                 entry = {"table_name": table, "verb": verb, "rows": number}
                 said = str(write_sentence(entry, ()))
                 assert said[0].isupper() or said[0].isdigit(), said
                 assert "{" not in said
                 assert "_" not in said
-                assert word in said or (table, verb) in SPECIAL
+                assert word in said or (table, verb) in TABLE_SENTENCES
 
 
 async def said(owner: Browser) -> list[str]:
@@ -205,5 +205,5 @@ async def test_an_answer_is_said_to_be_sent(owner: Browser) -> None:
 
 def test_tables_are_those_of_the_store() -> None:
     """A name for what no table has would be a slip."""
-    assert THINGS.keys() - TABLES.keys() == set()
-    assert all(isinstance(TABLES[name], Table) for name in THINGS)
+    assert ROW_NOUNS.keys() - TABLES.keys() == set()
+    assert all(isinstance(TABLES[name], Table) for name in ROW_NOUNS)

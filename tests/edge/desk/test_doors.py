@@ -20,7 +20,7 @@ from edge_api.db.internal_tables import (
 from edge_api.db.query import Filter, Insert, Update
 from edge_api.db.tables import AUDIT_LOG, CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
-from edge_api.desk.sessions import FORM_FIELD
+from edge_api.desk.sessions import HIDDEN_FIELD
 from edge_api.operations import DESK
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser, Response
@@ -92,7 +92,7 @@ async def test_a_form_that_the_desk_did_not_show_does_nothing(edge: RunningEdge,
     for path in POSTS:
         key = asked if "requests" in path else lead["id"]
         own = path.format(key=key, table="leads", token="x", delivery=key)
-        refused = await owner.post(own, **{**form, FORM_FIELD: given})
+        refused = await owner.post(own, **{**form, HIDDEN_FIELD: given})
         assert (refused.status, "reload that page" in refused.said) == (403, True), path
         assert "a long note" in refused.said
         assert "fe_sk_typed" not in refused.text
@@ -119,9 +119,9 @@ async def test_every_form_has_a_token_that_no_other_page_has(owner: Browser) -> 
         found = {
             str(field.attributes["value"])
             for form in forms
-            for field in form.css(f"[name='{FORM_FIELD}']")
+            for field in form.css(f"[name='{HIDDEN_FIELD}']")
         }
-        assert len(each.tree.css(f"[name='{FORM_FIELD}']")) == len(forms)
+        assert len(each.tree.css(f"[name='{HIDDEN_FIELD}']")) == len(forms)
         assert len(found) == min(1, len(forms))
         tokens += found
     assert len(set(tokens)) == len(tokens) > 8
@@ -141,7 +141,7 @@ async def test_a_browser_without_cookies_gets_a_message(edge: RunningEdge) -> No
         odd.tokens[cookie, ""] = token
         assert (await odd.post("/desk/sign-in/", key=key)).status == 403, cookie
     for odd_token in ("é.é", "." * 2000, "\x00", "a" * 300):
-        answer = await Browser(edge).post("/desk/sign-in/", **{FORM_FIELD: odd_token})
+        answer = await Browser(edge).post("/desk/sign-in/", **{HIDDEN_FIELD: odd_token})
         assert answer.status == 403
 
 

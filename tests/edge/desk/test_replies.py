@@ -11,7 +11,7 @@ from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import Update, where_id
 from edge_api.db.tables import AUDIT_LOG
-from edge_api.desk.replies import MAX_REPLIES, MAX_TEXT, PATH, list_replies
+from edge_api.desk.replies import MAX_REPLIES, MAX_TEXT_LENGTH, PATH, list_replies
 from edge_api.desk.sessions import OWNER
 from edge_api.mail.answers import Answers
 from tests.edge.conftest import EdgeMaker, RunningEdge
@@ -92,7 +92,7 @@ async def test_a_name_leads_nowhere_else(
     assert files_in(tmp_path) == before
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "x" * (MAX_TEXT + 1), "a\x1bb"])
+@pytest.mark.parametrize("text", ["", " \n ", "x" * (MAX_TEXT_LENGTH + 1), "a\x1bb"])
 async def test_an_invalid_text_is_refused(owner: Browser, kept: Kept, text: str) -> None:
     """With what to fix; what was typed stays in the form."""
     refused = await save(owner, "Thanks", text)
@@ -104,7 +104,7 @@ async def test_an_invalid_text_is_refused(owner: Browser, kept: Kept, text: str)
 
 async def test_a_long_text_beyond_ascii_is_stored(owner: Browser, kept: Kept) -> None:
     """As many characters as are allowed, each of nine bytes in the form."""
-    text = "京" * MAX_TEXT
+    text = "京" * MAX_TEXT_LENGTH
     assert (await save(owner, "長い", text)).status == 303
     assert kept() == {"長い": text}
 
@@ -178,7 +178,7 @@ async def test_links_and_strange_files_are_left_alone(
     (folder / "folder.md").mkdir()
     os.mkfifo(folder / "pipe.md")
     (folder / "latin.md").write_bytes(b"caf\xe9")
-    (folder / "long.md").write_text("x" * (MAX_TEXT + 1))
+    (folder / "long.md").write_text("x" * (MAX_TEXT_LENGTH + 1))
     (folder / "fine.md").write_text("Fine\r\n")
 
     assert kept() == {"fine": "Fine\n"}

@@ -8,7 +8,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import KEY_ROTATION_OVERLAP, IssuedKey, Keys, NewKey
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
-from edge_api.desk.sessions import FORM_FIELD
+from edge_api.desk.sessions import HIDDEN_FIELD
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser
@@ -72,7 +72,7 @@ async def test_an_open_form_of_an_ended_key_changes_nothing(make_edge: EdgeMaker
             str(each.attributes["name"]): str(each.attributes["value"])
             for each in resumed.one(f'form[action="{path}"]').css("input[type=hidden]")
         }
-        stale = await ann.post(path, **{**again, FORM_FIELD: token})
+        stale = await ann.post(path, **{**again, HIDDEN_FIELD: token})
         assert (stale.status, (await ann.rows(LEADS))[0]["notes"]) == (403, None)
         assert (await ann.post(path, **again)).status == 303
         assert (await ann.rows(LEADS))[0]["notes"] == "typed for an hour"

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from edge_api.db.caches import MIN_ENTRY_BYTES, SingleFlightCache
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, QueryResult, Read
 from edge_api.db.sqlite.engine import SQLiteStore
 from edge_api.db.tables import SUPPRESSED_EMAILS
-from edge_api.db.versioned_cache import MIN_ENTRY_BYTES, SingleFlightCache
 
 READ = Read(SUPPRESSED_EMAILS, ("email",))
 

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from edge_api.db.email_address import normalize_address
+from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.problems import format_validation_error
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.operation.input import FormErrors, TextRule

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.db.email_address import (
+from edge_api.db.mail_addresses import (
     Mailbox,
-    MailFolder,
+    MaildirRelay,
     MailServer,
     check_mailbox,
     check_relay,
@@ -24,13 +24,13 @@ RELAYS = [
         "smtp+starttls://us%40er.example:p%3A%2F%25%C3%A9+@relay.example:25",
         MailServer("starttls", "relay.example", 25, "us@er.example", "p:/%\u00e9+"),
     ),
-    ("maildir:var/mail", MailFolder(Path("var/mail"))),
-    ("maildir:/var/spool/journal mail", MailFolder(Path("/var/spool/journal mail"))),
+    ("maildir:var/mail", MaildirRelay(Path("var/mail"))),
+    ("maildir:/var/spool/journal mail", MaildirRelay(Path("/var/spool/journal mail"))),
 ]
 
 
 @pytest.mark.parametrize(("text", "place"), RELAYS)
-def test_an_address_of_a_relay_is_read(text: str, place: MailServer | MailFolder) -> None:
+def test_an_address_of_a_relay_is_read(text: str, place: MailServer | MaildirRelay) -> None:
     """Each form of SMTP_URL says one place, and a setting keeps its text."""
     assert parse_relay(text) == place
     assert check_relay(text) == text

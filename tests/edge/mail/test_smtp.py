@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.email_address import MailServer, parse_relay
+from edge_api.db.mail_addresses import MailServer, parse_relay
 from edge_api.mail.delivery import classify
 from edge_api.mail.transports import (
     MailSession,

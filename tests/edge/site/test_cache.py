@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.db.versioned_cache import SizedCache
+from edge_api.db.caches import SizedCache
 
 pytestmark = pytest.mark.one_engine
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.versioned_cache import SingleFlight
+from edge_api.db.caches import SingleFlight
 from edge_api.http import site as site_module
 from tests.edge.edge_process import until
 from tests.edge.site.conftest import RawClient

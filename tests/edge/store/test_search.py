@@ -17,10 +17,10 @@ from edge_api.db.fts.fts_query import MATCH_END, MATCH_START, MAX_TERMS, has_wor
 from edge_api.db.fts.index import (
     MAX_SNIPPET_LENGTH,
     Search,
-    build_search,
-    open_existing,
+    build_index,
+    open_index,
     open_search,
-    renew_search,
+    update_index,
 )
 from edge_api.db.problems import Problem
 from edge_api.schema.index import SearchText, Segments
@@ -471,7 +471,7 @@ def test_a_repeated_term_is_looked_for_once(words: str, question: str) -> None:
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of an index."""
     path = tmp_path_factory.mktemp("search") / "posts.db"
-    build_search(path, POSTS)
+    build_index(path, POSTS)
     return path
 
 
@@ -532,7 +532,7 @@ def renew(path: Path, texts: Sequence[SearchText]) -> int:
                 written += 1
                 yield text
 
-    renew_search(path, [repr(text).encode() for text in texts], read)
+    update_index(path, [repr(text).encode() for text in texts], read)
     return written
 
 
@@ -568,7 +568,7 @@ async def test_a_renewed_index_finds_what_a_new_one_does(
     renew(path, first)
     assert renew(path, then) == written
 
-    renewed, new = await open_existing(path), await open_search(then)
+    renewed, new = await open_index(path), await open_search(then)
     for words in ("site", "same title", "sites buildng", "gardn", "東京", "once nothing run"):
         assert await renewed.find(words, 200) == await new.find(words, 200)
         assert await renewed.search(words, 20) == await new.search(words, 20)
@@ -585,7 +585,7 @@ async def test_an_index_may_be_renewed_again_and_again(tmp_path: Path) -> None:
         texts.insert(number % 2, post(f"new-{number}", "Same title", "Site."))
         renew(path, texts)
 
-    renewed, new = await open_existing(path), await open_search(texts)
+    renewed, new = await open_index(path), await open_search(texts)
     assert await renewed.find("same title", 200) == await new.find("same title", 200)
     await renewed.close()
     await new.close()

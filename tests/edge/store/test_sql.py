@@ -54,7 +54,7 @@ def test_a_condition_is_text_of_declared_names_and_parameters(
     condition: Filter, text: str, parameters: list[object]
 ) -> None:
     """A value is never in the text, whatever it holds."""
-    statement = sql.count_rows(Read(LEADS, where=(condition,)), SQLITE)
+    statement = sql.count_statement(Read(LEADS, where=(condition,)), SQLITE)
 
     assert statement.text == f'SELECT count(*) FROM "leads" WHERE {text}'
     assert list(statement.parameters) == parameters
@@ -63,7 +63,7 @@ def test_a_condition_is_text_of_declared_names_and_parameters(
 @pytest.mark.parametrize(("orders", "text"), ORDERS)
 def test_an_order_places_nulls_and_ends_with_the_key(orders: tuple[Order, ...], text: str) -> None:
     """NULLs are placed if there can be any, and the key has the direction of the last term."""
-    statement = sql.read_rows(Read(LEADS, ("id",), order=orders), SQLITE)
+    statement = sql.select_statement(Read(LEADS, ("id",), order=orders), SQLITE)
 
     assert statement.text == f'SELECT "id" FROM "leads" ORDER BY {text} LIMIT ? OFFSET ?'
 
@@ -77,7 +77,7 @@ def test_every_operator_has_its_sql() -> None:
 def test_conditions_all_hold() -> None:
     """Conditions are joined by AND, and limit and offset come after their values."""
     where = (Filter("name", "eq", "a"), Filter("spam_score", "lt", 5))
-    statement = sql.read_rows(Read(LEADS, ("id", "name"), where, limit=3, offset=6), SQLITE)
+    statement = sql.select_statement(Read(LEADS, ("id", "name"), where, limit=3, offset=6), SQLITE)
 
     assert statement.text == (
         'SELECT "id", "name" FROM "leads" WHERE "name" = ? AND "spam_score" < ?'
@@ -88,7 +88,7 @@ def test_conditions_all_hold() -> None:
 
 def test_a_read_without_columns_names_every_column() -> None:
     """Hidden columns are among them: hiding is the business of interfaces."""
-    statement = sql.read_rows(Read(EMAIL_SEND_STATE), SQLITE)
+    statement = sql.select_statement(Read(EMAIL_SEND_STATE), SQLITE)
 
     assert statement.text == (
         'SELECT "id", "retry_after_until", "batch_size", "send_delay_ms", '
@@ -103,7 +103,7 @@ def test_an_insert_binds_every_column_of_every_row() -> None:
     row = {"id": "i", "email": "e", "reason": "bounce", "metadata": {"ä": [1]}, "created_at": "t"}
     plan = Insert(SUPPRESSED_EMAILS, [row, {**row, "metadata": None, "reason": RowCount(1)}])
 
-    text, parameters = sql.insert_rows(plan, sql.resolve_counts(plan, [7, 8]), SQLITE)
+    text, parameters = sql.insert_statement(plan, sql.resolve_counts(plan, [7, 8]), SQLITE)
 
     assert text == (
         'INSERT INTO "suppressed_emails" ("id", "email", "reason", "metadata", "created_at")'
@@ -119,11 +119,11 @@ def test_a_change_names_its_rows_and_gives_them_back() -> None:
     """Updates and deletions return whole rows; the count before them stops at one too many."""
     where = (Filter("id", "eq", "i"),)
     columns = '"id", "request_digest", "status", "response", "created_at", "expires_at"'
-    update = sql.update_rows(
+    update = sql.update_statement(
         Update(IDEMPOTENCY_KEYS, {"status": 201, "response": "r"}, where), SQLITE
     )
-    delete = sql.delete_rows(Delete(IDEMPOTENCY_KEYS, where), SQLITE)
-    count = sql.count_matches(Delete(IDEMPOTENCY_KEYS, where), 10, SQLITE)
+    delete = sql.delete_statement(Delete(IDEMPOTENCY_KEYS, where), SQLITE)
+    count = sql.count_matches_statement(Delete(IDEMPOTENCY_KEYS, where), 10, SQLITE)
 
     assert update == sql.Statement(
         'UPDATE "idempotency_keys" SET "status" = ?, "response" = ? WHERE "id" = ?'
@@ -154,7 +154,7 @@ def test_a_change_names_its_rows_and_gives_them_back() -> None:
 )
 def test_a_plan_that_cannot_be_meant_is_refused(plan: Update | Delete, sqlstate: str) -> None:
     """Changing every row, unknown columns and malformed patterns are Problem `invalid`."""
-    make = sql.update_rows if isinstance(plan, Update) else sql.delete_rows
+    make = sql.update_statement if isinstance(plan, Update) else sql.delete_statement
     with pytest.raises(Problem) as refusal:
         make(plan, SQLITE)  # type: ignore[arg-type]
 
@@ -165,7 +165,7 @@ def test_a_plan_that_cannot_be_meant_is_refused(plan: Update | Delete, sqlstate:
 def test_a_read_of_an_unknown_column_is_refused(plan: Read) -> None:
     """Columns to read and to sort by are declared ones too."""
     with pytest.raises(Problem) as refusal:
-        sql.read_rows(plan, SQLITE)
+        sql.select_statement(plan, SQLITE)
 
     assert refusal.value.sqlstate == "42703"
 
@@ -175,6 +175,6 @@ def test_a_value_that_json_cannot_say_is_refused(value: object) -> None:
     """It never becomes text that no reader of JSON takes."""
     row = {"id": "i", "email": "e", "reason": "bounce", "metadata": value, "created_at": "t"}
     with pytest.raises(Problem) as refusal:
-        sql.insert_rows(Insert(SUPPRESSED_EMAILS, [row]), [row], SQLITE)
+        sql.insert_statement(Insert(SUPPRESSED_EMAILS, [row]), [row], SQLITE)
 
     assert (refusal.value.code, refusal.value.sqlstate) == ("invalid", "22P02")

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.desk.sessions import FORM_FIELD
+from edge_api.desk.sessions import HIDDEN_FIELD
 from tests.judges.pages.lighthouse import Demands, faults_of, run
 from tests.judges.pages.served import Served
 
@@ -28,9 +28,9 @@ def sign_in(served: Served) -> str:
         "Origin": served.site_url,
     }
     _, shown, body = served.edge.get("/desk/sign-in/")
-    token = LexborHTMLParser(body).css_first(f"[name='{FORM_FIELD}']")
+    token = LexborHTMLParser(body).css_first(f"[name='{HIDDEN_FIELD}']")
     assert token is not None
-    form = urlencode({"key": served.key, FORM_FIELD: token.attributes["value"]}).encode()
+    form = urlencode({"key": served.key, HIDDEN_FIELD: token.attributes["value"]}).encode()
     headers["Cookie"] = shown["Set-Cookie"].partition(";")[0]
     status, sent, _ = served.edge.post("/desk/sign-in/", form, headers)
     assert status == 303

@@ -7,8 +7,8 @@ from ssl import create_default_context
 from typing import Any
 
 from edge_api.auth.actor import new_id
-from edge_api.db.email_address import MailServer, parse_relay
 from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.db.mail_addresses import MailServer, parse_relay
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS

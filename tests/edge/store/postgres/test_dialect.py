@@ -67,8 +67,8 @@ def test_every_operator_has_its_sql() -> None:
 def test_parameters_are_numbered_in_their_order() -> None:
     """Values, limit and offset are numbered in the order in which they are handed over."""
     where = (Filter("name", "eq", "a"), Filter("notes", "ilike", "k*", negated=True))
-    read = sql.read_rows(Read(LEADS, ("id",), where, limit=3), POSTGRESQL)
-    change = sql.update_rows(Update(LEADS, {"status": "won"}, where[:1]), POSTGRESQL)
+    read = sql.select_statement(Read(LEADS, ("id",), where, limit=3), POSTGRESQL)
+    change = sql.update_statement(Update(LEADS, {"status": "won"}, where[:1]), POSTGRESQL)
 
     assert read.text == (
         'SELECT "id" FROM "leads" WHERE "name" = $1 AND NOT ('

@@ -159,7 +159,7 @@ async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
     store: PostgresStore, rival: PostgresConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scrubbing gives up its place in the lock queue, where reads would wait behind it."""
-    monkeypatch.setattr("edge_api.db.postgres.engine.LOCK_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.engine.TABLE_LOCK_SECONDS", 0.5)
     await rival.execute("BEGIN; LOCK TABLE leads IN ACCESS SHARE MODE")
     scrubbing = asyncio.create_task(store.scrub(full=True))
     await asyncio.sleep(0.2)

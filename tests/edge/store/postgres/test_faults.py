@@ -15,7 +15,7 @@ from edge_api.db.postgres.connection import (
     postgresql_problem,
 )
 from edge_api.db.postgres.engine import PostgresStore
-from edge_api.db.postgres.writer import WRITE_LOCK
+from edge_api.db.postgres.store_connections import WRITE_LOCK
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, QueryResult, Read
 from edge_api.db.tables import LEADS
@@ -81,7 +81,7 @@ async def test_a_lock_that_is_held_refuses_writes_alone(
     opener: StoreOpener, rival: PostgresConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another edge writes for too long: reads go on, writes are refused, later ones stored."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.LOCK_SECONDS", 0.3)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.LOCK_SECONDS", 0.3)
     store = await opener()
     await write(store)
     await rival.execute(TAKE_LOCK)
@@ -101,7 +101,7 @@ async def test_a_write_that_takes_too_long_is_an_outage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The client is not advised to narrow a query, and the operator finds a line in the log."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.STATEMENT_SECONDS", 0.3)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.STATEMENT_SECONDS", 0.3)
     store = await opener()
     await rival.execute("BEGIN; LOCK TABLE leads IN SHARE MODE")
 
@@ -192,7 +192,7 @@ async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_second
     opener: StoreOpener, proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends its transaction, and the others had the patience to wait for that."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.IDLE_SECONDS", 0.5)
     away, store = await opener(proxy.url), await opener(url)
     entered = asyncio.Event()
 
@@ -242,7 +242,7 @@ async def test_a_process_that_was_suspended_repeats_its_group(
     opener: StoreOpener, url: str, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...]
 ) -> None:
     """The server has undone the transaction meanwhile, before COMMIT or before a statement."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.IDLE_SECONDS", 1.0)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.IDLE_SECONDS", 1.0)
     store = await opener(url)
     attempts = 0
 
@@ -250,7 +250,7 @@ async def test_a_process_that_was_suspended_repeats_its_group(
         nonlocal attempts
         attempts += 1
         if attempts == 1:
-            monkeypatch.setattr("edge_api.db.postgres.writer.IDLE_SECONDS", 60.0)
+            monkeypatch.setattr("edge_api.db.postgres.store_connections.IDLE_SECONDS", 60.0)
             pid = await connection.fetchval("SELECT pg_backend_pid()")
             waiting = threading.Thread(target=asyncio.run, args=(end_of(pid, url),))
             waiting.start()
@@ -279,8 +279,8 @@ async def test_an_edge_that_is_cut_off_says_so_and_comes_back(
     opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In silence, as a network fails: readiness tells within a second, and sees the end of it."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.STATEMENT_SECONDS", 0.5)
-    monkeypatch.setattr("edge_api.db.postgres.writer.FAST_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.STATEMENT_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.FAST_SECONDS", 0.5)
     store = await opener(proxy.url)
     await write(store)
     proxy.cut()

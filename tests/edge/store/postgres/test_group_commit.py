@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from edge_api.db.postgres.connection import Connection, PostgresConnection
-from edge_api.db.postgres.writer import Writer
+from edge_api.db.postgres.store_connections import Writer
 from edge_api.db.problems import Problem
 from edge_api.db.transaction import MAX_GROUP_SIZE
 
@@ -117,7 +117,7 @@ async def test_when_the_commit_fails_nobody_is_answered(
     results = await log.gather(partial(note, 1), orphan, partial(note, 2))
 
     assert [type(result) for result in results] == [asyncpg.ForeignKeyViolationError] * 3
-    assert log.writer.failed
+    assert log.writer.last_commit_failed
     assert await log.gather(partial(note, 1)) == [1]
     assert await log.numbers() == [1]
 

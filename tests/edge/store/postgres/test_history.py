@@ -19,7 +19,7 @@ from edge_api.db.postgres.connection import (
     PostgresConnection,
 )
 from edge_api.db.query import Insert
-from edge_api.db.sql import create_all, insert_rows
+from edge_api.db.sql import create_statements, insert_statement
 from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES
 from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
@@ -76,7 +76,7 @@ async def described(session: PostgresConnection, schema: str) -> dict[str, set[t
 async def declared(rival: PostgresConnection) -> dict[str, set[tuple[Any, ...]]]:
     """Return what the declared tables come to, made in a schema of their own."""
     await rival.execute("CREATE SCHEMA declared; SET search_path = declared")
-    for statement in create_all(TABLES.values(), POSTGRESQL_SCHEMA):
+    for statement in create_statements(TABLES.values(), POSTGRESQL_SCHEMA):
         await rival.execute(statement)
     made = await described(rival, "declared")
     await rival.execute(f"SET search_path = {SCHEMA}")
@@ -158,7 +158,7 @@ async def emptied(rival: PostgresConnection) -> PostgresConnection:
 async def insert(session: PostgresConnection, name: str, row: dict[str, Any]) -> None:
     """Store a row past all checks but those of the schema itself."""
     table = TABLES[name]
-    text, _ = insert_rows(Insert(table, [row]), [row], POSTGRESQL)
+    text, _ = insert_statement(Insert(table, [row]), [row], POSTGRESQL)
     await session.execute(text, *(row[column] for column in table.columns))
 
 

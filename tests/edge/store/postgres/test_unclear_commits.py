@@ -43,8 +43,8 @@ MARKS = "SELECT writer, number FROM write_marks ORDER BY marked_at"
 @pytest.fixture(autouse=True)
 def _short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for a second where nothing is to be found."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.RECONNECT_SECONDS", 0.05)
-    monkeypatch.setattr("edge_api.db.postgres.writer.RESOLVE_SECONDS", 1.0)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.RECONNECT_SECONDS", 0.05)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.RESOLVE_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ async def test_the_lost_transaction_is_waited_for(
     is_stored: bool,
 ) -> None:
     """The server is still busy with its COMMIT: the edge looks when that has ended, either way."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.RESOLVE_SECONDS", 60.0)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.RESOLVE_SECONDS", 60.0)
     await rival.execute(SLOW_COMMIT)
     await rival.execute("BEGIN; SELECT pg_advisory_xact_lock(1)")
     watcher = await asyncpg.connect(url)
@@ -224,7 +224,7 @@ async def test_a_server_that_comes_back_in_time_is_asked(
     store: PostgresStore, proxy: Proxy, rival: PostgresConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a restart: the client waits, and gets its answer."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.RESOLVE_SECONDS", 60.0)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.RESOLVE_SECONDS", 60.0)
     proxy.last_word = b"COMMIT"
     proxy.refuse_new()
     writing = asyncio.create_task(write(store))
@@ -312,7 +312,7 @@ async def test_a_store_that_closes_meanwhile_answers_at_once(
     store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks no longer for a server than its end may take, and later callers are refused."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.RESOLVE_SECONDS", 60.0)
+    monkeypatch.setattr("edge_api.db.postgres.store_connections.RESOLVE_SECONDS", 60.0)
     proxy.last_word = b"COMMIT"
     proxy.refuse_new()
     writing = asyncio.create_task(refusal_of(write(store)))

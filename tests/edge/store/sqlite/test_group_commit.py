@@ -11,9 +11,9 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.connection import Connection, connect
-from edge_api.db.sqlite.errors import FileIdentity, StoreFileMoved
+from edge_api.db.sqlite.errors import StoreFileIdentities, StoreFileMoved
 from edge_api.db.sqlite.opening import enable_wal
-from edge_api.db.sqlite.session import Writer
+from edge_api.db.sqlite.store_connections import Writer
 from edge_api.db.transaction import MAX_GROUP_SIZE
 
 
@@ -52,7 +52,7 @@ async def log(tmp_path: Path) -> AsyncIterator[Log]:
     connection = await Connection.open(partial(connect, path, writes=True))
     await connection.call(enable_wal)
     await connection.execute_fetchall("CREATE TABLE t (number INTEGER PRIMARY KEY)")
-    opened = Log(Writer(connection, FileIdentity(path)), connection, path)
+    opened = Log(Writer(connection, StoreFileIdentities(path)), connection, path)
     await connection.set_trace_callback(opened.statements.append)
     try:
         yield opened

@@ -13,11 +13,11 @@ from edge_api.db import migrations
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.query import Insert
-from edge_api.db.sql import create_all, insert_rows
+from edge_api.db.sql import create_statements, insert_statement
 from edge_api.db.sqlite import opening
 from edge_api.db.sqlite.connection import SQLITE, connect
 from edge_api.db.sqlite.opening import create_file, migrate
-from edge_api.db.sqlite.searched import SQLITE_SCHEMA
+from edge_api.db.sqlite.search_index import SQLITE_SCHEMA
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
 from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
@@ -63,7 +63,7 @@ def parts(text: str) -> Iterator[str]:
 def insert(connection: sqlite3.Connection, table: Table, row: dict[str, Any]) -> None:
     """Store a row past all checks but those of the schema itself."""
     values = [row[name] for name in table.columns]
-    text, _ = insert_rows(Insert(table, [row]), [row], SQLITE)
+    text, _ = insert_statement(Insert(table, [row]), [row], SQLITE)
     connection.execute(text, values)
 
 
@@ -72,13 +72,13 @@ def test_the_steps_add_up_to_the_declared_tables(stepped: sqlite3.Connection) ->
     made = stepped.execute(SCHEMA)
 
     assert definitions(text for (text,) in made) == definitions(
-        create_all(TABLES.values(), SQLITE_SCHEMA)
+        create_statements(TABLES.values(), SQLITE_SCHEMA)
     )
 
 
 def test_a_difference_between_steps_and_tables_would_show(stepped: sqlite3.Connection) -> None:
     """A column more, a rule less and an index of another order are all differences."""
-    declared = [*create_all(TABLES.values(), SQLITE_SCHEMA)]
+    declared = [*create_statements(TABLES.values(), SQLITE_SCHEMA)]
     for change in (
         "ALTER TABLE leads ADD COLUMN colour TEXT",
         "DROP INDEX leads_recent",

@@ -4,7 +4,7 @@ import aiosqlite
 import pytest
 from email_validator import syntax
 
-from edge_api.db.email_address import normalize_address
+from edge_api.db.mail_addresses import normalize_address
 from edge_api.db.types import MAX_EMAIL_LENGTH
 
 
@@ -23,7 +23,7 @@ async def test_aiosqlite_runs_a_function_in_its_thread() -> None:
 
 
 def test_the_bound_of_an_address_can_be_raised() -> None:
-    """`db/email_address.py` sets `syntax.EMAIL_MAX_LENGTH`, which is not documented."""
+    """`db/mail_addresses.py` sets `syntax.EMAIL_MAX_LENGTH`, which is not documented."""
     assert hasattr(syntax, "EMAIL_MAX_LENGTH"), "email-validator has no syntax.EMAIL_MAX_LENGTH"
     labels = ".".join(["d" * 60] * 3)
     address = f"{'a' * (MAX_EMAIL_LENGTH - len(labels) - 9)}@{labels}.example"

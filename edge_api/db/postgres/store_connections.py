@@ -131,7 +131,7 @@ async def _read_snapshot(
 
 
 Work = Callable[[Connection], Awaitable[Any]]
-"""Runs statements inside a transaction that others begin and end; it may be run more than once."""
+"""Runs statements in a transaction that its caller begins and ends; it may run more than once."""
 Works = Sequence[Work | Sequence[Query]]
 """The works of one group; its lists of queries share trips to the server."""
 
@@ -141,7 +141,7 @@ WRITE_LOCK: Final = 0x666F7265
 IDLE_SECONDS: Final = 3.0
 """The time limit of a pause between statements: then an edge that was cut off loses the lock."""
 LOCK_SECONDS: Final = 5.0
-"""The time limit of a group's wait for the write lock; an edge that was cut off has it for less."""
+"""The time limit of a group's wait for the write lock; an edge that was cut off loses it sooner."""
 STATEMENT_SECONDS: Final = 8.0  # the limit of one statement, the wait for the lock included
 RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
 RESOLVE_SECONDS: Final = 10.0
@@ -173,7 +173,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
         self._server = ("", "")
         self._reconnect_at = 0.0
         self._id = str(uuid4())
-        self._number = 0
+        self._group_number = 0
 
     async def connect(self) -> PostgresConnection:
         """Return the connection, a new one if the last is lost. Raises EngineError and Problem."""
@@ -212,7 +212,7 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
         try:
             return await self._commit_on(session, works)
         except EngineError as error:
-            # Lost before COMMIT, so nothing is stored. After a timeout there is no second try.
+            # A connection lost before COMMIT: nothing is stored. A timeout has no second try.
             if self._closed or isinstance(error, TimeoutError) or not is_disconnection(error):
                 raise
         return await self._commit_on(await self.connect(), works)
@@ -222,14 +222,14 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
 
         Raises EngineError and Problem when the group is not stored, or may not be.
         """
-        self._number += 1
+        self._group_number += 1
         try:
             await session.execute(_BEGIN)
             results = await _run_all(session, works)
             try:
                 await session.execute(
-                    (_DELETE_MARKS if self._number == 1 else "")
-                    + _COMMIT.format(writer=self._id, number=self._number)
+                    (_DELETE_MARKS if self._group_number == 1 else "")
+                    + _COMMIT.format(writer=self._id, number=self._group_number)
                 )
             except asyncpg.InFailedSQLTransactionError as error:
                 raise unavailable("The store could not keep the change") from error
@@ -258,9 +258,13 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
             number = await asyncio.wait_for(self._last_mark(), RESOLVE_SECONDS)
             # A promoted standby continues on a later timeline, with the rows that it has received.
             # If it has the mark, the group is stored; if not, the former server may have stored it.
-            if number == self._number and self._server >= before and self._server[0] == system:
+            if (
+                number == self._group_number
+                and self._server >= before
+                and self._server[0] == system
+            ):
                 return
-            if number != self._number and self._server == before and timeline:
+            if number != self._group_number and self._server == before and timeline:
                 raise unavailable(f"{_LOST}; nothing was stored") from error
         raise outcome_unknown(_LOST) from error
 
@@ -307,7 +311,7 @@ async def _run_all(session: PostgresConnection, works: Works) -> list[Any]:
     """Run the works together; if one fails, begin again with a savepoint for each."""
     try:
         return await _run_together(session, works)
-    except Exception as error:  # noqa: BLE001  each caller gets its own at the second run
+    except Exception as error:  # noqa: BLE001  at the second run each caller gets its own error
         _raise_if_lost(session, error)
         await session.execute(f"ROLLBACK; {_BEGIN}")
         return [await _attempt(session, work) for work in works]

@@ -14,7 +14,7 @@ from edge_api.schema.page_templates import MAX_BUDGET_TIER
 
 
 class KeyedRow(RowModel):
-    """The last base of a row model that has other bases: its column is the first of all."""
+    """A base with the column `id`: listed last among the bases, it makes `id` the first column."""
 
     id: NewId
 

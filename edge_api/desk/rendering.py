@@ -1,4 +1,4 @@
-"""Rendering of the desk's pages, in the look of the site and the time zone of the journal."""
+"""Rendering of the desk's pages, in the style of the site and the time zone of the journal."""
 
 import re
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ from edge_api.schema.page_templates import (
     read_notes,
 )
 
-_PLAIN: Final = (
+_PLAIN_HEAD: Final = (
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 )
 """The content of `<head>` while there is no build."""
 
 
 @lru_cache(maxsize=2)
-def _read_look(build: Path) -> tuple[str, tzinfo]:
+def _read_head_and_zone(build: Path) -> tuple[str, tzinfo]:
     """Return the `<head>` of a build's pages without its title, and the time zone of the journal.
 
     Raises OSError.
@@ -42,27 +42,27 @@ def _read_look(build: Path) -> tuple[str, tzinfo]:
         zone = ZoneInfo(read_notes(build)["timezone"])
     shell = (build / TEMPLATES_FOLDER / BASE_TEMPLATE).read_text(encoding="utf-8")
     found = re.search(r"(?is)<head\b[^>]*>(.*?)</head>", shell)
-    return re.sub(r"(?is)<title\b[^>]*>.*?</title>", "", found[1]) if found else _PLAIN, zone
+    return re.sub(r"(?is)<title\b[^>]*>.*?</title>", "", found[1]) if found else _PLAIN_HEAD, zone
 
 
-def _find_look(service: Service) -> tuple[str, tzinfo]:
+def _find_head_and_zone(service: Service) -> tuple[str, tzinfo]:
     with suppress(OSError, Problem):  # there is no build, or it was deleted by hand
-        return _read_look(service[BuildManager].site().folder)
-    return _PLAIN, UTC
+        return _read_head_and_zone(service[BuildManager].site().folder)
+    return _PLAIN_HEAD, UTC
 
 
 def local_now(service: Service) -> datetime:
     """Return the present instant in the time zone of the journal; without a build in UTC."""
-    return service.clock().astimezone(_find_look(service)[1])
+    return service.clock().astimezone(_find_head_and_zone(service)[1])
 
 
 def make_page(service: Service, template: str, title: str, **values: Any) -> bytes:
-    """Return a page of the desk in the look of the site, or a plain one if there is no build.
+    """Return a page of the desk in the style of the site, or a plain one if there is no build.
 
     The desk is needed most when something is broken, so it uses nothing of the site but the
     `<head>`.
     """
-    (head, zone), current = _find_look(service), service[BuildManager].current
+    (head, zone), current = _find_head_and_zone(service), service[BuildManager].current
     _NOW.set(service.clock().astimezone(zone))
     given = {
         "head": Markup(head.replace(SHELL_TITLE, escape(title))),  # noqa: S704  trusted: the build made it
@@ -82,8 +82,8 @@ _NOW: ContextVar[datetime] = ContextVar("now")
 _WEEK: Final = timedelta(days=7)
 
 
-def ago(at: str | None) -> str:
-    """Return an instant as a list shows it: `2 min`, `3 h`, `Thu`, `14 Nov`, `14 Nov 25`."""
+def format_age(at: str | None) -> str:
+    """Format an instant for a list: `2 min`, `3 h`, `Thu`, `14 Nov`, `14 Nov 25`."""
     if not at:
         return ""
     now, then = _NOW.get(), _local(at)
@@ -99,13 +99,13 @@ def ago(at: str | None) -> str:
     return f"{then:%-d %b}" if then.year == now.year else f"{then:%-d %b %y}"
 
 
-def minute(at: str | None) -> str:
-    """Return the date and time of an instant to the minute, in the time zone of the journal."""
+def format_minute(at: str | None) -> str:
+    """Format the date and time of an instant to the minute, in the time zone of the journal."""
     return f"{_local(at):%-d %b %Y, %H:%M %Z}" if at else ""
 
 
-def since(at: str) -> str:
-    """Return the day of an instant in a sentence: `today`, `Tuesday`, `14 Nov`, `14 Nov 2025`."""
+def format_day(at: str) -> str:
+    """Format the day of an instant for a sentence: `today`, `Tuesday`, `14 Nov`, `14 Nov 2025`."""
     today, then = _NOW.get().date(), _local(at).date()
     if timedelta() <= today - then < _WEEK:
         return f"{then:%A}" if then != today else "today"
@@ -138,9 +138,9 @@ _ENVIRONMENT: Final = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
 )
 _ENVIRONMENT.filters.update(
-    ago=ago,
-    minute=minute,
-    since=since,
+    ago=format_age,
+    minute=format_minute,
+    since=format_day,
     urlquote=quote,
     grouped="{:,}".format,
     with_parameters=with_parameters,

@@ -9,7 +9,7 @@ import pytest
 
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
-from edge_api.db.sqlite import opening, searched
+from edge_api.db.sqlite import opening, search_index
 from edge_api.db.sqlite.engine import open_store
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
@@ -53,7 +53,7 @@ async def test_a_former_version_goes_on_writing_after_an_upgrade(
     former: sqlite3.Connection, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows that it adds are indexed at the next opening, a few at a time."""
-    monkeypatch.setattr(searched, "_FILLED_AT_ONCE", 2)
+    monkeypatch.setattr(search_index, "_FILL_BATCH_SIZE", 2)
     write(former, "Z\u00f6e", "Bernd", "Renate")
     await (await open_store(path, clock)).close()
     write(former, "M\u00fcller", "\u0141ukasz", "Anton")

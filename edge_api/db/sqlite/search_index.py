@@ -16,8 +16,9 @@ def _trigger(kind: str, name: str, event: str, *statements: str) -> str:
     return f"CREATE {kind} {{table}}_search_{name} {event} BEGIN {body}; END"
 
 
-_OUTDATE: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
-"""Decreases `renewed` at a change. `_INDEX_TRIGGERS` increase it before; without them it is -1."""
+_DECREASE_RENEWED: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
+"""Decreases `renewed` after a change. On a connection with `_INDEX_TRIGGERS`, these have increased
+it before. On any other it becomes -1, and the trigger `empty` empties the index."""
 SQLITE_SCHEMA: Final = SchemaDialect(
     types=MappingProxyType(
         {**dict.fromkeys(ColumnType, "TEXT"), ColumnType.INTEGER: "INTEGER"},
@@ -32,21 +33,26 @@ SQLITE_SCHEMA: Final = SchemaDialect(
         }
     ),
     options=" STRICT",  # refuse values of another type than their column's
-    # Connections without `_INDEX_TRIGGERS` can still write: `keep_search` indexes their new rows
-    # later. A row that they change or delete empties the index, since nothing of an erased row may
-    # stay in it.
+    # Connections without `_INDEX_TRIGGERS` can still write: `maintain_search_index` indexes their
+    # new rows later. A row that they change or delete empties the index, since nothing of an erased
+    # row may stay in it.
     search=(
         (
             "CREATE TABLE {table}_search_keys (number INTEGER PRIMARY KEY, "
             "row_id TEXT NOT NULL UNIQUE, renewed INTEGER NOT NULL DEFAULT 0) STRICT"
         ),
-        # Without texts and positions it takes a third of the space; callers compare what it finds.
+        # Without texts and positions it takes a third of the space; callers check its results.
         (
             "CREATE VIRTUAL TABLE {table}_search USING fts5({columns}, "
             "content='', tokenize='trigram', detail=none, columnsize=0)"
         ),
-        _trigger("TRIGGER", "update", "AFTER UPDATE OF {columns} ON {table}", f"{_OUTDATE}new.id"),
-        _trigger("TRIGGER", "delete", "AFTER DELETE ON {table}", f"{_OUTDATE}old.id"),
+        _trigger(
+            "TRIGGER",
+            "update",
+            "AFTER UPDATE OF {columns} ON {table}",
+            f"{_DECREASE_RENEWED}new.id",
+        ),
+        _trigger("TRIGGER", "delete", "AFTER DELETE ON {table}", f"{_DECREASE_RENEWED}old.id"),
         _trigger(
             "TRIGGER",
             "empty",
@@ -84,7 +90,7 @@ _INDEX_TRIGGERS: Final = (
     _trigger(
         "TEMP TRIGGER",
         "updated",
-        "AFTER UPDATE OF {columns} ON {table}",  # until then a value may be refused
+        "AFTER UPDATE OF {columns} ON {table}",  # before that, a constraint may refuse the row
         "INSERT INTO {table}_search (rowid, {columns}) "
         "SELECT number, {new} FROM {table}_search_keys WHERE row_id = new.id",
     ),
@@ -110,19 +116,20 @@ _FILL: Final = (
     "INSERT INTO {table}_search_keys (row_id) SELECT id FROM {table} WHERE rowid BETWEEN ? AND ? "
     "AND NOT EXISTS (SELECT 1 FROM {table}_search_keys WHERE row_id = id)"
 )
-_FILLED_AT_ONCE: Final = 1000  # rows: about 0.1 s
+_FILL_BATCH_SIZE: Final = 1000  # rows: about 0.1 s
 
 
-def keep_search(connection: sqlite3.Connection) -> None:
-    """Let this connection index the rows that it writes, and index rows that others have not.
+def maintain_search_index(connection: sqlite3.Connection) -> None:
+    """Make this connection index the rows that it writes, and index the rows that are missing.
 
-    The latter takes several transactions, between which others can write. Raises sqlite3.Error.
+    The second part takes several transactions, between which others can write. Raises
+    sqlite3.Error.
     """
     for table in [each for each in TABLES.values() if each.searched]:
         *triggers, missing, fill = format_search(table, (*_INDEX_TRIGGERS, _MISSING, _FILL))
         for trigger in triggers:
             connection.execute(trigger)
         lacking, last = connection.execute(missing).fetchone()
-        for start in range(1, last + 1 if lacking else 1, _FILLED_AT_ONCE):
-            if connection.execute(fill, (start, start + _FILLED_AT_ONCE - 1)).rowcount:
+        for start in range(1, last + 1 if lacking else 1, _FILL_BATCH_SIZE):
+            if connection.execute(fill, (start, start + _FILL_BATCH_SIZE - 1)).rowcount:
                 time.sleep(0.05)  # the interval at which waiting writers retry

@@ -25,13 +25,13 @@ from edge_api.db.sqlite.connection import (
     execute,
     truncate_wal,
 )
-from edge_api.db.sqlite.errors import FileIdentity
+from edge_api.db.sqlite.errors import StoreFileIdentities
 from edge_api.db.sqlite.opening import enable_wal, schema_version
-from edge_api.db.sqlite.searched import keep_search
+from edge_api.db.sqlite.search_index import maintain_search_index
 from edge_api.db.transaction import GroupCommitter
 
 Work = Callable[[sqlite3.Connection], Any]
-"""Runs statements inside a transaction that others begin and end; it may be run a second time."""
+"""Runs statements in a transaction that its caller begins and ends; it may run a second time."""
 Works = Sequence[Work | Sequence[Query]]
 """The works of one group; its lists of queries share statements."""
 
@@ -39,7 +39,7 @@ Works = Sequence[Work | Sequence[Query]]
 class Writer(GroupCommitter[Work | Sequence[Query]]):
     """Commits groups of work on the connection that writes."""
 
-    def __init__(self, connection: Connection, files: FileIdentity) -> None:
+    def __init__(self, connection: Connection, files: StoreFileIdentities) -> None:
         super().__init__()
         self._connection = connection
         self.files = files
@@ -65,7 +65,9 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
         return await self._connection.call(partial(commit_together, self.files, works))
 
 
-def commit_together(files: FileIdentity, works: Works, connection: sqlite3.Connection) -> list[Any]:
+def commit_together(
+    files: StoreFileIdentities, works: Works, connection: sqlite3.Connection
+) -> list[Any]:
     """Run each work, commit once, and return all results.
 
     The result of a work that fails is its exception. Raises sqlite3.Error and StoreFileMoved when
@@ -180,10 +182,10 @@ class StoreConnections:
     async def probe(self) -> None:
         """Check that the store can be written. Raises Problem, sqlite3.Error and StoreFileMoved.
 
-        The write lock is proof enough, and is taken together with waiting works. After a group was
-        lost only a real commit is, since a full disk gives the lock, too.
+        It only takes the write lock, in one group with waiting works. If the last commit failed, it
+        commits too, since the lock is given even on a full disk.
         """
-        await self.writer.run(partial(_check_writable, commits=self.writer.failed))
+        await self.writer.run(partial(_check_writable, commits=self.writer.last_commit_failed))
 
     async def close(self, *, truncates_wal: bool = False) -> None:
         """Finish running work and close every connection, even if the disk fails.
@@ -227,10 +229,10 @@ async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> 
         writing = await Connection.open(partial(connect, path, writes=True))
         stack.push_async_callback(writing.close)
         await writing.call(enable_wal)
-        await writing.call(keep_search)
+        await writing.call(maintain_search_index)
         if exclusive and not replicated:
             await writing.call(enable_checkpoints)
-        files = FileIdentity(path)
+        files = StoreFileIdentities(path)
         connector = partial(connect, path, writes=False)
         fast = await Readers.open(connector, FAST_READERS)
         stack.push_async_callback(fast.close)

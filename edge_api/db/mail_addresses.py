@@ -1,4 +1,4 @@
-"""Parse addresses of mailboxes and of mail relays; refuse those that programs read differently."""
+"""Parse addresses of mailboxes and mail servers; refuse those that mail programs could misread."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from edge_api.schema.environment import MAX_PORT, URL_CHARACTER
 from edge_api.schema.sentences import sentence
 
 # Options of email-validator for the whole process. Accept addresses in .test, .invalid and other
-# special-use domains, from which test rigs send: such a lead is stored, and no mail is sent to it.
+# special-use domains, from which tests send: such a lead is stored, and no mail is sent to it.
 # The library's limit is 254 octets (RFC 3696, erratum 1690), and that of our API is one more.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 syntax.EMAIL_MAX_LENGTH = MAX_EMAIL_LENGTH  # type: ignore[attr-defined]  # no public name
@@ -58,21 +58,21 @@ class MailServer:
     port: int
     user: str | None = None
     password: str | None = field(default=None, repr=False)
-    folder: str = ""  # of a mailbox
+    folder: str = ""  # the folder that is read by IMAP; empty for a relay
 
 
 @dataclass(frozen=True, slots=True)
-class MailFolder:
-    """A maildir, for a person who wants to see what would be sent."""
+class MaildirRelay:
+    """A maildir that stores messages in place of a relay, which would send them."""
 
     path: Path
 
 
-def parse_relay(text: str) -> MailServer | MailFolder:
+def parse_relay(text: str) -> MailServer | MaildirRelay:
     """Return the relay or folder that mail is sent to. Raises ValueError with what to fix."""
     folder = re.fullmatch(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)", text)
     if folder:
-        return MailFolder(Path(folder["path"]))
+        return MaildirRelay(Path(folder["path"]))
     found = re.fullmatch(rf"(?P<scheme>smtp|smtp\+starttls|smtps)://{_AUTHORITY}", text)
     if found is None:
         raise ValueError(
@@ -96,9 +96,9 @@ def parse_imap(text: str) -> MailServer:
 
 
 def _read_server(found: re.Match[str]) -> MailServer:
-    """Return the server of a match of a scheme and `_AUTHORITY`. Raises ValueError."""
-    security, usual_port = _SCHEMES[found["scheme"]]
-    port = int(found["port"] or usual_port)
+    """Return the server of a matched URL with a scheme and `_AUTHORITY`. Raises ValueError."""
+    security, default_port = _SCHEMES[found["scheme"]]
+    port = int(found["port"] or default_port)
     if not 1 <= port <= MAX_PORT:
         raise ValueError(f"must have a port from 1 to {MAX_PORT}")
     try:
@@ -128,7 +128,7 @@ def _decode(part: str | None) -> str | None:
 
 
 _CACHE_SIZE: Final = 1024
-_PLAIN: Final = re.compile(
+_PLAIN_ADDRESS: Final = re.compile(
     r"([A-Za-z0-9_+-]{1,64}(?:\.[A-Za-z0-9_+-]{1,64})*)@((?!.*xn--)[A-Za-z0-9.-]{1,128})",
     re.IGNORECASE,
 )
@@ -203,7 +203,7 @@ def normalize_address(address: str) -> str:
     It is in lower case and in NFC, with the domain in Unicode. Plain addresses take a fast path,
     since each lead and each check of suppressions needs this. Raises ValueError.
     """
-    plain = _PLAIN.fullmatch(address)
+    plain = _PLAIN_ADDRESS.fullmatch(address)
     if plain is None or len(plain[1]) > _MAX_LOCAL_PART:
         return _fold(address)
     return f"{plain[1].lower()}@{_fold_domain(plain[2])}"

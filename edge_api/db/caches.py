@@ -96,18 +96,18 @@ class SingleFlightCache(Generic[T]):
         self._values: SizedCache[tuple[T]] = SizedCache(limit)
         self._reads: SingleFlight[T] = SingleFlight(cancel_when_unused=True)
 
-    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], key_size: int = 0) -> T:
         """Return the cached value, or the result of `read`.
 
-        `length` is the size of the key itself in bytes, where it may be long. The read is
+        `key_size` is the size of the key itself in bytes, where it may be long. The read is
         cancelled when its last waiting caller is cancelled. Raises what `read` raises.
         """
         cached = self._values.get(key)
         if cached is not None:
             return cached[0]
-        return await self._reads.run(key, partial(self._read, key, read, length))
+        return await self._reads.run(key, partial(self._read, key, read, key_size))
 
-    async def _read(self, key: Hashable, read: Callable[[], Awaitable[T]], length: int) -> T:
+    async def _read(self, key: Hashable, read: Callable[[], Awaitable[T]], key_size: int) -> T:
         value = await read()
-        self._values.put(key, (value,), max(self._size_of(value) + length, MIN_ENTRY_BYTES))
+        self._values.put(key, (value,), max(self._size_of(value) + key_size, MIN_ENTRY_BYTES))
         return value
