@@ -17,17 +17,17 @@ BEAT_SECONDS = 20.0  # the interval at which the watcher writes the file
 
 
 class Heartbeat(BaseModel, frozen=True):
-    """The whole file, a JSON object. Members that a later version adds are ignored."""
+    """The content of the heartbeat file, as JSON. Members that a later version adds are ignored."""
 
     at: AwareDatetime
     """The instant at which it was written, UTC."""
     active_at: AwareDatetime
-    """The last instant between two builds, UTC: far before `at` where a build hangs."""
+    """The last instant between two builds, UTC: long before `at` if a build hangs."""
     pid: int
     code_changed: bool
-    """Other code is installed than the watcher was started with."""
+    """Whether the installed code has changed since the watcher started."""
     failure: str
-    """Why the last build failed, in one line that may name paths; empty where it did not."""
+    """The failure of the last build, in one line that may name paths; empty without a failure."""
 
     @classmethod
     def read(cls, build_dir: Path) -> Self | None:
@@ -72,7 +72,7 @@ class InstalledCode:
         self.digest = _make_digest(*self._stamps.items())
         self.has_changed = False
         self.is_stable = True
-        """Whether the last two looks found the same sizes and times: no upgrade is in progress."""
+        """Whether the last two checks found the same sizes and times: no upgrade is in progress."""
 
     def check(self) -> None:
         """Compare again; file contents are only read if a size or a time has changed."""
