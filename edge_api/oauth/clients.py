@@ -136,7 +136,7 @@ class Clients:
 
     async def add_unvetted(self, given: Row) -> Row:
         """Store an unvetted client. Raises Problem `unavailable` if there are too many."""
-        await self._make_room()
+        await self._delete_oldest_unvetted()
         return await self.add(given, client_actor(Client({**given, "scopes": ""})))
 
     async def change(
@@ -150,7 +150,7 @@ class Clients:
         if not await run_unless_conflict(self._store, update, audit):
             raise Problem("conflict", f"The client {client_id} is revoked")
 
-    async def _make_room(self) -> None:
+    async def _delete_oldest_unvetted(self) -> None:
         """Delete the oldest unvetted clients without a token if there are too many.
 
         An honest client gets a token within minutes, so nobody can block others for long.

@@ -45,7 +45,7 @@ def make_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> E
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=say,
+        finalize=translate,
     )
     add_language_features(environment)
     return environment
@@ -63,7 +63,7 @@ def add_language_features(environment: Environment) -> None:
         site_language=ENGLISH, sentence=sentence, counted=counted, script_words=_script_words
     )
     environment.filters.update(
-        say=say,
+        say=translate,
         show_day=pass_context(
             lambda context, day: _insert_no_break_space(
                 _language(context).format_day(_read_day(day))
@@ -85,8 +85,8 @@ def _language(context: Context) -> Language:
 
 
 @pass_context
-def say(context: Context, value: object) -> object:
-    """Return a sentence in the language of a template, and any other value as it is."""
+def translate(context: Context, value: object) -> object:
+    """Return a sentence in the language of a template, and any other value unchanged."""
     return _language(context).translate(value) if isinstance(value, Sentence) else value
 
 
