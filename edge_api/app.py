@@ -60,7 +60,7 @@ from edge_api.mcp.transport import McpEndpoint, MessageHandler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthServer
-from edge_api.open_store import open_rate_limits, open_store, require_unrestored
+from edge_api.open_store import open_rate_limits, open_store, refuse_unrestored_store
 from edge_api.operation.model import API_VERSION
 from edge_api.operation.service import ApiDocuments, Document, Service
 from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
@@ -75,9 +75,9 @@ from edge_api.schema.paths import (
     WELL_KNOWN_CARD,
 )
 from edge_api.settings import Settings
-from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
+from edge_api.utility import CATALOG_LINK, LINKSET_TYPE, api_catalog, self_description
 from edge_api.webhooks.announcer import Announcer
-from edge_api.webhooks.dispatcher import Dispatcher, make_sender
+from edge_api.webhooks.dispatcher import WebhookDispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints, check_webhooks
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ async def assemble(
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
         box = SecretBox(secret, KEY_PURPOSE)
-        webhooks = Dispatcher(store, clock, box, make_sender(settings))
+        webhooks = WebhookDispatcher(store, clock, box, make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         feedback = Feedback(store, clock, secret)
         mailbox = settings.mailbox_url and Mailbox(
@@ -251,7 +251,7 @@ async def _open_store(
         replication = make_replication(settings) if exclusive else None
         if replication:  # closed after the store, so that it copies the last commits
             stack.push_async_callback(replication.close)
-        await asyncio.to_thread(require_unrestored, settings)
+        await asyncio.to_thread(refuse_unrestored_store, settings)
         store = await open_store(
             settings.database_url,
             clock,
@@ -330,7 +330,7 @@ def make_documents(settings: Settings) -> ApiDocuments:
     return ApiDocuments(
         description=Document(orjson.dumps(self_description(operations, settings, API_VERSION))),
         api_catalog=Document(
-            orjson.dumps(api_catalog(settings)), LINKSET, headers=(("Link", CATALOG_LINK),)
+            orjson.dumps(api_catalog(settings)), LINKSET_TYPE, headers=(("Link", CATALOG_LINK),)
         ),
         openapi=openapi,
         reference=reference,

@@ -14,8 +14,9 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildManager
+from edge_api.schema.heartbeat import BEAT_SECONDS, Heartbeat
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, HELD_FILE, INDEX_FILE
-from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, list_files
+from edge_api.schema.installed_code import InstalledCode, list_files
 
 _log = logging.getLogger(__name__)
 

@@ -47,7 +47,7 @@ def mark_worker_dead(pid: int) -> None:
 
 
 def make_restart_counter() -> Callable[[], None]:
-    """Return a function that counts workers that have ended, in the folder of their counters."""
+    """Return a function that counts ended workers, in the counter folder that workers share."""
     if not os.environ.get(MULTIPROC_DIR_VARIABLE):
         return lambda: None
     import prometheus_client as prometheus  # noqa: PLC0415
@@ -125,12 +125,15 @@ class Metrics:
             registry = self._library.CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         text: bytes = self._library.generate_latest(registry)
-        gauges = [*await _store_gauges(service.store, service.clock()), *_age_gauges(service)]
+        gauges = [
+            *await _store_gauges(service.store, service.clock()),
+            *_build_and_backup_gauges(service),
+        ]
         about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
         for name, check in (await service[Health].report())["checks"].items():
             severity = float(SEVERITY.index(check["status"]))
             gauges.append(("edge_check", about, {"check": name}, severity))
-        text += _write_gauges(gauges)
+        text += _format_gauges(gauges)
         return OperationResult(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -161,7 +164,7 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
     return gauges
 
 
-def _age_gauges(service: Service) -> Iterator[Gauge]:
+def _build_and_backup_gauges(service: Service) -> Iterator[Gauge]:
     build, now = service[BuildManager].current, service.clock()
     if build is not None:
         yield "edge_posts", "Posts of the build that is served.", {}, float(build.head.count)
@@ -181,7 +184,7 @@ def _age(instant: str, now: datetime) -> float:
     return max((now - datetime.fromisoformat(instant)).total_seconds(), 0.0)
 
 
-def _write_gauges(gauges: list[Gauge]) -> bytes:
+def _format_gauges(gauges: list[Gauge]) -> bytes:
     lines: dict[str, None] = {}
     for name, about, labels, value in sorted(gauges, key=lambda gauge: gauge[0]):
         lines[f"# HELP {name} {about}"] = None

@@ -29,9 +29,9 @@ async def open_store(  # noqa: PLR0913  each is a choice of its own
 ) -> Store:
     """Open the store at `url` at the latest schema; the caller closes it. Raises StoreRefusal.
 
-    `exclusive` locks a SQLite file for this process; with `replicated` its commits leave the
-    file's log to the replicator. Without `create` a missing store is refused, without `migrates` an
-    older one.
+    `exclusive` locks a SQLite file for this process; with `replicated` the
+    replicator, not this process, checkpoints its log. Without `create` a missing store is refused,
+    without `migrates` one with an older schema.
     """
     path = sqlite_file(url)
     if path is None:
@@ -67,8 +67,8 @@ async def open_rate_limits(
         await limits.close()
 
 
-def require_unrestored(settings: Settings) -> None:
-    """Raise StoreRefusal if the store is missing, and the replica has one or does not answer."""
+def refuse_unrestored_store(settings: Settings) -> None:
+    """Raise StoreRefusal if the store is missing but its replica is not, or is unreachable."""
     path, replica = settings.database_path, settings.litestream_replica
     if not (path and replica) or (path.exists() and path.stat().st_size):
         return
@@ -86,10 +86,11 @@ async def command_store(
 ) -> AsyncIterator[Store]:
     """Open the store for a command, and close it afterwards. Raises StoreRefusal.
 
-    Most commands refuse an older store, without `migrates`: a backup has to precede a migration.
+    Without `migrates` a store with an older schema is refused, since a backup has to precede its
+    migration.
     """
     if create:
-        require_unrestored(settings)
+        refuse_unrestored_store(settings)
     store = await open_store(settings.database_url, system_clock, create=create, migrates=migrates)
     try:
         yield store

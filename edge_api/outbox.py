@@ -172,7 +172,7 @@ def log_errors(log: logging.Logger, message: str, failure: str | None = None) ->
         log.exception(failure or f"{message}: {type(error).__name__}", exc_info=failure is not None)
 
 
-class Dispatcher(ABC):
+class OutboxDispatcher(ABC):
     """Attempts the rows that are due, for as long as it runs."""
 
     active_at: datetime | None = None

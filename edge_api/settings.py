@@ -26,8 +26,8 @@ from edge_api.schema.environment import (
     sqlite_file,
 )
 
-MAX_DAYS: Final = 36500
-"""The longest retention other than for ever."""
+MAX_RETENTION_DAYS: Final = 36500
+"""The longest retention; 0 is for ever."""
 MIN_SECRET_LENGTH: Final = 32  # characters: fewer can be guessed
 MAX_SOCKET_PATH: Final = 100
 """Bytes of a Unix socket's path; systems allow a few more."""
@@ -46,7 +46,9 @@ def _number(minimum: int, maximum: int, message: str) -> Callable[[str], int]:
 
 
 _port: Final = _number(1, MAX_PORT, f"must be a port from 1 to {MAX_PORT}")
-_days: Final = _number(0, MAX_DAYS, f"must be a number of days from 1 to {MAX_DAYS}, or 0 for ever")
+_days: Final = _number(
+    0, MAX_RETENTION_DAYS, f"must be a number of days from 1 to {MAX_RETENTION_DAYS}, or 0 for ever"
+)
 
 
 def _rate(text: str) -> str:
@@ -66,7 +68,7 @@ def _is_rate(text: str) -> bool:
     return counts and all(item.get_expiry() <= 366 * 24 * 60 * 60 for item in items)  # a year
 
 
-def _private_place(text: str) -> Path | int:
+def _port_or_socket(text: str) -> Path | int:
     if text.isdigit():
         return _port(text)
     if ":" in text or len(text.encode()) > MAX_SOCKET_PATH:
@@ -152,7 +154,7 @@ class Setting:
 
 
 def _setting(*given: Any, **more: Any) -> Any:
-    """Return the field of a setting, out of `repr` if its value may hold a secret or a password."""
+    """Return a setting's field, hidden from `repr` if its value may hold a secret or password."""
     entry = Setting(*given, **more)
     return field(repr=entry.show is str and not entry.secret, metadata={"setting": entry})
 
@@ -276,7 +278,7 @@ class Settings:
         _choice("off", "on"), "off", "whether /metrics is there, for Prometheus"
     )
     metrics_socket: Path | int | None = _setting(
-        _private_place, None, "a loopback port, or a Unix socket, that has /metrics without a key"
+        _port_or_socket, None, "a loopback port, or a Unix socket, that has /metrics without a key"
     )
 
     @property
@@ -380,7 +382,7 @@ def _find_misspelt(dotenv: Path) -> Iterator[str]:
 
 
 def find_missing_folders(settings: Settings) -> Iterator[str]:
-    """Yield a sentence for each folder that has to be there and is not."""
+    """Yield a sentence for each required folder that is missing."""
     if not settings.content_dir.is_dir():
         yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
     if not (settings.build_dir / "current").exists():

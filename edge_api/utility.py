@@ -118,7 +118,7 @@ async def get_catalog(service: Service, _request: OperationRequest[None, None]) 
     return OperationResult(service.documents.api_catalog)
 
 
-_DESCRIPTION = cacheable("API info", output_schema(Description))
+_DESCRIPTION_RESPONSES = cacheable("API info", output_schema(Description))
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
@@ -130,7 +130,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     ),
     Operation(
         name="readiness",
-        path=f"{paths.PREFIX}/readiness",
+        path=f"{paths.REST_PREFIX}/readiness",
         summary="Readiness: store, posts index and configuration are in order",
         handler=readiness,
         responses=(
@@ -145,17 +145,17 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     ),
     Operation(
         name="describe_api",
-        path=f"{paths.PREFIX}/",
+        path=f"{paths.REST_PREFIX}/",
         summary="What this API is: endpoints, authentication, limits",
         handler=describe,
-        responses=_DESCRIPTION,
+        responses=_DESCRIPTION_RESPONSES,
     ),
     Operation(
         name="describe_api_without_slash",
-        path=paths.PREFIX,
+        path=paths.REST_PREFIX,
         summary="The same as with a trailing slash",
         handler=describe,
-        responses=_DESCRIPTION,
+        responses=_DESCRIPTION_RESPONSES,
     ),
     Operation(
         name="openapi",
@@ -176,13 +176,13 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 )
 
 
-LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 """The media type of the catalog, with its profile of linksets."""
 CATALOG_LINK = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"; '
     'type="application/linkset+json"; profile="https://www.rfc-editor.org/info/rfc9727"'
 )
-"""The catalog's link to itself, for HEAD too (RFC 9727, section 2)."""
+"""The catalog's `Link` header to itself, for HEAD as well (RFC 9727, section 2)."""
 
 
 def self_description(operations: Sequence[AnyOperation], settings: Settings, version: str) -> Json:

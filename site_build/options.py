@@ -13,7 +13,7 @@ from typing import Final
 
 from click import IntRange, Option
 
-from edge_api.schema.commands import FOLDER, PATH, reading
+from edge_api.schema.commands import FOLDER, PATH, parameter_type
 from edge_api.schema.environment import SettingsError, read_dotenv, read_origin
 from site_build.content.dates import parse_instant
 from site_build.errors import BuildError
@@ -77,7 +77,7 @@ def read_tags(text: str) -> tuple[str, ...]:
     return tuple(tag for part in _require_unicode(text).split(",") if (tag := part.strip()))
 
 
-INSTANT: Final = reading(parse_instant, "the instant ")
+INSTANT: Final = parameter_type(parse_instant, "the instant ")
 OUTPUT: Final = Option(
     ["--output"],
     type=PATH,
@@ -102,7 +102,7 @@ CONTENT: Final = (
 )
 SITE_URL: Final = Option(
     ["--site-url"],
-    type=reading(read_origin),
+    type=parameter_type(read_origin),
     default=_find_origin,
     metavar="URL",
     help="origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",

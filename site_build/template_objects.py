@@ -25,7 +25,7 @@ from pelican.urlwrappers import Author, Category, URLWrapper  # type: ignore[imp
 from pelican.urlwrappers import Tag as PelicanTag
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.reading import count_words
+from edge_api.schema.reading_time import count_words
 from site_build import addresses, site
 from site_build.cache import make_key
 from site_build.content.document import NOT_PROSE

@@ -258,7 +258,7 @@ FORMS: tuple[AnyOperation, ...] = (
         responses=(SuccessResponse(200, "The claim token", media_types=(HTML,)),),
         error_format="form",
         check_sender=check_same_site,
-        counts_by_address=True,
+        limits_by_address=True,
         returns_secret=True,
     ),
     Operation(
@@ -281,7 +281,7 @@ FORMS: tuple[AnyOperation, ...] = (
         responses=(page(200, "The credential"),),
         error_format="form",
         check_sender=check_same_site,
-        counts_by_address=True,
+        limits_by_address=True,
         returns_secret=True,
     ),
 )

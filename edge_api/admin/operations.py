@@ -304,7 +304,7 @@ def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) ->
         examples,
         MAX_BODY_BYTES,
         requires_media_type=False,
-        keeps_numbers=True,
+        refuses_inexact_numbers=True,
     )
 
 

@@ -22,7 +22,7 @@ from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, too_large, unavailable
 from edge_api.analysis.document import ROBOTS, WELL_KNOWN_PATHS, Discovery, DocumentFormat
 from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
-from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, read_chunks
+from edge_api.net.ssrf_guard import AddressPolicy, BlockedAddress, SsrfGuard, is_public, read_chunks
 
 FETCH_TIMEOUT_SECONDS: Final = 10.0
 MAX_REDIRECTS: Final = 3
@@ -229,7 +229,7 @@ MAX_METADATA_BYTES: Final = 64 * 1024
 class Fetcher:
     """Fetches metadata of OAuth clients, from the network addresses that `allowed` accepts."""
 
-    def __init__(self, allowed: Allowed = is_public, ssl: SSLContext | None = None) -> None:
+    def __init__(self, allowed: AddressPolicy = is_public, ssl: SSLContext | None = None) -> None:
         """`ssl` has the trusted certificates; by default they are those of the system."""
         self._guard = SsrfGuard(allowed, ssl)
 

@@ -13,7 +13,7 @@ from annotated_types import Interval
 
 from edge_api.analysis.document import ParsedDocument
 from edge_api.analysis.languages import Flesch, Language, guess_language, language_of, primary
-from edge_api.schema.reading import reading_minutes
+from edge_api.schema.reading_time import reading_minutes
 
 LETTER: Final = r"\w" + "".join(
     letter for letter in map(chr, range(0x300, 0x1F000)) if category(letter).startswith("M")

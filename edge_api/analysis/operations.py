@@ -38,9 +38,9 @@ from edge_api.operation.model import (
     ToolHints,
 )
 from edge_api.operation.service import OperationResult, Service
-from edge_api.schema.paths import PREFIX
+from edge_api.schema.paths import REST_PREFIX
 
-PATH: Final = f"{PREFIX}/analyze"
+PATH: Final = f"{REST_PREFIX}/analyze"
 MAX_BODY: Final = 128 * 1024  # bytes: 100,000 characters, most of them ASCII
 MAX_CONTENT: Final = 100_000  # characters
 LIMIT: Final = "analyze"

@@ -16,11 +16,11 @@ from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import CopiedTable, copy_tables
 from edge_api.open_store import open_store
-from edge_api.schema.commands import Arguments, reading
+from edge_api.schema.commands import Arguments, parameter_type
 from edge_api.schema.environment import sqlite_file
 from edge_api.settings import SETTINGS, Settings
 
-_URL: Final = reading(SETTINGS["DATABASE_URL"].read)
+_URL: Final = parameter_type(SETTINGS["DATABASE_URL"].read)
 PARAMS: Final = (
     Option(["--from", "source"], metavar="URL", type=_URL, required=True, help="the store to read"),
     Option(

@@ -43,7 +43,7 @@ from edge_api.mail.transports import Refused, make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER_VARIABLE
 from edge_api.metrics import make_private_app
 from edge_api.oauth.server import OAuthServer
-from edge_api.schema.commands import Arguments, reading
+from edge_api.schema.commands import Arguments, parameter_type
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS, Settings, find_mistakes, is_loopback
 
@@ -68,14 +68,14 @@ PARAMS: Final = (
     Option(["--host"], default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"),
     Option(
         ["--port"],
-        type=reading(SETTINGS["PORT"].read),
+        type=parameter_type(SETTINGS["PORT"].read),
         metavar="PORT",
         help=f"the port to listen on (default: the setting PORT, {SETTINGS['PORT'].default})",
     ),
     Option(
         ["--keep-mail"],
         metavar="DIR",
-        type=reading(lambda text: check_relay(f"maildir:{text}")),
+        type=parameter_type(lambda text: check_relay(f"maildir:{text}")),
         help="put mail into this maildir where no SMTP_URL is set",
     ),
     Option(
@@ -89,7 +89,7 @@ PARAMS: Final = (
         default=1,
         help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
     ),
-    Option([INHERITED_OPTION], type=reading(_parse_inherited), hidden=True),
+    Option([INHERITED_OPTION], type=parameter_type(_parse_inherited), hidden=True),
 )
 
 

@@ -130,7 +130,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
             case "choose":
                 if not (events := (*arguments.events, *arguments.more)):
                     raise UsageError("Missing option '--events'.")
-                await endpoints.choose(arguments.id, events)
+                await endpoints.set_events(arguments.id, events)
                 print(f"{arguments.id} gets from now on: {', '.join(events)}")
             case "rotate":
                 _print_endpoint(

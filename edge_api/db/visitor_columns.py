@@ -10,7 +10,7 @@ from pydantic import Field
 
 from edge_api.db.table import RowModel
 from edge_api.db.types import Address, Lines, NewId, Text
-from edge_api.schema.page_templates import MAX_BUDGET_TIER
+from edge_api.schema.page_templates import MAX_BUDGET_TIER_LENGTH
 
 
 class KeyedRow(RowModel):
@@ -29,7 +29,7 @@ class SentLead(RowModel):
         description="Where an answer reaches them. White space around it is taken off.",
         examples=["ann.lee@example.org"],
     )
-    budget_tier: Annotated[Text, Field(min_length=1, max_length=MAX_BUDGET_TIER)] = Field(
+    budget_tier: Annotated[Text, Field(min_length=1, max_length=MAX_BUDGET_TIER_LENGTH)] = Field(
         description="What they may spend, in any words.", examples=["5k-10k"]
     )
     message: Annotated[Lines, Field(min_length=1, max_length=2000)] = Field(

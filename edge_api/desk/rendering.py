@@ -20,8 +20,8 @@ from edge_api.journal.builds import BuildManager
 from edge_api.operation.service import Service
 from edge_api.schema.page_templates import (
     BASE_TEMPLATE,
-    SHELL_TITLE,
     TEMPLATES_FOLDER,
+    TITLE_PLACEHOLDER,
     read_notes,
 )
 
@@ -65,7 +65,7 @@ def make_page(service: Service, template: str, title: str, **values: Any) -> byt
     (head, zone), current = _find_head_and_zone(service), service[BuildManager].current
     _NOW.set(service.clock().astimezone(zone))
     given = {
-        "head": Markup(head.replace(SHELL_TITLE, escape(title))),  # noqa: S704  trusted: the build made it
+        "head": Markup(head.replace(TITLE_PLACEHOLDER, escape(title))),  # noqa: S704  trusted: the build made it
         "journal": current.head.site_title
         if current
         else urlsplit(service.settings.site_url).netloc,

@@ -165,7 +165,7 @@ def make_operation(
         handler=partial(_answer, handler, is_post=method == "POST"),
         responses=(page(200, "The page"),),
         error_format="page",
-        counts_by_address=True,
+        limits_by_address=True,
         body=replace(BODY, max_bytes=max_bytes) if method == "POST" else None,
     )
 

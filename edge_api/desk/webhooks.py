@@ -25,7 +25,7 @@ async def show_webhooks(visit: Visit) -> Values:
 
 
 def _endpoints(visit: Visit) -> Endpoints:
-    return visit.service[Endpoints].changed_by(visit.actor)
+    return visit.service[Endpoints].with_actor(visit.actor)
 
 
 def _events(visit: Visit) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ async def add(visit: Visit) -> OperationResult:
 async def rotate(visit: Visit) -> OperationResult:
     """Give an endpoint a new secret and show it once, unless another window has done so."""
     row = await _endpoints(visit).rotate(
-        visit.path["key"], former_until=visit.typed.get("former_until", "")
+        visit.path["key"], expected_former_until=visit.typed.get("former_until", "")
     )
     return await _show_secret(visit, row)
 
@@ -61,7 +61,7 @@ async def _show_secret(visit: Visit, row: Row) -> OperationResult:
 
 async def choose(visit: Visit) -> str:
     """Set the events that an endpoint gets from now on."""
-    await _endpoints(visit).choose(visit.path["key"], _events(visit))
+    await _endpoints(visit).set_events(visit.path["key"], _events(visit))
     return WEBHOOKS.path
 
 

@@ -61,7 +61,7 @@ class Admission:
         return Admitted(actor, secret or "")
 
     async def _admit_anonymous(self, operation: AnyOperation, request: Request) -> Admitted:
-        if not operation.limit and not operation.counts_by_address:
+        if not operation.limit and not operation.limits_by_address:
             return UNAUTHENTICATED
         address = self._address_of(request)
         if operation.limit:

@@ -143,7 +143,7 @@ def decode(raw: bytes, body: Body[Any]) -> Any:
     """Return the validated JSON or form. Raises Problem `invalid` that names the member."""
     try:
         value = read_form(raw) if body.media_type == FORM else orjson.loads(raw)
-        if body.keeps_numbers:
+        if body.refuses_inexact_numbers:
             refuse_inexact(raw)
     except orjson.JSONDecodeError as error:
         message = f"The body is not valid JSON (line {error.lineno}, column {error.colno})"

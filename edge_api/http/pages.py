@@ -20,22 +20,22 @@ from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import (
     BASE_TEMPLATE,
     CONTACT_PAGE,
+    CONTENT_PLACEHOLDER,
+    DESCRIPTION_PLACEHOLDER,
     DOCS_BASE_TEMPLATE,
-    DOCS_DESCRIPTION,
-    DOCS_PAGE,
-    DOCS_PATH,
-    DOCS_TRY,
-    PAGES,
-    SHELL_CONTENT,
-    SHELL_TITLE,
+    DOCS_TEMPLATE,
+    PAGE_VARIABLES,
+    PATH_PLACEHOLDER,
     TEMPLATES_FOLDER,
+    TITLE_PLACEHOLDER,
+    TRY_OUT_TEMPLATE,
     Form,
     PageName,
     read_notes,
 )
 from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
 from edge_api.schema.sentences import sentence
-from edge_api.schema.template_language import open_environment, read_language
+from edge_api.schema.template_language import make_environment, read_language
 
 if TYPE_CHECKING:  # at run time it would load a renderer of Markdown
     from edge_api.operation.reference.pages import ReferencePage
@@ -51,18 +51,19 @@ class EdgePages:
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` where the build has no template."""
-        given = {**dict.fromkeys(PAGES[name]), **values}  # a value that is not given is None
-        page = (f"{name}.html", BASE_TEMPLATE, {SHELL_TITLE: title}, given)
+        # A value that is not given is None.
+        given = {**dict.fromkeys(PAGE_VARIABLES[name]), **values}
+        page = (f"{name}.html", BASE_TEMPLATE, {TITLE_PLACEHOLDER: title}, given)
         return await self._make(lambda folder: _render(folder, *page))
 
     async def render_form(self, form: Form, **values: Any) -> bytes:
         """Return the contact page with one of its forms filled in. Raises as `render` does."""
         return await self._make(partial(_render_form, form=form, values=values))
 
-    def say(self, text: str) -> str:
+    def translate(self, text: str) -> str:
         """Return a sentence in the language of the current build; without a build in English."""
         try:
-            return read_language(self._builds.site().folder).say(text)
+            return read_language(self._builds.site().folder).translate(text)
         except (Problem, OSError):
             return text
 
@@ -84,8 +85,8 @@ def _render(
     """Return a page: a rendered template in a frame whose placeholders `texts` replaces."""
     content, shell = _fill(folder, template, values, folder / TEMPLATES_FOLDER / frame)
     for placeholder, text in texts.items():
-        shell = shell.replace(placeholder, escape(read_language(folder).say(text)))
-    before, _, after = shell.partition(SHELL_CONTENT)
+        shell = shell.replace(placeholder, escape(read_language(folder).translate(text)))
+    before, _, after = shell.partition(CONTENT_PLACEHOLDER)
     return f"{before}{content}{after}".encode()
 
 
@@ -127,7 +128,7 @@ def _fill(
 @lru_cache(maxsize=32)  # the templates of two builds
 def _get_template(folder: Path, name: str) -> jinja2.Template:
     is_ours = name in read_notes(folder)["ours"]
-    environment = open_environment(
+    environment = make_environment(
         jinja2.FileSystemLoader(folder / TEMPLATES_FOLDER),
         jinja2.StrictUndefined if is_ours else jinja2.ChainableUndefined,
     )
@@ -180,15 +181,21 @@ class Reference:
 
     def _make(self, name: str, folder: Path, newest_slug: str | None) -> bytes:
         if name == _name(TRY_OUT_PATH):
-            texts = {SHELL_TITLE: "Try the API"}
-            return _render(folder, DOCS_TRY, BASE_TEMPLATE, texts, self._try_out)
+            texts = {TITLE_PLACEHOLDER: "Try the API"}
+            return _render(folder, TRY_OUT_TEMPLATE, BASE_TEMPLATE, texts, self._try_out)
         path = f"/{name.rpartition('/')[0]}/"
         pages = self._make_pages(newest_slug)
         page = next(page for page in pages if page.path == path)
         if name.endswith(MARKDOWN_INDEX):
             return page.markdown.encode()
-        texts = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
-        return _render(folder, DOCS_PAGE, DOCS_BASE_TEMPLATE, texts, {"page": page, "pages": pages})
+        texts = {
+            TITLE_PLACEHOLDER: page.title,
+            PATH_PLACEHOLDER: page.path,
+            DESCRIPTION_PLACEHOLDER: page.description,
+        }
+        return _render(
+            folder, DOCS_TEMPLATE, DOCS_BASE_TEMPLATE, texts, {"page": page, "pages": pages}
+        )
 
 
 def _name(path: str) -> str:

@@ -28,7 +28,7 @@ from edge_api.db.problems import Problem
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS
 from edge_api.operation.model import ErrorFormat
 from edge_api.operation.negotiation import prefers_markdown
-from edge_api.operation.service import HTML, JSON, MARKDOWN, NO_STORE, PageRenderer, escape
+from edge_api.operation.service import HTML, JSON, MARKDOWN, NO_STORE, PageRenderer, escape_markdown
 from edge_api.schema.sentences import sentence
 from edge_api.schema.site_policy import Header, Headers
 
@@ -320,7 +320,7 @@ async def error_page(pages: PageRenderer, problem: Problem, accepted: str = "") 
     media_type = MARKDOWN if prefers_markdown(accepted) else HTML
     try:
         if media_type == MARKDOWN:
-            body = f"# {_TITLE}\n\n{escape(problem.message)}.\n".encode()
+            body = f"# {_TITLE}\n\n{escape_markdown(problem.message)}.\n".encode()
         else:
             body = await pages.render(
                 "notice", _TITLE, sentences=[sentence("%(fault)s.", fault=problem.message)]

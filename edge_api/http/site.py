@@ -35,7 +35,7 @@ from edge_api.journal.site_files import PathSuggester, SiteFile
 from edge_api.leads.input import start_message
 from edge_api.leads.operations import CONTACT
 from edge_api.operation.negotiation import best_coding, prefers_markdown
-from edge_api.operation.service import NEGOTIATED, HtmlResult, Service, escape
+from edge_api.operation.service import NEGOTIATED, HtmlResult, Service, escape_markdown
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.paths import SEARCH, SHARED
@@ -115,7 +115,7 @@ class SitePages:
     async def _suggest_addresses(self, path: str, text: bytes) -> PreparedResponse:
         """Return the Markdown of a missing page with links to the closest addresses there are."""
         closest = await asyncio.to_thread(lambda: self._suggester.find(path, 5))
-        lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
+        lines = [f"- [{escape_markdown(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
         headers = (
             ("Content-Type", media_type("404.md")),
@@ -216,7 +216,7 @@ class Site:
         with suppress(KeyError, Problem):  # without such a post or form, the page as it is
             post = self._builds.build().posts.summary(request.query["about"])
             message = start_message(post["title"], urlsplit(post["url"]).path)
-            begun = {"message": f"{self._service.pages.say(message)}\n\n"}
+            begun = {"message": f"{self._service.pages.translate(message)}\n\n"}
             page = await self._service.pages.render_form(CONTACT_FORM, values=begun)
             return encode(HtmlResult(page))
         return None

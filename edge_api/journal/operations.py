@@ -30,13 +30,14 @@ from edge_api.operation.model import (
     output_schema,
 )
 from edge_api.operation.service import Document, OperationResult, Service
-from edge_api.schema.index import MAX_QUERY_LENGTH, SLUG_FORM, PostRecord, PostSummary
-from edge_api.schema.paths import PREFIX
+from edge_api.schema.index import MAX_QUERY_LENGTH, SLUG_PATTERN, PostRecord, PostSummary
+from edge_api.schema.paths import REST_PREFIX
 
-PATH: Final = f"{PREFIX}/posts"
+PATH: Final = f"{REST_PREFIX}/posts"
 
 _CURSOR: Final = (
-    rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{6}}Z_{SLUG_FORM}"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_"
+    rf"{SLUG_PATTERN}"
 )
 _NO_NUL: Final = {"pattern": f"^{PATTERNS[ColumnType.TEXT]}$"}
 

@@ -34,7 +34,7 @@ from edge_api.operation.service import (
     HtmlResult,
     OperationResult,
     Service,
-    escape,
+    escape_markdown,
 )
 from edge_api.schema import paths
 from edge_api.schema.index import MAX_QUERY_LENGTH, SearchHit, Segments
@@ -362,11 +362,11 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 
 def write_results(results: Results, site_url: str) -> str:
     """Format the results as Markdown; addresses begin with `site_url`."""
-    title = f"# Search: {escape(results.words)}" if results.words else "# Search"
+    title = f"# Search: {escape_markdown(results.words)}" if results.words else "# Search"
     links = [("Earlier results", results.previous_url), ("More results", results.next_url)]
     onward = [f"[{label}]({site_url}{address})" for label, address in links if address]
     listed = "\n".join(map(_line, results.results))
-    other = f"[{escape(results.suggestion or '')}]({site_url}{results.suggested_address})"
+    other = f"[{escape_markdown(results.suggestion or '')}]({site_url}{results.suggested_address})"
     suggestion = f"Did you mean {other}?" if results.suggestion else ""
     parts = (title, _sentence(results, site_url), suggestion, listed, *onward)
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -383,6 +383,9 @@ def _sentence(results: Results, site_url: str) -> str:
 
 def _line(result: Mapping[str, Any]) -> str:
     title = "".join(segment.text for segment in result["title"])
-    pieces = (f"**{escape(text)}**" if match else escape(text) for text, match in result["snippet"])
+    pieces = (
+        f"**{escape_markdown(text)}**" if match else escape_markdown(text)
+        for text, match in result["snippet"]
+    )
     address, day = f"{result['url']}{MARKDOWN_INDEX}", f"{result['published']:%Y-%m-%d}"
-    return f"- [{escape(title)}]({address}) ({day}): {''.join(pieces)}"
+    return f"- [{escape_markdown(title)}]({address}) ({day}): {''.join(pieces)}"

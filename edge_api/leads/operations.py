@@ -142,9 +142,9 @@ async def submit_form(
         if not for_script:
             return await render_form_errors(service, CONTACT_FORM, request, error)
         if isinstance(error, FormErrors):
-            said = {name: service.pages.say(text) for name, text in error.by_field.items()}
+            said = {name: service.pages.translate(text) for name, text in error.by_field.items()}
             raise Problem("invalid", str(FormErrors(said))) from None
-        error.message = service.pages.say(error.message)
+        error.message = service.pages.translate(error.message)
         raise
     return lead_response(created, None) if for_script else redirect("/contact/thanks/")
 
@@ -155,7 +155,10 @@ async def _create(service: Service, request: OperationRequest[None, FormFields])
             "forbidden", sentence("This form is closed; write to us by the API with a key")
         )
     await service.limiter.hit("leads_attempts", request.address)
-    lead, sender = read_form(request.body, service.pages.say), Sender(None, request.address, "form")
+    lead, sender = (
+        read_form(request.body, service.pages.translate),
+        Sender(None, request.address, "form"),
+    )
     # The same form sent twice, or again after an error, is one lead; another text is another lead.
     key = request.headers.get(IDEMPOTENCY_KEY) or sha256(lead.canonical()).hexdigest()
     try:
@@ -185,7 +188,7 @@ FORMS: tuple[AnyOperation, ...] = (
         responses=(SuccessResponse(303, "To the thanks"),),
         error_format="form",
         check_sender=check_same_site,
-        counts_by_address=True,
+        limits_by_address=True,
     ),
 )
 

@@ -143,7 +143,7 @@ class Answers:
             found = f"Re: {bare}"
         else:
             own = sentence("Re: your message to %(site)s", site=site_title(self.settings))
-            found = site_language(self.settings).say(own)
+            found = site_language(self.settings).translate(own)
         return " ".join(one_line(found).split())[:MAX_SUBJECT_LENGTH]
 
     def _row(self, lead: Row, kind: str, body: str, subject: str) -> Row:

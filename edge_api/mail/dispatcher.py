@@ -32,7 +32,7 @@ from edge_api.settings import Settings
 _log: Final = logging.getLogger(__name__)
 
 
-class Dispatcher(outbox.Dispatcher):
+class Dispatcher(outbox.OutboxDispatcher):
     """Sends the mail of one store through one relay."""
 
     def __init__(

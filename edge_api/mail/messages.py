@@ -30,7 +30,7 @@ from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
 from edge_api.schema.sentences import ENGLISH, Language
-from edge_api.schema.template_language import equip
+from edge_api.schema.template_language import add_language_features
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 
 Queue = Literal["auth", "transactional"]
@@ -237,7 +237,7 @@ class MailTemplates:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        equip(self._environment)
+        add_language_features(self._environment)
         self._environment.filters.update(
             reasons=_reasons,
             mailto=lambda address: f"mailto:{quote(one_line(address), safe='@')}",

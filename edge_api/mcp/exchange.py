@@ -291,7 +291,7 @@ async def _answer_batch(
     server: Server[Any], decoded: list[Any], request: Request, caller: Caller
 ) -> PreparedResponse:
     for _ in decoded[1:]:
-        caller.count()
+        caller.count_message()
     answers: list[Message] = []
     for message in decoded:
         try:

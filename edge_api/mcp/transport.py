@@ -41,7 +41,7 @@ _HEADERS: Final[Headers] = (
 )
 
 MAX_STREAMS: Final = 200  # open streams of all clients together
-MAX_STREAMS_PER_KEY: Final = 8  # open streams of one credential
+MAX_STREAMS_PER_CREDENTIAL: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +51,21 @@ class Caller:
     actor: Actor
     is_valid: Callable[[], Awaitable[bool]]
     """Returns whether the credential is still valid; called while a stream is open."""
-    count: Callable[[], None]
-    """Counts one more message that came with the request. Raises Problem `too_many_requests`."""
+    count_message: Callable[[], None]
+    """Counts one more message of the request against its rate limit.
+
+    Raises Problem `too_many_requests`.
+    """
 
 
 class StreamLimit:
     """Limits the number of open streams."""
 
-    def __init__(self, limit: int = MAX_STREAMS, per_key: int = MAX_STREAMS_PER_KEY) -> None:
+    def __init__(
+        self, limit: int = MAX_STREAMS, per_credential: int = MAX_STREAMS_PER_CREDENTIAL
+    ) -> None:
         self._limit = limit
-        self._per_key = per_key
+        self._per_credential = per_credential
         self._open: Counter[str] = Counter()
 
     @property
@@ -70,16 +75,16 @@ class StreamLimit:
 
     @contextmanager
     def acquire(self, key: str) -> Iterator[None]:
-        """Count one stream of `key` until the context ends.
+        """Count one stream of the credential with the limit key `key` until the context ends.
 
-        Raises Problem `too_many_requests` if the key has too many, `unavailable` if all
+        Raises Problem `too_many_requests` if it has too many, `unavailable` if all
         streams are taken.
         """
         headers = {"Retry-After": "30"}
-        if self._open[key] >= self._per_key:
+        if self._open[key] >= self._per_credential:
             raise Problem(
                 "too_many_requests",
-                f"{self._per_key} streams are open with this credential: close one first",
+                f"{self._per_credential} streams are open with this credential: close one first",
                 headers=headers,
             )
         if self.open_count >= self._limit:
@@ -135,8 +140,8 @@ class ResponseStream:
     async def run(self, produce: Producer, *, is_endless: bool) -> Message | web.StreamResponse:
         """Return the last message if it was the only one, else the stream that has sent them all.
 
-        An endless answer needs a free stream; otherwise progress events are dropped when none is
-        free. Raises Problem of `StreamLimit.acquire`.
+        If no stream is free, an endless answer raises as `StreamLimit.acquire`; another answer
+        drops its progress events.
         """
         with ExitStack() as stack:
             if is_endless:
@@ -159,7 +164,7 @@ class ResponseStream:
         while True:
             event = await self._next()
             if event is None:
-                if not await self._should_continue(stack, is_endless=is_endless):
+                if not await self._keep_alive(stack, is_endless=is_endless):
                     return await self._end()
             elif is_endless and not await self._caller.is_valid():
                 return await self._end()
@@ -182,10 +187,10 @@ class ResponseStream:
         self._idle_seconds = 0.0
         return event
 
-    async def _should_continue(self, stack: ExitStack, *, is_endless: bool) -> bool:
-        """Return whether the stream goes on; send a ping when it is due.
+    async def _keep_alive(self, stack: ExitStack, *, is_endless: bool) -> bool:
+        """Send a ping when it is due; return whether the stream should stay open.
 
-        While the service stops, an endless stream waits once more for its last message.
+        When the service shuts down, an endless stream waits one more interval for its last message.
         """
         transport = self._request.transport
         if transport is None or transport.is_closing() or self._is_ending:
@@ -208,7 +213,7 @@ class ResponseStream:
             await self._write(data)
 
     def _open(self, stack: ExitStack) -> None:
-        """Open a stream. Raises Problem of `StreamLimit.acquire`."""
+        """Open a stream. Raises as `StreamLimit.acquire`."""
         stack.enter_context(self._stream_limit.acquire(self._caller.actor.limit_key))
         self._is_open = True
 

@@ -20,7 +20,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 Address = IPv4Address | IPv6Address
-Allowed = Callable[[Address], bool]
+AddressPolicy = Callable[[Address], bool]
 
 _NON_PUBLIC_NETWORKS: Final = tuple(
     ip_network(network)
@@ -37,9 +37,9 @@ _NON_PUBLIC_NETWORKS: Final = tuple(
         "::/96",
     )
 )
-"""Networks that stand for others: NAT64 (RFC 6052, 8215), 6to4 (RFC 3056, 3068), Teredo (RFC 4380),
-IPv4 in IPv6 (RFC 4291, 2.5.5.1); and reserved ones that Python takes for global (RFC 3879, 9637,
-6890, 9602)."""
+"""Networks whose addresses are translated to others: NAT64 (RFC 6052, 8215), 6to4 (RFC 3056, 3068),
+Teredo (RFC 4380), IPv4 in IPv6 (RFC 4291, 2.5.5.1); and reserved networks that Python classifies as
+global (RFC 3879, 9637, 6890, 9602)."""
 
 
 def is_public(address: Address) -> bool:
@@ -53,8 +53,8 @@ def is_public(address: Address) -> bool:
 def parse_ip_literal(host: str) -> Address | None:
     """Return the IP address of a literal host, or `None` for a name.
 
-    Raises ValueError for what is neither, such as 127.1 and 2130706433: programs read that in
-    different ways.
+    Raises ValueError for a host that is neither, such as 127.1 or 2130706433, which programs parse
+    in different ways.
     """
     try:
         return ip_address(host)
@@ -66,11 +66,11 @@ def parse_ip_literal(host: str) -> Address | None:
 
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Returns the addresses of a host. Raises OSError where it has none."""
+"""Returns the addresses of a host and port. Raises OSError if there are none."""
 
-MAX_LOOKUPS: Final = 32  # at the same time
+MAX_CONCURRENT_LOOKUPS: Final = 32
 
-_lookup_slots = BoundedSemaphore(MAX_LOOKUPS)
+_lookup_slots = BoundedSemaphore(MAX_CONCURRENT_LOOKUPS)
 
 
 class BlockedAddress(Exception):  # noqa: N818  a refusal, no error
@@ -86,9 +86,9 @@ def system_ssl_context() -> SSLContext:
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a host, by the system's resolver in a new thread.
 
-    A name server that never answers holds a thread for half a minute despite any timeout; a thread
-    of the event loop's pool would be missing for reading files. Raises OSError if it has none or
-    too many lookups run, UnicodeError for what cannot be a name.
+    A name server that never answers blocks a thread for half a minute despite any timeout, so the
+    threads of the event loop's pool, which read files, are not used. Raises OSError if the host has
+    no address or too many lookups run, UnicodeError for an invalid host name.
     """
     if not _lookup_slots.acquire(blocking=False):
         raise OSError("too many lookups run at the same time")
@@ -115,7 +115,7 @@ class SsrfGuard:
 
     def __init__(
         self,
-        allowed: Allowed = is_public,
+        allowed: AddressPolicy = is_public,
         ssl: SSLContext | None = None,
         resolve: Resolve = resolve_by_system,
     ) -> None:
@@ -132,7 +132,7 @@ class SsrfGuard:
 
         Raises BlockedAddress, aiohttp.ClientError, OSError or ValueError.
         """
-        self.check(url.host or "")
+        self.check_literal(url.host or "")
         sent = {"Accept-Encoding": "identity", **headers}
         connector = aiohttp.TCPConnector(
             resolver=_Resolver(self),
@@ -157,8 +157,11 @@ class SsrfGuard:
             raise BlockedAddress
         return found
 
-    def check(self, host: str) -> None:
-        """Check a literal address, which is not resolved. Raises BlockedAddress."""
+    def check_literal(self, host: str) -> None:
+        """Raise BlockedAddress if the host is an IP address that is invalid or not allowed.
+
+        A host name is checked when it is resolved.
+        """
         try:
             address = parse_ip_literal(host)
         except ValueError:

@@ -1,6 +1,7 @@
-"""Authlib's authorization server, grants and client authentication, over a `TokenContext`.
+"""Authlib's authorization server, grants and client authentication, with a `TokenContext`.
 
-There is no I/O: a decision collects queries, which the caller runs in one transaction. Beyond
+There is no I/O: the `TokenContext` has the stored rows that a request needs, and the decision about
+it collects queries, which the caller runs in one transaction. Beyond
 Authlib, challenges must be S256, resources are checked, each code and refresh token can be used
 once, and a second use revokes its grant.
 """
@@ -50,7 +51,7 @@ REFRESH_TOKEN_LIFETIME: Final = timedelta(days=30)  # the lifetime of an unused 
 AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
 ASSERTION_ALGORITHMS: Final = ("ES256", "RS256", "Ed25519", "EdDSA")
 GRANT_TYPES: Final = ("authorization_code", "refresh_token", "client_credentials")
-UNKNOWN_CLIENT: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
+UNKNOWN_CLIENT_ACTOR: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
 """The actor of an unknown client in the audit log."""
 
 _CHALLENGE_LENGTH: Final = 43  # characters of a SHA-256 digest in base64url
@@ -60,14 +61,16 @@ _TokenResponse = tuple[int, Row, list[tuple[str, str]]]
 
 
 class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
-    """Decides one request, and collects its `queries`. `signer` is needed to issue tokens."""
+    """Decides one request, and collects its `queries`. `signing_key` is needed to issue tokens."""
 
-    def __init__(self, issuer: Issuer, context: TokenContext, signer: ECKey | None = None) -> None:
+    def __init__(
+        self, issuer: Issuer, context: TokenContext, signing_key: ECKey | None = None
+    ) -> None:
         super().__init__(scopes_supported=list(SCOPES))
         self.issuer = issuer
         self.context = context
         self.queries: list[Query] = []
-        self._signer = signer
+        self._signing_key = signing_key
         self.register_grant(_CodeGrant, [_Challenge()])
         self.register_grant(_RefreshGrant)
         self.register_grant(_ClientGrant)
@@ -109,10 +112,10 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
             grant_id=grant["id"] if grant else None,
             expires_at=context.now + JWT_LIFETIME,
         )
-        assert self._signer is not None  # noqa: S101  a token request brings a key
+        assert self._signing_key is not None  # noqa: S101  token requests pass it
         self._audit("issue", OAUTH_GRANTS, client)
         return {
-            "access_token": sign(token, self.issuer.url, self._signer),
+            "access_token": sign(token, self.issuer.url, self._signing_key),
             "token_type": "Bearer",
             "expires_in": int(JWT_LIFETIME.total_seconds()),
             "scope": scope,
@@ -145,7 +148,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         self, client: Client, redirect_uri: str | None = None
     ) -> "_Redeemable | None":
         """Return the code or refresh token if it may be used; a replay revokes its grant."""
-        row, grant = self.context.presented, self.context.grant
+        row, grant = self.context.presented_row, self.context.grant
         if row is None or grant is None or grant["client_id"] != client.client_id:
             return None
         if row["used_at"] is not None:
@@ -279,7 +282,7 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
         return client.keys
 
     def process_assertion_claims(self, assertion: str, resolve_key: Any) -> dict[str, Any]:
-        """Return the verified claims; only announced algorithms are accepted."""
+        """Return the verified claims; only the algorithms in the server's metadata are accepted."""
         try:
             token = jwt.decode(assertion, resolve_key, algorithms=list(ASSERTION_ALGORITHMS))
         except JoseError as error:
@@ -288,13 +291,13 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
         return token.claims
 
     def validate_jti(self, claims: Mapping[str, Any], jti: object) -> bool:
-        """Return whether the assertion is fresh, and add the query that stores its use."""
+        """Return whether the assertion was not used before; add the query that stores its use."""
         context = self._server.context
         if claims["exp"] > (context.now + _MAX_ASSERTION_LIFETIME).timestamp():
             raise InvalidClientError("The client assertion must end within an hour")
-        if self._digest is None:  # so a replay could not be recognized
+        if self._digest is None:  # a replay could not be recognized
             raise InvalidClientError("The client assertion cannot be read")
-        if context.used_assertion or not isinstance(jti, str):
+        if context.is_assertion_used or not isinstance(jti, str):
             return False
         # The row is kept for longer than the assertion is valid: the library allows clock skew.
         until = context.now + _MAX_ASSERTION_LIFETIME + timedelta(minutes=10)
@@ -303,7 +306,7 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
         return True
 
     def __call__(self, query_client: Any, request: AuthRequest) -> Client | None:
-        """Return the client that signed, if the request carries an assertion."""
+        """Return the client that signed the assertion; `None` if the request has no assertion."""
         self._digest = assertion_digest(request)
         try:
             client: Client | None = super().__call__(query_client, request)

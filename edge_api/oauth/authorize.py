@@ -1,6 +1,6 @@
 """The consent page: a person allows or denies a client.
 
-If nobody may be sent back to the client, a page says why (RFC 6749, section 4.1.2.1).
+If the browser must not be redirected to the client, a page says why (RFC 6749, section 4.1.2.1).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from edge_api.db.problems import Problem
 from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
-from edge_api.oauth.operations import Form
-from edge_api.oauth.request import csp_source, display_host, is_loopback, is_nonce
+from edge_api.oauth.operations import FormMembers
+from edge_api.oauth.request import csp_source, display_host, is_local_redirect, is_nonce
 from edge_api.oauth.server import OAuthServer
 from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.model import (
@@ -30,8 +30,8 @@ from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 from edge_api.schema.sentences import sentence
 
-_COOKIE: Final = "consent"
-_RESOURCES: Final[Mapping[str, str]] = {
+_COOKIE_NAME: Final = "consent"
+_RESOURCE_NAMES: Final[Mapping[str, str]] = {
     AUDIENCES["rest"]: sentence("the REST API"),
     AUDIENCES["mcp"]: sentence("the MCP endpoint"),
 }
@@ -58,7 +58,9 @@ async def show_consent(service: Service, request: OperationRequest[None, None]) 
     return await _consent_page(service, consent, nonce, [])
 
 
-async def save_decision(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
+async def save_decision(
+    service: Service, request: OperationRequest[None, FormMembers]
+) -> OperationResult:
     """Store the person's decision, and redirect the browser to the client."""
     members = form_pairs(request.body)
     pairs = [  # the parameters of the authorization request
@@ -104,7 +106,7 @@ async def save_decision(service: Service, request: OperationRequest[None, Form])
 async def _consent_page(
     service: Service, consent: ConsentRequest, nonce: str, chosen: Sequence[str], error: str = ""
 ) -> HtmlResult:
-    """Return the consent page; after an error it is filled in as before."""
+    """Return the consent page; after an error it shows the choices that were sent."""
     server = service[OAuthServer]
     csrf_token = server.csrf.make_token(nonce, consent.pairs, service.clock())
     body = await service.pages.render(
@@ -116,8 +118,8 @@ async def _consent_page(
         client_id=consent.client.client_id,
         client_kind=consent.client.row["kind"],
         redirect_host=display_host(consent.redirect_uri),
-        is_loopback=is_loopback(consent.redirect_uri),
-        resource=_RESOURCES.get(
+        is_loopback=is_local_redirect(consent.redirect_uri),
+        resource=_RESOURCE_NAMES.get(
             consent.resource.removeprefix(server.issuer.url),
             sentence("the REST API and the MCP endpoint"),
         ),
@@ -132,10 +134,10 @@ async def _consent_page(
         ],
         fault=error,
     )
-    # Strict would hide the cookie on the way from the client's site: a second consent page would
-    # then replace the nonce of one that is still open.
+    # With SameSite=Strict, browsers would not send the cookie when they come from the client's
+    # site: a second consent page would then replace the nonce of one that is still open.
     secure = "; Secure" if server.issuer.url.startswith("https:") else ""
-    cookie = f"{_COOKIE}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Lax{secure}"
+    cookie = f"{_COOKIE_NAME}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Lax{secure}"
     return HtmlResult(
         body,
         status=400 if error else 200,
@@ -145,7 +147,7 @@ async def _consent_page(
 
 
 async def _error_page(service: Service, problem: Problem) -> HtmlResult:
-    """Return the page with an error that must not be redirected."""
+    """Return a page for an error that must not be reported to the client by a redirect."""
     if problem.code not in ("invalid", "forbidden"):
         raise problem
     sentences = [
@@ -165,9 +167,9 @@ async def _notice(
 
 
 def _nonce(request: OperationRequest[None, Any]) -> str:
-    """Return the value of our cookie, or `""` (RFC 6265, section 5.4)."""
+    """Return the nonce in the consent cookie, or `""` (RFC 6265, section 5.4)."""
     pairs = (part.strip().partition("=") for part in request.headers.get("Cookie", "").split(";"))
-    return next((value for name, _, value in pairs if name == _COOKIE and is_nonce(value)), "")
+    return next((value for name, _, value in pairs if name == _COOKIE_NAME and is_nonce(value)), "")
 
 
 def _parameter(name: str, description: str, schema: Schema | None = None) -> Parameter:
@@ -204,7 +206,7 @@ _ANSWER_FORM: Final = object_schema(
     "seal",
     "client_id",
 )
-_PAGES: Final = (
+_RESPONSES: Final = (
     page(200, "The question"),
     SuccessResponse(
         303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
@@ -223,7 +225,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         limit="token",
         handler=show_consent,
         parameters=_PARAMETERS,
-        responses=_PAGES,
+        responses=_RESPONSES,
         problems=("unavailable",),
     ),
     Operation(
@@ -236,7 +238,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         limit="token",
         handler=save_decision,
         body=Body(
-            TypeAdapter(Form),
+            TypeAdapter(FormMembers),
             _ANSWER_FORM,
             {
                 "answer": {
@@ -248,7 +250,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             },
             media_type=FORM,
         ),
-        responses=_PAGES[1:],
+        responses=_RESPONSES[1:],
         problems=("unavailable",),
     ),
 )

@@ -1,4 +1,4 @@
-"""OAuth clients for Authlib, the metadata of unvetted clients, and the input of token decisions.
+"""OAuth clients for Authlib, the metadata of unvetted clients, and stored data for requests.
 
 An unvetted client sends its metadata to register (RFC 7591, section 2), or has it in a document at
 its URL (draft-ietf-oauth-client-id-metadata-document, section 4.1). It gets no secret: it is
@@ -109,20 +109,20 @@ def client_actor(client: Client, grant: Row | None = None) -> Actor:
 
 
 MAX_KEYS: Final = 10
-MAX_EXPONENT_LENGTH: Final = 8  # of an RSA key, in base64url; nearly all are `AQAB`
+MAX_RSA_EXPONENT_LENGTH: Final = 8  # base64url characters; nearly all are `AQAB`
 MAX_NAME_LENGTH: Final = 200
 CLIENT_NAME: Final = TextRule(MAX_NAME_LENGTH)
-_INVALID: Final = "invalid_client_metadata"
+_INVALID_METADATA: Final = "invalid_client_metadata"
 
 Uri = Annotated[str, Field(min_length=1, max_length=MAX_URI_LENGTH)]
 
 
 class ClientMetadata(BaseModel, extra="ignore", strict=True):
-    """The members that are read; others are ignored (RFC 7591, section 2)."""
+    """The metadata of a client; members not listed here are ignored (RFC 7591, section 2)."""
 
     redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=20)]
     client_name: Annotated[str, AfterValidator(CLIENT_NAME.clean)] | None = None
-    token_endpoint_auth_method: str = "none"  # noqa: S105  the name of a way, no secret
+    token_endpoint_auth_method: str = "none"  # noqa: S105  a method's name, no secret
     grant_types: list[str] | None = None
     response_types: list[str] | None = None
     scope: Annotated[str, Field(max_length=1000)] | None = None
@@ -137,19 +137,19 @@ def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "body"
-        code = "invalid_redirect_uri" if where.startswith("redirect") else _INVALID
+        code = "invalid_redirect_uri" if where.startswith("redirect") else _INVALID_METADATA
         raise Problem("invalid", f"{where}: {format_validation_error(first)}", oauth=code) from None
     for uri in metadata.redirect_uris:
         uri_error = redirect_uri_error(uri, tuple(schemes))
         if uri_error is not None:
             raise Problem("invalid", f"redirect_uris: {uri_error}", oauth="invalid_redirect_uri")
     if metadata.response_types not in (None, ["code"]):
-        raise Problem("invalid", "response_types: only code is known", oauth=_INVALID)
+        raise Problem("invalid", "response_types: only code is known", oauth=_INVALID_METADATA)
     return metadata
 
 
-def public_client(client_id: str, metadata: ClientMetadata) -> Row:
-    """Return the columns of a public client, even if it asked for more (RFC 7591, 3.2.1)."""
+def public_client_row(client_id: str, metadata: ClientMetadata) -> Row:
+    """Return the row of a public client, with unvetted scopes only (RFC 7591, 3.2.1)."""
     asked = metadata.scope.split() if metadata.scope else UNVETTED_SCOPES
     granted = [name for name in UNVETTED_SCOPES if name in asked] or UNVETTED_SCOPES[:1]
     return {
@@ -174,7 +174,7 @@ def is_document_id(client_id: str) -> bool:
 
 
 async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
-    """Fetch a document; return the columns of its client. Raises Problem, UnreachableError."""
+    """Fetch a document; return the row of its client. Raises Problem, UnreachableError."""
     try:
         given = orjson.loads(await fetch(url))
     except orjson.JSONDecodeError:
@@ -193,14 +193,14 @@ async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
         raise Problem(
             "invalid",
             "token_endpoint_auth_method: a document can have none or private_key_jwt",
-            oauth=_INVALID,
+            oauth=_INVALID_METADATA,
         )
     jwks = metadata.jwks if method == "private_key_jwt" else None
     if method == "private_key_jwt":
         if metadata.jwks_uri is not None:
-            raise Problem("invalid", "jwks_uri: put the keys into jwks", oauth=_INVALID)
+            raise Problem("invalid", "jwks_uri: put the keys into jwks", oauth=_INVALID_METADATA)
         check_keys(jwks)
-    client = public_client(url, metadata)
+    client = public_client_row(url, metadata)
     return {**client, "kind": "document", "auth_method": method, "jwks": jwks}
 
 
@@ -217,7 +217,7 @@ def check_keys(jwks: Any) -> None:
     raise Problem(
         "invalid",
         f"jwks: must be a set of 1 to {MAX_KEYS} public keys, of ordinary size",
-        oauth=_INVALID,
+        oauth=_INVALID_METADATA,
     )
 
 
@@ -231,10 +231,10 @@ def _is_public(key: Any) -> bool:
     # A modulus of 8,192 bits has 1,366 characters.
     is_small = all(len(value) <= 4 * 1024 for value in key.values() if isinstance(value, str))
     is_private = not key.keys().isdisjoint(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
-    return is_small and not is_private and len(str(key.get("e", ""))) <= MAX_EXPONENT_LENGTH
+    return is_small and not is_private and len(str(key.get("e", ""))) <= MAX_RSA_EXPONENT_LENGTH
 
 
-BASIC: Final = {"WWW-Authenticate": 'Basic realm="oauth"'}
+BASIC_CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="oauth"'}
 """The header of a failed authentication (RFC 6749, section 5.2, and RFC 7617)."""
 
 
@@ -252,8 +252,8 @@ def oauth_problem(error: OAuth2Error) -> Problem:
     if error.error == "invalid_client":
         if message.startswith("The client cannot authenticate with methods"):
             message = "No client is known by these credentials, or it is registered for another way"
-        return Problem("unauthenticated", message[:200], oauth=error.error, headers=BASIC)
-    # Cut, since some of the library's sentences repeat what was sent.
+        return Problem("unauthenticated", message[:200], oauth=error.error, headers=BASIC_CHALLENGE)
+    # Cut, since some of the library's sentences repeat values of the request.
     return Problem("invalid", message[:200], oauth=error.error)
 
 
@@ -269,12 +269,15 @@ FindClient = Callable[[str], Awaitable[Client | None]]
 
 @dataclass(frozen=True, slots=True)
 class TokenContext:
-    """The input of a decision; if it changes meanwhile, the queries of the decision conflict."""
+    """The stored rows that a request to the authorization server needs.
+
+    If they change before the queries of its answer run, those queries conflict.
+    """
 
     now: datetime
     clients: Mapping[str, Client] = field(default_factory=dict)
-    used_assertion: bool = False
-    presented: Row | None = None  # the row of the code or refresh token that was sent
+    is_assertion_used: bool = False
+    presented_row: Row | None = None  # the row of the code or refresh token in the request
     grant: Row | None = None  # the grant of that code or token
     credential: Row | None = None  # the API key that consented to the grant
 
@@ -297,14 +300,15 @@ async def read_context(
     clock: Clock,
     find: FindClient,
     request: AuthRequest,
-    presented: tuple[str, Table] | None,
+    token_parameter: tuple[str, Table] | None,
 ) -> TokenContext:
     """Read the context of a request. Raises Problem `unavailable`.
 
-    `presented` names the parameter with a code or refresh token, and the table with its digest.
+    `token_parameter` is the name of the parameter with a code or refresh token, and the table that
+    has its digest.
     """
     named = {name: await find(name) for name in client_ids(request)}
-    name, table = presented or ("", OAUTH_GRANTS)
+    name, table = token_parameter or ("", OAUTH_GRANTS)
     secret = request.form.get(name)
     row = await find_row(store, table, hash_secret(secret) if secret else None)
     grant = await find_row(store, OAUTH_GRANTS, row["grant_id"] if row else None)
@@ -321,11 +325,11 @@ async def read_context(
 def client_ids(request: AuthRequest) -> tuple[str, ...]:
     """Return every client id in a request: in HTTP Basic, the form and the assertion."""
     ids = (request.form.get("client_id"), _claims(request).get("sub"))
-    names = (basic_client(request.headers), *ids)
+    names = (basic_client_id(request.headers), *ids)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
-def basic_client(headers: Mapping[str, str]) -> str | None:
+def basic_client_id(headers: Mapping[str, str]) -> str | None:
     """Return the client id in HTTP Basic (RFC 6749, section 2.3.1), if it can be read."""
     try:
         name: str | None = extract_basic_authorization(headers)[0]

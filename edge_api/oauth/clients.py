@@ -44,7 +44,7 @@ from edge_api.oauth.client import (
     client_actor,
     fetch_metadata,
     is_document_id,
-    public_client,
+    public_client_row,
     read_metadata,
 )
 from edge_api.oauth.request import redirect_uri_error
@@ -62,7 +62,7 @@ UNUSED: Final = (UNVETTED, NOT_REVOKED, Filter("last_used_at", "is", None))
 """The conditions of unvetted clients that never got a token."""
 
 STALE_TTL: Final = timedelta(hours=24)
-"""The time after a document's fresh hour in which it may still be used if it is unreachable."""
+"""The time for which a stale document may still be used if it is unreachable."""
 MAX_CONCURRENT_FETCHES: Final = 8
 MAX_CACHED_FAILURES: Final = 1000
 
@@ -99,7 +99,7 @@ class NewClient:
 
 
 class Clients:
-    """The clients of one store. `schemes` are private-use schemes that redirects may have.
+    """The clients of one store. `schemes` are the private-use schemes allowed in redirects.
 
     Anybody who opens a consent page can make this service fetch a document, so it fetches seldom:
     one request at a time for each address, few in all, and none for a while after a failure.
@@ -127,7 +127,7 @@ class Clients:
         return await read_all(self._store, Read(OAUTH_CLIENTS, order=order))
 
     async def add(self, given: Row, actor: Actor) -> Row:
-        """Store a new client from its given columns, unless its id is known; return the row."""
+        """Store a new client, unless one with its id is stored; return the stored row."""
         now = self._clock()
         row = OAUTH_CLIENTS.new_row(given, format_instant(now), partial(new_id, now))
         audit = audit_entry(actor, "register", OAUTH_CLIENTS, 1, now)
@@ -136,7 +136,7 @@ class Clients:
 
     async def add_unvetted(self, given: Row) -> Row:
         """Store an unvetted client. Raises Problem `unavailable` if there are too many."""
-        await self._make_room()
+        await self._delete_oldest_unvetted()
         return await self.add(given, client_actor(Client({**given, "scopes": ""})))
 
     async def change(
@@ -150,7 +150,7 @@ class Clients:
         if not await run_unless_conflict(self._store, update, audit):
             raise Problem("conflict", f"The client {client_id} is revoked")
 
-    async def _make_room(self) -> None:
+    async def _delete_oldest_unvetted(self) -> None:
         """Delete the oldest unvetted clients without a token if there are too many.
 
         An honest client gets a token within minutes, so nobody can block others for long.
@@ -168,7 +168,7 @@ class Clients:
         chosen = Filter("id", "in", tuple(row["id"] for row in result.rows))
         await delete_clients(self._store, (*UNUSED, chosen), self._clock())
 
-    async def look_up(self, client_id: str) -> Client | None:
+    async def find_stored(self, client_id: str) -> Client | None:
         """Return a stored client that is not revoked, without fetching. Raises Problem."""
         row = await find_row(self._store, OAUTH_CLIENTS, client_id)
         return Client(row) if row is not None and row["revoked_at"] is None else None
@@ -209,7 +209,7 @@ class Clients:
         Raises Problem with the codes of section 3.2.2, and `unavailable` if there are too many.
         """
         checked = read_metadata(metadata, self._schemes)
-        row = await self.add_unvetted(public_client(str(uuid4()), checked))
+        row = await self.add_unvetted(public_client_row(str(uuid4()), checked))
         return {
             "client_id": row["id"],
             "client_id_issued_at": int(self._clock().timestamp()),
@@ -256,14 +256,14 @@ class Clients:
         try:
             if failed is not None and now < failed[0] + timedelta(seconds=30):
                 raise failed[1].with_traceback(None)
-            return await self._fetches.run(url, partial(self._update, url, stored))
+            return await self._fetches.run(url, partial(self._fetch_and_store, url, stored))
         except UnreachableError:
             if stored is not None and _is_fresh(stored, self._clock() - STALE_TTL):
                 return stored
             raise
 
-    async def _update(self, url: str, stored: Row | None) -> Row:
-        """Fetch a document and store its client; remember an invalid one, not to fetch it soon."""
+    async def _fetch_and_store(self, url: str, stored: Row | None) -> Row:
+        """Fetch a document and store its client; do not fetch an invalid one again soon."""
         try:
             async with self._slots:
                 given = await fetch_metadata(self._fetch, url, self._schemes)
@@ -280,7 +280,7 @@ class Clients:
 
 
 async def delete_clients(store: Store, where: Where, now: datetime) -> None:
-    """Delete clients, and audit their number. Raises Problem."""
+    """Delete clients, and write their number into the audit log. Raises Problem."""
     audit = audit_entry(SERVICE, "forget", OAUTH_CLIENTS, RowCount(0), now)
     await store.run(Delete(OAUTH_CLIENTS, where), audit)
 

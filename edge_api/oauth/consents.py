@@ -18,9 +18,14 @@ from edge_api.db.internal_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Store
 from edge_api.db.types import format_instant
-from edge_api.oauth.authlib_server import UNKNOWN_CLIENT, AuthorizationServer
+from edge_api.oauth.authlib_server import UNKNOWN_CLIENT_ACTOR, AuthorizationServer
 from edge_api.oauth.client import Client, FindClient, TokenContext, client_actor, oauth_problem
-from edge_api.oauth.request import KNOWN_PARAMETERS, MAX_VALUE_LENGTH, AuthRequest, is_loopback
+from edge_api.oauth.request import (
+    KNOWN_PARAMETERS,
+    MAX_VALUE_LENGTH,
+    AuthRequest,
+    is_local_redirect,
+)
 from edge_api.schema.paths import AUDIENCES
 from edge_api.schema.sentences import sentence
 
@@ -37,7 +42,7 @@ class ConsentRequest:
     resource: str
     state: str | None
     challenge: str
-    pairs: Pairs  # the request as it came, which the form sends back with the answer
+    pairs: Pairs  # the request's parameters, which the form sends again with the decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class ErrorRedirect:
 
 
 class Consents:
-    """Reads authorization requests, and stores what was granted."""
+    """Checks authorization requests, and stores grants."""
 
     def __init__(self, issuer: Issuer, store: Store, clock: Clock, find: FindClient) -> None:
         self._issuer = issuer
@@ -67,7 +72,7 @@ class Consents:
         """
         pairs = tuple((name, value) for name, value in pairs if name in KNOWN_PARAMETERS and value)
         named = dict(pairs)
-        client = await self._client(named.get("client_id"))
+        client = await self._require_client(named.get("client_id"))
         try:
             redirect_uri = _find_redirect_uri(client, pairs)
         except Problem:
@@ -94,13 +99,13 @@ class Consents:
         await self.audit_refusal(client)
         answer = {"error": problem.oauth, "error_description": problem.message}
         location = self._redirect_to(redirect_uri, answer, named.get("state"))
-        is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
+        is_trusted = client.row["kind"] == "registered" or is_local_redirect(redirect_uri)
         return ErrorRedirect(location, is_trusted)
 
     async def allow(self, request: ConsentRequest, owner: Actor, chosen: Iterable[str]) -> str:
         """Grant the chosen scopes that the owner's key has; return the redirect.
 
-        Raises Problem `invalid` if that grants nothing, or MCP without its scope.
+        Raises Problem `invalid` if no scope remains, or access to MCP lacks the scope `mcp`.
         """
         allowed = owner.scopes.intersection(chosen)
         scopes = tuple(name for name in request.scopes if name in allowed)
@@ -116,17 +121,17 @@ class Consents:
         return self._redirect_to(request.redirect_uri, {"code": code}, request.state)
 
     async def deny(self, request: ConsentRequest) -> str:
-        """Audit the denial; return the redirect."""
+        """Write the denial into the audit log; return the redirect."""
         await self.audit_refusal(request.client)
         error = {"error": "access_denied", "error_description": "The person did not allow it"}
         return self._redirect_to(request.redirect_uri, error, request.state)
 
     async def audit_refusal(self, client: Client | None) -> None:
         """Write the refusal of a grant into the audit log. Raises Problem."""
-        actor = client_actor(client) if client else UNKNOWN_CLIENT
+        actor = client_actor(client) if client else UNKNOWN_CLIENT_ACTOR
         await self._store.run(audit_entry(actor, "refuse", OAUTH_GRANTS, 0, self._clock()))
 
-    async def _client(self, client_id: str | None) -> Client:
+    async def _require_client(self, client_id: str | None) -> Client:
         if not client_id:
             raise Problem("invalid", sentence("The address names no client: client_id is missing"))
         client = None

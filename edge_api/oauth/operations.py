@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from edge_api.auth.tokens import Issuer
 from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
-from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI
+from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI_PATTERN
 from edge_api.oauth.server import OAuthServer, resource_metadata, server_metadata
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.model import (
@@ -37,7 +37,7 @@ from edge_api.schema.paths import (
 
 _TAG: Final = "oauth"
 
-Form = dict[str, str | list[str]]
+FormMembers = dict[str, str | list[str]]
 
 
 class ServerMetadata(BaseModel, extra="allow"):
@@ -99,17 +99,21 @@ async def answer_metadata(
 
 
 async def publish_keys(service: Service, _: OperationRequest[None, None]) -> OperationResult:
-    """Return the keys that access tokens are signed with."""
+    """Return the public keys that verify access tokens."""
     return _json_document(await service[OAuthServer].keys.jwks())
 
 
-async def issue_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
+async def issue_token(
+    service: Service, request: OperationRequest[None, FormMembers]
+) -> OperationResult:
     """Issue an access token, and perhaps a refresh token."""
     server = service[OAuthServer]
     return OperationResult(await server.issue(form_pairs(request.body), request.headers))
 
 
-async def revoke_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
+async def revoke_token(
+    service: Service, request: OperationRequest[None, FormMembers]
+) -> OperationResult:
     """Revoke a token."""
     await service[OAuthServer].revoke(form_pairs(request.body), request.headers)
     return OperationResult({})
@@ -144,7 +148,7 @@ _CLIENT_MEMBERS: Final = {
     "client_assertion": _text(_ASCII, "For private_key_jwt: a JWT that the client signed.", 16384),
 }
 _BOTH_METHODS: Final = {"required": ["client_secret", "client_assertion"]}
-"""The members of two ways to authenticate; a client uses one (RFC 6749, section 2.3)."""
+"""A form with two authentication methods, which is refused (RFC 6749, section 2.3)."""
 _TOKEN_FORM: Final = object_schema(
     {
         "grant_type": {"enum": list(GRANT_TYPES)},
@@ -175,7 +179,11 @@ _CLIENT_SCHEMA: Final = object_schema(
             "type": "array",
             "minItems": 1,
             "maxItems": 20,
-            "items": {"type": "string", "pattern": f"^{WEB_URI}$", "maxLength": MAX_URI_LENGTH},
+            "items": {
+                "type": "string",
+                "pattern": f"^{WEB_URI_PATTERN}$",
+                "maxLength": MAX_URI_LENGTH,
+            },
             "description": "Where browsers may be sent back to: https, or http on a loopback "
             "address, where any port will do; or a private-use scheme that the operator allows.",
         },
@@ -216,7 +224,7 @@ def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOp
 
 
 def _form(schema: Mapping[str, Any], example: Mapping[str, str]) -> Body[Any]:
-    return Body(TypeAdapter(Form), schema, {"example": example}, media_type=FORM)
+    return Body(TypeAdapter(FormMembers), schema, {"example": example}, media_type=FORM)
 
 
 OPERATIONS: tuple[AnyOperation, ...] = (

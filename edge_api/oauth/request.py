@@ -15,12 +15,12 @@ from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload  # type: ignore[i
 from edge_api.db.problems import Problem
 from edge_api.schema.sentences import sentence
 
-LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+LOOPBACK_HOSTS: Final = ("127.0.0.1", "::1", "localhost")
 MAX_URI_LENGTH: Final = 2048
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-WEB_URI: Final = (
+WEB_URI_PATTERN: Final = (
     rf"(?:https://{_LABEL}(?:\.{_LABEL})*|http://(?:127\.0\.0\.1|localhost|\[::1\]))"
     rf"(?::{_PORT})?(?:[/?][A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?"
 )
@@ -29,13 +29,13 @@ user and fragment (RFC 3986). It means the same in Python and in JSON Schema (EC
 
 
 def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
-    """Return the error of a redirect URI, or `None`; `schemes` are allowed private-use ones."""
-    if len(uri) <= MAX_URI_LENGTH and re.fullmatch(WEB_URI, uri):
+    """Return the error of a redirect URI, or `None`; `schemes` are allowed private-use schemes."""
+    if len(uri) <= MAX_URI_LENGTH and re.fullmatch(WEB_URI_PATTERN, uri):
         return None
     parts = split_uri(uri)
     if parts is None or "#" in uri:
         return "must be a URI without a fragment"
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         return "must be https, or http on a loopback address"
     if _is_web(parts):
         return _authority_error(parts) or "is not an address that browsers agree on"
@@ -49,14 +49,18 @@ def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
 def matches_uri(registered: str, named: str) -> bool:
     """Return whether the URI in a request equals the registered one.
 
-    On a loopback address any port will do, since a program takes one that is free (RFC 8252, 7.3).
+    On a loopback address any port is accepted, since programs listen on a free one (RFC 8252, 7.3).
     """
     if registered == named:
         return True
     ours, theirs = split_uri(registered), split_uri(named)
     if ours is None or theirs is None or "#" in named or _authority_error(theirs):
         return False
-    if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB_URI, named):
+    if (
+        ours.scheme != "http"
+        or ours.hostname not in LOOPBACK_HOSTS
+        or not re.fullmatch(WEB_URI_PATTERN, named)
+    ):
         return False
     return all(
         getattr(ours, part) == getattr(theirs, part)
@@ -67,8 +71,8 @@ def matches_uri(registered: str, named: str) -> bool:
 def csp_source(uri: str) -> str:
     """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1).
 
-    The source is the scheme alone where that is for private use, and for an IPv6 address, which a
-    policy cannot name.
+    The source is the scheme alone for a private-use scheme, and for an IPv6 address, which a policy
+    cannot name.
     """
     parts = urlsplit(uri)
     is_nameable = _is_web(parts) and ":" not in (parts.hostname or "")
@@ -81,10 +85,10 @@ def display_host(uri: str) -> str:
     return parts.netloc if _is_web(parts) else f"{parts.scheme}:"
 
 
-def is_loopback(uri: str) -> bool:
-    """Return whether a redirect goes to a program on the person's own machine."""
+def is_local_redirect(uri: str) -> bool:
+    """Return whether a redirect leads to a program on the person's own machine."""
     parts = urlsplit(uri)
-    return not _is_web(parts) or parts.hostname in LOOPBACK
+    return not _is_web(parts) or parts.hostname in LOOPBACK_HOSTS
 
 
 def _is_web(parts: SplitResult) -> bool:
@@ -172,7 +176,7 @@ KNOWN_PARAMETERS: Final = frozenset(
 )
 """Known parameters; others are ignored (RFC 6749, sections 3.1 and 3.2)."""
 MAX_VALUE_LENGTH: Final = 4096  # characters
-_LONGER_PARAMETERS: Final[Mapping[str, int]] = {
+_LONGER_VALUES: Final[Mapping[str, int]] = {
     "client_assertion": 16384,
     "token": 8192,
     "refresh_token": 8192,
@@ -185,20 +189,20 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
     def __init__(
         self, pairs: Iterable[tuple[str, str]], headers: Mapping[str, str], method: str = "POST"
     ) -> None:
-        """Check the parameters; empty ones are left out (RFC 6749, 3.1). Raises `invalid`."""
+        """Check the parameters; omit empty ones (RFC 6749, 3.1). Raises Problem `invalid`."""
         # A placeholder URL, since Authlib would refuse http, even on a loopback address.
         super().__init__(method, "https://transport.invalid/", headers=headers)
         lists: dict[str, list[str]] = {}
         for name, value in pairs:
             if value and name in KNOWN_PARAMETERS:
-                lists.setdefault(name, []).append(_check(name, value))
+                lists.setdefault(name, []).append(_check_value(name, value))
         for name, values in lists.items():
             if len(values) > 1 and name != "resource":  # RFC 8707, section 2
                 raise Problem("invalid", sentence("%(name)s: is given more than once", name=name))
         if "scope" in lists:
             # `offline_access` has no effect: the registration decides about refresh tokens.
             names = [name for name in lists["scope"][0].split() if name != "offline_access"]
-            if not names:  # else it would count as left out, which requests all scopes
+            if not names:  # without scope the request would be for all scopes
                 raise Problem(
                     "invalid",
                     sentence("scope: names nothing that can be granted"),
@@ -218,13 +222,13 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
     args = form
 
 
-def _check(name: str, value: str) -> str:
+def _check_value(name: str, value: str) -> str:
     pattern = r"[\x20-\x7e]*" if name == "state" else r"[ !#-\[\]-~]*"
     if not re.fullmatch(pattern, value):
         raise Problem(
             "invalid",
             sentence("%(name)s: must be printable ASCII, without quotation marks", name=name),
         )
-    if len(value) > _LONGER_PARAMETERS.get(name, MAX_VALUE_LENGTH):
+    if len(value) > _LONGER_VALUES.get(name, MAX_VALUE_LENGTH):
         raise Problem("invalid", sentence("%(name)s: is too long", name=name))
     return value

@@ -42,14 +42,14 @@ from edge_api.oauth.authlib_server import (
     AUTH_METHODS,
     GRANT_TYPES,
     REFRESH_TOKEN_LIFETIME,
-    UNKNOWN_CLIENT,
+    UNKNOWN_CLIENT_ACTOR,
     AuthorizationServer,
 )
 from edge_api.oauth.client import (
-    BASIC,
+    BASIC_CHALLENGE,
     Fetch,
     TokenContext,
-    basic_client,
+    basic_client_id,
     client_actor,
     client_ids,
     oauth_problem,
@@ -75,7 +75,7 @@ from edge_api.settings import Settings
 
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]
 """Decides a request; returns the answer. Raises OAuth2Error, and ValueError for bad input."""
-_PRESENTED: Final[Mapping[str | None, tuple[str, Table]]] = {
+_TOKEN_PARAMETERS: Final[Mapping[str | None, tuple[str, Table]]] = {
     "authorization_code": ("code", AUTHORIZATION_CODES),
     "refresh_token": ("refresh_token", REFRESH_TOKENS),
 }
@@ -90,7 +90,7 @@ def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) 
         return oauth_problem(error)
     except ValueError:  # a library could not parse a header or an assertion
         message = "The client's credentials cannot be read"
-        return Problem("unauthenticated", message, oauth="invalid_client", headers=BASIC)
+        return Problem("unauthenticated", message, oauth="invalid_client", headers=BASIC_CHALLENGE)
 
 
 def _issue(server: AuthorizationServer, request: AuthRequest) -> Row:
@@ -120,7 +120,7 @@ def _revoke(token: AccessToken | None, server: AuthorizationServer, request: Aut
 
 def _require_one_method(request: AuthRequest) -> None:
     """Reject a client that uses more than one authentication method (RFC 6749, section 2.3)."""
-    basic = basic_client(request.headers)
+    basic = basic_client_id(request.headers)
     methods = [basic, request.form.get("client_secret"), request.form.get("client_assertion")]
     if sum(method is not None for method in methods) > 1:
         raise InvalidRequestError("Authenticate the client in one way")
@@ -134,7 +134,7 @@ def _final_queries(
     """Return the audit entry of a refusal, or the update of the client's last use."""
     if isinstance(outcome, Problem):
         known = [context.clients[name] for name in client_ids(request) if name in context.clients]
-        actor = client_actor(known[0]) if known else UNKNOWN_CLIENT
+        actor = client_actor(known[0]) if known else UNKNOWN_CLIENT_ACTOR
         return (audit_entry(actor, "refuse", OAUTH_GRANTS, 0, context.now),)
     client = request.client
     if client is None:
@@ -181,11 +181,11 @@ class OAuthServer:
         pairs: Pairs,
         headers: Mapping[str, str],
         decide: Decide,
-        presented: tuple[str, Table] | None = None,
+        token_parameter: tuple[str, Table] | None = None,
     ) -> Row:
         for _ in range(3):  # again after a conflict
             request = AuthRequest(pairs, headers)
-            source = presented or _PRESENTED.get(request.payload.grant_type)
+            source = token_parameter or _TOKEN_PARAMETERS.get(request.payload.grant_type)
             context = await self._read_context(request, source)
             server = AuthorizationServer(self.issuer, context, await self.keys.signing_key())
             outcome = _attempt(server, request, decide)
@@ -197,7 +197,7 @@ class OAuthServer:
         raise Problem("unavailable", "Others use this at the same moment: try again")
 
     async def _read_context(
-        self, request: AuthRequest, presented: tuple[str, Table] | None
+        self, request: AuthRequest, token_parameter: tuple[str, Table] | None
     ) -> TokenContext:
         """Return the context, after fetching the client's document if stale. Raises Problem.
 
@@ -205,7 +205,12 @@ class OAuthServer:
         this service send requests.
         """
         load = partial(
-            read_context, self._store, self._clock, self.clients.look_up, request, presented
+            read_context,
+            self._store,
+            self._clock,
+            self.clients.find_stored,
+            request,
+            token_parameter,
         )
         context = await load()
         owner = context.clients.get(context.grant["client_id"]) if context.grant else None

@@ -62,7 +62,10 @@ async def render_form_errors(
 ) -> OperationResult:
     """Return the page with the form as it was filled in, and its errors."""
     if isinstance(error, FormErrors):
-        problem, sentences = Problem("invalid"), _error_sentences(form, error, service.pages.say)
+        problem, sentences = (
+            Problem("invalid"),
+            _error_sentences(form, error, service.pages.translate),
+        )
     else:
         problem, sentences = error, {"form": sentence("%(fault)s.", fault=error.message)}
     body = await service.pages.render_form(form, values=request.body, errors=sentences)

@@ -24,23 +24,23 @@ from edge_api.schema.sentences import sentence
 _WHITE_SPACE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode's white space without the control characters, as a class of a regular expression."""
 _CONTROL: Final = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc
-_CONTROL_EXCEPT_LINES: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
-"""The same without the tab and line ends."""
+_CONTROL_EXCEPT_TAB_AND_LINE_ENDS: Final = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+"""Control characters other than the tab and line ends."""
 _NONCHARACTERS: Final = "\ufdd0-\ufdef\ufffe\uffff"
-"""The noncharacters that published patterns name, up to U+FFFF: validators differ beyond."""
+"""The noncharacters up to U+FFFF. Published patterns name only these: validators differ beyond."""
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
 )
 """Invisible characters to U+FFFF: Unicode's ignorable ones, annotation marks, Braille's blank."""
-_VISIBLE: Final = re.compile(  # except invisible characters, those beyond U+FFFF too
+_VISIBLE: Final = re.compile(  # excludes invisible characters beyond U+FFFF too
     f"[^\t\n{_WHITE_SPACE}{_INVISIBLE}"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_ENDS_OF_PLANES: Final = "".join(
+_PLANE_END_NONCHARACTERS: Final = "".join(
     chr(end - 1) + chr(end) for end in range(0x1FFFF, 0x110000, 1 << 16)
 )
-_NONCHARACTER: Final = re.compile(f"[{_NONCHARACTERS}{_ENDS_OF_PLANES}]")
+_NONCHARACTER: Final = re.compile(f"[{_NONCHARACTERS}{_PLANE_END_NONCHARACTERS}]")
 
 
 class TextRule:
@@ -54,10 +54,10 @@ class TextRule:
         self._max_length = max_length
         self._content = content
         is_multiline = content == "lines"
-        self._white = f"{_WHITE_SPACE}\t\n\r" if is_multiline else _WHITE_SPACE
-        self._forbidden = _CONTROL_EXCEPT_LINES if is_multiline else _CONTROL
-        self._trimmed = "".join(  # all white space is below U+3001
-            filter(re.compile(f"[{self._white}]").match, map(chr, range(0x3001)))
+        self._white_space = f"{_WHITE_SPACE}\t\n\r" if is_multiline else _WHITE_SPACE
+        self._forbidden = _CONTROL_EXCEPT_TAB_AND_LINE_ENDS if is_multiline else _CONTROL
+        self._stripped_characters = "".join(  # all white space is below U+3001
+            filter(re.compile(f"[{self._white_space}]").match, map(chr, range(0x3001)))
         )
         self._control = re.compile(f"[{self._forbidden}]")
 
@@ -68,7 +68,7 @@ class TextRule:
             raise ValueError(sentence("must not contain control characters"))
         if _NONCHARACTER.search(text):
             raise ValueError(sentence("must not contain noncharacters, such as U+FFFF"))
-        trimmed = text.strip(self._trimmed)
+        trimmed = text.strip(self._stripped_characters)
         # NFC makes one character of four at most, and can take the square of the length.
         can_fit = len(trimmed) <= 4 * self._max_length
         normal = normalize("NFC", trimmed) if can_fit else trimmed
@@ -91,14 +91,14 @@ class TextRule:
         return cleaned
 
     def json_schema(self, description: str) -> dict[str, Any]:
-        """Return the rule as JSON Schema, which counts the white space that `clean` strips.
+        """Return the rule as JSON Schema, whose lengths include white space that `clean` strips.
 
         For an address it is only a format: the description of the column stays as it is.
         """
         if self._content == "address":
             return {"format": "email"}
         forbidden = f"{self._forbidden}{_NONCHARACTERS}"
-        pattern = f"^[^{forbidden}]*[^{self._white}{_INVISIBLE}{forbidden}][^{forbidden}]*$"
+        pattern = f"^[^{forbidden}]*[^{self._white_space}{_INVISIBLE}{forbidden}][^{forbidden}]*$"
         return {
             "type": "string",
             "minLength": 1,
@@ -113,7 +113,7 @@ class TextRule:
 
 
 class SentColumns(RowModel, extra="ignore"):
-    """The base of an input with columns of a row: their texts are normalized, and then bound."""
+    """The base of inputs with columns of a table; texts are normalized, then validated."""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -156,7 +156,7 @@ class FormErrors(Exception):  # noqa: N818  it has the errors of several fields
 
 
 def check_form(model: type[Model], given: Mapping[str, Any]) -> Model:
-    """Return the validated form; an empty field counts as missing where it may be left out.
+    """Return the validated form; an empty optional field counts as missing.
 
     Raises FormErrors.
     """

@@ -20,9 +20,9 @@ from edge_api.schema.paths import Audience
 
 API_VERSION: Final = "1.0.0"
 """The version of the public API, which its OpenAPI document has."""
-Query = TypeVar("Query")
+QueryModel = TypeVar("QueryModel")
 """The model of the query; `None` without one."""
-Content = TypeVar("Content")
+BodyValue = TypeVar("BodyValue")
 """The type of the validated body; `None` without one."""
 Json = dict[str, Any]
 
@@ -107,20 +107,20 @@ def component_ref(name: str, schema: Schema) -> Schema:
 
 
 @dataclass(slots=True)
-class OperationRequest(Generic[Query, Content]):
+class OperationRequest(Generic[QueryModel, BodyValue]):
     """One request to an operation; not frozen, which would double its cost."""
 
     actor: Actor | None
     """The caller; `None` where no credential was sent and none is needed."""
     address: str
-    """The client's IPv4 address or IPv6 /64 network; empty where no limit counts it."""
+    """The client's IPv4 address or IPv6 /64 network; empty if no rate limit is by address."""
     path: Mapping[str, str]
-    query: Query
+    query: QueryModel
     """An instance of the operation's query model."""
     pairs: Sequence[tuple[str, str]]
-    """Every query parameter, decoded, in order; for operations whose names are columns."""
-    body: Content
-    """The body, validated by the operation's adapter."""
+    """Every query parameter, decoded, in order; for operations whose parameters are columns."""
+    body: BodyValue
+    """The body, validated by `Body.check`."""
     headers: Mapping[str, str]
     """Request headers; names may be in any case."""
     audience: Audience = "rest"
@@ -142,10 +142,10 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Body(Generic[Content]):
+class Body(Generic[BodyValue]):
     """The body that an operation takes."""
 
-    check: TypeAdapter[Content]
+    check: TypeAdapter[BodyValue]
     """Validates decoded JSON, or a decoded form, in which repeated fields are lists."""
     schema: Schema
     examples: Mapping[str, Any] = field(default_factory=dict)
@@ -154,8 +154,8 @@ class Body(Generic[Content]):
     media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
     requires_media_type: bool = True
     """Whether a missing Content-Type is refused; another type always is."""
-    keeps_numbers: bool = False
-    """Whether JSON with a number that would be stored as another one is refused."""
+    refuses_inexact_numbers: bool = False
+    """Whether JSON with a number that cannot be stored exactly is refused."""
     verify_signature: Callable[[Service, Mapping[str, str], bytes], None] | None = None
     """Checks the signature of the bytes with the headers, before parsing; raises Problem."""
 
@@ -198,7 +198,7 @@ def page(status: int, description: str, *others: str) -> SuccessResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Generic[Query, Content]):
+class Operation(Generic[QueryModel, BodyValue]):
     """The declaration of one operation of the service."""
 
     name: str
@@ -206,7 +206,9 @@ class Operation(Generic[Query, Content]):
     path: str
     """The path from the root of the origin, with variable parts in braces."""
     summary: str
-    handler: Callable[[Service, OperationRequest[Query, Content]], Awaitable[OperationResult]]
+    handler: Callable[
+        [Service, OperationRequest[QueryModel, BodyValue]], Awaitable[OperationResult]
+    ]
     responses: tuple[SuccessResponse, ...]
     method: Method = "GET"
     description: str = ""
@@ -219,10 +221,10 @@ class Operation(Generic[Query, Content]):
     success_limit: str = ""
     """The rate limit that each success counts against, besides `limit`."""
     parameters: tuple[Parameter, ...] = ()
-    query: type[Query] | None = None
-    body: Body[Content] | None = None
+    query: type[QueryModel] | None = None
+    body: Body[BodyValue] | None = None
     problems: tuple[Code, ...] = ()
-    """The problems of its own, besides those of its credential, limit and body."""
+    """Its problems besides those that its credential, limit and body can cause."""
     returns_secret: bool = False
     """Whether an answer has a secret, so that it must not be compressed (BREACH)."""
     cancel_on_disconnect: bool = False
@@ -233,8 +235,8 @@ class Operation(Generic[Query, Content]):
     """Raises Problem for unknown query parameters; with `None` these are ignored."""
     check_sender: Callable[[Service, Mapping[str, str], str], None] | None = None
     """Checks the headers and the peer's address before the credential is read; raises Problem."""
-    counts_by_address: bool = False
-    """Whether the handler counts by the client's address itself."""
+    limits_by_address: bool = False
+    """Whether the handler itself applies rate limits by the client's address."""
     check_actor: Callable[[Actor], None] | None = None
     """Checks the actor before its scope; raises Problem."""
     audience: Audience = "rest"

@@ -7,10 +7,10 @@ from typing import Final
 
 from edge_api.operation.service import JSON
 
-_WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105  a pattern (RFC 9110, 5.6.2)
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
 """A quoted string; an unclosed one extends to the end, so that matching takes linear time."""
-_PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
+_PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_TOKEN})=({_TOKEN}|{_QUOTED}))?")
 _UTF8: Final = {"charset": "utf-8"}  # the parameters of all texts that are sent
 _MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
 """The parameters of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
@@ -28,7 +28,7 @@ def preferences(header: str) -> tuple[Preference, ...]:
 
 
 def _preference(item: str) -> Preference | None:
-    name = re.match(rf"\s*({_WORD}(?:/{_WORD})?)", item)
+    name = re.match(rf"\s*({_TOKEN}(?:/{_TOKEN})?)", item)
     if name is None:
         return None
     parameters: dict[str, str] = {}
@@ -44,15 +44,15 @@ def _preference(item: str) -> Preference | None:
 
 
 def media_weight(header: str, media_type: str) -> float:
-    """Return the weight of the most exact range for `media_type` in UTF-8; 0 without one."""
+    """Return the weight of the most specific range for `media_type` in UTF-8; 0 without one."""
     ranges = ("*/*", f"{media_type.partition('/')[0]}/*", media_type)
-    best, exactness = 0.0, (-1, -1)
+    best, specificity = 0.0, (-1, -1)
     for name, parameters, weight in preferences(header):
         offered = _MARKDOWN if name == "text/markdown" else _UTF8
         if name in ranges and parameters.items() <= offered.items():
             rank = (ranges.index(name), len(parameters))
-            if rank > exactness:
-                best, exactness = weight, rank
+            if rank > specificity:
+                best, specificity = weight, rank
     return best
 
 
@@ -78,7 +78,8 @@ def _named_weight(header: str, media_type: str) -> float:
 def best_coding(header: str, available: tuple[str, ...]) -> str:
     """Return the coding that an `Accept-Encoding` prefers among `available`, or `""` for none.
 
-    Of equal ones the first in `available` is used, of refused ones none (section 12.5.3).
+    Of codings with equal weights the first in `available` is used; a weight of 0 refuses a coding
+    (section 12.5.3).
     """
     weights = {name.removeprefix("x-"): weight for name, _, weight in preferences(header)}
     others = weights.get("*", 0.0)

@@ -21,14 +21,14 @@ JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """Bytes for many requests, with a strong ETag (RFC 9110, 8.8.3); cached by identity."""
+    """A body that many responses share, with a strong ETag (RFC 9110, 8.8.3)."""
 
     body: bytes
     media_type: str = JSON
     cache_control: str = "public, max-age=300"
     headers: tuple[tuple[str, str], ...] = ()
     is_cached: bool = True
-    """Whether its responses are cached, since later requests get the same object."""
+    """Whether responses with this object are cached: later requests get the same object."""
     varies: tuple[str, ...] = ()
     """Request headers that the representation depends on, for `Vary`."""
     etag: str = field(init=False)
@@ -44,11 +44,11 @@ HTML: Final = "text/html; charset=utf-8"
 MARKDOWN: Final = "text/markdown; charset=utf-8"
 
 REVALIDATE: Final = "public, no-cache"
-"""Cached, but revalidated each time, so that changes show at once."""
+"""The Cache-Control of content that caches revalidate each time, so that changes show at once."""
 NEGOTIATED: Final = "private, no-store"
-"""Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
+"""The Cache-Control of content that depends on `Accept`, since many caches ignore `Vary`."""
 NO_STORE = "no-store"
-"""Used for leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
+"""The Cache-Control of leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
 NOINDEX: Final = {"X-Robots-Tag": "noindex, nofollow"}
 
 
@@ -74,7 +74,7 @@ class HtmlResult(OperationResult):
     """Allowed targets of the page's form besides its own origin; browsers apply it to redirects."""
 
 
-def escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return plain text escaped for Markdown."""
     return re.sub(r"([\\\[\]`*_<>#&|~])", r"\\\1", text)
 
@@ -97,7 +97,7 @@ class PageRenderer(Protocol):
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` if the build has no template for it."""
 
-    def say(self, text: str) -> str:
+    def translate(self, text: str) -> str:
         """Return a sentence in the language of the site; any other text as it is."""
 
     async def render_form(self, form: Form, **values: Any) -> bytes:

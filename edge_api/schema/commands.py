@@ -72,7 +72,7 @@ class Program(click.Group):
             place, summary, example = self._declared[name]
             module = import_module(place)
             command = _make_command(module, f"{ctx.command_path} {name}", summary, example)
-            # While the shell completes, these are left out: the user types others in their place.
+            # Shell completion omits the default arguments: the user types others in their place.
             rest = rest or [*getattr(module, "DEFAULT", ())][: not ctx.resilient_parsing]
         return name, command, rest
 
@@ -115,7 +115,7 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
     words = sys.argv[1:] if words is None else [*words]
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    gc.disable()  # loading modules makes no garbage; looking for it takes a tenth of the time
+    gc.disable()  # loading modules makes no garbage; collections would take a tenth of the time
     try:
         return int(program.main(words, name, standalone_mode=False))
     except NoArgsIsHelpError as error:
@@ -130,8 +130,8 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
     return 2
 
 
-def reading(read: Callable[[str], Value], noun: str = "") -> Callable[[str], Value]:
-    """Return a click type that calls `read`, whose ValueError says what is wrong with a value."""
+def parameter_type(read: Callable[[str], Value], noun: str = "") -> Callable[[str], Value]:
+    """Return a type for click that parses by `read`; `noun` begins the text of its ValueError."""
 
     def convert(text: str) -> Value:
         try:

@@ -98,7 +98,7 @@ SCOPES: Mapping[Scope, str] = {
     "metrics:read": sentence("read figures of the service, without names"),
     "mcp": sentence("call the MCP endpoint, which opens nothing by itself"),
 }
-"""Each scope, and what it permits, as the end of a sentence with "lets its holder"."""
+"""Each scope, and its permission as the end of a sentence that begins "lets its holder"."""
 assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  the type repeats the keys
 
 CREDENTIAL_SCOPES: Mapping[SecretKind, tuple[Scope, ...]] = {

@@ -12,7 +12,7 @@ _PLAIN: Final = frozenset({Name, Name.Other, Operator, Punctuation, Punctuation.
 class CodeFormatter(HtmlFormatter[str]):
     """Pygments' HTML formatter without elements around tokens that are shown as plain text.
 
-    These are four elements of five, which browsers would lay out for nothing.
+    Four of five tokens are such, and their elements would only slow down layout.
     """
 
     def format(self, tokensource: Iterable[tuple[Any, str]], outfile: Any) -> None:

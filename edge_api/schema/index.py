@@ -68,11 +68,11 @@ BUILD_LOCK = ".lock"
 """A file in a BUILD_DIR where builds are made; where they are copied to, it is absent."""
 CURRENT_LINK = "current"
 PREVIOUS_LINK = "previous"
-"""`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: site, index, and the edge's templates."""
+"""Links in BUILD_DIR to `<build id>/`: the build that is served, and the one served before it."""
 
 
-SLUG_FORM: Final = r"[^\x00-,.\/:-@\[-\^`{-}\x7f-\xa9][^\x00-,\/:-@\[-\^`{-}\x7f-\xa9]{0,199}"
-"""A slug of letters, digits and `-_.~`, which does not begin with a dot.
+SLUG_PATTERN: Final = r"[^\x00-,.\/:-@\[-\^`{-}\x7f-\xa9][^\x00-,\/:-@\[-\^`{-}\x7f-\xa9]{0,199}"
+"""The pattern of a slug: letters, digits and `-_.~`, without a dot at the start.
 
 It lists the refused characters, since not all JSON Schema validators know a class of letters.
 """
@@ -84,7 +84,7 @@ class PostSummary(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     slug: str = Field(
-        min_length=1, max_length=200, pattern=f"^{SLUG_FORM}$", description="In its URL."
+        min_length=1, max_length=200, pattern=f"^{SLUG_PATTERN}$", description="In its URL."
     )
     title: str = Field(min_length=1, description="Plain text.")
     description: str = Field(description="One or two sentences of plain text.")
@@ -107,7 +107,7 @@ class PostRecord(PostSummary):
 
 
 class IndexHead(BaseModel):
-    """The first line of the index: which build it is and what it was made for."""
+    """The first line of the index, which identifies and describes the build."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

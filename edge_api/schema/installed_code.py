@@ -1,4 +1,4 @@
-"""The watcher's heartbeat file, and the detection of changes in the installed code."""
+"""Detection of changes in the installed code."""
 
 import hashlib
 import os
@@ -7,54 +7,6 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Self
-
-from pydantic import AwareDatetime, BaseModel
-
-HEARTBEAT_FILE = ".watcher"
-"""The name of the file in BUILD_DIR, beside the builds."""
-BEAT_SECONDS = 20.0  # the interval at which the watcher writes the file
-
-
-class Heartbeat(BaseModel, frozen=True):
-    """The whole file, a JSON object. Members that a later version adds are ignored."""
-
-    at: AwareDatetime
-    """The instant at which it was written, UTC."""
-    active_at: AwareDatetime
-    """The last instant between two builds, UTC: far before `at` where a build hangs."""
-    pid: int
-    code_changed: bool
-    """Other code is installed than the watcher was started with."""
-    failure: str
-    """Why the last build failed, in one line that may name paths; empty where it did not."""
-
-    @classmethod
-    def read(cls, build_dir: Path) -> Self | None:
-        """Return the last heartbeat; None if no watcher runs, or it has ended normally.
-
-        Raises OSError where the file cannot be read, and ValueError where it is damaged.
-        """
-        try:
-            return cls.model_validate_json((build_dir / HEARTBEAT_FILE).read_bytes())
-        except FileNotFoundError:
-            return None
-
-    def write(self, build_dir: Path) -> None:
-        """Replace the file in one step, so that nobody reads half of it. Raises OSError."""
-        build_dir.mkdir(parents=True, exist_ok=True)
-        partial = build_dir / f"{HEARTBEAT_FILE}-{self.pid}"
-        partial.write_text(self.model_dump_json(), "utf-8")
-        partial.replace(build_dir / HEARTBEAT_FILE)
-
-
-def remove_heartbeat(build_dir: Path) -> None:
-    """Remove the file if this process wrote it."""
-    with suppress(OSError, ValueError):
-        found = Heartbeat.read(build_dir)
-        if found and found.pid == os.getpid():
-            (build_dir / HEARTBEAT_FILE).unlink()
-
 
 PACKAGE = Path(__file__).resolve().parents[1]  # the folder of `edge_api`, this package's parent
 
@@ -72,7 +24,7 @@ class InstalledCode:
         self.digest = _make_digest(*self._stamps.items())
         self.has_changed = False
         self.is_stable = True
-        """Whether the last two looks found the same sizes and times: no upgrade is in progress."""
+        """Whether the last two checks found the same sizes and times: no upgrade is in progress."""
 
     def check(self) -> None:
         """Compare again; file contents are only read if a size or a time has changed."""

@@ -1,8 +1,8 @@
 """Templates that a build provides for pages of the edge.
 
 They are plain Jinja2 with autoescape and the functions and filters of `template_language.py`, and
-nothing else. The build checks each, and renders all with samples but those of the API's reference;
-the edge gives them exactly the variables named here.
+nothing else. The build checks each of them, and renders all but those of the API reference with
+samples; the edge gives them exactly the variables named here.
 """
 
 import json
@@ -21,11 +21,11 @@ CONTACT_PAGE = "contact/index.html"
 """The built page with the forms."""
 BASE_TEMPLATE = "shell.html"
 """A built page without content: the frame of pages that the edge renders."""
-SHELL_TITLE, SHELL_CONTENT = "<!-- title -->", "<!-- content -->"
+TITLE_PLACEHOLDER, CONTENT_PLACEHOLDER = "<!-- title -->", "<!-- content -->"
 """Placeholders of the title (any number) and of the content (one)."""
 DOCS_BASE_TEMPLATE = "docs_shell.html"
 """A second built page without content: the frame of pages of the API's reference."""
-DOCS_PATH, DOCS_DESCRIPTION = "<!-- path -->", "<!-- description -->"
+PATH_PLACEHOLDER, DESCRIPTION_PLACEHOLDER = "<!-- path -->", "<!-- description -->"
 """Placeholders of the page's path, with a slash at both ends, and of its description."""
 
 
@@ -45,7 +45,7 @@ class Form:
     """The fields that a person sees."""
 
 
-MAX_BUDGET_TIER = 50  # characters
+MAX_BUDGET_TIER_LENGTH = 50  # characters
 CONTACT_FORM = Form(
     "contact_form.html",
     "<!-- contact form -->",
@@ -61,7 +61,7 @@ ACCESS_FORM = Form(
 FORMS = (CONTACT_FORM, ACCESS_FORM)
 
 PageName = Literal["consent", "notice", "access_requested", "access_claim", "unsubscribe", "search"]
-PAGES: Mapping[PageName, tuple[str, ...]] = {
+PAGE_VARIABLES: Mapping[PageName, tuple[str, ...]] = {
     "consent": (
         "action",
         "hidden",
@@ -82,10 +82,10 @@ PAGES: Mapping[PageName, tuple[str, ...]] = {
 }
 """The variables of each page's template, which is the file `<name>.html`."""
 
-DOCS_PAGE, DOCS_TRY = "docs.html", "docs_try.html"
-REFERENCE: Mapping[str, tuple[str, ...]] = {
-    DOCS_PAGE: ("page", "pages"),
-    DOCS_TRY: ("docs", "sheets", "scripts", "document"),
+DOCS_TEMPLATE, TRY_OUT_TEMPLATE = "docs.html", "docs_try.html"
+REFERENCE_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    DOCS_TEMPLATE: ("page", "pages"),
+    TRY_OUT_TEMPLATE: ("docs", "sheets", "scripts", "document"),
 }
 """The templates of the API's reference by file name, and the variables that each is given.
 
@@ -103,12 +103,20 @@ class Frame:
     templates: frozenset[str]
     """File names of the templates that are rendered into it."""
     placeholders: tuple[str, ...]
-    """Each occurs at least once; in addition, SHELL_CONTENT occurs exactly once."""
+    """Each occurs at least once; in addition, CONTENT_PLACEHOLDER occurs exactly once."""
 
 
 FRAMES = (
-    Frame(BASE_TEMPLATE, frozenset({DOCS_TRY, *map("{}.html".format, PAGES)}), (SHELL_TITLE,)),
-    Frame(DOCS_BASE_TEMPLATE, frozenset({DOCS_PAGE}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
+    Frame(
+        BASE_TEMPLATE,
+        frozenset({TRY_OUT_TEMPLATE, *map("{}.html".format, PAGE_VARIABLES)}),
+        (TITLE_PLACEHOLDER,),
+    ),
+    Frame(
+        DOCS_BASE_TEMPLATE,
+        frozenset({DOCS_TEMPLATE}),
+        (TITLE_PLACEHOLDER, PATH_PLACEHOLDER, DESCRIPTION_PLACEHOLDER),
+    ),
 )
 
 

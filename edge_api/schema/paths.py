@@ -42,7 +42,7 @@ Audience = Literal["rest", "mcp"]
 AUDIENCES: Mapping[Audience, str] = {"rest": "/api/public/v1", "mcp": "/api/public/mcp"}
 """The path of each protected resource."""
 
-PREFIX: Final = AUDIENCES["rest"]
+REST_PREFIX: Final = AUDIENCES["rest"]
 OPENAPI: Final = f"{AUDIENCES['rest']}/openapi.json"
 OAUTH: Final = "/api/public/oauth"
 AUTHORIZE: Final = f"{OAUTH}/authorize"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from babel.messages import Catalog, Message
 
-CATALOGUE: Final = "LC_MESSAGES/messages.po"
+CATALOGUE_PATH: Final = "LC_MESSAGES/messages.po"
 """The path of a catalogue within the folder of its language."""
 _RIGHT_TO_LEFT: Final = frozenset(
     ["ar", "arc", "ckb", "dv", "fa", "he", "iw", "ks", "nqo", "ps", "sd", "syr", "ug", "ur", "yi"]
@@ -60,33 +60,37 @@ class Language:
     catalogue: NullTranslations = field(default_factory=NullTranslations)
     compiled: bytes = b""
     """The catalogue as an MO file; empty if there is none."""
-    number: Callable[[int], str] = "{:,}".format
-    day: Callable[[date], str] = "{0.day} {0:%B %Y}".format
-    short_day: Callable[[date], str] = "{0.day} {0:%b}".format
+    format_number: Callable[[int], str] = "{:,}".format
+    format_day: Callable[[date], str] = "{0.day} {0:%B %Y}".format
+    format_short_day: Callable[[date], str] = "{0.day} {0:%b}".format
     """Formats a day without its year."""
 
-    def find(self, forms: tuple[str, ...], number: int) -> str:
-        """Return the translation of a sentence; with two forms, of the one that fits the number."""
+    def find_translation(self, forms: tuple[str, ...], number: int) -> str:
+        """Return the translation of a sentence; of two forms, the one for the number."""
         if forms[1:]:
             return self.catalogue.ngettext(forms[0], forms[1], number)
         return self.catalogue.gettext(forms[0])
 
     def fill(self, text: str, values: Mapping[str, object]) -> str:
         """Return the text with the values put in, each in this language."""
-        return text % {name: self.say(value) for name, value in values.items()} if values else text
+        return (
+            text % {name: self.translate(value) for name, value in values.items()}
+            if values
+            else text
+        )
 
-    def say(self, value: object) -> str:
-        """Return a sentence or a number in this language, and any other text as it is."""
+    def translate(self, value: object) -> str:
+        """Return a sentence or a number in this language, and any other text unchanged."""
         if isinstance(value, Sentence):
             forms, number, values = value.parts
-            return self.fill(self.find(forms, number), values)
-        return self.number(value) if isinstance(value, int) else str(value)
+            return self.fill(self.find_translation(forms, number), values)
+        return self.format_number(value) if isinstance(value, int) else str(value)
 
     def instant(self, value: str | datetime) -> str:
         """Return an instant as a day and a time in UTC."""
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
         moment = moment.astimezone(UTC)
-        return f"{self.day(moment)}, {moment:%H:%M} UTC"
+        return f"{self.format_day(moment)}, {moment:%H:%M} UTC"
 
 
 ENGLISH: Final = Language()
@@ -105,9 +109,9 @@ def load_language(code: str, compiled: bytes) -> Language:
             locale = Locale.parse(code.replace("_", "-"), sep="-")
             found = replace(
                 found,
-                number=partial(numbers.format_decimal, locale=locale),
-                day=partial(dates.format_date, format="long", locale=locale),
-                short_day=partial(dates.format_skeleton, "MMMd", locale=locale),
+                format_number=partial(numbers.format_decimal, locale=locale),
+                format_day=partial(dates.format_date, format="long", locale=locale),
+                format_short_day=partial(dates.format_skeleton, "MMMd", locale=locale),
             )
     return replace(found, code=code)
 
@@ -147,7 +151,7 @@ def _find_catalogues(code: str, folder: Path) -> Iterator[Path]:
     there = sorted(folder.iterdir()) if folder.is_dir() else []
     for count in range(len(parts), 0, -1):
         name = "_".join(parts[:count])
-        named = (each / CATALOGUE for each in there if each.name.casefold() == name)
+        named = (each / CATALOGUE_PATH for each in there if each.name.casefold() == name)
         yield from (each for each in named if each.is_file())
 
 

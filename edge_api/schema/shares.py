@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-RECORD: Final = "share.json"  # JSON: digest, made, expires (RFC 3339), slug, title
+RECORD_FILE: Final = "share.json"  # JSON: digest, made, expires (RFC 3339), slug, title
 
 
 def locate_share(build_dir: Path, token: str) -> Path:
@@ -20,7 +20,7 @@ def locate_share(build_dir: Path, token: str) -> Path:
 def read_share(folder: Path, now: datetime) -> Any:
     """Return the record of a share; None where it is missing, damaged or expired."""
     try:
-        share = json.loads((folder / RECORD).read_bytes())
+        share = json.loads((folder / RECORD_FILE).read_bytes())
         return share if datetime.fromisoformat(share["expires"]) > now else None
     except (OSError, KeyError, TypeError, ValueError):
         return None
@@ -29,7 +29,7 @@ def read_share(folder: Path, now: datetime) -> Any:
 def find_shared(build_dir: Path, token: str, name: str, now: datetime) -> Path:
     """Return the file `name` that a token shares at `now`. Raises OSError if there is none."""
     folder = locate_share(build_dir, token)
-    if not read_share(folder, now) or name not in {*os.listdir(folder)} - {RECORD}:  # noqa: PTH208
+    if not read_share(folder, now) or name not in {*os.listdir(folder)} - {RECORD_FILE}:  # noqa: PTH208
         raise FileNotFoundError(folder)
     return folder / name
 

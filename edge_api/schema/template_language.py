@@ -25,11 +25,11 @@ from edge_api.schema.sentences import (
     text_direction,
 )
 
-SAMPLES: Final = (0, 1, 2, 3, 5, 6, 7, 11, 20, 21, 100, 1_000_000)
+PLURAL_SAMPLES: Final = (0, 1, 2, 3, 5, 6, 7, 11, 20, 21, 100, 1_000_000)
 """Numbers that together take every plural form of every language."""
 
 
-@lru_cache(maxsize=4)  # two builds, each by two paths
+@lru_cache(maxsize=4)  # two builds, each under two paths
 def read_language(build: Path) -> Language:
     """Return the language of a build; English if its notes name none."""
     file = build / TEMPLATES_FOLDER / CATALOGUE_FILE
@@ -37,7 +37,7 @@ def read_language(build: Path) -> Language:
     return load_language(read_notes(build).get("lang", ENGLISH.code), compiled)
 
 
-def open_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> Environment:
+def make_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> Environment:
     """Return the Jinja environment that renders the templates of the edge's pages."""
     environment = Environment(
         loader=loader,
@@ -45,13 +45,13 @@ def open_environment(loader: BaseLoader | None, undefined: type[Undefined]) -> E
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=say,
+        finalize=translate,
     )
-    equip(environment)
+    add_language_features(environment)
     return environment
 
 
-def equip(environment: Environment) -> None:
+def add_language_features(environment: Environment) -> None:
     """Add `{% trans %}`, `_()` and filters that follow `site_language` to an environment."""
     environment.add_extension("jinja2.ext.i18n")
     environment.install_gettext_callables(  # type: ignore[attr-defined]
@@ -63,10 +63,16 @@ def equip(environment: Environment) -> None:
         site_language=ENGLISH, sentence=sentence, counted=counted, script_words=_script_words
     )
     environment.filters.update(
-        say=say,
-        show_day=pass_context(lambda context, day: _keep(_language(context).day(_read_day(day)))),
-        show_short_day=pass_context(lambda context, day: _keep(_language(context).short_day(day))),
-        show_number=pass_context(lambda context, number: _language(context).number(number)),
+        say=translate,
+        show_day=pass_context(
+            lambda context, day: _insert_no_break_space(
+                _language(context).format_day(_read_day(day))
+            )
+        ),
+        show_short_day=pass_context(
+            lambda context, day: _insert_no_break_space(_language(context).format_short_day(day))
+        ),
+        show_number=pass_context(lambda context, number: _language(context).format_number(number)),
         instant=pass_context(lambda context, instant: _language(context).instant(instant)),
         text_direction=text_direction,
         foreign=_mark_foreign,
@@ -79,23 +85,23 @@ def _language(context: Context) -> Language:
 
 
 @pass_context
-def say(context: Context, value: object) -> object:
-    """Return a sentence in the language of a template, and any other value as it is."""
-    return _language(context).say(value) if isinstance(value, Sentence) else value
+def translate(context: Context, value: object) -> object:
+    """Return a sentence in the language of a template, and any other value unchanged."""
+    return _language(context).translate(value) if isinstance(value, Sentence) else value
 
 
 def _read_day(day: date | str) -> date:
     return datetime.fromisoformat(day) if isinstance(day, str) else day
 
 
-def _keep(day: str) -> Markup:
+def _insert_no_break_space(day: str) -> Markup:
     """Return a day with a no-break space after its number."""
     return Markup(str(escape(day)).replace(" ", "&nbsp;", 1))  # noqa: S704  escaped
 
 
 @pass_context
 def _mark_foreign(context: Context, code: str) -> Markup | str:
-    """Return `lang` and `dir` for a text in a foreign language; empty for the site's own."""
+    """Return the attributes `lang` and `dir` of a foreign text; empty for the site's language."""
     direction = text_direction(code)
     is_own = code in {"", _language(context).code}
     return "" if is_own else Markup(' lang="{}" dir="{}"').format(code, direction)
@@ -103,15 +109,15 @@ def _mark_foreign(context: Context, code: str) -> Markup | str:
 
 @pass_context
 def _script_words(context: Context, *sentences: Sentence) -> Markup | str:
-    """Return the attribute with translated sentences for a script; empty for English.
+    """Return the attribute `data-words` with a script's translated sentences; empty for English.
 
-    A sentence with a plural is a list of pairs: each number of `SAMPLES`, and its form.
+    A sentence with a plural is a list of pairs: each number of `PLURAL_SAMPLES`, and its form.
     """
     language = _language(context)
     words = {
-        forms[-1]: [(number, language.find(forms, number)) for number in SAMPLES]
+        forms[-1]: [(number, language.find_translation(forms, number)) for number in PLURAL_SAMPLES]
         if forms[1:]
-        else language.find(forms, 1)
+        else language.find_translation(forms, 1)
         for forms, *_ in (each.parts for each in sentences)
     }
     said = json.dumps(words, ensure_ascii=False)

@@ -14,17 +14,18 @@ UnknownNames = dict[tuple[str, int, str], None]
 
 
 def note_unknown_names(found: UnknownNames) -> type[ChainableUndefined]:
-    """Return a class for an environment's `undefined`, which notes in `found` the names shown.
+    """Return a class for an environment's `undefined`, which notes in `found` each rendered name.
 
-    Tests of a name and loops over it are not noted, since a site may omit settings.
+    Names that are only tested or looped over are not noted, since a site may omit settings.
     """
 
-    class Noted(ChainableUndefined):
+    class NotingUndefined(ChainableUndefined):
         __slots__ = ()
 
         def __str__(self) -> str:
             for frame, line in walk_stack(currentframe()):
-                if template := frame.f_globals.get("__jinja_template__"):  # as for its tracebacks
+                # Jinja sets this global for its tracebacks.
+                if template := frame.f_globals.get("__jinja_template__"):
                     is_file = template.filename != "<template>"  # a text without a file
                     file = template.filename if is_file else template.name or ""
                     place = template.get_corresponding_lineno(line)
@@ -32,4 +33,4 @@ def note_unknown_names(found: UnknownNames) -> type[ChainableUndefined]:
                     break
             return ""
 
-    return Noted
+    return NotingUndefined

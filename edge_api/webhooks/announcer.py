@@ -1,4 +1,4 @@
-"""Webhook events of posts: what differs between the current build and what was announced."""
+"""Webhook events of posts that differ between the current build and the announced state."""
 
 import asyncio
 from datetime import datetime
@@ -19,43 +19,43 @@ from edge_api.journal.posts import compare
 from edge_api.outbox import run_unless_conflict
 from edge_api.webhooks.endpoints import READ_ENABLED, format_event, make_deliveries
 
-_DERIVED: Final = ("content_html", "readingMinutes")
+_DERIVED_MEMBERS: Final = ("content_html", "readingMinutes")
 """Members of a post that may change with its neighbours or the program's version."""
 
 
 class Announcer:
-    """Queues events for changed posts. All edges change one row, so that only one edge succeeds."""
+    """Queues events for changed posts; of several edges, only one changes the row and succeeds."""
 
     def __init__(self, store: Store, clock: Clock, builds: BuildManager) -> None:
         self._store, self._clock, self._builds = store, clock, builds
-        self._compared = ""  # the digest of the index that was compared last
+        self._compared_digest = ""  # the index that was compared last
 
     async def announce(self) -> None:
-        """Queue events for what the current build changes. Raises Problem."""
+        """Queue events for the posts that the current build changes. Raises Problem."""
         build = self._builds.current
-        if build is None or build.posts.digest == self._compared:
+        if build is None or build.posts.digest == self._compared_digest:
             return
         if build.head.site_url != self._builds.site_url:  # a mistake: every URL would differ
             return
         row = await read_first(self._store, Read(ANNOUNCED_POSTS))
-        if row and row["index_digest"] != self._compared:
-            # An older build is a rollback only where this edge has served what was announced.
+        if row and row["index_digest"] != self._compared_digest:
+            # An older build is a rollback only if this edge compared the announced index last.
             is_older = row["built_for"] > format_instant(build.head.built_for)
             if is_older or row["index_digest"] == build.posts.digest:
-                self._compared = build.posts.digest
+                self._compared_digest = build.posts.digest
                 return
         queries = await asyncio.to_thread(_make_queries, row, build, self._clock())
         if await run_unless_conflict(self._store, *queries):  # else another edge was first
-            self._compared = build.posts.digest
+            self._compared_digest = build.posts.digest
 
 
 def _make_queries(row: Row | None, build: Build, now: datetime) -> tuple[Query, ...]:
     """Return the queries that announce a build, which conflict where `row` has changed."""
     posts, built_for = build.posts, format_instant(build.head.built_for)
-    described = {entry.cursor.slug: _describe(entry.document.body) for entry in posts.entries}
+    described = {entry.cursor.slug: _digest_and_url(entry.document.body) for entry in posts.entries}
     text = orjson.dumps(described).decode()
     after = {"index_digest": posts.digest, "built_for": built_for, "posts": text}
-    if row is None:  # at its first start an edge announces nothing of what was there before
+    if row is None:  # the posts at the first start count as announced
         return (Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]),)
     before, events = orjson.loads(row["posts"]), []
     for slug, change in compare(before, described).items():
@@ -69,8 +69,8 @@ def _make_queries(row: Row | None, build: Build, now: datetime) -> tuple[Query, 
     return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now))
 
 
-def _describe(body: bytes) -> list[str]:
+def _digest_and_url(body: bytes) -> list[str]:
     """Return the digest of a post's content, and its URL."""
     post = orjson.loads(body)
-    content = {name: value for name, value in post.items() if name not in _DERIVED}
+    content = {name: value for name, value in post.items() if name not in _DERIVED_MEMBERS}
     return [sha256(orjson.dumps(content)).hexdigest(), post["url"]]

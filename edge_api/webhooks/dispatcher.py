@@ -1,6 +1,6 @@
-"""The dispatcher of webhooks: posts events to endpoints, none of which delays another.
+"""The dispatcher of webhooks: posts events to endpoints, so that no endpoint delays another.
 
-The operator chooses the addresses, which must be public.
+The operator chooses the addresses of endpoints, which must be public.
 """
 
 import asyncio
@@ -42,7 +42,13 @@ from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.net.signatures import sign
-from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, parse_ip_literal
+from edge_api.net.ssrf_guard import (
+    AddressPolicy,
+    BlockedAddress,
+    SsrfGuard,
+    is_public,
+    parse_ip_literal,
+)
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
     ENABLED,
@@ -70,7 +76,7 @@ class DeliveryResult:
         return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
 
 
-LEASE: Final = timedelta(seconds=60)  # four times as long as an attempt may take
+LEASE: Final = timedelta(seconds=60)  # an attempt may take a quarter of it
 MAX_CONCURRENT: Final = 8  # deliveries to one endpoint in progress at once
 RETRY_DELAYS: Final = (
     timedelta(seconds=5),
@@ -79,12 +85,12 @@ RETRY_DELAYS: Final = (
     *(timedelta(hours=hours) for hours in (2, 5, 10, 14, 20, 24)),
 )
 """The delay after each failure in a row; after one more failure the delivery is given up."""
-MAX_RETRY_DELAY: Final = timedelta(hours=24)  # the upper limit of a `Retry-After`
+MAX_RETRY_DELAY: Final = timedelta(hours=24)  # for a longer `Retry-After` as well
 
 _log: Final = logging.getLogger(__name__)
 
 
-class Dispatcher(outbox.Dispatcher):
+class WebhookDispatcher(outbox.OutboxDispatcher):
     """Posts events to the endpoints of one store; `box` decrypts their secrets."""
 
     def __init__(self, store: Store, clock: Clock, box: SecretBox, sender: "WebhookSender") -> None:
@@ -92,7 +98,7 @@ class Dispatcher(outbox.Dispatcher):
         self._box = box
         self._sender = sender
         self._leases = outbox.Leases(store, clock, WEBHOOK_DELIVERIES, LEASE)
-        self._busy: set[str] = set()  # the ids of the endpoints that have a task now
+        self._busy: set[str] = set()  # the ids of the endpoints that have a task
 
     def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return the query that queues a new lead's delivery to every endpoint."""
@@ -226,7 +232,7 @@ class Dispatcher(outbox.Dispatcher):
 
 
 def next_attempt(attempts: int, retry_after: str, now: datetime) -> datetime | None:
-    """Return the time of the next attempt when one fails after `attempts`; `None` for none.
+    """Return the time of the next attempt after one that followed `attempts` failures, if any.
 
     The header `retry_after` (RFC 9110, section 10.2.3) makes the pause longer, never shorter.
     """
@@ -252,16 +258,16 @@ _NOT_PUBLIC: Final = "its address is not public"
 
 
 class WebhookSender:
-    """Posts over https to addresses that `allowed` accepts, over http as `allowed_http` does."""
+    """Posts to addresses that `allowed` accepts over https, and `allowed_over_http` over http."""
 
     def __init__(
         self,
-        allowed: Allowed = is_public,
-        allowed_http: Allowed = lambda _address: False,
+        allowed: AddressPolicy = is_public,
+        allowed_over_http: AddressPolicy = lambda _address: False,
         ssl: SSLContext | None = None,
     ) -> None:
         """Use the certificates of `ssl`; by default those that the system trusts."""
-        self._guards = {"https": SsrfGuard(allowed, ssl), "http": SsrfGuard(allowed_http, ssl)}
+        self._guards = {"https": SsrfGuard(allowed, ssl), "http": SsrfGuard(allowed_over_http, ssl)}
 
     async def check(self, url: str) -> None:
         """Raise Problem `invalid` if `url` must not be posted to, with the reason."""
@@ -300,7 +306,7 @@ class WebhookSender:
     def _guard(self, parts: SplitResult) -> SsrfGuard:
         """Return the guard for a URL. Raises BlockedAddress where its host is not allowed."""
         host, guard = parts.hostname or "", self._guards[parts.scheme]
-        guard.check(host)
+        guard.check_literal(host)
         # Without TLS nothing proves which machine answers for a name, but for `localhost`.
         if parts.scheme == "http" and host != "localhost" and parse_ip_literal(host) is None:
             raise BlockedAddress

@@ -128,8 +128,8 @@ class Endpoints:
         self._make_sender = make_sender
         self._actor = actor
 
-    def changed_by(self, actor: Actor) -> "Endpoints":
-        """Return the same endpoints, for changes by another actor in the audit log."""
+    def with_actor(self, actor: Actor) -> "Endpoints":
+        """Return the same endpoints, with another actor in the audit log."""
         return Endpoints(self._store, self._clock, self._box, self._make_sender, actor)
 
     async def add(self, url: str, events: Sequence[str] = (LEAD_CREATED,)) -> Row:
@@ -151,7 +151,7 @@ class Endpoints:
         return {**row, "secret": secret}
 
     async def all(self) -> list[Row]:
-        """Return every endpoint, oldest first, with `waiting` and `given_up`: counts of events."""
+        """Return every endpoint, oldest first, with counts of deliveries: `waiting`, `given_up`."""
         order = Order("created_at"), Order("id")
         return [
             await self._add_counts(row)
@@ -179,7 +179,7 @@ class Endpoints:
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
 
     async def pause(self, endpoint_id: str) -> None:
-        """Disable an endpoint until it is enabled again; what waits for it is kept.
+        """Disable an endpoint until it is enabled again; its waiting deliveries are kept.
 
         Raises Problem `not_found`.
         """
@@ -190,7 +190,7 @@ class Endpoints:
         }
         await self._run("pause", Update(WEBHOOK_ENDPOINTS, values, (*where_id(row["id"]), ENABLED)))
 
-    async def choose(self, endpoint_id: str, events: Sequence[str]) -> None:
+    async def set_events(self, endpoint_id: str, events: Sequence[str]) -> None:
         """Set the events that an endpoint gets from now on. Raises Problem `not_found`."""
         row, values = await self._find(endpoint_id), {"events": " ".join(events)}
         await self._run("choose", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
@@ -199,16 +199,16 @@ class Endpoints:
         self,
         endpoint_id: str,
         overlap: timedelta = SECRET_ROTATION_OVERLAP,
-        former_until: str | None = None,
+        expected_former_until: str | None = None,
     ) -> Row:
         """Make a new secret; return the endpoint with it in clear, to be shown once.
 
-        The old secret signs too for `overlap`. `former_until` is the column's value that a person
-        saw before rotating, empty for NULL, and `None` for no check. Raises Problem `not_found`,
-        and `conflict` if somebody has rotated the secret since.
+        The old secret signs too for `overlap`. `expected_former_until` is the value of
+        `former_until` that a person saw before rotating: empty for NULL, `None` for no check.
+        Raises Problem `not_found`, and `conflict` if somebody has rotated the secret since.
         """
         row, secret = await self._find(endpoint_id), new_secret()
-        if former_until not in (None, row["former_until"] or ""):
+        if expected_former_until not in (None, row["former_until"] or ""):
             raise Problem("conflict", "The secret was rotated meanwhile, and shown then")
         values = {
             "secret": self._box.encrypt(secret.encode()),

@@ -65,7 +65,7 @@ def design_card(identity: Identity, post: Document, picture: Picture | None = No
     return Card(
         site=identity.name,
         title=post.title,
-        day=identity.language.day(post.published),
+        day=identity.language.format_day(post.published),
         hues=tuple(choose_hue(make_slug(tag)) for tag in post.tags),
         photograph=picture.folder if picture else "",
     )

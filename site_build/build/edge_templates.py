@@ -21,18 +21,18 @@ from edge_api.schema.credentials import SCOPES
 from edge_api.schema.page_templates import (
     CATALOGUE_FILE,
     CONTACT_PAGE,
+    CONTENT_PLACEHOLDER,
     FORMS,
     FRAMES,
-    MAX_BUDGET_TIER,
+    MAX_BUDGET_TIER_LENGTH,
     NOTES_FILE,
-    PAGES,
-    REFERENCE,
-    SHELL_CONTENT,
+    PAGE_VARIABLES,
+    REFERENCE_VARIABLES,
     TEMPLATES_FOLDER,
     Frame,
     PageName,
 )
-from edge_api.schema.template_language import open_environment
+from edge_api.schema.template_language import make_environment
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 from site_build.addresses import Addresses
 from site_build.build.fingerprint import HOUSE_THEME
@@ -62,11 +62,11 @@ class EdgeTemplates:
     def add_frame(self, frame: Frame, built: str) -> None:
         """Add a built frame; raises BuildError if it lacks a placeholder."""
         lacking = [mark for mark in frame.placeholders if mark not in built]
-        if lacking or built.count(SHELL_CONTENT) != 1:
+        if lacking or built.count(CONTENT_PLACEHOLDER) != 1:
             raise BuildError(
                 f"{frame.file} has no place for what the edge puts in; write "
-                f"{', '.join(frame.placeholders)} where that goes, and {SHELL_CONTENT} once, where "
-                "the content goes"
+                f"{', '.join(frame.placeholders)} where that goes, and {CONTENT_PLACEHOLDER} once, "
+                "where the content goes"
             )
         self.sources[frame.file] = built
 
@@ -103,15 +103,15 @@ def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
     tiers = settings.get(_TIERS) or ()
     if not isinstance(tiers, list | tuple) or not all(
         isinstance(tier, str)
-        and 0 < len(tier) <= MAX_BUDGET_TIER
+        and 0 < len(tier) <= MAX_BUDGET_TIER_LENGTH
         and tier == tier.strip()
         and tier.isprintable()
         and tiers.count(tier) == 1
         for tier in tiers
     ):
         raise BuildError(
-            f"{_TIERS} has to be a list of different texts of 1 to {MAX_BUDGET_TIER} characters "
-            "on one line, without spaces around them"
+            f"{_TIERS} has to be a list of different texts of 1 to {MAX_BUDGET_TIER_LENGTH} "
+            "characters on one line, without spaces around them"
         )
     return tuple(tiers)
 
@@ -178,8 +178,8 @@ def _list_wanted() -> dict[str, tuple[Sequence[str], Sequence[Sample]]]:
         )
         for form in FORMS
     }
-    pages = {f"{page}.html": (given, PAGE_SAMPLES[page]) for page, given in PAGES.items()}
-    return {**forms, **pages, **{name: (given, ()) for name, given in REFERENCE.items()}}
+    pages = {f"{page}.html": (given, PAGE_SAMPLES[page]) for page, given in PAGE_VARIABLES.items()}
+    return {**forms, **pages, **{name: (given, ()) for name, given in REFERENCE_VARIABLES.items()}}
 
 
 @lru_cache(maxsize=64)  # Watchers and previews check the same templates again.
@@ -192,7 +192,7 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, Unkno
     noted: UnknownNames = {}
     is_ours = HOUSE_THEME in path.parents
     undefined = StrictUndefined if is_ours else note_unknown_names(noted)
-    environment = open_environment(None, undefined)
+    environment = make_environment(None, undefined)
     try:
         tree = environment.parse(source)
         asked = meta.find_undeclared_variables(tree)

@@ -7,7 +7,7 @@ from typing import Final
 
 from click import Argument, Option
 
-from edge_api.schema.commands import Arguments, reading
+from edge_api.schema.commands import Arguments, parameter_type
 from site_build import addresses
 from site_build.build.assets import FONT, design_card, find_font
 from site_build.checks.facts import find_source
@@ -35,7 +35,7 @@ PARAMS: Final = (
     SITE_URL,
     Option(
         ["--output"],
-        type=reading(_read_target),
+        type=parameter_type(_read_target),
         metavar="FILE",
         help="PNG file, or JPEG for a post with a picture (default: SLUG.png or SLUG.jpeg)",
     ),

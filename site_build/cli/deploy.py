@@ -8,7 +8,7 @@ from typing import Final
 
 from click import Argument, Choice, Option
 
-from edge_api.schema.commands import Arguments, reading
+from edge_api.schema.commands import Arguments, parameter_type
 
 
 def _read_place(text: str) -> str:
@@ -25,7 +25,7 @@ def _read_domain(text: str) -> str:
 
 
 PARAMS: Final = (
-    Argument(["domain"], type=reading(_read_domain), help="the journal's domain"),
+    Argument(["domain"], type=parameter_type(_read_domain), help="the journal's domain"),
     Option(["--owner"], metavar="EMAIL", required=True, help="who gets enquiries"),
     Option(["--proxy"], type=Choice(("nginx", "caddy")), default="nginx", help="(default: nginx)"),
     Option(

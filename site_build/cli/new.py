@@ -10,7 +10,7 @@ from typing import Final
 import yaml
 from click import Argument, Option
 
-from edge_api.schema.commands import Arguments, reading
+from edge_api.schema.commands import Arguments, parameter_type
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
@@ -25,7 +25,7 @@ _CHOOSE = "choose another title"
 
 
 PARAMS: Final = (
-    Argument(["title"], type=reading(read_title), help="title of the post"),
+    Argument(["title"], type=parameter_type(read_title), help="title of the post"),
     *CONTENT,
     Option(
         ["--date"],
@@ -34,7 +34,11 @@ PARAMS: Final = (
         help="date of the post, in UTC (default: now)",
     ),
     Option(
-        ["--tags"], type=reading(read_tags), default="", metavar='"A, B"', help="comma-separated"
+        ["--tags"],
+        type=parameter_type(read_tags),
+        default="",
+        metavar='"A, B"',
+        help="comma-separated",
     ),
 )
 

@@ -15,8 +15,8 @@ from typing import Final
 from click import Option
 
 from edge_api.schema.commands import Arguments
+from edge_api.schema.heartbeat import Heartbeat
 from edge_api.schema.index import CURRENT_LINK
-from edge_api.schema.installed_code import Heartbeat
 from site_build.options import read_settings
 
 # Nothing would start the watcher again, so it keeps running (--stay) when its code changes.

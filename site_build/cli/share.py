@@ -19,7 +19,7 @@ from edge_api.schema.commands import Arguments, require_one
 from edge_api.schema.environment import BUILD
 from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
 from edge_api.schema.paths import SHARED
-from edge_api.schema.shares import RECORD, list_shares, locate_share
+from edge_api.schema.shares import RECORD_FILE, list_shares, locate_share
 from site_build import addresses
 from site_build.build.assets import REFERENCE
 from site_build.build.builder import KnownContent
@@ -115,7 +115,7 @@ def _share(arguments: Arguments, now: datetime) -> str:
         "slug": slug,
         "title": draft.title,
     }
-    files = {RECORD: json.dumps(record).encode(), **made.by_name}
+    files = {RECORD_FILE: json.dumps(record).encode(), **made.by_name}
     with plain_errors(output):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=folder.parent) as staging:

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from edge_api.schema.index import SLUG_FORM, PostSummary
+from edge_api.schema.index import SLUG_PATTERN, PostSummary
 from site_build.content.dates import DATE_FORMS, read_instant, read_moment
 from site_build.text import find_control_characters, make_slug, shorten
 
@@ -38,7 +38,7 @@ _SLUG_BYTES = 200
 _PART = r"[^\s/?#%\\\"<>.\x00-\x1f\x7f]"
 _PARTS = rf"{_PART}(?:{_PART}|\.){{0,199}}"
 _ALIAS = (
-    rf"(?:{SLUG_FORM}"
+    rf"(?:{SLUG_PATTERN}"
     rf"|/(?:{_PARTS}/)*(?:{_PARTS}/|{_PART}{{1,200}}|{_PARTS}\.html))"
 )
 """A former slug, or a path of folders, the last of which may lack its slash or end in `.html`."""
@@ -71,7 +71,7 @@ def _require_slug(value: object) -> str:
     if (count := len(text.encode("utf-8", "replace"))) > _SLUG_BYTES:
         raise _fault(f"has {count} bytes; shorten it to {_SLUG_BYTES} at most")
     if (
-        re.fullmatch(SLUG_FORM, text)
+        re.fullmatch(SLUG_PATTERN, text)
         and category(text[0])[0] != "M"
         and all(category(sign)[0] in "LMN" for sign in text if not sign.isascii())
     ):

@@ -14,7 +14,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
-from edge_api.schema.reading import reading_minutes
+from edge_api.schema.reading_time import reading_minutes
 from site_build.addresses import SUFFIXES, SourceRules
 from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse

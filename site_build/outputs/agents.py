@@ -312,7 +312,7 @@ def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
 def render_opensearch(identity: Identity) -> str:
     """Return the description of the search for browsers (OpenSearch 1.1)."""
     name, url = escape(identity.name[:16]), escape(f"{identity.url}{paths.SEARCH}")
-    description = identity.language.say(sentence("Search %(site)s", site=identity.name))
+    description = identity.language.translate(sentence("Search %(site)s", site=identity.name))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">\n'

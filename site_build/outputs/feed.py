@@ -61,7 +61,7 @@ class Channel:
             sentence("All posts tagged %(tag)s, in full.", **given),
         )
         extent = extents[2 * bool(self.tag) + (self.total <= self.most)]
-        return f"{self.identity.description} {self.identity.language.say(extent)}".strip()
+        return f"{self.identity.description} {self.identity.language.translate(extent)}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.sentences import sentence
-from edge_api.schema.template_language import equip
+from edge_api.schema.template_language import add_language_features
 from edge_api.schema.unknown_names import note_unknown_names
 from site_build.addresses import CONTACT
 from site_build.build.assets import find_card, find_edge_picture, find_leads
@@ -108,7 +108,7 @@ def _equip(generator: Any) -> None:
     logo = assets.locate("icon.svg") if "icon.svg" in assets.published else ""
     leads = find_leads(site, build.content.image_set)
     card_finder = partial(find_card, build.font, leads)
-    equip(generator.env)
+    add_language_features(generator.env)
     generator.env.globals.update(
         site_language=site.identity.language,
         asset=assets.locate,
@@ -171,7 +171,7 @@ def _show_painting(build: SiteBuild) -> Markup:
 
 def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the links of the menu: lists, About and Contact, MENUITEMS, and the search."""
-    lists, say = site.identity.addresses, site.identity.language.say
+    lists, say = site.identity.addresses, site.identity.language.translate
     found = {page.slug: page.address for page in site.pages}
     entries = (
         (sentence("Journal"), lists.journal),

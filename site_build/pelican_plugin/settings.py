@@ -267,7 +267,9 @@ def read_dialect(settings: Mapping[str, Any]) -> Dialect:
     """Return the dialect of texts, with the extensions that MARKDOWN names; raises BuildError."""
     given, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
     language = _read_language(settings)
-    words = tuple((str(each), language.say(each)) for each in WORDS) if language.compiled else ()
+    words = (
+        tuple((str(each), language.translate(each)) for each in WORDS) if language.compiled else ()
+    )
     if given == DEFAULTS["MARKDOWN"]:
         return Dialect(url, rules=rules, words=words)
     options = given.get("extension_configs", {})

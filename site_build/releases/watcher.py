@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple, Self
 
 from watchfiles import Change, watch
 
+from edge_api.schema.heartbeat import BEAT_SECONDS, Heartbeat, remove_heartbeat
 from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
-from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
+from edge_api.schema.installed_code import InstalledCode
 from site_build.build.memory import BuildMemory
 from site_build.content.sources import stamp
 from site_build.errors import BuildError, BusyError, ContentError

@@ -248,12 +248,15 @@ def upgrade(folder: Path) -> None:
 
     The name's value is declared where both programs have their common declarations.
     """
-    plant(folder / "edge_api/schema/reading.py", '\n\nPLANTED = {"word": "planted by new code"}\n')
+    plant(
+        folder / "edge_api/schema/reading_time.py",
+        '\n\nPLANTED = {"word": "planted by new code"}\n',
+    )
     line = "        choose_hue=choose_hue,\n"
-    planted = f"{line}        planted=reading.PLANTED,\n"
+    planted = f"{line}        planted=reading_time.PLANTED,\n"
     plugin = folder / "site_build/pelican_plugin/plugin.py"
     plant(plugin, planted, line)
-    plant(plugin, "import gc\n\nfrom edge_api.schema import reading\n", "import gc\n")
+    plant(plugin, "import gc\n\nfrom edge_api.schema import reading_time\n", "import gc\n")
     template = folder / "theme/templates/base.html"
     plant(template, "{{ planted.word }}</footer>", "</footer>")
 

@@ -9,8 +9,14 @@ from jinja2 import StrictUndefined
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.tables import LeadRow
-from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE, read_notes
-from edge_api.schema.template_language import open_environment
+from edge_api.schema.page_templates import (
+    FORMS,
+    FRAMES,
+    PAGE_VARIABLES,
+    REFERENCE_VARIABLES,
+    read_notes,
+)
+from edge_api.schema.template_language import make_environment
 from site_build.errors import BuildError
 from tests.site_build.workbench import ROOT, THEME, Workbench, run_journal
 
@@ -306,7 +312,7 @@ def test_the_journals_own_templates_are_handed_over(bench: Workbench, tmp_path: 
     written = {name: (ROOT / "theme/templates" / name).read_text(encoding="utf-8") for name in got}
     frames = {frame.file for frame in FRAMES}
     forms = {form.template for form in FORMS}
-    assert got.keys() == {*frames, *forms, *map(file_of, PAGES), *REFERENCE}
+    assert got.keys() == {*frames, *forms, *map(file_of, PAGE_VARIABLES), *REFERENCE_VARIABLES}
     named = {name for name in got if "asset(" in written[name]}
     assert {name for name in got if got[name] != written[name]} == {*frames, *named}
 
@@ -324,7 +330,7 @@ def test_the_edge_offers_the_budgets_of_the_site(bench: Workbench, tmp_path: Pat
     bench.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
     run_journal(bench.content, tmp_path / "output", ROOT / "theme", BUDGET_TIERS=TIERS)
     page = (tmp_path / "output" / "contact" / "index.html").read_text(encoding="utf-8")
-    strict = open_environment(None, StrictUndefined)
+    strict = make_environment(None, StrictUndefined)
     given: dict[str, object] = {"values": {}, "errors": {}}
     again = strict.from_string(handed(tmp_path)["contact_form.html"]).render(given)
 

@@ -13,7 +13,7 @@ import pytest
 from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE
+from edge_api.schema.page_templates import FORMS, FRAMES, PAGE_VARIABLES, REFERENCE_VARIABLES
 from site_build.build.builder import SiteBuild
 from site_build.build.memory import BuildMemory
 from site_build.build.targets import TemplateTarget
@@ -489,9 +489,9 @@ def _tell_pages(pages: list[TemplateTarget]) -> Iterator[str]:
 def _tell_edge() -> Iterator[str]:
     for form in FORMS:
         yield f"| `{form.template}` | `values`, `errors` |"
-    for name, values in PAGES.items():
+    for name, values in PAGE_VARIABLES.items():
         yield f"| `{name}.html` | {_quote(values)} |"
-    for file, values in REFERENCE.items():
+    for file, values in REFERENCE_VARIABLES.items():
         yield f"| `{file}` | {_quote(values)} |"
     for frame in FRAMES:
         yield f"| `{frame.file}` | what every template is given |"

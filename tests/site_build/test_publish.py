@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.schema.heartbeat import Heartbeat
 from edge_api.schema.index import HELD_FILE
-from edge_api.schema.installed_code import Heartbeat, InstalledCode
+from edge_api.schema.installed_code import InstalledCode
 from site_build.content import library
 from site_build.errors import BuildError, ContentError
 from site_build.releases.release import build

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from edge_api.schema.installed_code import Heartbeat
+from edge_api.schema.heartbeat import Heartbeat
 from site_build.cli.terminal import open_console
 from site_build.cli.watch import Chronicle
 from site_build.errors import ContentError, Diagnostic

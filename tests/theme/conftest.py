@@ -9,7 +9,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from edge_api.schema.template_language import open_environment
+from edge_api.schema.template_language import make_environment
 from site_build.addresses import HOUSE
 from site_build.build.assets import Assets
 from tests.own_journal import TEST_CONTENT
@@ -29,7 +29,7 @@ def style() -> str:
 @pytest.fixture(scope="session")
 def templates() -> jinja2.Environment:
     """Return an environment in which a name that nobody gives is an error."""
-    environment = open_environment(
+    environment = make_environment(
         jinja2.FileSystemLoader(THEME / "templates"), jinja2.StrictUndefined
     )
     environment.globals["asset"] = Assets(THEME / "static").locate

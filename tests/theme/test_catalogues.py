@@ -12,7 +12,7 @@ from babel.messages.frontend import parse_mapping_cfg
 from babel.messages.pofile import read_po
 
 from edge_api.schema.sentences import (
-    CATALOGUE,
+    CATALOGUE_PATH,
     ENGLISH,
     compile_catalogue,
     counted,
@@ -20,7 +20,7 @@ from edge_api.schema.sentences import (
     sentence,
     text_direction,
 )
-from edge_api.schema.template_language import SAMPLES
+from edge_api.schema.template_language import PLURAL_SAMPLES
 from tests.edge.edge_process import ROOT
 
 LOCALE = ROOT / "theme" / "locale"
@@ -59,7 +59,7 @@ def test_the_template_has_every_sentence() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_catalogue_is_complete_and_fits(language: str) -> None:
     """No sentence is missing; placeholders and markup are those of the English one."""
-    catalogue = read(LOCALE / language / CATALOGUE)
+    catalogue = read(LOCALE / language / CATALOGUE_PATH)
     kept = {tuple(list_forms(each.id)) for each in read(LOCALE / "messages.pot") if each.id}
     assert {tuple(list_forms(each.id)) for each in catalogue if each.id} == kept
 
@@ -86,7 +86,7 @@ def test_a_theme_goes_before(tmp_path: Path) -> None:
 
     def say(code: str, *folders: str) -> str:
         places = [*(tmp_path / folder for folder in folders), LOCALE]
-        return load_language(code, compile_catalogue(code, places)).say(sentence("Dark page"))
+        return load_language(code, compile_catalogue(code, places)).translate(sentence("Dark page"))
 
     assert say("de") == "Dunkles Design"
     assert say("de", "a", "b") == say("de-AT", "a", "b") == "Dunkel"
@@ -110,17 +110,17 @@ def test_a_theme_goes_before(tmp_path: Path) -> None:
 )
 def test_a_broken_catalogue_is_named(tmp_path: Path, text: str, line: int) -> None:
     """With its file and the line."""
-    place = write_catalogue(tmp_path / "de", HEAD + text) / CATALOGUE
+    place = write_catalogue(tmp_path / "de", HEAD + text) / CATALOGUE_PATH
 
     with pytest.raises(ValueError, match=re.escape(str(place))) as raised:
         compile_catalogue("de", [tmp_path])
-    assert f"{CATALOGUE}:{line}: " in str(raised.value)
+    assert f"{CATALOGUE_PATH}:{line}: " in str(raised.value)
 
 
 def write_catalogue(place: Path, text: str) -> Path:
     """Write a catalogue, and return the folder of its language."""
-    (place / CATALOGUE).parent.mkdir(parents=True)
-    (place / CATALOGUE).write_text(text, encoding="utf-8")
+    (place / CATALOGUE_PATH).parent.mkdir(parents=True)
+    (place / CATALOGUE_PATH).write_text(text, encoding="utf-8")
     return place
 
 
@@ -130,7 +130,7 @@ def test_a_translation_in_doubt_is_no_fault(tmp_path: Path) -> None:
     write_catalogue(tmp_path / "sv", text)
 
     swedish = load_language("sv", compile_catalogue("sv", [tmp_path]))
-    assert swedish.say(sentence("Send")) == "Send"
+    assert swedish.translate(sentence("Send")) == "Send"
 
 
 def test_plural_forms_of_another_rule_are_refused(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_plural_forms_of_another_rule_are_refused(tmp_path: Path) -> None:
         write_catalogue(tmp_path / code, HEAD.replace("(n != 1)", "n!=1") + plural)
 
     assert compile_catalogue("de", [tmp_path, LOCALE])
-    wanted = f"{tmp_path / 'fr' / CATALOGUE}:6: its plural forms are not those of {LOCALE}"
+    wanted = f"{tmp_path / 'fr' / CATALOGUE_PATH}:6: its plural forms are not those of {LOCALE}"
     with pytest.raises(ValueError, match=re.escape(wanted)) as raised:
         compile_catalogue("fr", [tmp_path, LOCALE])
     assert 'write "Plural-Forms: nplurals=2; plural=(n > 1)' in str(raised.value)
@@ -153,7 +153,9 @@ def test_a_folder_is_found_by_its_language(tmp_path: Path, folder: str, code: st
     """However the tag is written, and for a region by its script."""
     write_catalogue(tmp_path / folder, f'{HEAD}msgid "Send"\nmsgstr "X"\n')
 
-    assert load_language(code, compile_catalogue(code, [tmp_path])).say(sentence("Send")) == "X"
+    assert (
+        load_language(code, compile_catalogue(code, [tmp_path])).translate(sentence("Send")) == "X"
+    )
 
 
 def test_numbers_choose_forms() -> None:
@@ -162,8 +164,8 @@ def test_numbers_choose_forms() -> None:
     found = [counted("%(shown)s post", "%(shown)s posts", n, shown=n) for n in (0, 1, 1234)]
 
     assert found == ["0 posts", "1 post", "1,234 posts"]
-    assert list(map(french.say, found)) == ["0 article", "1 article", "1\u202f234 articles"]
-    assert ENGLISH.say("100 %") == "100 %"
+    assert list(map(french.translate, found)) == ["0 article", "1 article", "1\u202f234 articles"]
+    assert ENGLISH.translate("100 %") == "100 %"
 
 
 @pytest.mark.parametrize("code", ["ar", "cy", "en", "fr", "ga", "ja", "kw", "lt", "mt", "pl", "sl"])
@@ -172,7 +174,7 @@ def test_scripts_get_every_form(code: str) -> None:
     choose = Locale.parse(code).plural_form
 
     numbers = (*range(1001), 1_000_000)
-    assert {choose(number) for number in numbers} == {choose(number) for number in SAMPLES}
+    assert {choose(number) for number in numbers} == {choose(number) for number in PLURAL_SAMPLES}
 
 
 def test_directions() -> None:

@@ -12,8 +12,7 @@ import pytest
 from jinja2.meta import find_undeclared_variables
 from jinja2.nodes import Assign, FromImport, Name
 
-from edge_api.schema.page_templates import FORMS, REFERENCE, Form
-from edge_api.schema.page_templates import PAGES as EDGE_PAGES
+from edge_api.schema.page_templates import FORMS, PAGE_VARIABLES, REFERENCE_VARIABLES, Form
 from edge_api.schema.site_policy import SITE_CSP
 from tests.theme.html_page import Element, Page, read
 
@@ -119,14 +118,14 @@ def names_asked(templates: jinja2.Environment, name: str) -> set[str]:
 
 def test_templates_ask_for_what_they_are_given(templates: jinja2.Environment) -> None:
     """No template looks up a name that nobody declares, and none declared is unused."""
-    of_the_edge = {*(f"{page}.html" for page in EDGE_PAGES), *REFERENCE}
+    of_the_edge = {*(f"{page}.html" for page in PAGE_VARIABLES), *REFERENCE_VARIABLES}
     built = set(templates.list_templates()) - of_the_edge
     asked = {name for each in built for name in names_asked(templates, each)}
 
     assert asked - {"self"} == GIVEN
 
 
-@pytest.mark.parametrize(("name", "given"), REFERENCE.items(), ids=REFERENCE)
+@pytest.mark.parametrize(("name", "given"), REFERENCE_VARIABLES.items(), ids=REFERENCE_VARIABLES)
 def test_pages_of_the_reference_use_what_they_are_given(
     templates: jinja2.Environment, name: str, given: tuple[str, ...]
 ) -> None:
@@ -134,7 +133,7 @@ def test_pages_of_the_reference_use_what_they_are_given(
     assert names_asked(templates, name) == set(given)
 
 
-@pytest.mark.parametrize(("page", "given"), EDGE_PAGES.items(), ids=EDGE_PAGES)
+@pytest.mark.parametrize(("page", "given"), PAGE_VARIABLES.items(), ids=PAGE_VARIABLES)
 def test_pages_of_the_edge_use_what_they_are_given(
     templates: jinja2.Environment, page: str, given: tuple[str, ...]
 ) -> None:

@@ -1,7 +1,7 @@
 """The pages of the API reference: an overview, and a page for each group of operations.
 
 A template writes the Markdown of a page, which is served as it is and as HTML that markdown-it
-makes of it; `is_page` says which of the two is wanted. Loaded when the reference is first
+makes of it; `is_page` is set for the HTML. Loaded when the reference is first
 requested: an edge starts without a renderer.
 """
 
@@ -29,12 +29,12 @@ from edge_api.schema.highlighting import CodeFormatter
 from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS
 
 Json = Mapping[str, Any]
-Row = tuple[str, str, str, str]
+DocumentedMember = tuple[str, str, str, str]
 """A parameter or a member: its name (`owner.name` for a member of a member), a word that says
 whether it is required, its type and its description."""
 
 MAX_DEPTH: Final = 3
-_COMPONENTS: Final = "#/components/"
+_COMPONENTS_PREFIX: Final = "#/components/"
 _MAX_CHOICES: Final = 12
 
 _find_lexer = cache(get_lexer_by_name)
@@ -46,11 +46,11 @@ class ReferencePage:
     """One page of the reference."""
 
     path: str
-    name: str  # in the list of pages
+    name: str  # shown in the list of pages
     title: str
     description: str
     write: Callable[..., str]
-    """Returns the text in Markdown; `is_page`: for the page in HTML."""
+    """Returns the text in Markdown; with `is_page`, the text that HTML is made from."""
 
     entries = ()  # for templates of builds before 1.0.2, which loop over it below `prose.html`
 
@@ -77,7 +77,7 @@ def _render_fence(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
 
 
 def _set_attributes(state: Any) -> None:
-    """Give sections their anchors, and the cells that head a column or a row their scope."""
+    """Add anchors to sections, and `scope` to the header cells of columns and rows."""
     for index, token in enumerate(state.tokens):
         if token.type == "heading_open" and token.tag == "h2":
             title = state.tokens[index + 1].content.lower()
@@ -158,13 +158,13 @@ class _Schemas:
 
     def _dereference(self, value: Json) -> Json:
         """Return the component that a value refers to, with the value's own members."""
-        if not value.get("$ref", "").startswith(_COMPONENTS):
+        if not value.get("$ref", "").startswith(_COMPONENTS_PREFIX):
             return value
-        section, name = value["$ref"].removeprefix(_COMPONENTS).split("/")
+        section, name = value["$ref"].removeprefix(_COMPONENTS_PREFIX).split("/")
         found: Json = self._document["components"][section][name]
         return {**found, **{key: each for key, each in value.items() if key != "$ref"}}
 
-    def list_parameters(self, parameters: Sequence[Json]) -> Iterator[Row]:
+    def list_parameters(self, parameters: Sequence[Json]) -> Iterator[DocumentedMember]:
         """Yield the rows of parameters."""
         for each in parameters:
             schema = {**each["schema"], "description": each.get("description", "")}
@@ -173,7 +173,7 @@ class _Schemas:
 
     def list_members(
         self, schema: Json, marks: tuple[str, str], depth: int = MAX_DEPTH, prefix: str = ""
-    ) -> Iterator[Row]:
+    ) -> Iterator[DocumentedMember]:
         """Yield the rows of members, depth first; `marks` are words for required and optional."""
         parent = self._find_object(schema)
         for name, member in parent.get("properties", {}).items():
@@ -183,7 +183,7 @@ class _Schemas:
                 step = "[]." if self._dereference(member).get("type") == "array" else "."
                 yield from self.list_members(member, marks, depth - 1, f"{prefix}{name}{step}")
 
-    def _make_row(self, name: str, mark: str, schema: Json, place: str = "") -> Row:
+    def _make_row(self, name: str, mark: str, schema: Json, place: str = "") -> DocumentedMember:
         texts = filter(None, (schema.get("description"), *self._list_bounds(schema)))
         return name, mark, f"{self._name_type(schema)}{place}", " ".join(texts)
 

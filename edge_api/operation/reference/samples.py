@@ -156,11 +156,11 @@ def _format_body(call: Call, indent: int, variable: str) -> str:
     text = json.dumps(call.body, ensure_ascii=False, indent=indent)
     text = text.replace("\n", "\n" + " " * indent)
     for placeholder, name in call.variables.items():
-        text = text.replace(_quote(placeholder), variable.format(name))
+        text = text.replace(_quote_json(placeholder), variable.format(name))
     return text
 
 
-def _quote(text: str) -> str:
+def _quote_json(text: str) -> str:
     """Return the text as a JSON string."""
     return json.dumps(text, ensure_ascii=False)
 
@@ -172,4 +172,4 @@ TEMPLATES: Final = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters["quote"] = _quote
+TEMPLATES.filters["quote"] = _quote_json

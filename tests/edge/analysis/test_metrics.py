@@ -13,7 +13,7 @@ from edge_api.analysis.languages import LANGUAGES, guess_language, language_of
 from edge_api.analysis.metrics import measure, sentence_lengths, tokenize
 from edge_api.analysis.parse import parse_markdown, parse_text
 from edge_api.analysis.report import apply_rules, gather_facts
-from edge_api.schema.reading import reading_minutes
+from edge_api.schema.reading_time import reading_minutes
 from tests.edge.analysis.corpus import SETS, body_of
 
 pytestmark = pytest.mark.one_engine

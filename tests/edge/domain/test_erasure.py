@@ -48,7 +48,7 @@ from edge_api.leads.service import Leads, Sender
 from edge_api.mail.answers import Answers
 from edge_api.mail.dispatcher import Mailing, make_mailing
 from edge_api.settings import read_settings
-from edge_api.webhooks.dispatcher import Dispatcher, WebhookSender
+from edge_api.webhooks.dispatcher import WebhookDispatcher, WebhookSender
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.engines import Opener
 from tests.edge.store.samples import make_entry, make_lead, make_row
@@ -85,7 +85,7 @@ class Program:
         self.answers = Answers(settings, store, system_clock)
         # Nobody listens there, so each delivery is changed by an attempt that failed.
         sender = WebhookSender(lambda _address: True, lambda _address: True)
-        self.webhooks = Dispatcher(store, system_clock, SecretBox(SECRET, "t"), sender)
+        self.webhooks = WebhookDispatcher(store, system_clock, SecretBox(SECRET, "t"), sender)
 
     def leads(self) -> Leads:
         """Return the leads, announced by mail and webhooks."""

@@ -15,7 +15,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from edge_api.auth.keys import Keys
 from edge_api.health import Health
 from edge_api.mcp import transport as mcp
-from edge_api.mcp.transport import MAX_STREAMS_PER_KEY, Caller, StreamLimit
+from edge_api.mcp.transport import MAX_STREAMS_PER_CREDENTIAL, Caller, StreamLimit
 from tests.edge.conftest import RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -120,7 +120,7 @@ async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
     """Beyond its share a token gets 429 with a sentence; another token still has its own."""
     one, two = [Agent(edge, await edge.token(*READER), MODERN) for _ in range(2)]
     async with AsyncExitStack() as stack:
-        for _ in range(MAX_STREAMS_PER_KEY):
+        for _ in range(MAX_STREAMS_PER_CREDENTIAL):
             await stack.enter_async_context(listening(one))
         refused = await one.ask("subscriptions/listen", 5, notifications={})
         await stack.enter_async_context(listening(two))
@@ -137,10 +137,11 @@ async def test_a_closed_stream_frees_one_place_of_its_token(edge: Any) -> None:
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with AsyncExitStack() as stack:
         streams = [
-            await stack.enter_async_context(listening(agent)) for _ in range(MAX_STREAMS_PER_KEY)
+            await stack.enter_async_context(listening(agent))
+            for _ in range(MAX_STREAMS_PER_CREDENTIAL)
         ]
         streams[0].connection.transport.abort()
-        assert await come_true(lambda: slots_of(edge).open_count == MAX_STREAMS_PER_KEY - 1)
+        assert await come_true(lambda: slots_of(edge).open_count == MAX_STREAMS_PER_CREDENTIAL - 1)
         await stack.enter_async_context(listening(agent))
         refused = await agent.ask("subscriptions/listen", 5, notifications={})
 

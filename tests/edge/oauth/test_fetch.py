@@ -15,7 +15,7 @@ from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as fetch_module
 from edge_api.analysis.fetch import Fetcher
-from edge_api.net.ssrf_guard import MAX_LOOKUPS, is_public
+from edge_api.net.ssrf_guard import MAX_CONCURRENT_LOOKUPS, is_public
 from tests.edge.certificates import write_certificate
 from tests.edge.oauth.conftest import refusal
 
@@ -160,7 +160,7 @@ async def test_silent_name_servers_block_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their lookups have threads of their own, of which there is an end."""
-    release, most = threading.Event(), MAX_LOOKUPS
+    release, most = threading.Event(), MAX_CONCURRENT_LOOKUPS
     monkeypatch.setattr(fetch_module, "METADATA_TIMEOUT", 0.2)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
     try:

@@ -5,7 +5,7 @@ import pytest
 from edge_api.oauth.request import (
     csp_source,
     display_host,
-    is_loopback,
+    is_local_redirect,
     matches_uri,
     redirect_uri_error,
 )
@@ -108,4 +108,4 @@ def test_a_redirect_is_the_registered_one(registered: str, named: str, *, fits: 
 )
 def test_how_a_redirect_is_shown(uri: str, host: str, source: str, *, here: bool) -> None:
     """To a person, and to the browser's policy."""
-    assert (display_host(uri), csp_source(uri), is_loopback(uri)) == (host, source, here)
+    assert (display_host(uri), csp_source(uri), is_local_redirect(uri)) == (host, source, here)

@@ -103,7 +103,7 @@ async def test_a_person_fetches_the_key_by_a_button(edge: Any) -> None:
     assert str(find(page, "main").html).count(secret) == 1, "the examples do not repeat it"
     (key,) = await Keys(edge.service.store, system_clock).all()
     assert "posts:read" in find(page, "main").text()
-    day = ENGLISH.day(datetime.fromisoformat(key["expires_at"])).replace(" ", "\xa0", 1)
+    day = ENGLISH.format_day(datetime.fromisoformat(key["expires_at"])).replace(" ", "\xa0", 1)
     assert f"ends on {day}." in find(page, "main").text()
     async with edge.ask("GET", "/api/public/v1/posts", secret) as posts:
         assert posts.status == 200

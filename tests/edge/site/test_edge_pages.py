@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 from edge_api.db.problems import Problem
 from edge_api.http.pages import EdgePages
 from edge_api.journal.builds import BuildManager
-from edge_api.schema.page_templates import BASE_TEMPLATE, PAGES, TEMPLATES_FOLDER, PageName
+from edge_api.schema.page_templates import BASE_TEMPLATE, PAGE_VARIABLES, TEMPLATES_FOLDER, PageName
 from tests.edge.small_builds import make_post, point_at, write_build, write_site
 
 pytestmark = pytest.mark.one_engine
@@ -101,7 +101,7 @@ async def test_a_build_that_is_gone_is_unavailable(pages: EdgePages, build_dir: 
 
 def test_each_page_is_declared() -> None:
     """The names that a page may be asked for by are those that a template is declared for."""
-    assert tuple(PAGES) == get_args(PageName)
+    assert tuple(PAGE_VARIABLES) == get_args(PageName)
 
 
 async def test_no_build_at_all_is_unavailable(make_edge: Any, tmp_path: Path) -> None:

@@ -9,13 +9,9 @@ from pathlib import Path
 import pytest
 
 from edge_api.health import PublishingMonitor
+from edge_api.schema.heartbeat import HEARTBEAT_FILE, Heartbeat, remove_heartbeat
 from edge_api.schema.index import HELD_FILE
-from edge_api.schema.installed_code import (
-    HEARTBEAT_FILE,
-    Heartbeat,
-    InstalledCode,
-    remove_heartbeat,
-)
+from edge_api.schema.installed_code import InstalledCode
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -15,13 +15,13 @@ import pytest
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
 from edge_api.schema.page_templates import (
+    CONTENT_PLACEHOLDER,
+    DESCRIPTION_PLACEHOLDER,
     DOCS_BASE_TEMPLATE,
-    DOCS_DESCRIPTION,
-    DOCS_PAGE,
-    DOCS_PATH,
-    SHELL_CONTENT,
-    SHELL_TITLE,
+    DOCS_TEMPLATE,
+    PATH_PLACEHOLDER,
     TEMPLATES_FOLDER,
+    TITLE_PLACEHOLDER,
 )
 from tests.edge.edge_process import until
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build, write_site
@@ -49,9 +49,12 @@ def publish(build_dir: Path, number: int) -> Path:
     folder = write_build(
         build_dir, name, posts, {"index.html": name, "feed.xml": name * 500, **pages}
     )
-    frame = f"{SHELL_TITLE} {DOCS_PATH} {DOCS_DESCRIPTION} {SHELL_CONTENT} {name}"
+    frame = (
+        f"{TITLE_PLACEHOLDER} {PATH_PLACEHOLDER} {DESCRIPTION_PLACEHOLDER} "
+        f"{CONTENT_PLACEHOLDER} {name}"
+    )
     write_site(
-        folder / TEMPLATES_FOLDER, {DOCS_BASE_TEMPLATE: frame, DOCS_PAGE: "{{ page.title }}"}
+        folder / TEMPLATES_FOLDER, {DOCS_BASE_TEMPLATE: frame, DOCS_TEMPLATE: "{{ page.title }}"}
     )
     point_at(build_dir, folder)
     return folder

@@ -18,7 +18,7 @@ from edge_api.db.table import Row, Table
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import Leads, Sender
 from edge_api.settings import read_settings
-from edge_api.webhooks.dispatcher import Dispatcher, WebhookSender
+from edge_api.webhooks.dispatcher import WebhookDispatcher, WebhookSender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints
 from tests.edge.domain.conftest import MovableClock
 
@@ -101,7 +101,7 @@ class Office:
     store: Store
     clock: MovableClock
     endpoints: Endpoints
-    dispatcher: Dispatcher
+    dispatcher: WebhookDispatcher
     leads: Leads
 
     async def lead(self, message: str = "Hello", **more: str) -> Row:
@@ -134,7 +134,7 @@ def make_office(store: Any, clock: MovableClock, teller: WebhookSender | None = 
     """Return who tells others of the leads in a store; without a teller, this machine alone."""
     messenger = teller or WebhookSender(is_loopback, is_loopback)
     wrapping = SecretBox(SECRET, KEY_PURPOSE)
-    dispatcher = Dispatcher(store, clock, wrapping, messenger)
+    dispatcher = WebhookDispatcher(store, clock, wrapping, messenger)
     limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))
     leads = Leads(store, clock, limiter, SECRET, (dispatcher,))
     endpoints = Endpoints(store, clock, wrapping, lambda: messenger)

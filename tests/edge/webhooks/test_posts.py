@@ -260,7 +260,7 @@ async def test_an_endpoint_gets_what_it_chose(
     assert [json.loads(each.body)["type"] for each in leads.received] == [LEAD_CREATED]
     assert await take_events(office, posts) == [("post.published", "two")]
 
-    await office.endpoints.choose(chosen["id"], ["post.removed"])
+    await office.endpoints.set_events(chosen["id"], ["post.removed"])
     journal.build(make_post("three"))
     await edge.follow()
     assert await take_events(office, posts) == [("post.removed", "two")]

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from edge_api.schema.page_templates import PAGES
+from edge_api.schema.page_templates import PAGE_VARIABLES
 from tests.judges.pages.conftest import wait_for
 from tests.judges.pages.crawl import crawl, mapped
 from tests.judges.pages.places import OCCASIONS, Place, at
@@ -60,7 +60,7 @@ def test_every_page_of_the_edge_has_an_occasion() -> None:
     """No template of the edge is left out of what is looked at."""
     shown = {place.template for place in OCCASIONS}
 
-    assert set(PAGES) - shown - {"search", "docs", "docs_try"} == set()
+    assert set(PAGE_VARIABLES) - shown - {"search", "docs", "docs_try"} == set()
 
 
 def test_links_lead_to_every_page(journal: Served) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from edge_api.net.ssrf_guard import Allowed, SsrfGuard, is_public
+from edge_api.net.ssrf_guard import AddressPolicy, SsrfGuard, is_public
 from site_build.importers.imported import Imported, Text
 from site_build.importers.pictures import LARGEST, fetch_pictures
 
@@ -73,7 +73,7 @@ def fetch(aiohttp_raw_server: Any, tmp_path: Path) -> Fetch:
     """Return what makes a journal whose pictures were fetched, and the host that was asked."""
 
     async def run(
-        agrees: Callable[[str], bool], allowed: Allowed = lambda _: True
+        agrees: Callable[[str], bool], allowed: AddressPolicy = lambda _: True
     ) -> tuple[Imported, OldHost]:
         host = OldHost()
         host.port = (await aiohttp_raw_server(host.answer)).port
