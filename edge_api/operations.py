@@ -72,7 +72,7 @@ ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
     *leads.FORMS,
     *access_requests.FORMS,
-    *admin.UNKNOWN_TABLES,
+    *admin.UNKNOWN_TABLE_OPERATIONS,
 )
 """The operations with routes: OPERATIONS, the site's forms, and answers for unknown tables."""
 
@@ -111,5 +111,5 @@ def make_openapi(
     document["paths"] = {admin.PATH: admin.TABLES_PATH_ITEM, **document["paths"]}
     for tag in document["tags"]:
         if tag["name"] == admin.TAG:
-            tag["description"] = admin.ABOUT
+            tag["description"] = admin.TAG_DESCRIPTION
     return document
