@@ -17,7 +17,7 @@ from edge_api.access.service import AccessRequests
 from edge_api.admin.rows import Rows
 from edge_api.analysis.analyst import Analyst, DocumentFetcher, WorkerPool
 from edge_api.analysis.document import AI_CATALOG, API_CATALOG
-from edge_api.analysis.fetch import Fetcher, WebDocumentSource
+from edge_api.analysis.fetch import ClientMetadataFetcher, WebDocumentFetcher
 from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.credentials import Authenticator
 from edge_api.auth.rate_limits import Limiter, list_rates
@@ -119,7 +119,7 @@ async def assemble(
         )
         await publishing.refresh()
         secret = secret_key(settings)
-        oauth = OAuthServer(settings, store, clock, secret, fetch=Fetcher())
+        oauth = OAuthServer(settings, store, clock, secret, fetch=ClientMetadataFetcher())
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
@@ -178,7 +178,7 @@ async def assemble(
         freeze: GcFreeze = gc_freeze if exclusive else lambda **_: None
         mcp = McpEndpoint(
             Admission(service),
-            partial(_load_exchange, service, freeze),
+            partial(_load_message_handler, service, freeze),
             is_draining=lambda: health.draining,
         )
         agent_seen = asyncio.Event()
@@ -303,7 +303,7 @@ async def _warm(seen: asyncio.Event, mcp: McpEndpoint, workers: WorkerPool) -> N
         _log.exception("what agents need cannot be loaded; their first calls try it again")
 
 
-def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:
+def _load_message_handler(service: Service, freeze: GcFreeze) -> MessageHandler:
     """Load the MCP SDK, and return the message handler with our server."""
     find_server = import_module("edge_api.mcp.server").make_server(service, OPERATIONS)
     answer_message = import_module("edge_api.mcp.exchange").answer_message
@@ -358,7 +358,7 @@ def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
         AI_CATALOG: ai_catalog(Identity(settings.site_url)).body.decode(),
     }
     elsewhere = (
-        WebDocumentSource(f"fore-edge/{VERSION} (+{settings.site_url}/)")
+        WebDocumentFetcher(f"fore-edge/{VERSION} (+{settings.site_url}/)")
         if settings.analyze_fetch == "on"
         else None
     )

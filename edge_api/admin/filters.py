@@ -323,8 +323,8 @@ characters, and rows at every line break, begins a new cell."""
 _INNER_FORMULA_IN_PLAIN_LINE: Final = re.compile(
     rf"[;\t|](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_STARTS}])|[{_LINE_BREAKS}](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_ONLY}])"
 )
-"""The same in a plain line, which has no match of `_CALL_OR_REFERENCE`: there `+` and `-` after a line
-break begin a list item or a phone number."""
+"""The same in a plain line, one without `_CALL_OR_REFERENCE`: there `+` and `-` after a line break
+begin a list item or a phone number."""
 _LINE: Final = re.compile(r"\n?[^\n]*")
 _CALL_OR_REFERENCE: Final = re.compile(
     r"[(\[{!#$&|'\"\\^*\uff08\uff3b\uff5b\uff01\uff03\uff04\uff06\uff5c\uff07\uff02\uff3c\uff3e\uff0a"

@@ -212,7 +212,7 @@ def _read_responses(table: Table) -> tuple[SuccessResponse, ...]:
 def _write_response(
     table: Table, description: str, status: int = 200, **more: Any
 ) -> SuccessResponse:
-    """Return the response of a write: its rows as JSON; the other forms are in `TAG_DESCRIPTION`."""
+    """Return the response of a write: its rows as JSON; `TAG_DESCRIPTION` has the other forms."""
     return SuccessResponse(status, description, array_of(row_schema(table)), **more)
 
 
