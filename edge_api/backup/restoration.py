@@ -8,7 +8,7 @@ again, nor to removed addresses. Each table declares what a restore does with it
 from collections.abc import Mapping
 
 from edge_api.auth.actor import OPERATOR, Clock, audit_entry
-from edge_api.auth.erasure import PERSONAL, Privacy
+from edge_api.auth.erasure import PERSONAL_DATA, Privacy
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.table import IrreversibleChange, OnRestore, Row, Table
 from edge_api.db.tables import TABLES
@@ -99,7 +99,9 @@ class _CarryOver:
     async def erase_again(self) -> int:
         """Erase rows whose keys are stored as erased, and rows that name those keys."""
         found = await Privacy(self._restored, self._clock).erase(None, OPERATOR)
-        number = sum(len(rows) for table, rows in found.items() if not PERSONAL[table].kept_reason)
+        number = sum(
+            len(rows) for table, rows in found.items() if not PERSONAL_DATA[table].kept_reason
+        )
         if number:
             await self._restored.scrub(full=True)
         return number
