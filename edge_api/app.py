@@ -23,9 +23,9 @@ from edge_api.auth.credentials import Authenticator
 from edge_api.auth.rate_limits import Limiter, list_rates
 from edge_api.auth.tokens import SecretBox
 from edge_api.background import (
+    DELETE_EXPIRED_SECONDS,
     EXCHANGE_SECONDS,
-    EXPIRY_SECONDS,
-    FREEZING_SECONDS,
+    FULL_GC_SECONDS,
     REFRESH_SECONDS,
     VERIFY_SECONDS,
     WATCHER_POLL_SECONDS,
@@ -105,7 +105,7 @@ async def assemble(
     """
     async with AsyncExitStack() as stack:
         store, replication = await stack.enter_async_context(
-            _open_store(settings, clock, exclusive=exclusive, create=create)
+            _open_replicated_store(settings, clock, exclusive=exclusive, create=create)
         )
         builds = BuildManager(
             settings.build_dir,
@@ -194,7 +194,7 @@ async def assemble(
                 ),
                 partial(
                     every,
-                    FREEZING_SECONDS,
+                    FULL_GC_SECONDS,
                     "collecting garbage",
                     partial(asyncio.to_thread, gc_freeze),
                 ),
@@ -215,7 +215,7 @@ async def assemble(
         ]
         if limits:
             loops += [
-                partial(every, EXPIRY_SECONDS, "deleting counted requests", limits.sweep),
+                partial(every, DELETE_EXPIRED_SECONDS, "deleting counted requests", limits.sweep),
                 partial(every, EXCHANGE_SECONDS, "counting with other edges", limiter.exchange),
             ]
         if exclusive and settings.mail_dispatcher == "on":
@@ -243,10 +243,10 @@ async def assemble(
 
 
 @asynccontextmanager
-async def _open_store(
+async def _open_replicated_store(
     settings: Settings, clock: Clock, *, exclusive: bool, create: bool
 ) -> AsyncIterator[tuple[Store, Replication | None]]:
-    """Open the store, and the replication that an exclusive one has. Raises StoreRefusal."""
+    """Open the store, and start its replication if it is exclusive. Raises StoreRefusal."""
     async with AsyncExitStack() as stack:
         replication = make_replication(settings) if exclusive else None
         if replication:  # closed after the store, so that it copies the last commits
@@ -262,7 +262,7 @@ async def _open_store(
         )
         stack.push_async_callback(store.close)
         if replication:
-            await asyncio.to_thread(replication.claim)
+            await asyncio.to_thread(replication.record_address)
             replication.start()
         yield store, replication
 

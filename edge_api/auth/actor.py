@@ -19,7 +19,7 @@ Clock = Callable[[], datetime]
 
 
 def system_clock() -> datetime:
-    """Return the current instant in UTC, as every clock outside of tests does."""
+    """Return the current instant in UTC."""
     return datetime.now(UTC)
 
 

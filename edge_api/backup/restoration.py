@@ -48,8 +48,8 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[st
     return numbers
 
 
-def _tables_with(restored: OnRestore) -> list[Table]:
-    return [table for table in TABLES.values() if table.on_restore == restored]
+def _tables_with(on_restore: OnRestore) -> list[Table]:
+    return [table for table in TABLES.values() if table.on_restore == on_restore]
 
 
 class _CarryOver:

@@ -33,12 +33,12 @@ async def run(arguments: Arguments, settings: Settings) -> int:
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0
-    lines = [_line(entry, can_undo=entry["id"] in ids) for entry in entries]
+    lines = [_format_entry(entry, can_undo=entry["id"] in ids) for entry in entries]
     print(*lines or ["nothing was changed yet"], sep="\n")
     return 0
 
 
-def _line(entry: Row, *, can_undo: bool) -> str:
+def _format_entry(entry: Row, *, can_undo: bool) -> str:
     rows = f"{entry['rows']} row{'' if entry['rows'] == 1 else 's'}"
     what = f"{entry['verb']} {entry['table_name']}"
     id_ = f"  --undo {entry['id']}" if can_undo else ""
