@@ -206,7 +206,7 @@ async def assemble(
         )
         loops += [
             *(
-                [partial(every, VERIFY_SECONDS, "verifying backups", verification.apply)]
+                [partial(every, VERIFY_SECONDS, "verifying backups", verification.verify_due)]
                 if verification
                 else []
             ),

@@ -73,7 +73,7 @@ class DailyVerification:
         replica = {"replica": self.check_replica} if self._settings.litestream_replica else {}
         return {**replica, "backup": self.check_backup}
 
-    async def apply(self) -> None:
+    async def verify_due(self) -> None:
         """Verify what is due, in a process that ends with this one."""
         # A killed verification may have left large files.
         await asyncio.to_thread(clear_scratch, self._settings)

@@ -108,7 +108,7 @@ def make_openapi(
 ) -> dict[str, Any]:
     """Return the OpenAPI document, with the path item and tag of the administrative tables."""
     document = openapi_document(operations, settings.site_url, API_VERSION, samples)
-    document["paths"] = {admin.PATH: admin.TABLES_PATH_ITEM, **document["paths"]}
+    document["paths"] = {admin.TABLE_PATH: admin.TABLES_PATH_ITEM, **document["paths"]}
     for tag in document["tags"]:
         if tag["name"] == admin.TAG:
             tag["description"] = admin.TAG_DESCRIPTION

@@ -59,7 +59,7 @@ WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
 }
 """The query parameters of each write. Any other is refused: a filter that was ignored would
 change more rows than its sender meant."""
-_HINTS: Mapping[str, str] = {
+_WRITE_HINTS: Mapping[str, str] = {
     "POST": "POST only inserts rows; change rows that exist with PATCH",
     "PATCH": "rows are chosen by `match` in the body",
     "DELETE": "rows are chosen by `match` in the body",
@@ -181,7 +181,9 @@ def check_query_names(method: str, names: Iterable[str]) -> None:
     """Raise Problem `invalid` for a query parameter that the write does not support."""
     for name in names:
         if name not in WRITE_PARAMETERS[method]:
-            raise Problem("invalid", f"{name}: {method} takes no such parameter; {_HINTS[method]}")
+            raise Problem(
+                "invalid", f"{name}: {method} takes no such parameter; {_WRITE_HINTS[method]}"
+            )
 
 
 def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> ReturnOptions:
@@ -190,7 +192,7 @@ def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> 
     prefer = request.headers.get("Prefer")
     for each in _parse_prefer(prefer):
         if each.startswith("resolution="):
-            raise Problem("invalid", f"Prefer: resolution is not supported; {_HINTS[method]}")
+            raise Problem("invalid", f"Prefer: resolution is not supported; {_WRITE_HINTS[method]}")
         if each == "tx=rollback":
             raise Problem(
                 "invalid",

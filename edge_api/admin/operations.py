@@ -56,7 +56,7 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.service import JSON, OperationResult, Service
 
-PATH = f"{PREFIX}/{{table}}"
+TABLE_PATH = f"{PREFIX}/{{table}}"
 
 TABLES_PATH_ITEM: dict[str, Any] = {
     "summary": "Row access to the administrative tables",
@@ -106,7 +106,7 @@ UNKNOWN_TABLE_OPERATIONS: tuple[AnyOperation, ...] = tuple(
     Operation(
         name=f"{method.lower()}_other_table",
         method=method,
-        path=PATH,
+        path=TABLE_PATH,
         summary="Refuse a table that is not administrative",
         handler=deny_table,
         responses=(),

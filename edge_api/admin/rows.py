@@ -76,7 +76,7 @@ class ReturnOptions:
     """Whether it must affect exactly one row: otherwise Problem `not_acceptable`, and no change."""
 
 
-ALL_COLUMNS: Final = ReturnOptions()
+DEFAULT_OPTIONS: Final = ReturnOptions()
 
 
 class Rows:
@@ -116,7 +116,7 @@ class Rows:
         table: Table,
         given: Sequence[Mapping[str, Any]],
         actor: Actor,
-        options: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = DEFAULT_OPTIONS,
     ) -> list[Row]:
         """Store new rows, all or none, and return them as stored.
 
@@ -147,7 +147,7 @@ class Rows:
         match: Mapping[str, Any],
         values: Mapping[str, Any],
         actor: Actor,
-        options: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = DEFAULT_OPTIONS,
     ) -> list[Row]:
         """Change the rows that match and return them changed.
 
@@ -166,7 +166,7 @@ class Rows:
         table: Table,
         match: Mapping[str, Any],
         actor: Actor,
-        options: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = DEFAULT_OPTIONS,
     ) -> list[Row]:
         """Delete the rows that match and return them. Raises Problem like `update`."""
         query = Delete(table, parse_match(table, match), MAX_CHANGES, single=options.single)

@@ -171,7 +171,7 @@ def load_hyphenation(name: str) -> pyphen.Pyphen:
     return pyphen.Pyphen(lang=name)
 
 
-_ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
+_WEB_ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
 """The pattern of web addresses, whose parts are no words of the text."""
 _PHRASE_BREAK: Final = re.compile(rf"[^{WORD_CHARACTERS} '\-]+")
 
@@ -232,7 +232,7 @@ def _is_redundant(phrase: Phrase, other: Phrase, counts: Counter[Phrase]) -> boo
 
 def _phrases(text: str, stop_words: frozenset[str]) -> Iterator[Phrase]:
     """Yield every sequence of one to three words without stop words."""
-    for part in _PHRASE_BREAK.split(_ADDRESS.sub("\n", text).replace("\u2019", "'")):
+    for part in _PHRASE_BREAK.split(_WEB_ADDRESS.sub("\n", text).replace("\u2019", "'")):
         for run in _significant_runs(part, stop_words):
             for start in range(len(run)):
                 for end in range(start + 1, min(start + 3, len(run)) + 1):

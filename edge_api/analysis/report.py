@@ -46,7 +46,7 @@ from edge_api.analysis.rules import RULES, SIGNALS, Facts, Rule, SignalName
 Status = Literal["pass", "warn", "fail", "skipped"]
 Grade = Literal["A", "B", "C", "D", "F"]
 
-_PASS, _WARN = 80, 50  # the lowest scores with these verdicts
+_PASS_SCORE, _WARN_SCORE = 80, 50  # the lowest scores with these verdicts
 _GRADES: Final[tuple[tuple[int, Grade], ...]] = ((90, "A"), (80, "B"), (70, "C"), (60, "D"))
 
 
@@ -182,7 +182,7 @@ def _rate_signal(results: Sequence[RuleResult]) -> Signal:
     total = sum(each.rule.weight for each in results)
     score = round(100 * sum(each.rule.weight * each.value for each in results) / total)
     findings = tuple(each.finding for each in results if each.finding)
-    status: Status = "pass" if score >= _PASS else "warn" if score >= _WARN else "fail"
+    status: Status = "pass" if score >= _PASS_SCORE else "warn" if score >= _WARN_SCORE else "fail"
     passed = len(results) - len(findings)
     return Signal(score, status, f"{passed} of {len(results)} checks pass.", findings)
 

@@ -25,7 +25,7 @@ def system_clock() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An author of requests and changes: the holder of a credential, the operator, anybody."""
+    """The sender of a request or author of a change, such as the holder of a credential."""
 
     credential_id: str  # empty for a client that acts for itself
     name: str

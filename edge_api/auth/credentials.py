@@ -41,8 +41,8 @@ _SCOPE_PARAMETERS: Mapping[Audience, tuple[str, ...]] = {
 
 OUTAGE_GRACE: Final = timedelta(seconds=0.5)
 """The time that a credential is accepted after its last confirmed use while the store is
-unavailable. An engine answers for 1.5 s after it last saw the store, so a revocation by another
-edge counts within two seconds, whatever was cut off."""
+unavailable. An engine answers for 1.5 s after its last contact with the database, so a revocation
+by another edge counts within two seconds, whatever was cut off."""
 
 CREDENTIAL_KINDS: Mapping[Audience, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
 """The kind of opaque credential of each audience; signed tokens are accepted too."""

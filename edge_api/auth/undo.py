@@ -146,15 +146,15 @@ def _restore(table: Table, kept: Sequence[Row]) -> list[Query]:
         if changed is None:
             queries.append(Insert(table, [former]))
         elif former is None:
-            queries.append(Delete(table, _exactly(table, changed), single=True))
+            queries.append(Delete(table, _exact_filters(table, changed), single=True))
         else:
             values = {name: value for name, value in former.items() if value != changed[name]}
             if values:
-                queries.append(Update(table, values, _exactly(table, changed), single=True))
+                queries.append(Update(table, values, _exact_filters(table, changed), single=True))
     return queries
 
 
-def _exactly(table: Table, row: Row) -> Where:
+def _exact_filters(table: Table, row: Row) -> Where:
     """Return the filters of a row with exactly these values; JSON is not compared."""
     return tuple(
         Filter(name, "is", None) if row[name] is None else Filter(name, "eq", row[name])

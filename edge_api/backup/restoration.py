@@ -1,8 +1,9 @@
 """State that a restore carries over from the store it replaces.
 
 Revocations and suppressions stay, erased people are erased again, and what was sent is not sent
-again, nor to removed addresses. Each table declares what a restore does with its rows
-(`Table.irreversible_changes`, `Table.on_restore`). Both stores are used by queries, not as files.
+again, nor to webhook addresses that were removed. Each table declares what a restore does with its
+rows (`Table.irreversible_changes`, `Table.on_restore`). Both stores are used by queries, not as
+files.
 """
 
 from collections.abc import Mapping
