@@ -17,15 +17,15 @@ from edge_api.access.service import AccessRequests
 from edge_api.admin.rows import Rows
 from edge_api.analysis.analyst import Analyst, DocumentFetcher, WorkerPool
 from edge_api.analysis.document import AI_CATALOG, API_CATALOG
-from edge_api.analysis.fetch import Fetcher, WebDocumentSource
+from edge_api.analysis.fetch import ClientMetadataFetcher, WebDocumentFetcher
 from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.credentials import Authenticator
 from edge_api.auth.rate_limits import Limiter, list_rates
 from edge_api.auth.tokens import SecretBox
 from edge_api.background import (
+    DELETE_EXPIRED_SECONDS,
     EXCHANGE_SECONDS,
-    EXPIRY_SECONDS,
-    FREEZING_SECONDS,
+    FULL_GC_SECONDS,
     REFRESH_SECONDS,
     VERIFY_SECONDS,
     WATCHER_POLL_SECONDS,
@@ -105,7 +105,7 @@ async def assemble(
     """
     async with AsyncExitStack() as stack:
         store, replication = await stack.enter_async_context(
-            _open_store(settings, clock, exclusive=exclusive, create=create)
+            _open_replicated_store(settings, clock, exclusive=exclusive, create=create)
         )
         builds = BuildManager(
             settings.build_dir,
@@ -119,7 +119,7 @@ async def assemble(
         )
         await publishing.refresh()
         secret = secret_key(settings)
-        oauth = OAuthServer(settings, store, clock, secret, fetch=Fetcher())
+        oauth = OAuthServer(settings, store, clock, secret, fetch=ClientMetadataFetcher())
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
@@ -178,7 +178,7 @@ async def assemble(
         freeze: GcFreeze = gc_freeze if exclusive else lambda **_: None
         mcp = McpEndpoint(
             Admission(service),
-            partial(_load_exchange, service, freeze),
+            partial(_load_message_handler, service, freeze),
             is_draining=lambda: health.draining,
         )
         agent_seen = asyncio.Event()
@@ -194,7 +194,7 @@ async def assemble(
                 ),
                 partial(
                     every,
-                    FREEZING_SECONDS,
+                    FULL_GC_SECONDS,
                     "collecting garbage",
                     partial(asyncio.to_thread, gc_freeze),
                 ),
@@ -206,7 +206,7 @@ async def assemble(
         )
         loops += [
             *(
-                [partial(every, VERIFY_SECONDS, "verifying backups", verification.apply)]
+                [partial(every, VERIFY_SECONDS, "verifying backups", verification.verify_due)]
                 if verification
                 else []
             ),
@@ -215,7 +215,7 @@ async def assemble(
         ]
         if limits:
             loops += [
-                partial(every, EXPIRY_SECONDS, "deleting counted requests", limits.sweep),
+                partial(every, DELETE_EXPIRED_SECONDS, "deleting counted requests", limits.sweep),
                 partial(every, EXCHANGE_SECONDS, "counting with other edges", limiter.exchange),
             ]
         if exclusive and settings.mail_dispatcher == "on":
@@ -243,10 +243,10 @@ async def assemble(
 
 
 @asynccontextmanager
-async def _open_store(
+async def _open_replicated_store(
     settings: Settings, clock: Clock, *, exclusive: bool, create: bool
 ) -> AsyncIterator[tuple[Store, Replication | None]]:
-    """Open the store, and the replication that an exclusive one has. Raises StoreRefusal."""
+    """Open the store, and start its replication if it is exclusive. Raises StoreRefusal."""
     async with AsyncExitStack() as stack:
         replication = make_replication(settings) if exclusive else None
         if replication:  # closed after the store, so that it copies the last commits
@@ -262,7 +262,7 @@ async def _open_store(
         )
         stack.push_async_callback(store.close)
         if replication:
-            await asyncio.to_thread(replication.claim)
+            await asyncio.to_thread(replication.record_address)
             replication.start()
         yield store, replication
 
@@ -303,7 +303,7 @@ async def _warm(seen: asyncio.Event, mcp: McpEndpoint, workers: WorkerPool) -> N
         _log.exception("what agents need cannot be loaded; their first calls try it again")
 
 
-def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:
+def _load_message_handler(service: Service, freeze: GcFreeze) -> MessageHandler:
     """Load the MCP SDK, and return the message handler with our server."""
     find_server = import_module("edge_api.mcp.server").make_server(service, OPERATIONS)
     answer_message = import_module("edge_api.mcp.exchange").answer_message
@@ -358,7 +358,7 @@ def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
         AI_CATALOG: ai_catalog(Identity(settings.site_url)).body.decode(),
     }
     elsewhere = (
-        WebDocumentSource(f"fore-edge/{VERSION} (+{settings.site_url}/)")
+        WebDocumentFetcher(f"fore-edge/{VERSION} (+{settings.site_url}/)")
         if settings.analyze_fetch == "on"
         else None
     )

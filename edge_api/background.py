@@ -19,7 +19,7 @@ from edge_api.auth.tokens import SecretBox, SigningKeys
 from edge_api.backup import verify as verification
 from edge_api.backup.replica import Replication
 from edge_api.backup.verify import (
-    DEEP,
+    DEEP_HINT,
     RETRY_SECONDS,
     Verification,
     clear_scratch,
@@ -73,7 +73,7 @@ class DailyVerification:
         replica = {"replica": self.check_replica} if self._settings.litestream_replica else {}
         return {**replica, "backup": self.check_backup}
 
-    async def apply(self) -> None:
+    async def verify_due(self) -> None:
         """Verify what is due, in a process that ends with this one."""
         # A killed verification may have left large files.
         await asyncio.to_thread(clear_scratch, self._settings)
@@ -120,7 +120,7 @@ class DailyVerification:
             error = "the replica has not been verified yet" if is_late else ""
         else:
             error = result.find_error("replica")
-        return _check(result, lag.message, error)
+        return _make_check(result, lag.message, error)
 
     async def check_backup(self) -> Check | None:
         """Return a check of the last verification of the newest backup; `None` without one."""
@@ -128,15 +128,15 @@ class DailyVerification:
         if result is None:
             return None
         is_only_copy = not self._settings.litestream_replica
-        return _check(result, "", result.find_error("backup", is_only_copy=is_only_copy))
+        return _make_check(result, "", result.find_error("backup", is_only_copy=is_only_copy))
 
 
-def _check(result: Verification | None, lag: str, error: str) -> Check:
+def _make_check(result: Verification | None, lag: str, error: str) -> Check:
     facts: dict[str, Any] = {"verified": result is not None and not error}
     if result and result.subject:
         facts["verified_at"] = result.at
         facts.update({"made_at": result.made_at} if result.made_at else {})
-    message = "; ".join(filter(None, (lag, error and f"{error}; {DEEP}")))
+    message = "; ".join(filter(None, (lag, error and f"{error}; {DEEP_HINT}")))
     return Check("warn" if message else "pass", message, facts)
 
 
@@ -148,7 +148,7 @@ WRONG_SECRET: Final = (
 
 
 async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check | None:
-    """Warn if the secret key cannot decrypt the store's secrets; `box` is for those of webhooks."""
+    """Warn if the secret key cannot decrypt the store's secrets; `box` has those of webhooks."""
     first = Read(WEBHOOK_ENDPOINTS, ("id", "secret"), order=(Order("id"),), limit=1)
     try:
         is_foreign = await keys.is_foreign()
@@ -168,9 +168,9 @@ WATCHER_POLL_SECONDS: Final = 10.0
 """The interval of checks of the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
 """The interval at which edges on one store exchange the rate-limit hits that each has counted."""
-EXPIRY_SECONDS: Final = 60.0  # how often what has expired is deleted
-SWEEPING_SECONDS: Final = 3600.0  # how often old rows that nobody uses are deleted
-FREEZING_SECONDS: Final = 86400.0
+DELETE_EXPIRED_SECONDS: Final = 60.0  # the interval at which expired rows are deleted
+SWEEP_SECONDS: Final = 3600.0  # the interval at which old and unused rows are deleted
+FULL_GC_SECONDS: Final = 86400.0
 """The interval of full garbage collections, for the cycles that replaced builds have left."""
 
 Loop = Callable[[], Coroutine[None, None, None]]
@@ -193,10 +193,14 @@ async def background_jobs(
             partial(_refresh_build, service[BuildManager], freeze),
         ),
         (5, "noting when keys were used", service.authenticator.flush),
-        (EXPIRY_SECONDS, "deleting expired rows", partial(delete_expired, store, service.clock)),
-        (EXPIRY_SECONDS, "rotating signing keys", oauth.maintain),
-        (SWEEPING_SECONDS, "deleting unused grants", oauth.sweep),
-        (SWEEPING_SECONDS, "deleting rows that are old enough", retention.apply),
+        (
+            DELETE_EXPIRED_SECONDS,
+            "deleting expired rows",
+            partial(delete_expired, store, service.clock),
+        ),
+        (DELETE_EXPIRED_SECONDS, "rotating signing keys", oauth.maintain),
+        (SWEEP_SECONDS, "deleting unused grants", oauth.sweep),
+        (SWEEP_SECONDS, "deleting rows that are old enough", retention.apply),
     )
     works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
     tasks = [asyncio.create_task(work) for work in works]
@@ -208,7 +212,7 @@ async def background_jobs(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-EXPIRING: Final[Mapping[Table, timedelta]] = {
+EXPIRING_TABLES: Final[Mapping[Table, timedelta]] = {
     IDEMPOTENCY_KEYS: timedelta(0),
     ACCESS_REQUESTS: timedelta(0),
     DESK_SESSIONS: timedelta(0),
@@ -216,7 +220,7 @@ EXPIRING: Final[Mapping[Table, timedelta]] = {
     USED_ASSERTIONS: timedelta(0),
     DESK_LINKS: timedelta(0),
     ERASED_ROWS: timedelta(0),
-    # As long as tokens may live that must be revoked if the code or token is replayed.
+    # Kept as long as the tokens that must be revoked if the code or token is replayed may live.
     AUTHORIZATION_CODES: REFRESH_TOKEN_LIFETIME,
     REFRESH_TOKENS: REFRESH_TOKEN_LIFETIME,
 }
@@ -225,7 +229,7 @@ EXPIRING: Final[Mapping[Table, timedelta]] = {
 
 async def delete_expired(store: Store, clock: Clock) -> None:
     """Delete expired rows; nothing is written to a table without any. Raises Problem."""
-    for table, retention in EXPIRING.items():
+    for table, retention in EXPIRING_TABLES.items():
         expired = (Filter("expires_at", "lte", format_instant(clock() - retention)),)
         if await read_all(store, Read(table, ("id",), expired, limit=1)):
             await store.run(Delete(table, expired))

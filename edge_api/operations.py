@@ -72,7 +72,7 @@ ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
     *leads.FORMS,
     *access_requests.FORMS,
-    *admin.UNKNOWN_TABLES,
+    *admin.UNKNOWN_TABLE_OPERATIONS,
 )
 """The operations with routes: OPERATIONS, the site's forms, and answers for unknown tables."""
 
@@ -108,8 +108,8 @@ def make_openapi(
 ) -> dict[str, Any]:
     """Return the OpenAPI document, with the path item and tag of the administrative tables."""
     document = openapi_document(operations, settings.site_url, API_VERSION, samples)
-    document["paths"] = {admin.PATH: admin.TABLES_PATH_ITEM, **document["paths"]}
+    document["paths"] = {admin.TABLE_PATH: admin.TABLES_PATH_ITEM, **document["paths"]}
     for tag in document["tags"]:
         if tag["name"] == admin.TAG:
-            tag["description"] = admin.ABOUT
+            tag["description"] = admin.TAG_DESCRIPTION
     return document

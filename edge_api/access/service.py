@@ -129,7 +129,7 @@ def request_schema() -> dict[str, Any]:
 
 
 class AccessDecisions:
-    """The operator's list of requests, and decisions; `outbox` mails these to the senders."""
+    """Lists requests and decides on them; `outbox` mails the decisions to the senders."""
 
     def __init__(
         self, store: Store, clock: Clock, outbox: Outbox | None = None, actor: Actor = OPERATOR
@@ -205,7 +205,7 @@ NULL would not do: it marks approvals by former versions, which stored no expiry
 CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a claim can be repeated
 MAX_PENDING: Final = 1000
 
-_LIMIT: Final = "access_requests"
+_LIMIT_NAME: Final = "access_requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class AccessRequests:
         A request with a filled-in honeypot is denied at once, but answered like any other. Raises
         Problem `too_many_requests`, and `unavailable` while too many requests are pending.
         """
-        await self._limiter.hit(_LIMIT, address)
+        await self._limiter.hit(_LIMIT_NAME, address)
         token, now = mint("claim_token"), self._clock()
         first, *second = request.credential_types
         given = {
@@ -272,11 +272,11 @@ class AccessRequests:
                     )
                 await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit, *mail)
         except Problem:
-            await self._limiter.refund(_LIMIT, address)
+            await self._limiter.refund(_LIMIT_NAME, address)
             raise
         if self._outbox and mail:
             self._outbox.wake()
-        return StoredRequest(row, token, await self._limiter.peek(_LIMIT, address))
+        return StoredRequest(row, token, await self._limiter.peek(_LIMIT_NAME, address))
 
     async def claim(self, token: str) -> tuple[Row, tuple[IssuedKey, ...]]:
         """Return a request and, if it is approved, its credentials; none while it is pending.

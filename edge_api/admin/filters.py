@@ -25,7 +25,7 @@ COMPARABLE = frozenset({ColumnType.TEXT, ColumnType.INTEGER, ColumnType.UUID, Co
 class Operator:
     """An operator: the form of its operand, the column types that it applies to, a description."""
 
-    operand: Literal["value", "pattern", "list", "state"]
+    operand_form: Literal["value", "pattern", "list", "state"]
     kinds: frozenset[ColumnType]
     description: str
 
@@ -110,11 +110,11 @@ def parse_filter(table: Table, name: str, text: str) -> Filter:
     negated = text.startswith(NEGATION)
     word, dot, operand = text.removeprefix(NEGATION).partition(".")
     operator = _operator_for(column, word if dot else "")
-    if operator.operand == "state":
+    if operator.operand_form == "state":
         if operand.lower() not in IS_VALUES:
             raise Problem("invalid", f"{name}: is takes null or not_null")
         return Filter(name, word, None, negated != (operand.lower() == "not_null"))
-    return Filter(name, word, _READERS[operator.operand](column, operand), negated)
+    return Filter(name, word, _OPERAND_READERS[operator.operand_form](column, operand), negated)
 
 
 def _operator_for(column: Column, word: str) -> Operator:
@@ -177,9 +177,9 @@ def _read_list(column: Column, text: str) -> tuple[Value, ...]:
 def split_list(text: str) -> tuple[str, ...] | None:
     r"""Return the elements of `(a,b,"c,d")`, or `None` if the text is no such list.
 
-    An element between quotation marks is quoted if a comma or the closing parenthesis follows: in
-    it `\x` means x. Any other element ends before the next comma or closing parenthesis. Spaces
-    after either parenthesis are ignored; without other characters between them the list is empty.
+    Quotation marks around an element are removed if a comma or the closing parenthesis follows:
+    between them `\x` means x. Any other element ends before the next comma or closing parenthesis.
+    Spaces after either parenthesis are ignored, and a list of nothing else is empty.
     """
     body = text.strip(" ") if text.startswith("(") else ""
     if body.endswith(")") and not body[1:-1].strip(" "):
@@ -194,7 +194,7 @@ def split_list(text: str) -> tuple[str, ...] | None:
         position = found.end() + 1
 
 
-_READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
+_OPERAND_READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
     "value": _read_value,
     "pattern": _read_pattern,
     "list": _read_list,
@@ -300,7 +300,7 @@ def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
 
 CSV_TYPE: Final = "text/csv; charset=utf-8"
 ROWS_AT_A_TIME: Final = 500  # rows of a stream that are in memory at once
-_BREAKS: Final = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+_LINE_BREAKS: Final = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _SKIPPED_CHARACTERS: Final = (
     '"\x00-\x08\x0e-\x1b\x1f\x20\x7f-\x84\x86-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5'
     "\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -312,26 +312,30 @@ _FORMULA_ONLY: Final = r"=\uff1d\ufe66@\uff20\ufe6b"
 """Characters that begin nothing but a formula, with their wide and their small forms."""
 _FORMULA_STARTS: Final = rf"{_FORMULA_ONLY}+\-\uff0b\uff0d\ufe62\ufe63\u2212"
 """All characters that begin a formula: `+` and `-` too."""
-_AT_START: Final = re.compile(rf"[\t\r]|[{_SKIPPED_CHARACTERS}{_BREAKS}]*[{_FORMULA_STARTS}|]")
-_WITHIN: Final = re.compile(rf"[;\t|{_BREAKS}](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_STARTS}])")
-"""A formula at the start of a cell, for a program that separates cells not at commas but at other
-characters, and rows at every line break."""
-_WITHIN_PLAIN: Final = re.compile(
-    rf"[;\t|](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_STARTS}])|[{_BREAKS}](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_ONLY}])"
+_LEADING_FORMULA: Final = re.compile(
+    rf"[\t\r]|[{_SKIPPED_CHARACTERS}{_LINE_BREAKS}]*[{_FORMULA_STARTS}|]"
 )
-"""The same in a plain line: after a line break, `+` and `-` begin a list item or a phone number."""
+_INNER_FORMULA: Final = re.compile(
+    rf"[;\t|{_LINE_BREAKS}](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_STARTS}])"
+)
+"""A formula inside a cell, where a program that separates cells not at commas but at other
+characters, and rows at every line break, begins a new cell."""
+_INNER_FORMULA_IN_PLAIN_LINE: Final = re.compile(
+    rf"[;\t|](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_STARTS}])|[{_LINE_BREAKS}](?=[{_SKIPPED_CHARACTERS}]*[{_FORMULA_ONLY}])"
+)
+"""The same in a plain line, one without `_CALL_OR_REFERENCE`: there `+` and `-` after a line break
+begin a list item or a phone number."""
 _LINE: Final = re.compile(r"\n?[^\n]*")
-_ACTIVE: Final = re.compile(
+_CALL_OR_REFERENCE: Final = re.compile(
     r"[(\[{!#$&|'\"\\^*\uff08\uff3b\uff5b\uff01\uff03\uff04\uff06\uff5c\uff07\uff02\uff3c\uff3e\uff0a"
     r"\ufe35\ufe37\ufe47\ufe57\ufe59\ufe5b\ufe5f\ufe60\ufe61\ufe68\ufe69\u207d\u208d]"
     rf"|[.\uff0e\ufe52\uff61\u3002][{_SKIPPED_CHARACTERS}]*+[^\W\d_]{{1,3}}\d"
 )
-"""Characters that can call a function or a program, or name a cell of another sheet (`Sheet1.A1`).
-A line without any of them is plain."""
+"""Text that can call a function or a program, or name a cell of another sheet (`Sheet1.A1`)."""
 
 
-def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) -> str:
-    """Return CSV (RFC 4180): a line of names and a line for each row; NULL is an empty cell.
+def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_header: bool = True) -> str:
+    """Return CSV (RFC 4180): a header and a line for each row; NULL is an empty cell.
 
     Spreadsheet programs run nothing in it, whether they separate cells at commas, semicolons, tabs
     or vertical bars: an apostrophe, which marks text, is put before everything that begins like a
@@ -339,7 +343,7 @@ def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) 
     """
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
-    if has_head:
+    if has_header:
         writer.writerow(names)
     writer.writerows([_cell(row[name]) for name in names] for row in rows)
     return sheet.getvalue()
@@ -347,18 +351,18 @@ def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) 
 
 def _cell(value: Any) -> str:
     text = "" if value is None else format_value(value)
-    if _WITHIN.search(text):
+    if _INNER_FORMULA.search(text):
         text = _LINE.sub(_guard_line, text)
-    return f"'{text}" if _AT_START.match(text) else text
+    return f"'{text}" if _LEADING_FORMULA.match(text) else text
 
 
 def _guard_line(line: re.Match[str]) -> str:
     pattern = (
-        _WITHIN
-        if _ACTIVE.search(line[0])
+        _INNER_FORMULA
+        if _CALL_OR_REFERENCE.search(line[0])
         # For a program with another separator, the last line of a cell includes the next cells.
         or (line.end() == len(line.string) and not line[0].rstrip()[-1:].isalnum())
-        else _WITHIN_PLAIN
+        else _INNER_FORMULA_IN_PLAIN_LINE
     )
     return pattern.sub(r"\g<0>'", line[0])
 
@@ -366,10 +370,10 @@ def _guard_line(line: re.Match[str]) -> str:
 async def stream_csv(
     names: Sequence[str], pages: AsyncIterable[Sequence[Row]]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield pages of rows as CSV, the first with the line of names. Raises what `pages` raises."""
+    """Yield pages of rows as CSV, the first with the header. Raises what `pages` raises."""
     head = to_csv(names, ())
     async for rows in pages:
-        lines = await asyncio.to_thread(to_csv, names, rows, has_head=False)
+        lines = await asyncio.to_thread(to_csv, names, rows, has_header=False)
         if part := f"{head}{lines}".encode():
             yield part
         head = ""

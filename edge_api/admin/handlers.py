@@ -24,7 +24,7 @@ from edge_api.operation.service import JSON, OperationResult, Service
 
 PREFIX: Final = "/api/public/v1/admin"
 CSV: Final = "text/csv"
-SINGLE: Final = "application/vnd.pgrst.object+json"  # PostgREST's, of one row without an array
+SINGLE: Final = "application/vnd.pgrst.object+json"  # PostgREST's type of one row as an object
 _UNSUPPORTED_TYPES: Final = re.compile(
     r"application/vnd\.pgrst\.(?!(?:object|array)\+json\s*(?:[;,]|$))[^\s;,]*|nulls=stripped"
 )
@@ -59,7 +59,7 @@ WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
 }
 """The query parameters of each write. Any other is refused: a filter that was ignored would
 change more rows than its sender meant."""
-_HINTS: Mapping[str, str] = {
+_WRITE_HINTS: Mapping[str, str] = {
     "POST": "POST only inserts rows; change rows that exist with PATCH",
     "PATCH": "rows are chosen by `match` in the body",
     "DELETE": "rows are chosen by `match` in the body",
@@ -92,8 +92,8 @@ async def read_rows(
 ) -> OperationResult:
     """Return rows in the negotiated media type, with their range.
 
-    The total and the address of the next rows are added if the total is preferred, and to CSV,
-    whose reader could not see that rows are missing.
+    The total and the address of the next rows are added for `Prefer: count=exact`, and always to
+    CSV, whose reader could not see that rows are missing.
     """
     _refuse_profile(request.headers)
     applied = applied_preferences(request.headers.get("Prefer"), (COUNT_EXACT,))
@@ -105,7 +105,7 @@ async def read_rows(
         with_total=media_type == CSV or COUNT_EXACT in applied,
         only_keys=media_type == CSV,
     )
-    headers = {"Content-Range": content_range(page), **_applied(applied)}
+    headers = {"Content-Range": content_range(page), **_preference_applied_header(applied)}
     end = page.offset + page.count
     if page.count and page.total is not None and end < page.total:
         others = [pair for pair in pairs if pair[0] != "offset"]
@@ -181,16 +181,18 @@ def check_query_names(method: str, names: Iterable[str]) -> None:
     """Raise Problem `invalid` for a query parameter that the write does not support."""
     for name in names:
         if name not in WRITE_PARAMETERS[method]:
-            raise Problem("invalid", f"{name}: {method} takes no such parameter; {_HINTS[method]}")
+            raise Problem(
+                "invalid", f"{name}: {method} takes no such parameter; {_WRITE_HINTS[method]}"
+            )
 
 
 def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> ReturnOptions:
     """Return the options of a write's response. Raises Problem `invalid`."""
     _refuse_profile(request.headers)
     prefer = request.headers.get("Prefer")
-    for each in _preferences(prefer):
+    for each in _parse_prefer(prefer):
         if each.startswith("resolution="):
-            raise Problem("invalid", f"Prefer: resolution is not supported; {_HINTS[method]}")
+            raise Problem("invalid", f"Prefer: resolution is not supported; {_WRITE_HINTS[method]}")
         if each == "tx=rollback":
             raise Problem(
                 "invalid",
@@ -207,19 +209,21 @@ def _write_result(
     request: OperationRequest[Any, Any], options: ReturnOptions, rows: Sequence[Row], **more: Any
 ) -> OperationResult:
     applied = applied_preferences(request.headers.get("Prefer"), _WRITE_PREFERENCES)
-    more["headers"] = _applied(applied)
+    more["headers"] = _preference_applied_header(applied)
     if MINIMAL in applied:
         return OperationResult(b"", media_type="", **more)
     names = [output.name for output in options.selection]
     return _encode(negotiate_media_type(request.headers.get("Accept")), names, rows, **more)
 
 
-def _encode(kind: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> OperationResult:
-    """Return rows in the media type. Raises Problem as `singleton` does."""
-    if kind == CSV:
+def _encode(
+    media_type: str, names: Sequence[str], rows: Sequence[Row], **more: Any
+) -> OperationResult:
+    """Return rows in the media type. Raises Problem as `only_row` does."""
+    if media_type == CSV:
         return OperationResult(to_csv(names, rows).encode(), media_type=CSV_TYPE, **more)
-    if kind == SINGLE:
-        return OperationResult(singleton(rows), media_type=SINGLE, **more)
+    if media_type == SINGLE:
+        return OperationResult(only_row(rows), media_type=SINGLE, **more)
     return OperationResult(rows, **more)
 
 
@@ -235,11 +239,11 @@ def _actor(request: OperationRequest[Any, Any]) -> Actor:
 
 
 def applied_preferences(prefer: str | None, supported: Sequence[str]) -> list[str]:
-    """Return the supported preferences of a Prefer header (RFC 7240), of each name the first.
+    """Return the supported preferences of a Prefer header (RFC 7240), the first of each name.
 
     Raises Problem `invalid` (PGRST122) for any other beside `handling=strict`.
     """
-    given = _preferences(prefer)
+    given = _parse_prefer(prefer)
     first = {each.partition("=")[0]: each for each in reversed(given)}.values()
     known = (*supported, STRICT, "handling=lenient")
     unknown = [each[:100] for each in given if each and each not in known]
@@ -253,12 +257,12 @@ def applied_preferences(prefer: str | None, supported: Sequence[str]) -> list[st
     return [each for each in known if each in first]
 
 
-def _preferences(prefer: str | None) -> list[str]:
+def _parse_prefer(prefer: str | None) -> list[str]:
     members = (prefer or "").replace(" ", "").replace('"', "").lower().split(",")
     return [member.partition(";")[0] for member in members]
 
 
-def _applied(preferences: Sequence[str]) -> dict[str, str]:
+def _preference_applied_header(preferences: Sequence[str]) -> dict[str, str]:
     return {"Preference-Applied": ", ".join(preferences)} if preferences else {}
 
 
@@ -270,7 +274,7 @@ def content_range(page: RowsPage) -> str:
     return f"{page.offset}-{page.offset + page.count - 1}/{total}"
 
 
-def singleton(rows: Sequence[Row]) -> Row:
+def only_row(rows: Sequence[Row]) -> Row:
     """Return the only row. Raises Problem `not_acceptable` (PGRST116) for none or several."""
     if len(rows) != 1:
         raise not_one_row(len(rows))

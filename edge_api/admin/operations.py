@@ -56,7 +56,7 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.service import JSON, OperationResult, Service
 
-PATH = f"{PREFIX}/{{table}}"
+TABLE_PATH = f"{PREFIX}/{{table}}"
 
 TABLES_PATH_ITEM: dict[str, Any] = {
     "summary": "Row access to the administrative tables",
@@ -74,16 +74,16 @@ TABLES_PATH_ITEM: dict[str, Any] = {
 TAG: Final = "admin"
 MAX_BODY_BYTES: Final = 1024 * 1024  # size limit of a write's body
 
-_OPERATORS: Final = "\n".join(
+_OPERATOR_LIST: Final = "\n".join(
     f"- `{name}`: {operator.description}" for name, operator in OPERATORS.items()
 )
-ABOUT: Final = f"""\
+TAG_DESCRIPTION: Final = f"""\
 Rows are read with filters: a column's name, and `[not.]operator.value`. All filters hold, repeated
 ones too. Text is taken literally: nothing is trimmed, nothing unquoted. A comparison with NULL is
 never true, negated or not: only `is` finds it. `like` and `ilike` are for columns of text; a JSON
 column takes `is` alone.
 
-{_OPERATORS}
+{_OPERATOR_LIST}
 
 Rows are changed and deleted by `match` in the body; a filter in the query is refused then.
 
@@ -102,11 +102,11 @@ async def deny_table(_service: Service, _request: OperationRequest[None, None]) 
     raise Problem("table_not_allowed")
 
 
-UNKNOWN_TABLES: tuple[AnyOperation, ...] = tuple(
+UNKNOWN_TABLE_OPERATIONS: tuple[AnyOperation, ...] = tuple(
     Operation(
         name=f"{method.lower()}_other_table",
         method=method,
-        path=PATH,
+        path=TABLE_PATH,
         summary="Refuse a table that is not administrative",
         handler=deny_table,
         responses=(),
@@ -194,7 +194,7 @@ def _parameters(table: Table) -> tuple[Parameter, ...]:
     )
 
 
-def _pages(table: Table) -> tuple[SuccessResponse, ...]:
+def _read_responses(table: Table) -> tuple[SuccessResponse, ...]:
     """Return the responses with the rows of a read, one for each media type."""
     row = selected_row_schema(table)
     headers = {
@@ -212,11 +212,11 @@ def _pages(table: Table) -> tuple[SuccessResponse, ...]:
 def _write_response(
     table: Table, description: str, status: int = 200, **more: Any
 ) -> SuccessResponse:
-    """Return the response of a write: its rows as JSON; `ABOUT` describes the other forms."""
+    """Return the response of a write: its rows as JSON; `TAG_DESCRIPTION` has the other forms."""
     return SuccessResponse(status, description, array_of(row_schema(table)), **more)
 
 
-def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperation:
+def _write_operation(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperation:
     """Return a write operation of a table, with the members that all writes share."""
     return _operation(
         table,
@@ -229,7 +229,7 @@ def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperatio
     )
 
 
-def _declare(table: Table) -> tuple[AnyOperation, ...]:
+def _table_operations(table: Table) -> tuple[AnyOperation, ...]:
     """Return the four operations of a table."""
     match, values = match_sample(table), values_sample(table)
     unique = any(index.unique for index in table.indexes)
@@ -253,12 +253,12 @@ def _declare(table: Table) -> tuple[AnyOperation, ...]:
             handler=partial(read_rows, table),
             scope="admin:read",
             parameters=_parameters(table),
-            responses=_pages(table),
+            responses=_read_responses(table),
             problems=("not_acceptable",),
             cancel_on_disconnect=True,
-            tools=(_QUERY,),
+            tools=(_QUERY_TOOL,),
         ),
-        _write(
+        _write_operation(
             table,
             "insert",
             "POST",
@@ -271,7 +271,7 @@ def _declare(table: Table) -> tuple[AnyOperation, ...]:
             responses=(_write_response(table, "The rows as stored", 201, links=links),),
             problems=("conflict",),
         ),
-        _write(
+        _write_operation(
             table,
             "update",
             "PATCH",
@@ -284,7 +284,7 @@ def _declare(table: Table) -> tuple[AnyOperation, ...]:
             responses=(_write_response(table, "The rows as changed"),),
             problems=("conflict",) if unique else (),
         ),
-        _write(
+        _write_operation(
             table,
             "delete",
             "DELETE",
@@ -297,9 +297,9 @@ def _declare(table: Table) -> tuple[AnyOperation, ...]:
     )
 
 
-def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body[Any]:
+def _body(model: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body[Any]:
     return Body(
-        TypeAdapter(check),
+        TypeAdapter(model),
         schema,
         examples,
         MAX_BODY_BYTES,
@@ -308,13 +308,13 @@ def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) ->
     )
 
 
-_QUERY: Final = Tool(
+_QUERY_TOOL: Final = Tool(
     name="query_table",
     title="Query an administrative table",
     description="Read rows of one of the administrative tables. Each member of `filters` is named "
     "by a column and has `[not.]operator.value`, or several of these; all of them hold. Where as "
     "many rows come as `limit` says, ask again with a larger `offset`.\n\n"
-    + _OPERATORS
+    + _OPERATOR_LIST
     + "\n\n"
     + "\n".join(
         f"- {table.name}: {table.description} Columns: {', '.join(table.readable)}."
@@ -351,5 +351,5 @@ _QUERY: Final = Tool(
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = tuple(
-    operation for table in ADMINISTRATIVE.values() for operation in _declare(table)
+    operation for table in ADMINISTRATIVE.values() for operation in _table_operations(table)
 )

@@ -36,7 +36,7 @@ def filter_pattern(kind: ColumnType) -> str:
     """Return the regular expression of a filter for a column type."""
     names: dict[str, list[str]] = {}
     for name in operators_for(kind):
-        names.setdefault(OPERATORS[name].operand, []).append(name)
+        names.setdefault(OPERATORS[name].operand_form, []).append(name)
     forms = (rf"{_one_of(words)}\.{_operand(form, kind)}" for form, words in names.items())
     return rf"^(?:not\.)?{_one_of(forms)}$"
 

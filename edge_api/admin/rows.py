@@ -1,7 +1,7 @@
 """Rows of the administrative tables, read and changed with audit.
 
-Every table is treated alike, by its declaration. Columns that are hidden do not exist here. What
-was read is cached until the store changes.
+Every table is treated alike, by its declaration. Hidden columns count as unknown ones. Answers to
+reads are cached until the store changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from edge_api.db.types import (
 )
 
 READ_TIMEOUT_SECONDS: Final = 5.0
-"""Time limit of a read: many times what a million rows need for an order without an index."""
+"""The time limit of a read: many times what sorting a million rows without an index takes."""
 MAX_INSERT_ROWS: Final = 1000  # rows of one insert: as many as one read returns
 MAX_CHANGES: Final = 10_000  # rows that one update or deletion may affect
 _STRICT: Final = ConfigDict(strict=True)
@@ -41,8 +41,8 @@ _VALIDATORS: Mapping[ColumnType, TypeAdapter[Any]] = {
     ColumnType.UUID: TypeAdapter(Uuid, config=_STRICT),
     ColumnType.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
 }
-"""The validators of values to match, by type. They ignore the further bounds of a column: a value
-outside of them matches no row."""
+"""The validators of values to match, by type. They ignore the bounds of a column: a value outside
+of them matches no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class ReturnOptions:
     """Whether it must affect exactly one row: otherwise Problem `not_acceptable`, and no change."""
 
 
-ALL_COLUMNS: Final = ReturnOptions()
+DEFAULT_OPTIONS: Final = ReturnOptions()
 
 
 class Rows:
@@ -101,7 +101,7 @@ class Rows:
         if not self._store.version_is_exact:  # a change by another edge must be visible at once
             return await self._read(query)
         length = sum(len(name) + len(text) for name, text in pairs)
-        # The query's own hash would be computed each time.
+        # The parameters are the key, since the hash of `query` would be computed anew each time.
         key = (self._store.version(), table, with_total, only_keys, *pairs)
         return await self._pages.get(key, partial(self._read, query), length)
 
@@ -116,7 +116,7 @@ class Rows:
         table: Table,
         given: Sequence[Mapping[str, Any]],
         actor: Actor,
-        options: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = DEFAULT_OPTIONS,
     ) -> list[Row]:
         """Store new rows, all or none, and return them as stored.
 
@@ -147,12 +147,12 @@ class Rows:
         match: Mapping[str, Any],
         values: Mapping[str, Any],
         actor: Actor,
-        options: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = DEFAULT_OPTIONS,
     ) -> list[Row]:
         """Change the rows that match and return them changed.
 
         Raises Problem `invalid` for an error in either object or more than MAX_CHANGES rows,
-        `conflict` for a value that has to be unique, `not_acceptable` like `insert`.
+        `conflict` for a duplicate of a unique value, `not_acceptable` like `insert`.
         """
         where = parse_match(table, match)
         if not values:
@@ -166,7 +166,7 @@ class Rows:
         table: Table,
         match: Mapping[str, Any],
         actor: Actor,
-        options: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = DEFAULT_OPTIONS,
     ) -> list[Row]:
         """Delete the rows that match and return them. Raises Problem like `update`."""
         query = Delete(table, parse_match(table, match), MAX_CHANGES, single=options.single)
@@ -184,7 +184,7 @@ def parse_match(table: Table, match: Mapping[str, Any]) -> Where:
     """Return the filters of a match: equality, NULL for `null`, any of an array's values.
 
     Raises Problem `invalid` for an empty object (21000), an unknown column (42703) and a value
-    that is none of the column's kind (22P02, ...).
+    that is not of the column's type (22P02, ...).
     """
     if not match:
         raise Problem(
@@ -193,21 +193,21 @@ def parse_match(table: Table, match: Mapping[str, Any]) -> Where:
             sqlstate="21000",
             hint="No change is made to a whole table by leaving out what to match",
         )
-    return tuple(_condition(table, name, value) for name, value in match.items())
+    return tuple(_match_filter(table, name, value) for name, value in match.items())
 
 
-def _condition(table: Table, name: str, value: Any) -> Filter:
+def _match_filter(table: Table, name: str, value: Any) -> Filter:
     column = readable_column(table, name)
     if value is None:
         return Filter(name, "is", None)
     if column.kind == ColumnType.JSON:
         raise Problem("invalid", f"match.{name}: a JSON column can only be null", sqlstate="42883")
     if isinstance(value, list):
-        return Filter(name, "in", tuple(_value(table, column, item) for item in value))
-    return Filter(name, "eq", _value(table, column, value))
+        return Filter(name, "in", tuple(_check_value(table, column, item) for item in value))
+    return Filter(name, "eq", _check_value(table, column, value))
 
 
-def _value(table: Table, column: Column, value: Any) -> Value:
+def _check_value(table: Table, column: Column, value: Any) -> Value:
     try:
         checked: Value = _VALIDATORS[column.kind].validate_python(value)
     except ValidationError as error:

@@ -75,7 +75,7 @@ def _sample(column: Column) -> Any:
 
 _TEXT: Schema = {"type": "string", "pattern": f"^{PATTERNS[ColumnType.TEXT]}$"}
 _ANY_JSON: Schema = {"$ref": "#/$defs/JsonValue"}
-_REQUEST_VALUES: Mapping[ColumnType, Schema] = {
+_REQUEST_SCHEMAS: Mapping[ColumnType, Schema] = {
     ColumnType.TEXT: _TEXT,
     ColumnType.INTEGER: {"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER},
     ColumnType.UUID: component_ref(
@@ -94,8 +94,8 @@ _REQUEST_VALUES: Mapping[ColumnType, Schema] = {
             "description": "A date and time (RFC 3339), in UTC where no zone stands.",
         },
     ),
-    # No type, and the members of objects below `if`: client generators take this for any value, but
-    # fail on a recursive union of types.
+    # It has no `type`, and describes objects by `if` and `then`: client generators then accept any
+    # value, but would fail on a recursive union of types.
     ColumnType.JSON: component_ref(
         "JsonValue",
         {
@@ -110,7 +110,7 @@ _REQUEST_VALUES: Mapping[ColumnType, Schema] = {
     ),
 }
 """The schema of a value in a request, by kind of column."""
-_RESPONSE_VALUES: Mapping[ColumnType, Schema] = {
+_RESPONSE_SCHEMAS: Mapping[ColumnType, Schema] = {
     ColumnType.TEXT: {"type": "string"},
     ColumnType.INTEGER: {"type": "integer"},
     ColumnType.UUID: {"type": "string", "format": "uuid"},
@@ -122,10 +122,10 @@ _RESPONSE_VALUES: Mapping[ColumnType, Schema] = {
 
 def filters_schema(columns: Iterable[Column]) -> Schema:
     """Return the schema of an object with a filter for each column."""
-    return _object(columns, _filter)
+    return _columns_schema(columns, _filter_schema)
 
 
-def _filter(column: Column) -> Schema:
+def _filter_schema(column: Column) -> Schema:
     about = f"`[not.]operator.value`; operators: {', '.join(operators_for(column.kind))}."
     pattern = {"type": "string", "pattern": filter_pattern(column.kind), "description": about}
     return component_ref(f"{column.kind.capitalize()}Filter", pattern)
@@ -134,7 +134,7 @@ def _filter(column: Column) -> Schema:
 def new_rows_schema(table: Table) -> Schema:
     """Return the schema of an insert: one row, or an array of rows."""
     columns = [table.columns[name] for name in table.readable]
-    schema = _object(columns, _insert_value)
+    schema = _columns_schema(columns, _insert_value_schema)
     schema["required"] = [column.name for column in columns if column.required]
     row = component_ref(f"{component_prefix(table)}NewRow", schema)
     return {"anyOf": [row, {**array_of(row), "maxItems": MAX_INSERT_ROWS}]}
@@ -143,25 +143,26 @@ def new_rows_schema(table: Table) -> Schema:
 def update_schema(table: Table) -> Schema:
     """Return the schema of an update: a match and the new values."""
     values = {
-        **_object(
-            [table.columns[name] for name in table.readable if name != table.key], _update_value
+        **_columns_schema(
+            [table.columns[name] for name in table.readable if name != table.key],
+            _update_value_schema,
         ),
         "minProperties": 1,
         "description": "The new values of the rows that match.",
     }
-    members = {"match": _match(table), "values": values}
+    members = {"match": _match_schema(table), "values": values}
     return object_schema(members, *members, additionalProperties=False)
 
 
 def delete_schema(table: Table) -> Schema:
     """Return the schema of a deletion: a match."""
-    return object_schema({"match": _match(table)}, "match", additionalProperties=False)
+    return object_schema({"match": _match_schema(table)}, "match", additionalProperties=False)
 
 
 def row_schema(table: Table) -> Schema:
     """Return the schema of a whole row in an answer."""
     row = {
-        **_object((table.columns[name] for name in table.readable), _row_value),
+        **_columns_schema((table.columns[name] for name in table.readable), _row_value_schema),
         "required": list(table.readable),
         "examples": [stored_row_sample(table)],
     }
@@ -180,10 +181,10 @@ def array_of(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
 
-def _match(table: Table) -> Schema:
+def _match_schema(table: Table) -> Schema:
     columns = [table.columns[name] for name in table.readable]
     match = {
-        **_object(columns, _match_value),
+        **_columns_schema(columns, _match_value_schema),
         "minProperties": 1,
         "description": "What each column must equal: a value, `null`, or one of an array.",
     }
@@ -195,7 +196,9 @@ def component_prefix(table: Table) -> str:
     return table.name.title().replace("_", "")
 
 
-def _object(columns: Iterable[Column], schema_of: Callable[[Column], Schema]) -> dict[str, Any]:
+def _columns_schema(
+    columns: Iterable[Column], schema_of: Callable[[Column], Schema]
+) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {column.name: schema_of(column) for column in columns},
@@ -203,18 +206,18 @@ def _object(columns: Iterable[Column], schema_of: Callable[[Column], Schema]) ->
     }
 
 
-def _row_value(column: Column) -> Schema:
+def _row_value_schema(column: Column) -> Schema:
     schema = {"enum": list(column.choices)} if column.choices else {}
-    return _nullable(column, {**_RESPONSE_VALUES[column.kind], **schema})
+    return _nullable(column, {**_RESPONSE_SCHEMAS[column.kind], **schema})
 
 
-def _insert_value(column: Column) -> Schema:
+def _insert_value_schema(column: Column) -> Schema:
     default = {} if column.default is None else {"default": column.default}
-    return {**_update_value(column), **default}
+    return {**_update_value_schema(column), **default}
 
 
-def _update_value(column: Column) -> Schema:
-    """Return the schema of a new value, without a default: generated clients would send it."""
+def _update_value_schema(column: Column) -> Schema:
+    """Return the schema of a new value, without the default, which generated clients would send."""
     if column.choices:
         return _nullable(column, {"type": "string", "enum": list(column.choices)})
     words = {
@@ -224,13 +227,13 @@ def _update_value(column: Column) -> Schema:
     bounds = {
         word: bound for word, bound in zip(words, column.bounds, strict=False) if bound is not None
     }
-    return _nullable(column, {**_REQUEST_VALUES[column.kind], **bounds})
+    return _nullable(column, {**_REQUEST_SCHEMAS[column.kind], **bounds})
 
 
-def _match_value(column: Column) -> Schema:
+def _match_value_schema(column: Column) -> Schema:
     if column.kind == ColumnType.JSON:
         return {"type": "null"}
-    value = _REQUEST_VALUES[column.kind]
+    value = _REQUEST_SCHEMAS[column.kind]
     match_value = {"anyOf": [value, {"type": "null"}, array_of(value)]}
     return component_ref(f"{column.kind.capitalize()}Match", match_value)
 

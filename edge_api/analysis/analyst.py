@@ -30,7 +30,7 @@ from edge_api.journal.site_files import HOME, INDEX_HTML, MARKDOWN_INDEX, SiteFi
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.installed_code import PACKAGE
 
-MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024  # bytes at an address, decoded
+MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024  # bytes of a document that is fetched by its address
 
 _FORMATS: Final[Mapping[str, DocumentFormat]] = {"html": "html", "md": "markdown", "txt": "text"}
 
@@ -59,7 +59,7 @@ class DocumentFetcher:
                 )
             return await self._web(url)
         build = self._builds.build()
-        path = _find(build, unquote(urlsplit(url).path) or HOME)
+        path = _resolve_path(build, unquote(urlsplit(url).path) or HOME)
         file = build.files.get(path)
         kind = _FORMATS.get(file.name.rpartition(".")[2]) if file else None
         if file is None or kind is None:
@@ -95,8 +95,8 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
     return None if "@" in parts.netloc else (parts.scheme, parts.hostname or "", port)
 
 
-def _find(build: Build, path: str) -> str:
-    """Return the path by which the build has a page: after redirects, without `index.html`."""
+def _resolve_path(build: Build, path: str) -> str:
+    """Return the path of a page in the build, after redirects and without `index.html`."""
     path = build.head.moved.get(path, path)
     folder = path.removesuffix(INDEX_HTML) if path.endswith(f"/{INDEX_HTML}") else f"{path}/"
     return folder if path not in build.files and folder in build.files else path
@@ -118,7 +118,7 @@ def _read(build: Build, file: SiteFile, limit: float = inf) -> str:
 
 STARTUP_TIMEOUT_SECONDS: Final = 15.0  # the time for a worker to be ready
 
-COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
+WORKER_COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
 
 
 class JobNotReceivedError(Exception):
@@ -134,7 +134,7 @@ async def _receive(process: Process) -> bytes:
         raise EOFError from None
 
 
-def _end(process: Process) -> None:
+def _kill_nowait(process: Process) -> None:
     """Kill a worker without waiting for it; a pending `_receive` raises EOFError."""
     with suppress(ProcessLookupError):
         process.kill()
@@ -151,9 +151,9 @@ class WorkerPool:
         size: int = 2,
         queue: int = 8,
         seconds: float = WORK_SECONDS,
-        command: tuple[str, ...] = COMMAND,
+        command: tuple[str, ...] = WORKER_COMMAND,
     ) -> None:
-        """Let `queue` jobs wait; `seconds` limits wait and work of one, not a worker's start."""
+        """Let at most `queue` jobs wait; each must be done in `seconds`, a worker's start apart."""
         self._slots = asyncio.Semaphore(size)
         self._queue = queue
         self._seconds = seconds
@@ -202,7 +202,7 @@ class WorkerPool:
         self._is_closed = True
         ending, self._workers, self._idle = self._workers, set(), []
         for each in ending:
-            _end(each)
+            _kill_nowait(each)
         await asyncio.gather(*(each.wait() for each in ending))
 
     async def _work(self, job: bytes, seconds: float) -> bytes:
@@ -263,7 +263,7 @@ class WorkerPool:
         is_ready = False
         self._workers.add(process)
         if self._is_closed:  # the pool was closed while the worker was starting
-            _end(process)
+            _kill_nowait(process)
         try:
             async with asyncio.timeout(STARTUP_TIMEOUT_SECONDS):
                 await _receive(process)
@@ -277,7 +277,7 @@ class WorkerPool:
 
     async def _kill(self, process: Process) -> None:
         """Kill a worker and wait for its end."""
-        _end(process)
+        _kill_nowait(process)
         await process.communicate()
         self._workers.discard(process)
 
@@ -298,7 +298,7 @@ class Analyst:
     async def analyze(
         self, job: Job | str, language: str | None, keywords: int, limit: int
     ) -> Json:
-        """Return the report on a document, or on the one at an address, with related posts.
+        """Return the report on a document with related posts; `job` may be its address.
 
         Raises Problem `unavailable` if the workers are busy or the document takes too long, and for
         an address `forbidden` and `fetch_failed`.
@@ -355,10 +355,10 @@ async def find_related(
     ranked = sorted(scores, key=lambda slug: (-scores[slug], slug))[: limit + 1]
     found = [(build.posts.summary(slug), round(scores[slug] / total, 2)) for slug in ranked]
     posts = [RelatedEntry(post["slug"], post["title"], post["url"], score) for post, score in found]
-    page = _page(url) if url else None
-    return [post for post in posts if _page(post.url) != page][:limit]
+    page = _page_url(url) if url else None
+    return [post for post in posts if _page_url(post.url) != page][:limit]
 
 
-def _page(url: str) -> str:
+def _page_url(url: str) -> str:
     """Return the address of a page, given that or the address of its Markdown."""
     return unquote(url).removesuffix(MARKDOWN_INDEX)

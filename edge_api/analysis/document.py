@@ -35,8 +35,8 @@ class PageMetadata:
     has_main: bool = False
     has_canonical: bool = False
     has_open_graph: bool = False
-    json_ld: int = 0  # blocks of JSON-LD
-    json_ld_errors: int = 0  # blocks that are no JSON
+    json_ld: int = 0  # the number of blocks of JSON-LD
+    json_ld_errors: int = 0  # the number of blocks that are not valid JSON
     json_ld_types: tuple[str, ...] = ()  # each once, in the order of the page
 
 
@@ -64,7 +64,7 @@ class ParsedDocument:
     headings: tuple[Heading, ...] = ()
     counts: Counts = Counts()
     page: PageMetadata | None = None  # `None` for text, Markdown and fragments of HTML
-    reading: str = ""  # the text whose reading time is estimated
+    reading_time_text: str = ""  # the text whose reading time is estimated
 
 
 ROBOTS: Final = "/robots.txt"

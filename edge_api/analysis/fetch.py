@@ -27,10 +27,10 @@ from edge_api.net.ssrf_guard import AddressPolicy, BlockedAddress, SsrfGuard, is
 FETCH_TIMEOUT_SECONDS: Final = 10.0
 MAX_REDIRECTS: Final = 3
 MAX_CONCURRENT_FETCHES: Final = 8
-MAX_WELL_KNOWN_BYTES: Final = 64 * 1024  # of a well-known file
-UNREACHABLE: Final = (aiohttp.ClientError, OSError, ValueError)
+MAX_WELL_KNOWN_BYTES: Final = 64 * 1024
+UNREACHABLE_ERRORS: Final = (aiohttp.ClientError, OSError, ValueError)
 
-_KINDS: Final[Mapping[str, DocumentFormat]] = {
+_FORMATS: Final[Mapping[str, DocumentFormat]] = {
     "text/html": "html",
     "application/xhtml+xml": "html",
     "text/markdown": "markdown",
@@ -44,15 +44,15 @@ class _Response:
     """The answer to one request."""
 
     status: int
-    kind: str  # the media type
+    media_type: str
     location: str | None
     text: str
     is_complete: bool
     is_encoded: bool  # has a content coding, which was not requested
 
 
-class WebDocumentSource:
-    """Fetches from public addresses, with one request at a time for each host."""
+class WebDocumentFetcher:
+    """Fetches documents from public addresses, with one request at a time for each host."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class WebDocumentSource:
             raise _forbidden("only the ports 80 and 443 are read")
 
     async def get(self, url: URL, max_bytes: int) -> _Response:
-        """Return the answer, cut beyond `max_bytes`. Raises BlockedAddress and `UNREACHABLE`."""
+        """Return the answer, cut at `max_bytes`. Raises BlockedAddress, `UNREACHABLE_ERRORS`."""
         lock = self._hosts.setdefault(url.host or "", asyncio.Lock())
         headers = {
             "User-Agent": self.agent,
@@ -103,7 +103,7 @@ class WebDocumentSource:
 class _SiteVisit:
     """Fetches a page after its redirects, then the well-known files of its origin."""
 
-    def __init__(self, source: WebDocumentSource) -> None:
+    def __init__(self, source: WebDocumentFetcher) -> None:
         self._source = source
         self._requests_left = 6
         self._robots: dict[str, _Response] = {}
@@ -114,19 +114,19 @@ class _SiteVisit:
             raise _forbidden("it is not in ASCII")
         deadline = asyncio.get_running_loop().time() + FETCH_TIMEOUT_SECONDS
         async with asyncio.timeout_at(deadline):
-            final, answer = await self._page(URL(url).with_fragment(None))
+            final, answer = await self._fetch_page(URL(url).with_fragment(None))
         if answer.status != HTTPStatus.OK:
             raise _failed(f"its server answers {answer.status}")
         if not answer.is_complete:
             raise too_large()
         if answer.is_encoded:
             raise _failed("it came in a coding that was not asked for")
-        if answer.kind not in _KINDS:
+        if answer.media_type not in _FORMATS:
             raise _failed("it is neither HTML nor Markdown nor plain text")
         found = await self._discover(final, deadline)
-        return Job(_KINDS[answer.kind], answer.text, str(final), discovery=found)
+        return Job(_FORMATS[answer.media_type], answer.text, str(final), discovery=found)
 
-    async def _page(self, url: URL) -> tuple[URL, _Response]:
+    async def _fetch_page(self, url: URL) -> tuple[URL, _Response]:
         """Return the page and its address; each redirect is checked like the given address."""
         for _ in range(MAX_REDIRECTS + 1):
             self._source.check(url)
@@ -168,7 +168,7 @@ class _SiteVisit:
             try:
                 async with asyncio.timeout_at(deadline):
                     answer = await self._request(url.origin().with_path(path), MAX_WELL_KNOWN_BYTES)
-            except (BlockedAddress, *UNREACHABLE):
+            except (BlockedAddress, *UNREACHABLE_ERRORS):
                 break
             found[path] = _well_known_text(answer)
         return found
@@ -185,7 +185,7 @@ async def _read(answer: aiohttp.ClientResponse, max_bytes: int) -> _Response:
         size += len(chunk)
     return _Response(
         status=answer.status,
-        kind=answer.content_type,
+        media_type=answer.content_type,
         location=answer.headers.get("Location"),
         text="".join(parts) + decoder.decode(b"", final=True),
         is_complete=size <= max_bytes,
@@ -195,22 +195,22 @@ async def _read(answer: aiohttp.ClientResponse, max_bytes: int) -> _Response:
 
 def _well_known_text(answer: _Response) -> str | None:
     """Return the text of a well-known file, or `None`; an HTML page counts as missing."""
-    exists = answer.status == HTTPStatus.OK and _KINDS.get(answer.kind) != "html"
+    exists = answer.status == HTTPStatus.OK and _FORMATS.get(answer.media_type) != "html"
     return answer.text if exists and not answer.is_encoded else None
 
 
 @contextmanager
 def _as_problems(
-    failed: Callable[[str], Problem], blocked: Callable[[str], Problem], slow: str
+    failed: Callable[[str], Problem], blocked: Callable[[str], Problem], timeout_reason: str
 ) -> Iterator[None]:
-    """Convert the errors of a request to problems; `slow` is the reason after a timeout."""
+    """Convert errors of a request to problems, which `failed` and `blocked` make of a reason."""
     try:
         yield
     except TimeoutError:
-        raise failed(slow) from None
+        raise failed(timeout_reason) from None
     except BlockedAddress:
         raise blocked("its address is not public") from None
-    except UNREACHABLE:
+    except UNREACHABLE_ERRORS:
         raise failed("its server cannot be reached") from None
 
 
@@ -226,7 +226,7 @@ METADATA_TIMEOUT: Final = 5.0
 MAX_METADATA_BYTES: Final = 64 * 1024
 
 
-class Fetcher:
+class ClientMetadataFetcher:
     """Fetches metadata of OAuth clients, from the network addresses that `allowed` accepts."""
 
     def __init__(self, allowed: AddressPolicy = is_public, ssl: SSLContext | None = None) -> None:

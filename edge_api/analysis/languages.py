@@ -1,6 +1,6 @@
 """Languages: their tags (BCP 47), their words, and detection of the language of a text.
 
-Common words identify a language, and are no keywords. For an unlisted language, metrics that
+Stop words identify a language, and are no keywords. For an unlisted language, metrics that
 depend on it are left out.
 """
 
@@ -68,7 +68,7 @@ class Flesch:
 class Language:
     """The data of one language, case-folded; it comes from `languages.toml`."""
 
-    common: frozenset[str]  # words that say nothing about the subject
+    stop_words: frozenset[str]  # common words, which say nothing about the subject
     letters: str = ""  # the letters of its alphabet beyond a to z
     abbreviations: frozenset[str] = frozenset()
     """Words whose full stop ends no sentence, without that full stop."""
@@ -102,7 +102,7 @@ def guess_language(words: Iterable[str]) -> str:
     total = sum(counts.values())
     hits = sorted(
         (
-            (sum(count for word, count in counts.items() if word in known.common), tag)
+            (sum(count for word, count in counts.items() if word in known.stop_words), tag)
             for tag, known in LANGUAGES.items()
         ),
         reverse=True,
@@ -112,7 +112,7 @@ def guess_language(words: Iterable[str]) -> str:
     if best < max(1, 0.15 * total, 1.2 * second):
         return UNKNOWN
     known = LANGUAGES[tag]
-    distinct = sum(word in known.common for word in counts)
+    distinct = sum(word in known.stop_words for word in counts)
     letters = sum(len(word) * count for word, count in counts.items())
     foreign = sum(
         len(word) * count

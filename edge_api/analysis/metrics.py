@@ -15,16 +15,16 @@ from edge_api.analysis.document import ParsedDocument
 from edge_api.analysis.languages import Flesch, Language, guess_language, language_of, primary
 from edge_api.schema.reading_time import reading_minutes
 
-LETTER: Final = r"\w" + "".join(
+WORD_CHARACTERS: Final = r"\w" + "".join(
     letter for letter in map(chr, range(0x300, 0x1F000)) if category(letter).startswith("M")
 )
-"""A character class of words: letters, digits, and the combining marks on letters, without which
-words of India would fall into pieces."""
+"""The content of a character class: letters, digits and combining marks, which words in the scripts
+of India contain."""
 _WORD: Final = re.compile(
-    rf"\w[{LETTER}]*(?:['\u2019\-\u2010\u2011\u200c\u200d][{LETTER}]+|(?<=\d)[.,:](?=\d)[{LETTER}]+)*"
+    rf"\w[{WORD_CHARACTERS}]*(?:['\u2019\-\u2010\u2011\u200c\u200d][{WORD_CHARACTERS}]+|(?<=\d)[.,:](?=\d)[{WORD_CHARACTERS}]+)*"
 )
 
-# A sentence ends after a whole run of such signs: the lookbehind makes each run be tried once.
+# A sentence ends after a run of such signs; the lookbehind keeps a search from starting within it.
 _SENTENCE_END: Final = re.compile(
     r"(?<![.!?\u2026])[.!?\u2026]+[\"'\u201d\u2019\xbb)\]]*(?=\s)"
     r"|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965]+"
@@ -32,7 +32,7 @@ _SENTENCE_END: Final = re.compile(
 _LAST_WORD: Final = re.compile(r"[^\s(\[\"'\u201c\u2018\xab]{1,12}\Z")
 _NEXT_WORD: Final = re.compile(r"\s{1,2}[\"'\u201c\u2018\xab(\[]{0,3}(\w{1,20})")
 
-_UNSPACED_SCRIPTS: Final = re.compile(
+_UNSPACED_LETTERS: Final = re.compile(
     "[\u0e01-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
@@ -73,15 +73,15 @@ def _is_abbreviation(text: str, stop: re.Match[str], language: Language) -> bool
     if word.isdigit() or not (is_abbreviation or len(word) == 1):
         return False
     following = _NEXT_WORD.match(text, stop.end())
-    begins = following is not None and following[1].casefold() in language.common
-    return not (begins and (word in language.common or not is_abbreviation))
+    begins = following is not None and following[1].casefold() in language.stop_words
+    return not (begins and (word in language.stop_words or not is_abbreviation))
 
 
 LONG_WORD: Final = 6  # letters; a long word has more (Björnsson's LIX, 1968)
 LONG_SENTENCE: Final = 30  # words; a long sentence has more
 LONG_PARAGRAPH: Final = 150  # words; a long paragraph has more
 _MAX_HYPHENATED: Final = 40  # letters; the syllables of longer words are estimated, not looked up
-_UNSPACED: Final = frozenset(
+_UNSPACED_LANGUAGES: Final = frozenset(
     ("ja", "zh", "cmn", "yue", "wuu", "nan", "hak", "lzh", "th", "lo", "km", "my", "bo", "dz")
 )
 """Languages without spaces between words."""
@@ -106,14 +106,14 @@ class Measures:
 
 
 @dataclass(frozen=True)
-class Metrics(Measures):
+class TextMetrics(Measures):
     """The metrics of one document."""
 
     long_sentences: int
     long_paragraphs: int
 
 
-def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
+def measure(document: ParsedDocument, language: str | None = None) -> TextMetrics:
     """Return the metrics of a document, in the given language, else its page's, else a guess."""
     texts = [block.text for block in document.blocks]
     words = [word for text in texts for word in tokenize(text)]
@@ -123,14 +123,14 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
     lengths = [length for text in texts for length in sentence_lengths(text, known)]
     sentences = max(1, len(lengths))
     paragraphs = [len(tokenize(each.text)) for each in document.blocks if each.kind == "paragraph"]
-    unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
-    # An English text about Japanese has fewer letters of such scripts.
-    is_spaced = primary(tag) not in _UNSPACED and unspaced <= 0.2 * sum(map(len, words))
-    return Metrics(
+    unspaced = sum(len(_UNSPACED_LETTERS.findall(word)) for word in words if not word.isascii())
+    # An English text that quotes Japanese has a smaller share of such letters.
+    is_spaced = primary(tag) not in _UNSPACED_LANGUAGES and unspaced <= 0.2 * sum(map(len, words))
+    return TextMetrics(
         words=len(words),
         sentences=len(lengths),
         paragraphs=sum(length > 0 for length in paragraphs),
-        reading_minutes=reading_minutes(document.reading),
+        reading_minutes=reading_minutes(document.reading_time_text),
         avg_sentence_words=round(len(words) / sentences, 1),
         lix=_lix(words, sentences) if is_spaced else None,
         flesch_reading_ease=_reading_ease(words, sentences, known.flesch),
@@ -171,9 +171,9 @@ def load_hyphenation(name: str) -> pyphen.Pyphen:
     return pyphen.Pyphen(lang=name)
 
 
-_ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
+_WEB_ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
 """The pattern of web addresses, whose parts are no words of the text."""
-_PHRASE_BREAK: Final = re.compile(rf"[^{LETTER} '\-]+")
+_PHRASE_BREAK: Final = re.compile(rf"[^{WORD_CHARACTERS} '\-]+")
 
 Phrase = tuple[str, ...]
 
@@ -189,12 +189,12 @@ class Keyword:
 
 def find_keywords(document: ParsedDocument, language: str, limit: int) -> list[Keyword]:
     """Return the most significant terms of a document, the best first."""
-    common = language_of(language).common
+    stop_words = language_of(language).stop_words
     counts: Counter[Phrase] = Counter()
     for block in document.blocks:
-        counts.update(_phrases(block.text, common))
-    title = set(_phrases(document.title or "", common))
-    headings = {part for each in document.headings for part in _phrases(each.text, common)}
+        counts.update(_phrases(block.text, stop_words))
+    title = set(_phrases(document.title or "", stop_words))
+    headings = {part for each in document.headings for part in _phrases(each.text, stop_words)}
     weights = {
         phrase: count
         * (1 + 0.6 * (len(phrase) - 1))  # longer phrases are rarer
@@ -230,22 +230,22 @@ def _is_redundant(phrase: Phrase, other: Phrase, counts: Counter[Phrase]) -> boo
     return is_part and (phrase is long or counts[short] <= 1.25 * counts[long])
 
 
-def _phrases(text: str, common: frozenset[str]) -> Iterator[Phrase]:
-    """Yield every run of one to three words that are not common."""
-    for part in _PHRASE_BREAK.split(_ADDRESS.sub("\n", text).replace("\u2019", "'")):
-        for run in _runs(part, common):
+def _phrases(text: str, stop_words: frozenset[str]) -> Iterator[Phrase]:
+    """Yield every sequence of one to three words without stop words."""
+    for part in _PHRASE_BREAK.split(_WEB_ADDRESS.sub("\n", text).replace("\u2019", "'")):
+        for run in _significant_runs(part, stop_words):
             for start in range(len(run)):
                 for end in range(start + 1, min(start + 3, len(run)) + 1):
                     yield tuple(run[start:end])
 
 
-def _runs(part: str, common: frozenset[str]) -> Iterator[list[str]]:
+def _significant_runs(part: str, stop_words: frozenset[str]) -> Iterator[list[str]]:
     run: list[str] = []
     for word in tokenize(part):
         folded = word.casefold().removesuffix("'s")
         is_number = folded.replace("-", "").isdigit()
         has_usual_length = len(folded) in range(3, 41)  # longer ones are addresses or noise
-        if has_usual_length and not is_number and folded not in common:
+        if has_usual_length and not is_number and folded not in stop_words:
             run.append(folded)
         else:
             yield run

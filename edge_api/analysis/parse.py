@@ -127,12 +127,12 @@ _NOT_NESTED: Final = frozenset(
 class _TreeWalk:
     """Walks the tree, without recursion, and collects the parts of the document."""
 
-    def __init__(self, host: str | None, *, needs_main: bool) -> None:
+    def __init__(self, host: str | None, *, only_main: bool) -> None:
         self.blocks: list[Block] = []
         self.headings: list[Heading] = []
         self.counts = dict.fromkeys((field.name for field in fields(Counts)), 0)
         self._host = host
-        self._needs_main = needs_main
+        self._only_main = only_main
         self._main_depth = self._not_prose_depth = 0
         self._kinds: list[BlockKind] = ["paragraph"]
         self._prose: list[str] = []
@@ -159,7 +159,7 @@ class _TreeWalk:
     def _enter(self, node: LexborNode) -> bool:
         """Read a node; return whether to visit its children."""
         if node.is_text_node:
-            self._read(node.text_content or "")
+            self._add_text(node.text_content or "")
             return False
         tag = node.tag or ""
         hidden = node.attributes.get("aria-hidden") or ""
@@ -179,7 +179,7 @@ class _TreeWalk:
             if self._link is not None:
                 self._link.append(node.attributes.get("alt") or "")
         elif tag == "br":
-            self._read(" ")
+            self._add_text(" ")
         elif tag in ("ul", "ol", "dl"):
             self.counts["lists"] += 1
         elif tag == "table":
@@ -202,11 +202,11 @@ class _TreeWalk:
         self._main_depth -= tag == "main"
         self._not_prose_depth -= tag in _NOT_PROSE
 
-    def _read(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         for collected in (self._heading, self._link):
             if collected is not None:
                 collected.append(text)
-        if not self._not_prose_depth and (self._main_depth or not self._needs_main):
+        if not self._not_prose_depth and (self._main_depth or not self._only_main):
             self._prose.append(text)
 
     def _end_block(self) -> None:
@@ -239,7 +239,7 @@ def parse_html(html: str, url: str | None = None) -> ParsedDocument:
     """Return the document of HTML, a page or a fragment; `url` is its address."""
     tree = LexborHTMLParser(limit_nesting(html))
     host = urlsplit(url).hostname if url else None
-    walk = _TreeWalk(host, needs_main=tree.css_first("main") is not None)
+    walk = _TreeWalk(host, only_main=tree.css_first("main") is not None)
     if tree.body is not None:
         walk.walk(tree.body)
     # A fragment has no tags of a whole page, and needs no title and no description.
@@ -252,14 +252,14 @@ def parse_html(html: str, url: str | None = None) -> ParsedDocument:
         blocks=tuple(walk.blocks),
         headings=tuple(walk.headings),
         counts=Counts(**walk.counts),
-        page=_read_page(tree) if is_page else None,
-        reading="\n".join(block.text for block in walk.blocks),
+        page=_read_metadata(tree) if is_page else None,
+        reading_time_text="\n".join(block.text for block in walk.blocks),
     )
 
 
-def _read_page(tree: LexborHTMLParser) -> PageMetadata:
+def _read_metadata(tree: LexborHTMLParser) -> PageMetadata:
     scripts = [node.text() for node in tree.css('script[type="application/ld+json" i]')]
-    types, errors = read_types(scripts)
+    types, errors = read_json_ld_types(scripts)
     return PageMetadata(
         page_language=normalize_tag(_attribute(tree, "html", "lang") or ""),
         description=_attribute(tree, 'meta[name="description" i]', "content"),
@@ -281,8 +281,8 @@ def _collapse(parts: list[str]) -> str:
     return " ".join("".join(parts).split())
 
 
-def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
-    """Return the types in blocks of JSON-LD (section 3.5), and the number of invalid blocks."""
+def read_json_ld_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
+    """Return the types in blocks of JSON-LD (`@type`), and the number of invalid blocks."""
     types, errors = dict[str, None](), 0
     for block in blocks:
         try:
@@ -349,7 +349,7 @@ def parse_text(text: str, _url: str | None = None) -> ParsedDocument:
     # Split at each empty line by itself, so that a text of nothing but line feeds is not slow.
     paragraphs = (" ".join(part.split()) for part in re.split(r"\n[^\S\n]*(?=\n)", lines))
     blocks = tuple(Block("paragraph", part) for part in paragraphs if part)
-    return ParsedDocument("text", None, blocks, reading=text)
+    return ParsedDocument("text", None, blocks, reading_time_text=text)
 
 
 def parse_markdown(text: str, url: str | None = None) -> ParsedDocument:
@@ -364,7 +364,7 @@ def parse_markdown(text: str, url: str | None = None) -> ParsedDocument:
         quoted = re.fullmatch(r"([\"'])(.*)\1", found[1])
         title = (quoted[2] if quoted else found[1]).strip()
     return replace(
-        document, kind="markdown", title=title or document.title, page=None, reading=text
+        document, kind="markdown", title=title or document.title, page=None, reading_time_text=text
     )
 
 

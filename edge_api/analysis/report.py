@@ -35,7 +35,7 @@ from edge_api.analysis.document import (
 from edge_api.analysis.languages import LANGUAGES, UNKNOWN
 from edge_api.analysis.metrics import (
     Measures,
-    Metrics,
+    TextMetrics,
     find_keywords,
     load_hyphenation,
     measure,
@@ -46,15 +46,17 @@ from edge_api.analysis.rules import RULES, SIGNALS, Facts, Rule, SignalName
 Status = Literal["pass", "warn", "fail", "skipped"]
 Grade = Literal["A", "B", "C", "D", "F"]
 
-_PASS, _WARN = 80, 50  # the lowest scores with these verdicts
+_PASS_SCORE, _WARN_SCORE = 80, 50  # the lowest scores with these verdicts
 _GRADES: Final[tuple[tuple[int, Grade], ...]] = ((90, "A"), (80, "B"), (70, "C"), (60, "D"))
 
 
-_FIGURE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
+_NUMBER_OR_DATE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _MIN_PARAGRAPH_WORDS: Final = 12  # words; a shorter paragraph is a date, a byline or a caption
 
 
-def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discovery | None) -> Facts:
+def gather_facts(
+    document: ParsedDocument, metrics: TextMetrics, discovery: Discovery | None
+) -> Facts:
     """Return the facts about a document, and about its origin if it was fetched."""
     found = discovery or {}
     page, llms, robots = document.page or PageMetadata(), found.get(LLMS), found.get(ROBOTS)
@@ -68,7 +70,7 @@ def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discover
         has_markup=document.kind != "text",
         is_page=document.page is not None,
         opening_words=next((words for words in lengths if words >= _MIN_PARAGRAPH_WORDS), 0),
-        figures=sum(1 for each in document.blocks for _ in _FIGURE.finditer(each.text)),
+        figures=sum(1 for each in document.blocks for _ in _NUMBER_OR_DATE.finditer(each.text)),
         headings=len(levels),
         top_headings=levels.count(1),
         skipped_levels=sum(after > before + 1 for before, after in pairwise(levels)),
@@ -174,13 +176,13 @@ def apply_rules(facts: Facts) -> list[RuleResult]:
     ]
 
 
-def _signal(results: Sequence[RuleResult]) -> Signal:
+def _rate_signal(results: Sequence[RuleResult]) -> Signal:
     if not results:
         return Signal(None, "skipped", "Nothing here that could be looked at.", ())
     total = sum(each.rule.weight for each in results)
     score = round(100 * sum(each.rule.weight * each.value for each in results) / total)
     findings = tuple(each.finding for each in results if each.finding)
-    status: Status = "pass" if score >= _PASS else "warn" if score >= _WARN else "fail"
+    status: Status = "pass" if score >= _PASS_SCORE else "warn" if score >= _WARN_SCORE else "fail"
     passed = len(results) - len(findings)
     return Signal(score, status, f"{passed} of {len(results)} checks pass.", findings)
 
@@ -239,7 +241,9 @@ def report(job: Job) -> Json:
     document = PARSERS[job.kind](job.text, job.url)
     metrics = measure(document, job.language)
     results = apply_rules(gather_facts(document, metrics, job.discovery))
-    signals = {name: _signal([each for each in results if each.signal == name]) for name in SIGNALS}
+    signals = {
+        name: _rate_signal([each for each in results if each.signal == name]) for name in SIGNALS
+    }
     score = overall_score(signals)
     return {
         "input": Examined(job.kind, len(job.text), sha256(job.text.encode()).hexdigest(), job.url),
@@ -270,7 +274,7 @@ def _cut(text: str | None) -> str | None:
     return None if text is None else text[:MAX_TEXT_LENGTH]
 
 
-def _summary(score: int, metrics: Metrics, signals: Mapping[SignalName, Signal]) -> str:
+def _summary(score: int, metrics: TextMetrics, signals: Mapping[SignalName, Signal]) -> str:
     language = "" if metrics.language == UNKNOWN else f" in {metrics.language}"
     summary = (
         f"{_count(metrics.words, 'word')}{language}, "

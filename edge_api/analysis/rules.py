@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from edge_api.analysis.document import Counts, PageMetadata
-from edge_api.analysis.metrics import LONG_PARAGRAPH, LONG_SENTENCE, Metrics
+from edge_api.analysis.metrics import LONG_PARAGRAPH, LONG_SENTENCE, TextMetrics
 
 SignalName = Literal[
     "semantic_html",
@@ -30,16 +30,16 @@ SIGNALS: Final[Mapping[SignalName, int]] = {
 }
 """The weight of each signal."""
 
-SHORT: Final = 300  # words; a text without more needs no headings and no lists
+SHORT_TEXT: Final = 300  # words; a text without more of them needs no headings and no lists
 MIN_SAMPLE: Final = 50  # words; a shorter text is not rated by the formulas of readability
 MAX_TITLE: Final = 70  # characters
 MAX_DESCRIPTION: Final = 200  # characters
 
-Value = float | None
+RuleValue = float | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts(Counts, PageMetadata, Metrics):
+class Facts(Counts, PageMetadata, TextMetrics):
     """The input of the rules, as one flat value; `None` where it does not apply."""
 
     has_markup: bool  # whether it can have headings and links
@@ -65,7 +65,7 @@ class Facts(Counts, PageMetadata, Metrics):
 class Rule:
     """A rule for one property of a document."""
 
-    value: Callable[[Facts], Value]  # 0 to 1; `None` where the rule does not apply
+    value: Callable[[Facts], RuleValue]  # 0 to 1; `None` where the rule does not apply
     finding: str  # what is wrong if the value is below 1; names of facts are in braces
     fix: str
     weight: int = 1
@@ -81,19 +81,19 @@ def ramp(value: float, good: float, bad: float) -> float:
     return min(1.0, max(0.0, (bad - value) / (bad - good)))
 
 
-def when(condition: object, value: Value) -> Value:
+def when(condition: object, value: RuleValue) -> RuleValue:
     """Return the value if the rule applies, else `None`."""
     return value if condition else None
 
 
-def _top_headings(facts: Facts) -> Value:
+def _top_headings(facts: Facts) -> RuleValue:
     """Require exactly one heading of level 1; a fragment may have none."""
     if facts.is_page:
         return ramp(abs(facts.top_headings - 1), 0, 2) if facts.top_headings else 0
     return when(facts.headings, facts.top_headings <= 1)
 
 
-def _formula(facts: Facts, value: float | None, good: float, bad: float) -> Value:
+def _rate_formula(facts: Facts, value: float | None, good: float, bad: float) -> RuleValue:
     """Rate the value of a readability formula, unless the text is too short for it."""
     return when(value is not None and facts.words >= MIN_SAMPLE, ramp(value or 0.0, good, bad))
 
@@ -183,14 +183,14 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
     },
     "citability": {
         "substance": Rule(
-            lambda facts: ramp(facts.words, SHORT, 50),
+            lambda facts: ramp(facts.words, SHORT_TEXT, 50),
             "the text has {words} words",
-            f"Say more: from {SHORT} words on, an answer can quote a text in its context.",
+            f"Say more: from {SHORT_TEXT} words on, an answer can quote a text in its context.",
             weight=2,
         ),
         "sections": Rule(
             lambda facts: when(
-                facts.has_markup and facts.words > SHORT,
+                facts.has_markup and facts.words > SHORT_TEXT,
                 ramp(facts.words / max(1, facts.headings), 250, 800),
             ),
             "headings: {headings}, over {words} words",
@@ -206,7 +206,7 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
         ),
         "opening": Rule(
             lambda facts: when(
-                facts.words > SHORT,
+                facts.words > SHORT_TEXT,
                 ramp(facts.opening_words, 100, 250) if facts.opening_words else 0,
             ),
             "the first paragraph that is more than a line has {opening_words} words",
@@ -214,19 +214,21 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
         ),
         "figures": Rule(
             lambda facts: when(
-                facts.words > SHORT, ramp(facts.figures, max(1, facts.words / 200), 0)
+                facts.words > SHORT_TEXT, ramp(facts.figures, max(1, facts.words / 200), 0)
             ),
             "figures and dates: {figures}, in {words} words",
             "State figures and dates where there are any: they are what is quoted.",
         ),
         "sources": Rule(
-            lambda facts: when(facts.has_markup and facts.words > SHORT, facts.external_links > 0),
+            lambda facts: when(
+                facts.has_markup and facts.words > SHORT_TEXT, facts.external_links > 0
+            ),
             "no link leads to a source elsewhere",
             "Link the sources of what is claimed.",
         ),
         "lists": Rule(
             lambda facts: when(
-                facts.has_markup and facts.words > 2 * SHORT,
+                facts.has_markup and facts.words > 2 * SHORT_TEXT,
                 1.0 if facts.lists + facts.tables else 0.5,
             ),
             "there is no list and no table",
@@ -248,13 +250,13 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
             f"Divide sentences of more than {LONG_SENTENCE} words.",
         ),
         "lix": Rule(
-            lambda facts: _formula(facts, facts.lix, 45, 65),
+            lambda facts: _rate_formula(facts, facts.lix, 45, 65),
             "its LIX is {lix}, where 45 is medium and 60 hard to read",
             "Use shorter words and sentences.",
             weight=2,
         ),
         "reading-ease": Rule(
-            lambda facts: _formula(facts, facts.flesch_reading_ease, 50, 10),
+            lambda facts: _rate_formula(facts, facts.flesch_reading_ease, 50, 10),
             "its Flesch reading ease is {flesch_reading_ease}, "
             "where 50 is fairly difficult and 30 difficult",
             "Prefer words with fewer syllables.",

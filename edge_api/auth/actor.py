@@ -19,13 +19,13 @@ Clock = Callable[[], datetime]
 
 
 def system_clock() -> datetime:
-    """Return the current instant in UTC; the product has no other clock."""
+    """Return the current instant in UTC."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The holder of a valid credential."""
+    """The sender of a request or author of a change, such as the holder of a credential."""
 
     credential_id: str  # empty for a client that acts for itself
     name: str
@@ -36,7 +36,7 @@ class Actor:
     client_id: str = ""  # the OAuth client that acts, for the credential or for itself
 
     def may_use(self, table: str) -> bool:
-        """Return whether the actor may use an administrative table; an empty name means all."""
+        """Return whether it may use an administrative table; an empty name stands for all."""
         return self.tables is None or table in self.tables
 
     @property

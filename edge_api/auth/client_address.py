@@ -18,7 +18,7 @@ _MAX_LINES: Final = 10  # lines of a header that are read, the last ones: proxie
 _UNREADABLE: Final = ""
 """Replaces invalid elements: it is no address, so those before it are ignored."""
 
-_HOST = re.compile(r"\[(?P<six>[^\[\]]+)\](?::\w+)?|(?P<four>[0-9.]+)(?::\w+)?")
+_NODE = re.compile(r"\[(?P<six>[^\[\]]+)\](?::\w+)?|(?P<four>[0-9.]+)(?::\w+)?")
 """An address, maybe with a port, then with brackets around IPv6 (RFC 7239, section 6)."""
 _PAIR = re.compile(
     r"\s*+(?:(?P<name>[!#$%&'*+\-.^_`|~\w]++)="
@@ -33,7 +33,7 @@ class ClientAddress:
     """The address of a request's client."""
 
     address: str
-    key: str  # see `address_key`
+    key: str  # the key of the address in rate limits
     untrusted_forwarding: bool = False
     """A peer that is no trusted proxy sent a forwarding header, which was ignored."""
 
@@ -57,8 +57,8 @@ def client_address(
 ) -> ClientAddress:
     """Return the client: the peer, or the address that the trusted proxies name.
 
-    `trusted` are networks. If the two headers disagree, a proxy writes one of them and forwards the
-    other as the client sent it, perhaps made up: both are ignored.
+    `trusted` are networks. If `X-Forwarded-For` and `Forwarded` disagree, a proxy writes one and
+    forwards the other as the client sent it, perhaps made up: both are ignored.
     """
     common = headers.getall("X-Forwarded-For", ())[-_MAX_LINES:]
     standard = headers.getall("Forwarded", ())[-_MAX_LINES:]
@@ -70,16 +70,18 @@ def client_address(
     names = (name.strip() for line in common for name in line.split(","))
     chains = [[name for name in names if name]] if common else []
     chains += [[name for line in standard for name in _nodes(line)]] if standard else []
-    found = {_trace(peer, chain, networks) for chain in chains}
+    found = {_last_untrusted(peer, chain, networks) for chain in chains}
     address = found.pop() if len(found) == 1 else peer
     return ClientAddress(address, address_key(address))
 
 
-def _trace(peer: str, chain: Sequence[str], trusted: tuple[IPv4Network | IPv6Network, ...]) -> str:
+def _last_untrusted(
+    peer: str, chain: Sequence[str], trusted: tuple[IPv4Network | IPv6Network, ...]
+) -> str:
     """Return the last address that is no trusted proxy, else the first readable one."""
     farthest = peer
     for name in reversed(chain):
-        match = _HOST.fullmatch(name)
+        match = _NODE.fullmatch(name)
         address = _parse((match["six"] or match["four"]) if match else name)
         if address is None:
             break
@@ -90,7 +92,7 @@ def _trace(peer: str, chain: Sequence[str], trusted: tuple[IPv4Network | IPv6Net
 
 
 def _nodes(line: str) -> list[str]:
-    """Return the `for` of each element of a Forwarded line; one unreadable one if it is broken."""
+    """Return the `for` of each element of a Forwarded line, or `_UNREADABLE` if it is malformed."""
     nodes: list[str] = []
     node, position, line = None, 0, f"{line},"
     while position < len(line):
@@ -98,7 +100,7 @@ def _nodes(line: str) -> list[str]:
         if pair is None:
             return [_UNREADABLE]
         if pair["name"]:
-            node = _value(pair) if pair["name"].lower() == "for" else node or _UNREADABLE
+            node = _unquote(pair) if pair["name"].lower() == "for" else node or _UNREADABLE
         if pair["end"] == "," and node is not None:
             nodes.append(node)
             node = None
@@ -106,7 +108,7 @@ def _nodes(line: str) -> list[str]:
     return nodes
 
 
-def _value(pair: re.Match[str]) -> str:
+def _unquote(pair: re.Match[str]) -> str:
     return pair["bare"] if pair["quoted"] is None else re.sub(r"\\(.)", r"\1", pair["quoted"])
 
 

@@ -1,7 +1,7 @@
 """Authentication: the actor of a credential, its scopes, and the errors without a valid one.
 
-What the store says of a credential is cached until the store changes, so that most requests read
-nothing, and a revocation counts from the next request on.
+Credentials are cached until the store changes, so that most requests read nothing, and a
+revocation counts from the next request on.
 """
 
 from collections.abc import Mapping
@@ -41,10 +41,10 @@ _SCOPE_PARAMETERS: Mapping[Audience, tuple[str, ...]] = {
 
 OUTAGE_GRACE: Final = timedelta(seconds=0.5)
 """The time that a credential is accepted after its last confirmed use while the store is
-unavailable. An engine answers for 1.5 s after it last saw the store, so a revocation by another
-edge counts within two seconds, whatever was cut off."""
+unavailable. An engine answers for 1.5 s after its last contact with the database, so a revocation
+by another edge counts within two seconds, whatever was cut off."""
 
-KINDS: Mapping[Audience, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
+CREDENTIAL_KINDS: Mapping[Audience, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
 """The kind of opaque credential of each audience; signed tokens are accepted too."""
 
 
@@ -71,7 +71,9 @@ class Authenticator:
         now = self._clock()
         digest = hash_secret(secret)
         cached = self._cache.get(digest)
-        if cached is None and not (is_jwt(secret) or is_well_formed(secret, KINDS[audience])):
+        if cached is None and not (
+            is_jwt(secret) or is_well_formed(secret, CREDENTIAL_KINDS[audience])
+        ):
             raise self._invalid(secret, audience)
         try:
             version = self._store.version()
@@ -109,7 +111,7 @@ class Authenticator:
 
     def _invalid(self, secret: str, audience: Audience) -> Problem:
         """Return the problem of an invalid credential, or of one for the other audience."""
-        other = KINDS["mcp" if audience == "rest" else "rest"]
+        other = CREDENTIAL_KINDS["mcp" if audience == "rest" else "rest"]
         message = _WRONG_KIND[audience] if secret.startswith(PREFIXES[other]) else ""
         parameters = ('error="invalid_token"', *_SCOPE_PARAMETERS[audience])
         return Problem("unauthenticated", message, headers=self._challenge(audience, *parameters))
@@ -121,7 +123,7 @@ class Authenticator:
         return {"WWW-Authenticate": ", ".join((f'Bearer realm="{realm}"', *parameters, metadata))}
 
     async def flush(self) -> None:
-        """Store the last use of each key, or retry next time; drop expired tokens."""
+        """Store the last use of each key, or retry next time; drop expired ones from the cache."""
         unsaved = [
             (cached, cached.confirmed_at)
             for cached in self._cache.values()
@@ -164,7 +166,9 @@ class Authenticator:
         if row is None or row["revoked_at"] is not None:
             return None
         expiry = row["expires_at"]
-        audiences = frozenset(audience for audience, kind in KINDS.items() if kind == row["type"])
+        audiences = frozenset(
+            audience for audience, kind in CREDENTIAL_KINDS.items() if kind == row["type"]
+        )
         return UnrevokedCredential(
             actor_of(row), expiry and datetime.fromisoformat(expiry), audiences
         )

@@ -34,7 +34,7 @@ LIFETIME: Final = timedelta(minutes=15)
 STRANGER: Final = "stranger"  # `asked_by` of the links for browsers where nobody has signed in
 STRANGER_LIFETIME: Final = timedelta(days=1) / 5
 """The lifetime of a link for a stranger, and the least time between two mails: five a day."""
-_BROWSER: Final = "desk browser"
+_COOKIE_PURPOSE: Final = "desk browser"
 
 
 class DeskLinks:
@@ -49,7 +49,7 @@ class DeskLinks:
     async def create(self) -> str:
         """Store a link and return its address. Raises Problem."""
         row = self.new_row()
-        await self._store.run(*self.stored(row))
+        await self._store.run(*self.store_queries(row))
         return self.address(row["id"])
 
     def address(self, link_id: str) -> str:
@@ -59,15 +59,15 @@ class DeskLinks:
     def _mac(self, link_id: str) -> str:
         return hmac.digest(self._secret, f"desk link\n{link_id}".encode(), "sha256").hex()
 
-    def new_browser(self) -> str:
+    def new_browser_cookie(self) -> str:
         """Return a cookie for a browser where somebody has signed in; it is no credential."""
-        return sign(self._secret.hex(), _BROWSER)
+        return sign(self._secret.hex(), _COOKIE_PURPOSE)
 
-    def known(self, browser: str) -> str:
-        """Return the cookie if `new_browser` made it, else an empty text."""
-        return browser if is_signed(self._secret.hex(), _BROWSER, browser) else ""
+    def check_browser_cookie(self, cookie: str) -> str:
+        """Return the cookie if `new_browser_cookie` made it, else an empty text."""
+        return cookie if is_signed(self._secret.hex(), _COOKIE_PURPOSE, cookie) else ""
 
-    def can_use(self, row: Row) -> bool:
+    def is_row_usable(self, row: Row) -> bool:
         """Return whether the link of a row can still be used."""
         return row["used_at"] is None and row["expires_at"] > format_instant(self._clock())
 
@@ -84,7 +84,7 @@ class DeskLinks:
         }
         return DESK_LINKS.new_row(given, format_instant(now), partial(new_id, now))
 
-    def stored(self, row: Row, entries: Sequence[Insert] = ()) -> Sequence[Query]:
+    def store_queries(self, row: Row, entries: Sequence[Insert] = ()) -> Sequence[Query]:
         """Return the queries that store a link, and the `entries` of the outbox that mail it.
 
         A link for a stranger is not stored while an earlier one can be used, even if both are
@@ -107,10 +107,13 @@ class DeskLinks:
                 Read(DESK_LINKS, where=unanswered, limit=1),
                 lambda rows: replace(insert, rows=[] if rows else insert.rows),
             ),
-            *(InsertFromRead(new_link, partial(_if_any, each)) for each in (audit, *entries)),
+            *(
+                InsertFromRead(new_link, partial(_insert_if_any, each))
+                for each in (audit, *entries)
+            ),
         )
 
-    async def is_open(self, token: str) -> bool:
+    async def is_token_usable(self, token: str) -> bool:
         """Return whether a token's link can still be used. Raises Problem `unavailable`."""
         where = self._where(token)
         if where is None:
@@ -138,6 +141,6 @@ class DeskLinks:
         )
 
 
-def _if_any(insert: Insert, rows: list[Row]) -> Insert:
-    """Return the insert, which inserts nothing if no row was read."""
+def _insert_if_any(insert: Insert, rows: list[Row]) -> Insert:
+    """Return the insert, without its rows if no row was read."""
     return replace(insert, rows=insert.rows if rows else [])

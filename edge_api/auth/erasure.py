@@ -34,13 +34,13 @@ from edge_api.db.table import PersonalData, Row, Table
 from edge_api.db.tables import TABLES
 from edge_api.db.types import MAX_EMAIL_LENGTH, PATTERNS, ColumnType, format_instant
 
-PERSONAL: Final = {table: table.personal for table in TABLES.values() if table.personal}
+PERSONAL_DATA: Final = {table: table.personal for table in TABLES.values() if table.personal}
 PersonalRows = dict[Table, list[Row]]
 """The rows about a person, by table; tables without any are included."""
 PAGE_SIZE: Final = 500
 MAX_PATTERNS: Final = 16  # patterns of keys; each costs as much as the pattern of the address
 _DELIMITER: Final = re.compile(r'[\s<>"(),:;\[\]{}]')
-_KEY: Final = re.compile(PATTERNS[ColumnType.UUID])
+_UUID: Final = re.compile(PATTERNS[ColumnType.UUID])
 
 
 def is_within(address: str, text: str) -> bool:
@@ -82,7 +82,7 @@ def find_rows(
     number = -1
     while number < len(keys):  # new keys may lead to more rows, such as those about a lead
         number = len(keys)
-        for table, data in PERSONAL.items():
+        for table, data in PERSONAL_DATA.items():
             parents = map(TABLES.__getitem__, data.through)
             known = keys.union(row[each.key] for each in parents for row in found[each])
             found[table] = []
@@ -94,7 +94,7 @@ def find_rows(
                 beyond = (Filter(table.key, "gt", page[-1][table.key]),) if page else ()
                 more = replace(read, where=read.where[:1] + beyond)
                 read = more if len(page) == PAGE_SIZE else None
-        for table in PERSONAL:
+        for table in PERSONAL_DATA:
             gone = {
                 row["row_id"]
                 for row in found[FORMER_ROWS]
@@ -114,7 +114,7 @@ def _read(table: Table, data: PersonalData, address: str, keys: Collection[str])
     # an i before a dot above, which may be U+0130.
     runs = re.findall(r"(?:[a-z0-9!#$&'*+/=?^_{|}~.@-](?!\u0307))+", local + at)
     run = max(runs, key=len, default="")[-MAX_EMAIL_LENGTH:].replace("k", "_")
-    # Match many keys by their beginnings, which are times: the more keys, the shorter.
+    # Match many keys by prefixes, which are times: the more keys, the shorter the prefixes.
     sizes = ({key[:size] for key in keys} for size in (36, 8, 7, 6, 5, 4, 0))
     starts = next(each for each in sizes if len(each) <= MAX_PATTERNS)
     names = (table.key, *data.subject)
@@ -129,11 +129,11 @@ def _read(table: Table, data: PersonalData, address: str, keys: Collection[str])
 
 
 def _is_about(table: Table, address: str, keys: Collection[str], row: Row) -> bool:
-    names = (table.key, *PERSONAL[table].subject)
+    names = (table.key, *PERSONAL_DATA[table].subject)
     values = [row[name] for name in names if row.get(name) is not None]
     texts = [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
     return any(
-        any(key in keys for key in _KEY.findall(text)) or (address and is_within(address, text))
+        any(key in keys for key in _UUID.findall(text)) or (address and is_within(address, text))
         for text in texts
     )
 
@@ -143,9 +143,9 @@ def erase_rows(
 ) -> Iterator[Query]:
     """Yield the queries of an erasure, for a `Procedure`; `found` gets the rows.
 
-    Without an address, rows are erased that were erased before. A row with a `kept_reason` is not
-    deleted, but columns are cleared: a suppression keeps the wish not to be mailed. The audit log
-    gets the numbers of rows, and no address.
+    Without an address, rows that were erased before are erased again. Rows of a table with a
+    `kept_reason` are not deleted, but their `cleared_columns` are: a suppression keeps the wish not
+    to be mailed. The audit log gets the numbers of rows, and no address.
     """
     keys: set[str] = set()
     if not address:
@@ -154,7 +154,7 @@ def erase_rows(
     former = frozenset(keys)
     yield from find_rows(results, found, address, keys)
     for table, rows in reversed(found.items()):  # the newest audit entry is that of the leads
-        data = PERSONAL[table]
+        data = PERSONAL_DATA[table]
         names = data.cleared_columns if data.kept_reason else (table.key,)
         doomed = [row[table.key] for row in rows if any(row[name] is not None for name in names)]
         if doomed:
@@ -164,9 +164,10 @@ def erase_rows(
             yield audit_entry(actor, "erase", table, len(doomed), clock())
             keys.update(doomed)
     # Only UUIDs: the key of a stored answer to a request is a digest that includes an address.
-    new = tuple(filter(_KEY.fullmatch, keys - former))
+    new = tuple(filter(_UUID.fullmatch, keys - former))
     until = format_instant(clock() + timedelta(days=400))  # longer than a backup should be kept
-    yield Delete(ERASED_ROWS, (Filter("id", "in", new),))  # the row was stored again since
+    # A row that was erased before may have been stored again.
+    yield Delete(ERASED_ROWS, (Filter("id", "in", new),))
     yield Insert(ERASED_ROWS, [{"id": each, "expires_at": until} for each in new])
 
 

@@ -1,7 +1,7 @@
 """Rate limits over moving windows, counted in one process or by all edges.
 
-In memory they are counted by hand and not by a library's strategies, since every request with a
-credential passes here. Edges that share a store count in one place, or exchange their hits.
+The counting in memory does without the strategies of a library, which would be slower: every
+request with a credential is counted. Edges that share a store count there, or exchange their hits.
 """
 
 import time
@@ -35,7 +35,8 @@ def _after(hits: Hits, start: float) -> Hits:
 Exchange = Callable[[Mapping[str, WindowHits]], Awaitable[Mapping[str, Sequence[float]]]]
 """Stores this edge's hits of some windows, and returns those of the other edges.
 
-For each window, the ages of its hits in seconds, oldest first. Raises Problem `unavailable`."""
+The answer has the ages of the hits of each window in seconds, oldest first. Raises Problem
+`unavailable`."""
 
 
 class MemoryLimits:
@@ -44,8 +45,8 @@ class MemoryLimits:
     Nothing here waits for I/O. For use by one thread.
     """
 
-    def __init__(self, now: Callable[[], float], *, shares: bool = False) -> None:
-        """Record hits for `exchange` if `shares` is set."""
+    def __init__(self, now: Callable[[], float], *, is_exchanged: bool = False) -> None:
+        """Record hits for `exchange` if `is_exchanged` is set."""
         self._now = now
         self._hits: dict[CounterKey, Hits] = {}
         """The hits of each caller within the longest window of the limit: at least one."""
@@ -54,9 +55,9 @@ class MemoryLimits:
         self._longest_window: dict[str, float] = {}
         """The seconds of the longest window of each limit."""
         self._sweep_at = _MIN_SWEEP_SIZE
-        self._shares = shares
+        self._is_exchanged = is_exchanged
         self._unreported: dict[CounterKey, RateLimit] = {}
-        self._reported: dict[CounterKey, RateLimit] = {}
+        self._reported_once: dict[CounterKey, RateLimit] = {}
 
     async def exchange(self, exchange: Exchange) -> None:
         """Report the hits since the last exchange, and fetch those of other processes.
@@ -65,18 +66,18 @@ class MemoryLimits:
         reported after the first. A report that fails is repeated next time. Raises Problem
         `unavailable`.
         """
-        pending = {**self._reported, **self._unreported}
+        pending = {**self._reported_once, **self._unreported}
         if not pending:
             return
-        self._unreported, self._reported = {}, self._unreported
+        self._unreported, self._reported_once = {}, self._unreported
         now = self._now()
-        shares = {
-            item.key_for(*caller): self._share(caller, item.get_expiry(), now)
+        windows = {
+            item.key_for(*caller): self._window_hits(caller, item.get_expiry(), now)
             for caller, limit in pending.items()
             for item in limit.items
         }
         try:
-            remote = await exchange(shares)
+            remote = await exchange(windows)
         except Problem:
             self._unreported = {**pending, **self._unreported}
             raise
@@ -85,7 +86,7 @@ class MemoryLimits:
             ages = (remote.get(item.key_for(*caller), ()) for item in limit.items)
             self._remote[caller] = tuple(tuple(now - age for age in each) for each in ages)
 
-    def _share(self, caller: CounterKey, seconds: int, now: float) -> WindowHits:
+    def _window_hits(self, caller: CounterKey, seconds: int, now: float) -> WindowHits:
         hits = _after(self._hits.get(caller, ()), now - seconds)
         return WindowHits(seconds, tuple(now - hit for hit in hits))
 
@@ -94,7 +95,7 @@ class MemoryLimits:
         return self.count(limit, key)
 
     def count(self, limit: RateLimit, key: str) -> LimitDecision:
-        """Do as `hit` does, without `await`."""
+        """Count a hit like `hit`, but without `await`."""
         now, caller = self._now(), (limit.name, key)
         windows = self._window_states(limit, caller, now)
         if any(not remaining for remaining, _ in windows):
@@ -122,7 +123,7 @@ class MemoryLimits:
             self._mark_unreported(limit, caller)
 
     def _mark_unreported(self, limit: RateLimit, caller: CounterKey) -> None:
-        if self._shares:
+        if self._is_exchanged:
             self._unreported[caller] = limit
 
     def _window_states(
@@ -200,12 +201,13 @@ COUNTED_BY: Final[Mapping[str, str]] = {
     "search": "address: searches, as a page and as data",
     "desk_links": "browser that signed in before: links to the desk that are mailed",
 }
-"""Every limit, and what it counts by. Its setting is `RATE_` and its name; `0`: no limit."""
+"""The key by which each limit counts, and the requests that it counts, by the name of the limit.
+The setting of a limit is `RATE_` and its name."""
 
 AUTHENTICATED: Final = "authenticated"
 """The limit that each edge counts in memory: every request with a credential is counted, which must
 not cost a round trip. Edges `exchange` its hits."""
-NO_LIMIT: Final = "0"  # a rate in the settings
+NO_LIMIT: Final = "0"  # the setting of a limit that is not applied
 
 
 def list_rates(settings: Settings) -> Mapping[str, str]:
@@ -219,7 +221,7 @@ class Quota:
 
     limit: RateLimit
     windows: tuple[tuple[int, int], ...]
-    """The hits left for each item, and the whole seconds until one more."""
+    """The hits left in each window of the limit, and the whole seconds until one more."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -239,8 +241,8 @@ class Quota:
 class Limiter:
     """Counts hits; `now` gives seconds on a monotonic clock.
 
-    With `shared`, all limits but `AUTHENTICATED` are counted there, exactly for all edges; of that
-    one each edge knows the others' hits as of its last `exchange`.
+    With `shared`, all limits but `AUTHENTICATED` are counted there, exactly for all edges; for that
+    one, each edge knows the hits of the others as of its last `exchange`.
     """
 
     def __init__(
@@ -251,7 +253,7 @@ class Limiter:
     ) -> None:
         self._now = now
         self._shared = shared
-        self._local = MemoryLimits(now, shares=shared is not None)
+        self._local = MemoryLimits(now, is_exchanged=shared is not None)
         self._fallback = MemoryLimits(now)
         self._is_unavailable = False
         self._retry_at = 0.0
@@ -288,7 +290,7 @@ class Limiter:
             await self._call(name, lambda backend: backend.refund(limit, key))
 
     async def _call(self, name: str, call: Callable[[LimitBackend], Awaitable[T]]) -> T:
-        """Call what counts a limit: the shared store, or memory while that is unavailable."""
+        """Call the backend of a limit: the shared store, or memory while that is unavailable."""
         if self._shared is None or name == AUTHENTICATED:
             return await call(self._local)
         if self._is_unavailable and self._now() < self._retry_at:
@@ -296,7 +298,7 @@ class Limiter:
         self._retry_at = self._now() + RETRY_SECONDS  # one request alone tries again
         try:
             answer = await call(self._shared)
-        except Problem:  # whatever keeps it from counting
+        except Problem:  # whatever its reason
             self._is_unavailable = True
             return await call(self._fallback)
         self._is_unavailable = False

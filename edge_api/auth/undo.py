@@ -41,7 +41,7 @@ def audited(
     where = () if isinstance(query, Insert) else query.where
     named = tuple(each.column for each in where) if columns is None else tuple(columns)
     entry = audit_entry(actor, verb, query.table, RowCount(1), now, *named)
-    keep = partial(_keep, query.table, entry.rows[0]["id"], now)
+    keep = partial(_insert_former_rows, query.table, entry.rows[0]["id"], now)
     if isinstance(query, Insert):
         return keep((None, dict(row)) for row in query.rows), query, entry
     most = query.at_most and query.at_most + 1  # enough, since the change refuses more
@@ -54,7 +54,7 @@ def audited(
     return InsertFromRead(read, keep_both), query, entry
 
 
-def _keep(
+def _insert_former_rows(
     table: Table, audit_id: str, now: datetime, pairs: Iterable[tuple[Row | None, Row | None]]
 ) -> Insert:
     """Return the query that stores rows before and after a change; `None` is no row."""
@@ -68,15 +68,15 @@ def _keep(
     return Insert(FORMER_ROWS, rows)
 
 
-async def kept_changes(store: Store, audit_ids: Sequence[str]) -> dict[str, list[Row]]:
+async def find_undoable(store: Store, audit_ids: Sequence[str]) -> dict[str, list[Row]]:
     """Return the first stored row of each audit entry that can be undone, by the entry's id."""
-    reads = (Read(FORMER_ROWS, where=_of(each), limit=1) for each in audit_ids)
+    reads = (Read(FORMER_ROWS, where=_entry_filter(each), limit=1) for each in audit_ids)
     results = await store.run(*reads) if audit_ids else []
     found = zip(audit_ids, results, strict=True)
     return {audit_id: result.rows for audit_id, result in found if result.rows}
 
 
-def _of(audit_id: str) -> Where:
+def _entry_filter(audit_id: str) -> Where:
     return (Filter("audit_id", "eq", audit_id),)
 
 
@@ -93,7 +93,7 @@ async def undo(
     `forbidden` for a table that the actor may not use, `conflict` if a row has changed since, and
     what `check` raises.
     """
-    kept = await read_all(store, Read(FORMER_ROWS, where=_of(audit_id.lower())))
+    kept = await read_all(store, Read(FORMER_ROWS, where=_entry_filter(audit_id.lower())))
     if not kept:
         raise Problem(
             "not_found",
@@ -120,10 +120,14 @@ async def undo(
                 check(table, row["former"])
         row["changed"] = present
     entry = audit_entry(actor, "undo", table, len(kept), now, table.key)
-    back = _keep(table, entry.rows[0]["id"], now, ((row["changed"], row["former"]) for row in kept))
+    back = _insert_former_rows(
+        table, entry.rows[0]["id"], now, ((row["changed"], row["former"]) for row in kept)
+    )
     # This fails if a row read above is gone: rows that were erased since must not come back.
-    still_kept = Update(FORMER_ROWS, {"table_name": table.name}, _of(audit_id), at_least=len(kept))
-    forget = Delete(FORMER_ROWS, _of(audit_id))
+    still_kept = Update(
+        FORMER_ROWS, {"table_name": table.name}, _entry_filter(audit_id), at_least=len(kept)
+    )
+    forget = Delete(FORMER_ROWS, _entry_filter(audit_id))
     try:
         await store.run(still_kept, *_restore(table, kept), forget, back, entry)
     except Problem as problem:
@@ -142,16 +146,16 @@ def _restore(table: Table, kept: Sequence[Row]) -> list[Query]:
         if changed is None:
             queries.append(Insert(table, [former]))
         elif former is None:
-            queries.append(Delete(table, _exactly(table, changed), single=True))
+            queries.append(Delete(table, _exact_filters(table, changed), single=True))
         else:
             values = {name: value for name, value in former.items() if value != changed[name]}
             if values:
-                queries.append(Update(table, values, _exactly(table, changed), single=True))
+                queries.append(Update(table, values, _exact_filters(table, changed), single=True))
     return queries
 
 
-def _exactly(table: Table, row: Row) -> Where:
-    """Return the filters of a row with exactly these values; no filter compares JSON."""
+def _exact_filters(table: Table, row: Row) -> Where:
+    """Return the filters of a row with exactly these values; JSON is not compared."""
     return tuple(
         Filter(name, "is", None) if row[name] is None else Filter(name, "eq", row[name])
         for name, column in table.columns.items()

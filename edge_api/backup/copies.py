@@ -10,7 +10,7 @@ from edge_api.db.sqlite.copying import REPLACED_INFIX
 from edge_api.settings import Settings
 
 
-async def list_copies(store: Store, settings: Settings, now: datetime) -> Sequence[str]:
+async def list_unerased_copies(store: Store, settings: Settings, now: datetime) -> Sequence[str]:
     """Return a sentence about each place that may still have rows that were erased at `now`.
 
     Raises Problem.

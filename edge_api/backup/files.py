@@ -63,7 +63,7 @@ def _generate_key(path: Path) -> bytes:
 def write_private(path: Path, content: bytes) -> None:
     """Write a file with rights for its owner only, and sync it to the disk.
 
-    An existing file keeps its rights, so use a new name for a draft. Raises OSError.
+    An existing file keeps its rights, so write temporary files under new names. Raises OSError.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -125,7 +125,7 @@ class BackupFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Create and lock the folder, and remove drafts from it. Raises StoreRefusal."""
+        """Create and lock the folder, and remove partial backups from it. Raises StoreRefusal."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self.path / ".backup-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -141,8 +141,8 @@ class BackupFolder:
                 raise StoreRefusal(
                     f"another backup into {self.path} is under way: wait for it"
                 ) from None
-            self._remove_drafts()
-            stack.callback(self._remove_drafts)
+            self._remove_partial_backups()
+            stack.callback(self._remove_partial_backups)
             yield
 
     def backup_path(self, now: datetime) -> Path:
@@ -170,6 +170,6 @@ class BackupFolder:
                 file.unlink(missing_ok=True)
         return old
 
-    def _remove_drafts(self) -> None:
+    def _remove_partial_backups(self) -> None:
         for path in self.path.glob(".edge-*.partial*"):
             path.unlink(missing_ok=True)

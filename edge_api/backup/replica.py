@@ -42,26 +42,26 @@ from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
 
-def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
-    """Restore the latest state of the replica, or that of the instant `at`, to the file `draft`.
+def fetch_replica(settings: Settings, target: Path, at: datetime | None) -> None:
+    """Restore the latest state of the replica, or that of the instant `at`, to the file `target`.
 
     Raises Problem and StoreRefusal.
     """
     if settings.litestream_replica is None:
         raise Problem("invalid", "--from-replica needs LITESTREAM_REPLICA, which says where it is")
-    _restore(settings, draft, ("-timestamp", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z") if at else ())
+    _restore(settings, target, ("-timestamp", f"{at:%Y-%m-%dT%H:%M:%S.%f}Z") if at else ())
 
 
-def fetch_latest(settings: Settings, draft: Path) -> int:
-    """Restore the latest state, and check its integrity; return its number of transactions.
+def fetch_latest(settings: Settings, target: Path) -> int:
+    """Restore and check the latest state, to the file `target`; return its last transaction.
 
     Raises StoreRefusal, also if SQLite's `integrity_check` finds damage.
     """
-    printed = _restore(settings, draft, ("-json", "-integrity-check", "full"))
+    printed = _restore(settings, target, ("-json", "-integrity-check", "full"))
     return int(json.loads(printed)["txid"], 16)
 
 
-def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
+def _restore(settings: Settings, target: Path, options: Sequence[str]) -> str:
     store = require_sqlite_path(settings, "restore").resolve()
     printed = run_litestream(
         store,
@@ -70,14 +70,14 @@ def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
         "restore",
         *options,
         "-o",
-        str(draft),
+        str(target),
     )
-    draft.chmod(0o600)
+    target.chmod(0o600)
     return printed
 
 
-def parse_instant(text: str) -> datetime:
-    """Return the instant of an option, in UTC. Raises BadParameter."""
+def parse_zoned_instant(text: str) -> datetime:
+    """Return the instant of an option, which must have a zone, in UTC. Raises BadParameter."""
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
@@ -93,7 +93,7 @@ SYNC_TIMEOUT_SECONDS: Final = 10.0  # the time for new commits to reach the repl
 MAX_LAG_SECONDS: Final = 60.0  # the time that the replica may be behind
 RESTART_DELAYS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The pauses before a process is started again; the last one repeats."""
-_START: Final = r"""
+_START_SCRIPT: Final = r"""
 umask 077
 edge=$1 note='echo $$ >"$0"; exec "$@"'
 shift
@@ -128,10 +128,10 @@ def make_replication(settings: Settings) -> "Replication | None":
     """Return the replication of the store, if the settings have one. Raises StoreRefusal."""
     if settings.litestream_replica is None:
         return None
-    return Replication(_store_of(settings), settings.litestream_replica, find_litestream())
+    return Replication(_replicable_store(settings), settings.litestream_replica, find_litestream())
 
 
-def _store_of(settings: Settings) -> Path:
+def _replicable_store(settings: Settings) -> Path:
     """Return the absolute path of the store. Raises StoreRefusal if it cannot be replicated."""
     if settings.database_path is None:
         raise StoreRefusal(
@@ -151,7 +151,7 @@ def replica_errors(settings: Settings) -> Iterator[str]:
     if settings.litestream_replica is None:
         return
     try:
-        store = _store_of(settings)
+        store = _replicable_store(settings)
         find_litestream()
         if is_locked(store):
             sync_replica(store, SYNC_TIMEOUT_SECONDS)
@@ -178,12 +178,12 @@ class Replication:
         """The time at which the replica was up to date, or the replication began."""
         self._task: asyncio.Task[None] | None = None
 
-    def claim(self) -> None:
+    def record_address(self) -> None:
         """Store the replica's address in the folder of Litestream's state, before the start.
 
         The state belongs to one address. If the address has changed, the new one must be empty, and
         the state is removed: Litestream would look at the new address for files that it has
-        dropped. Raises StoreRefusal and OSError.
+        deleted locally. Raises StoreRefusal and OSError.
         """
         state = litestream_state_path(self._store)
         note, address = state / "address", re.sub(r":[^/@]*@", "@", self._replica)  # no password
@@ -298,7 +298,7 @@ class Replication:
             return await asyncio.create_subprocess_exec(
                 "/bin/sh",
                 "-c",
-                _START,
+                _START_SCRIPT,
                 str(replicator_lock_path(self._store)),
                 # Linux signals when the thread that forked ends: here that of the event loop.
                 str(os.getpid()),

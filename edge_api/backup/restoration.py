@@ -1,14 +1,15 @@
 """State that a restore carries over from the store it replaces.
 
 Revocations and suppressions stay, erased people are erased again, and what was sent is not sent
-again, nor to removed addresses. Each table declares what a restore does with its rows
-(`Table.irreversible_changes`, `Table.on_restore`). Both stores are used by queries, not as files.
+again, nor to webhook addresses that were removed. Each table declares what a restore does with its
+rows (`Table.irreversible_changes`, `Table.on_restore`). Both stores are used by queries, not as
+files.
 """
 
 from collections.abc import Mapping
 
 from edge_api.auth.actor import OPERATOR, Clock, audit_entry
-from edge_api.auth.erasure import PERSONAL, Privacy
+from edge_api.auth.erasure import PERSONAL_DATA, Privacy
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.table import IrreversibleChange, OnRestore, Row, Table
 from edge_api.db.tables import TABLES
@@ -48,8 +49,8 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[st
     return numbers
 
 
-def _tables_with(restored: OnRestore) -> list[Table]:
-    return [table for table in TABLES.values() if table.on_restore == restored]
+def _tables_with(on_restore: OnRestore) -> list[Table]:
+    return [table for table in TABLES.values() if table.on_restore == on_restore]
 
 
 class _CarryOver:
@@ -99,7 +100,9 @@ class _CarryOver:
     async def erase_again(self) -> int:
         """Erase rows whose keys are stored as erased, and rows that name those keys."""
         found = await Privacy(self._restored, self._clock).erase(None, OPERATOR)
-        number = sum(len(rows) for table, rows in found.items() if not PERSONAL[table].kept_reason)
+        number = sum(
+            len(rows) for table, rows in found.items() if not PERSONAL_DATA[table].kept_reason
+        )
         if number:
             await self._restored.scrub(full=True)
         return number

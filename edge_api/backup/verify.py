@@ -30,16 +30,16 @@ from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings, read_settings
 
 PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
-"""The parts, with their names in messages."""
+"""The parts that are verified, one result each, with their names in messages."""
 DUE_SECONDS: Final = 24 * 3600.0  # age of a good result before the next verification
 RETRY_SECONDS: Final = 3600.0  # age of a bad result before the next verification
 STALE_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
 MAX_RUN_SECONDS: Final = 6 * 3600  # then the process is ended
 PAUSE_SECONDS: Final = 2.0  # before the second attempt
 MIN_FREE_BYTES: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
-_NEW_REPLICA: Final = "start a new replica: docs/operators.md#verification"
-_NEW_BACKUP: Final = f"make a new one: {EDGE} backup"
-DEEP: Final = f"run {EDGE} doctor --deep"
+_REPLICA_FIX: Final = "start a new replica: docs/operators.md#verification"
+_BACKUP_FIX: Final = f"make a new one: {EDGE} backup"
+DEEP_HINT: Final = f"run {EDGE} doctor --deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Verification:
     """The result of the last verification of one part."""
 
     subject: str  # the SHA-256 of a replica's address, or the path of a backup
-    at: str  # the instant of the verification, as the store has instants
+    at: str  # the instant of the verification, in the format of the store
     public_error: str = ""  # what is wrong, without path and address, or empty
     detail: str = ""  # for the operator
     made_at: str = ""  # the instant when a backup was made
@@ -85,7 +85,7 @@ class _VerificationError(Exception):
 
 def store_result(store: Path, part: str, result: Verification) -> None:
     """Store a result beside the store, atomically. Raises OSError."""
-    path = _result_of(store, part)
+    path = _result_path(store, part)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         write_private(draft, json.dumps(dict(zip(_MEMBERS, astuple(result), strict=True))).encode())
@@ -99,7 +99,7 @@ def read_result(settings: Settings, part: str) -> Verification | None:
     if settings.database_path is None:
         return None
     try:
-        members = dict(json.loads(_result_of(settings.database_path, part).read_bytes()))
+        members = dict(json.loads(_result_path(settings.database_path, part).read_bytes()))
         result = Verification(*(members.get(name, "") for name in _MEMBERS))
         datetime.fromisoformat(result.at)
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def read_result(settings: Settings, part: str) -> Verification | None:
     except (OSError, ValueError, TypeError) as error:
         message = f"the last result of verifying {PARTS[part]} cannot be read"
         return Verification("", format_instant(datetime.fromtimestamp(0, UTC)), message, str(error))
-    of_another = part == "replica" and result.subject != _subject_of(settings)
+    of_another = part == "replica" and result.subject != _replica_digest(settings)
     return None if of_another else result
 
 
@@ -118,7 +118,7 @@ def parts_due(settings: Settings) -> Sequence[str]:
         after = RETRY_SECONDS if result and result.public_error else DUE_SECONDS
         return result is None or result.age >= after
 
-    return tuple(part for part in _parts_of(settings) if is_due(read_result(settings, part)))
+    return tuple(part for part in _existing_parts(settings) if is_due(read_result(settings, part)))
 
 
 def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
@@ -126,7 +126,7 @@ def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
 
     Raises OSError, and StoreRefusal if another verification is under way.
     """
-    store = _store_of(settings)
+    store = _store_path(settings)
     with scratch_folder(store) as folder:
         for part in parts:
             result = _verify(settings, part, folder)
@@ -135,7 +135,7 @@ def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
                 store_result(store, part, result)  # a newer backup has a result of its own
 
 
-def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[str]]:
+def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[str]]:
     """Return errors and notes of the last verifications, or with `deep` of new ones."""
     if settings.database_path is None:
         return (), (["--deep is for stores in a SQLite file"] if deep else [])
@@ -143,19 +143,19 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
     notes: list[str] = []
     if deep and settings.database_path.is_file():
         try:
-            verify_parts(settings, _parts_of(settings))
+            verify_parts(settings, _existing_parts(settings))
         except (StoreRefusal, OSError) as error:
             errors.append(f"nothing could be verified: {error}")
     for part in PARTS:
         result = read_result(settings, part)
         is_only_copy = part == "backup" and not settings.litestream_replica
         if result and (public_error := result.find_error(part, is_only_copy=is_only_copy)):
-            errors.append(f"{public_error} ({result.detail or DEEP})")
+            errors.append(f"{public_error} ({result.detail or DEEP_HINT})")
         elif result:
             made = f" (made at {result.made_at})" if result.made_at else ""
             notes.append(f"{PARTS[part]}{made} is whole: verified at {result.at}")
         elif part == "replica" and settings.litestream_replica:
-            notes.append(f"the replica has not been verified yet; {DEEP}")
+            notes.append(f"the replica has not been verified yet; {DEEP_HINT}")
         elif part == "backup" and deep:
             notes.append(f"there is no backup: {EDGE} backup makes one")
     return errors, notes
@@ -167,14 +167,14 @@ def scratch_folder(store: Path) -> Iterator[Path]:
 
     Raises OSError, and StoreRefusal if another process has locked it.
     """
-    folder = _scratch_of(store)
+    folder = _scratch_path(store)
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.fstat(lock).st_nlink:  # its holder has just removed it
             raise BlockingIOError  # noqa: TRY301  handled like a lock that is held
-        _empty(folder)
+        _empty_folder(folder)
         try:
             yield folder
         finally:
@@ -187,33 +187,33 @@ def scratch_folder(store: Path) -> Iterator[Path]:
 
 def clear_scratch(settings: Settings) -> None:
     """Remove the folder for scratch files, unless another process uses it."""
-    store = _store_of(settings)
+    store = _store_path(settings)
     with suppress(StoreRefusal, OSError):
-        if _scratch_of(store).exists():
+        if _scratch_path(store).exists():
             with scratch_folder(store):
                 pass
 
 
-def _store_of(settings: Settings) -> Path:
+def _store_path(settings: Settings) -> Path:
     assert settings.database_path is not None  # noqa: S101  only such stores are verified
     return settings.database_path.resolve()
 
 
-def _result_of(store: Path, part: str) -> Path:
+def _result_path(store: Path, part: str) -> Path:
     store = store.resolve()
     return store.with_name(f"{store.name}-{part}.json")
 
 
-def _scratch_of(store: Path) -> Path:
+def _scratch_path(store: Path) -> Path:
     return store.with_name(f".{store.name}-verifying")
 
 
-def _subject_of(settings: Settings) -> str:
+def _replica_digest(settings: Settings) -> str:
     """Return a digest of the replica's address, which may hold a password."""
     return hashlib.sha256((settings.litestream_replica or "").encode()).hexdigest()
 
 
-def _parts_of(settings: Settings) -> Sequence[str]:
+def _existing_parts(settings: Settings) -> Sequence[str]:
     backup = read_result(settings, "backup")
     exists = {
         "replica": settings.litestream_replica is not None,
@@ -228,7 +228,7 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
     An error must be found twice, since Litestream may end, or compact files, meanwhile.
     """
     now = format_instant(system_clock())
-    result = Verification(_subject_of(settings), now)
+    result = Verification(_replica_digest(settings), now)
     if part == "backup":
         result = replace(read_result(settings, part) or result, at=now, public_error="", detail="")
     for attempt in range(2):
@@ -240,7 +240,7 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
                 _verify_replica(settings, folder)
         except _VerificationError as found:
             public_error, detail = found.args
-            _empty(folder)
+            _empty_folder(folder)
         else:
             return result
     return replace(result, public_error=public_error, detail=detail)
@@ -253,12 +253,12 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
     have every row that was in the store before the sync and still is (`count_lost`). If no edge is
     running, nothing is synced, and rows that the last one did not replicate are reported.
     """
-    store, draft, keys = _store_of(settings), folder / "replica.db", folder / "keys.db"
+    store, draft, keys = _store_path(settings), folder / "replica.db", folder / "keys.db"
     with _translate_errors("the replica cannot be verified"):
         _require_disk_space(store)
         record_keys(store, keys)
         synced = sync_replica(store, SYNC_TIMEOUT_SECONDS) if is_locked(store) else 0
-    with _translate_errors("the replica cannot be restored", _NEW_REPLICA):
+    with _translate_errors("the replica cannot be restored", _REPLICA_FIX):
         restored = fetch_latest(settings, draft)
     with _translate_errors("the replica cannot be verified"):
         lost = count_lost(store, keys, draft)
@@ -270,7 +270,7 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
     if lost:
         rows = (f"{count} row{'s' * (count > 1)} of {table}" for table, count in lost.items())
         raise _VerificationError(
-            f"the replica lacks {', '.join(rows)}", f"they are in the store; {_NEW_REPLICA}"
+            f"the replica lacks {', '.join(rows)}", f"they are in the store; {_REPLICA_FIX}"
         )
 
 
@@ -281,13 +281,13 @@ def _verify_backup(path: Path, digest: str) -> None:
         is_same = found == digest and read_checksum(path) in (None, digest)
     if not is_there:
         raise _VerificationError(
-            "the newest backup is not where it was made", f"{path}; {_NEW_BACKUP}"
+            "the newest backup is not where it was made", f"{path}; {_BACKUP_FIX}"
         )
-    with _translate_errors("the newest backup is damaged", _NEW_BACKUP):
+    with _translate_errors("the newest backup is damaged", _BACKUP_FIX):
         verify_copy(path)
     if not is_same:
         raise _VerificationError(
-            "the newest backup was changed since it was made", f"{path}; {_NEW_BACKUP}"
+            "the newest backup was changed since it was made", f"{path}; {_BACKUP_FIX}"
         )
 
 
@@ -313,7 +313,7 @@ def _translate_errors(public_error: str, fix: str = "") -> Iterator[None]:
         raise _VerificationError(public_error, "; ".join(filter(None, (detail, fix)))) from None
 
 
-def _empty(folder: Path) -> None:
+def _empty_folder(folder: Path) -> None:
     for path in folder.iterdir():
         path.unlink()
 

@@ -6,7 +6,7 @@ from typing import Final
 from click import Option
 
 from edge_api.auth.actor import OPERATOR, recent_entries, system_clock
-from edge_api.auth.undo import kept_changes, undo
+from edge_api.auth.undo import find_undoable, undo
 from edge_api.cli import COUNT
 from edge_api.db.table import Row
 from edge_api.open_store import command_store
@@ -29,16 +29,16 @@ async def run(arguments: Arguments, settings: Settings) -> int:
             print("undone")
             return 0
         entries = await recent_entries(store, arguments.limit)
-        ids = await kept_changes(store, [each["id"] for each in entries] if arguments.ids else [])
+        ids = await find_undoable(store, [each["id"] for each in entries] if arguments.ids else [])
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0
-    lines = [_line(entry, can_undo=entry["id"] in ids) for entry in entries]
+    lines = [_format_entry(entry, can_undo=entry["id"] in ids) for entry in entries]
     print(*lines or ["nothing was changed yet"], sep="\n")
     return 0
 
 
-def _line(entry: Row, *, can_undo: bool) -> str:
+def _format_entry(entry: Row, *, can_undo: bool) -> str:
     rows = f"{entry['rows']} row{'' if entry['rows'] == 1 else 's'}"
     what = f"{entry['verb']} {entry['table_name']}"
     id_ = f"  --undo {entry['id']}" if can_undo else ""

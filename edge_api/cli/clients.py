@@ -96,13 +96,15 @@ async def run(arguments: Arguments, settings: Settings) -> int:
         clients = Clients(store, system_clock, _reject_fetch, settings.redirect_schemes)
         match arguments.action:
             case "register":
-                _show(await clients.register(_read_client(arguments)), as_json=arguments.json)
+                _print_client(
+                    await clients.register(_read_client(arguments)), as_json=arguments.json
+                )
             case "list":
                 rows = [_to_json(row) for row in await clients.all()]
                 none = "there are no clients yet; they may also register themselves"
                 print_list(rows, _COLUMNS, none, as_json=arguments.json)
             case "rotate":
-                _show(await clients.rotate(arguments.id), as_json=arguments.json)
+                _print_client(await clients.rotate(arguments.id), as_json=arguments.json)
             case "revoke":
                 await clients.revoke(arguments.id)
                 print(f"{arguments.id} is revoked, with all that it was granted")
@@ -137,7 +139,7 @@ def _read_keys(path: Path | None) -> Any:
         raise Problem("invalid", f"{path} is no JSON: give it a JWK set") from None
 
 
-def _show(row: Row, *, as_json: bool) -> None:
+def _print_client(row: Row, *, as_json: bool) -> None:
     secret = row["secret"]
     members = {"client_id": row["id"], "client_secret": secret, **_to_json(row)}
     if secret is None and not as_json:

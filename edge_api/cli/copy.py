@@ -20,13 +20,15 @@ from edge_api.schema.commands import Arguments, parameter_type
 from edge_api.schema.environment import sqlite_file
 from edge_api.settings import SETTINGS, Settings
 
-_URL: Final = parameter_type(SETTINGS["DATABASE_URL"].read)
+_URL_TYPE: Final = parameter_type(SETTINGS["DATABASE_URL"].read)
 PARAMS: Final = (
-    Option(["--from", "source"], metavar="URL", type=_URL, required=True, help="the store to read"),
+    Option(
+        ["--from", "source"], metavar="URL", type=_URL_TYPE, required=True, help="the store to read"
+    ),
     Option(
         ["--to", "target"],
         metavar="URL",
-        type=_URL,
+        type=_URL_TYPE,
         required=True,
         help="the store to write; it is created if it is missing",
     ),
@@ -56,7 +58,7 @@ async def _copy(source: str, target: str) -> Sequence[CopiedTable]:
         reading = await _open(source, stack, is_target=False)
         writing = await _open(target, stack, is_target=True)
         try:
-            return await copy_tables(reading, writing, TABLES.values(), _progress)
+            return await copy_tables(reading, writing, TABLES.values(), _print_progress)
         finally:
             if sys.stderr.isatty():
                 sys.stderr.write("\r\x1b[K")
@@ -71,7 +73,7 @@ async def _open(url: str, stack: AsyncExitStack, *, is_target: bool) -> Store:
     return store
 
 
-def _progress(table: Table, compared: int) -> None:
+def _print_progress(table: Table, compared: int) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{table.name}: {compared:,} rows")
         sys.stderr.flush()

@@ -23,7 +23,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import replica_errors
-from edge_api.backup.verify import PARTS, read_result, report
+from edge_api.backup.verify import PARTS, read_result, report_verifications
 from edge_api.cli import printable
 from edge_api.cli.serve import (
     DEVELOPMENT_KEY_NAME,
@@ -76,7 +76,7 @@ _STORE_CHECKS: Final = (
     "clock",
 )
 """The entries of `CHECKED` that are skipped where the store cannot be opened."""
-_CLOCK: Final = "the clock "  # the first words of each error about the clock
+_CLOCK_PREFIX: Final = "the clock "  # the first words of each error about the clock
 _CLOCK_FIX: Final = "run timedatectl set-ntp true"
 _MAX_CLOCK_ERROR: Final = timedelta(hours=1)
 _TIMEOUT_SECONDS: Final = 10.0
@@ -103,7 +103,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         templates, found = open_templates(settings), [*error.errors, *find_mistakes(settings)]
     logging.getLogger("edge_api").addHandler(logging.NullHandler())  # its errors are printed below
     service_errors, service_notes = asyncio.run(_check_service(settings))
-    backup_errors, backup_notes = report(settings, deep=arguments.deep)
+    backup_errors, backup_notes = report_verifications(settings, deep=arguments.deep)
     found += [
         *_check_files(settings),
         *service_errors,
@@ -113,7 +113,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         *_check_machine(settings),
     ]
     # List a wrong clock first, since it can cause the other errors.
-    errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK)))
+    errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
         errors.pop(NO_BUILD, None)
     notes = [
@@ -209,7 +209,8 @@ async def _check_clock(assembly: Assembly) -> list[str]:
     later_change = Read(AUDIT_LOG, ("at",), (Filter("at", "gt", latest),), limit=1)
     (found,) = await assembly.service.store.run(later_change)
     return [
-        f"{_CLOCK}is behind {row['at']}, when a change was made: {_CLOCK_FIX}" for row in found.rows
+        f"{_CLOCK_PREFIX}is behind {row['at']}, when a change was made: {_CLOCK_FIX}"
+        for row in found.rows
     ]
 
 
@@ -272,8 +273,11 @@ def _check_site(settings: Settings) -> Iterator[str]:
         difference = abs(parsedate_to_datetime(response.headers["Date"]) - system_clock())
         if difference > _MAX_CLOCK_ERROR:
             hours = difference // timedelta(hours=1)
-            yield f"{_CLOCK}here and that of {settings.site_url} differ by {hours} h: {_CLOCK_FIX}"
-    # `report` of the backups describes the errors of PARTS in more detail.
+            yield (
+                f"{_CLOCK_PREFIX}here and that of {settings.site_url} differ by {hours} h: "
+                f"{_CLOCK_FIX}"
+            )
+    # `report_verifications` describes the errors of PARTS in more detail.
     if not settings.is_loopback:
         yield from (each for name, each in complaints.items() if name not in PARTS)
 
@@ -324,7 +328,7 @@ def check_units(shown: str) -> Iterator[str]:
 
 
 async def _check_unreviewed_keys(assembly: Assembly) -> list[str]:
-    """Return a warning about unreviewed keys without an end, with the commands to end them."""
+    """Return a warning about unreviewed keys that never expire, with the commands to end them."""
     keys, _, warning = await Keys(assembly.service.store, assembly.service.clock).find_unreviewed()
     commands = [
         f"{EDGE} keys revoke {row['id']}  # {printable(row['name'])}; or keys expire {row['id']}"

@@ -84,7 +84,7 @@ async def _export(store: Store, arguments: Arguments) -> None:
 async def _show(store: Store, arguments: Arguments) -> None:
     (found,) = await store.run(Read(LEADS, where=parse_match(LEADS, {"id": arguments.id})))
     if not found.rows:
-        raise _missing(arguments.id)
+        raise _missing_lead(arguments.id)
     lead = found.rows[0]
     for name in (name for name in LEADS.readable if lead[name] is not None):
         lines = [printable(line) for line in str(lead[name]).split("\n")]
@@ -95,7 +95,7 @@ async def _show(store: Store, arguments: Arguments) -> None:
         print(f"mail {row['created_at'][:16]}: {row['template_name']}, {row['status']}")
 
 
-def _missing(lead_id: str) -> Problem:
+def _missing_lead(lead_id: str) -> Problem:
     return Problem("not_found", f"There is no lead {lead_id}: `leads list` shows their ids")
 
 
@@ -108,5 +108,5 @@ async def _mark(store: Store, arguments: Arguments) -> None:
         LEADS, {"id": list(arguments.id)}, values, OPERATOR
     )
     if len(changed) < len(set(arguments.id)):
-        raise _missing(next(iter(set(arguments.id) - {row["id"] for row in changed})))
+        raise _missing_lead(next(iter(set(arguments.id) - {row["id"] for row in changed})))
     print(f"{len(changed)} lead{'s' * (len(changed) != 1)} changed")

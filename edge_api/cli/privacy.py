@@ -11,7 +11,7 @@ from click import Argument, Option
 from edge_api.admin.privacy import Retention, export_person, visible
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.auth.erasure import PersonalRows, Privacy
-from edge_api.backup.copies import list_copies
+from edge_api.backup.copies import list_unerased_copies
 from edge_api.cli import printable
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
@@ -69,7 +69,7 @@ async def _erase(store: Store, arguments: Arguments, settings: Settings) -> int:
         _report(await privacy.erase(arguments.email, OPERATOR))
         print(
             "Out of reach of this command:",
-            *await list_copies(store, settings, system_clock()),
+            *await list_unerased_copies(store, settings, system_clock()),
             sep="\n- ",
         )
     else:
@@ -84,7 +84,7 @@ async def _retain(store: Store, _arguments: Arguments, settings: Settings) -> in
         print("everything is kept for ever: set RETAIN_LEADS_DAYS, RETAIN_MAIL_LOG_DAYS or others")
         return 0
     for table, number in (await retention.apply(OPERATOR)).items():
-        print(f"{table.name}: {_rows(number)} deleted")
+        print(f"{table.name}: {_count_rows(number)} deleted")
     return await _scrub(store, settings)
 
 
@@ -122,7 +122,9 @@ def _is_confirmed(found: PersonalRows) -> bool:
     """Ask for confirmation at the terminal. Raises Problem `invalid` without a terminal."""
     if not sys.stdin.isatty():
         raise Problem("invalid", "Erasing cannot be undone: confirm it with --yes")
-    summary = ", ".join(f"{_rows(len(rows))} of {table.name}" for table, rows in _erasable(found))
+    summary = ", ".join(
+        f"{_count_rows(len(rows))} of {table.name}" for table, rows in _erasable(found)
+    )
     try:
         return input(f"Erase {summary}? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
@@ -132,7 +134,7 @@ def _is_confirmed(found: PersonalRows) -> bool:
 def _report(found: PersonalRows) -> None:
     """Print the number of erased rows of each table, and what an erasure keeps."""
     for table, rows in _erasable(found):
-        print(f"{table.name}: {_rows(len(rows))} erased")
+        print(f"{table.name}: {_count_rows(len(rows))} erased")
     for table, rows in found.items():
         if rows and table.personal and table.personal.kept_reason:
             print(f"{table.name}: {table.personal.kept_reason}")
@@ -150,5 +152,5 @@ def _erasable(found: PersonalRows) -> list[tuple[Table, Any]]:
     ]
 
 
-def _rows(number: int) -> str:
+def _count_rows(number: int) -> str:
     return f"{number} row{'' if number == 1 else 's'}"

@@ -21,7 +21,7 @@ from edge_api.backup.files import (
     secret_key_path,
     write_private,
 )
-from edge_api.backup.replica import fetch_replica, parse_instant
+from edge_api.backup.replica import fetch_replica, parse_zoned_instant
 from edge_api.backup.restoration import carry_over
 from edge_api.db.errors import OlderSchema, StoreRefusal
 from edge_api.db.problems import Problem
@@ -88,7 +88,7 @@ PARAMS: Final = (
     Option(
         ["--at"],
         metavar="INSTANT",
-        type=parse_instant,
+        type=parse_zoned_instant,
         help="the state of the replica at an instant",
     ),
     Option(

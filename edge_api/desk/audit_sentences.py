@@ -6,7 +6,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from edge_api.auth.actor import ANYONE, OPERATOR, SERVICE, Actor
-from edge_api.auth.undo import kept_changes
+from edge_api.auth.undo import find_undoable
 from edge_api.db.internal_tables import OAUTH_CLIENTS
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row
@@ -110,7 +110,7 @@ _ACTORS: Final = {
 
 async def describe(store: Store, entries: Sequence[Row], viewer: Actor) -> list[dict[str, Any]]:
     """Return entries of the audit log, each with its `sentence`, its actor and its `changes`."""
-    changes = await kept_changes(store, [row["id"] for row in entries])
+    changes = await find_undoable(store, [row["id"] for row in entries])
     parts = {part for row in entries for part in row["actor"].split()}
     ids = tuple(part.removeprefix("credential:") for part in parts)
     times = tuple(row["at"] for row in entries if row["table_name"] == CREDENTIALS.name)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from edge_api.admin.privacy import export_person
 from edge_api.auth.erasure import Privacy, fold_address
-from edge_api.backup.copies import list_copies
+from edge_api.backup.copies import list_unerased_copies
 from edge_api.db.query import NEWEST, Read, read_all, read_first
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
@@ -228,7 +228,7 @@ async def erase(visit: Visit) -> OperationResult:
     service = visit.service
     found = await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
     await service.store.scrub()
-    copies = await list_copies(service.store, service.settings, service.clock())
+    copies = await list_unerased_copies(service.store, service.settings, service.clock())
     return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX.path)
 
 

@@ -206,10 +206,12 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
         return values
     result = await render_screen(screen, menu, visit, values)
     links, site_url = service[DeskLinks], service.settings.site_url
-    if not links.known(read_cookie(site_url, request.headers.get("Cookie", ""), BROWSER_COOKIE)):
+    if not links.check_browser_cookie(
+        read_cookie(site_url, request.headers.get("Cookie", ""), BROWSER_COOKIE)
+    ):
         result.headers = {
             **result.headers,
-            "Set-Cookie": set_cookie(site_url, links.new_browser(), BROWSER_COOKIE),
+            "Set-Cookie": set_cookie(site_url, links.new_browser_cookie(), BROWSER_COOKIE),
         }
     return result
 

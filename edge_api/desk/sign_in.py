@@ -81,20 +81,22 @@ async def mail_link(service: Service, request: Request) -> OperationResult:
     """Mail a link to the owner; the answer is the same whether or not one is sent."""
     links, settings = service[DeskLinks], service.settings
     cookies = request.headers.get("Cookie", "")
-    if browser := links.known(read_cookie(settings.site_url, cookies, BROWSER_COOKIE)):
+    if browser := links.check_browser_cookie(
+        read_cookie(settings.site_url, cookies, BROWSER_COOKIE)
+    ):
         await service.limiter.hit("desk_links", browser)
     target = safe_target(dict(form_pairs(request.body)).get("to", DESK))
     row = links.new_row(target, is_known=bool(browser))
     is_safe = settings.is_loopback or settings.site_url.startswith("https:")
     entries = service[Outbox].to_owner(LINK, row) if is_safe else ()
-    await service.store.run(*links.stored(row, entries))
+    await service.store.run(*links.store_queries(row, entries))
     service[Outbox].wake()
     return await render(service, "link_sent", "Look into your mail", is_known=bool(browser))
 
 
 async def show_link(service: Service, request: Request) -> OperationResult:
     """Show the button that signs in; change nothing, since programs fetch links to check them."""
-    if not await service[DeskLinks].is_open(request.path["token"]):
+    if not await service[DeskLinks].is_token_usable(request.path["token"]):
         return await _form(service, DESK, 404, fault=_USED)
     return await render(service, "link", "Sign in to the desk")
 

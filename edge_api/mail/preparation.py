@@ -109,7 +109,7 @@ class MessageComposer:
             return NotSent(reason)
         if message_type == ANSWER:
             return await self._answer(entry, subject)
-        if message_type == LINK and not self.desk_links.can_use(subject):
+        if message_type == LINK and not self.desk_links.is_row_usable(subject):
             return NotSent("the link was used, or has expired")
         return await self._compose(entry, self._values(entry, subject))
 

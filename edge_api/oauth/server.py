@@ -17,7 +17,7 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
 )
 
 from edge_api.auth.actor import Clock, audit_entry
-from edge_api.auth.credentials import KINDS
+from edge_api.auth.credentials import CREDENTIAL_KINDS
 from edge_api.auth.tokens import (
     AccessToken,
     AccessTokenValidator,
@@ -294,7 +294,9 @@ def resource_metadata(issuer: Issuer, audience: Audience | None = None) -> dict[
         "resource": f"{issuer.url}{AUDIENCES[audience]}" if audience else issuer.url,
         "resource_name": names[audience],
         "authorization_servers": [issuer.url],
-        "scopes_supported": list(CREDENTIAL_SCOPES[KINDS[audience]] if audience else SCOPES),
+        "scopes_supported": list(
+            CREDENTIAL_SCOPES[CREDENTIAL_KINDS[audience]] if audience else SCOPES
+        ),
         "bearer_methods_supported": ["header"],
         "resource_documentation": f"{issuer.url}/auth.md",
     }

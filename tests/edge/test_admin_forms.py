@@ -18,7 +18,7 @@ from edge_api.admin.handlers import (
     applied_preferences,
     content_range,
     negotiate_media_type,
-    singleton,
+    only_row,
 )
 from edge_api.admin.rows import RowsPage
 from edge_api.db.problems import Problem
@@ -126,14 +126,14 @@ def test_content_range_says_which_rows(given_page: RowsPage, expected: str) -> N
 
 def test_one_object_is_the_only_row() -> None:
     """The only row stands for itself."""
-    assert singleton([{"id": 1}]) == {"id": 1}
+    assert only_row([{"id": 1}]) == {"id": 1}
 
 
 @pytest.mark.parametrize("number", [0, 2])
 def test_one_object_of_none_or_several_is_refused(number: int) -> None:
     """For a request of one object, none and several are errors that name the number."""
     with pytest.raises(Problem) as raised:
-        singleton([{"id": 1}] * number)
+        only_row([{"id": 1}] * number)
 
     assert (raised.value.status, raised.value.sqlstate) == (406, "PGRST116")
     assert raised.value.details == f"The result contains {number} rows"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.admin.operations import ABOUT, OPERATIONS
+from edge_api.admin.operations import OPERATIONS, TAG_DESCRIPTION
 from edge_api.auth.actor import recent_entries
 from edge_api.db.tables import SUPPRESSED_EMAILS
 from edge_api.operation.openapi import openapi_document
@@ -247,4 +247,4 @@ def test_a_write_is_described_by_one_type_and_words() -> None:
         assert "`columns`" in entry["post"]["description"]
         assert "match" in entry["patch"]["description"]
     for word in ("`select`", OBJECT, "text/csv", "return=minimal", "Range: 0-24", "strict"):
-        assert word in ABOUT
+        assert word in TAG_DESCRIPTION

@@ -568,7 +568,7 @@ async def test_a_running_edge_deletes_what_is_old(
     make_edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without being asked."""
-    monkeypatch.setattr(background_jobs, "SWEEPING_SECONDS", 0.05)
+    monkeypatch.setattr(background_jobs, "SWEEP_SECONDS", 0.05)
     async with make_edge(RETAIN_LEADS_DAYS="30") as edge:
         old = make_rows(ANN, "annmark")[LEADS][0] | {"created_at": "2001-01-01T00:00:00.000000Z"}
         await edge.service.store.run(Insert(LEADS, [old, make_lead(created_at=LATER)]))

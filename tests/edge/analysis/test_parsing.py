@@ -78,7 +78,7 @@ def test_markdown_is_parsed_into_blocks() -> None:
     assert document.title == "x"
     assert [text for _, text in list_prose(document)] == ["Head", "A link.", "a", "b"]
     assert document.counts.external_links == 1
-    assert document.reading == text
+    assert document.reading_time_text == text
     assert list_prose(parse_markdown("---\n\nA rule.\n")) == [("paragraph", "A rule.")]
 
 

@@ -13,7 +13,7 @@ import orjson
 import psutil
 import pytest
 
-from edge_api.analysis.analyst import COMMAND, WorkerPool
+from edge_api.analysis.analyst import WORKER_COMMAND, WorkerPool
 from edge_api.db.problems import Problem
 from tests.edge.edge_process import ROOT, Installation, free_port, until
 
@@ -281,7 +281,7 @@ async def test_a_worker_knows_no_secret(
 ) -> None:
     """Its environment has nothing but where modules are, and others go before it."""
     monkeypatch.setenv("SECRET_KEY", "hush-hush-hush-hush-hush-hush-hush-hush")
-    pool = make_pool(command=COMMAND)
+    pool = make_pool(command=WORKER_COMMAND)
     await pool.run(JOB)
     (pid,) = pool.pids
     process = psutil.Process(pid)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from edge_api.analysis.fetch import WebDocumentSource
+from edge_api.analysis.fetch import WebDocumentFetcher
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import Address, SsrfGuard, is_public
 from tests.edge.analysis.spellings import BRACKETED, HOSTS, NAMES, NUMBERS, SCHEMES, WITH_USER
@@ -92,12 +92,14 @@ class Resolver:
 
 def make(
     port: int, resolve: Any, allowed: Callable[[Address], bool] = is_public
-) -> WebDocumentSource:
+) -> WebDocumentFetcher:
     """Return a visitor for whom the server's port is an ordinary one."""
-    return WebDocumentSource(AGENT, SsrfGuard(allowed, resolve=resolve), frozenset({80, 443, port}))
+    return WebDocumentFetcher(
+        AGENT, SsrfGuard(allowed, resolve=resolve), frozenset({80, 443, port})
+    )
 
 
-async def refusal(visitor: WebDocumentSource, url: str) -> Problem:
+async def refusal(visitor: WebDocumentFetcher, url: str) -> Problem:
     """Return the problem that a visit ends with."""
     with pytest.raises(Problem) as caught:
         await visitor(url)
@@ -141,7 +143,7 @@ async def test_other_schemes_are_refused(url: str) -> None:
 @pytest.mark.parametrize("port", [22, 25, 6379, 8080, 1])
 async def test_other_ports_are_refused(port: int) -> None:
     """Mail servers and databases are not spoken to, wherever they are."""
-    visitor = WebDocumentSource(AGENT, SsrfGuard(resolve=Resolver(**{"open.test": ("8.8.8.8",)})))
+    visitor = WebDocumentFetcher(AGENT, SsrfGuard(resolve=Resolver(**{"open.test": ("8.8.8.8",)})))
 
     assert "ports 80 and 443" in (await refusal(visitor, f"http://open.test:{port}/")).message
 

@@ -11,7 +11,7 @@ from pytest_aiohttp import AiohttpServer
 from edge_api.analysis import fetch as visitor_module
 from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES
 from edge_api.analysis.document import AI_CATALOG, LLMS, ROBOTS, SITEMAP
-from edge_api.analysis.fetch import WebDocumentSource
+from edge_api.analysis.fetch import WebDocumentFetcher
 from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import SsrfGuard
@@ -45,7 +45,7 @@ class Site:
     async def visit(self, path: str) -> Job:
         """Visit a path of the site."""
         gate = SsrfGuard(lambda address: address.is_loopback)
-        return await WebDocumentSource(AGENT, gate, frozenset({self.port}))(f"{self.origin}{path}")
+        return await WebDocumentFetcher(AGENT, gate, frozenset({self.port}))(f"{self.origin}{path}")
 
     async def refuse(self, path: str) -> Problem:
         """Return the problem that a visit ends with."""
@@ -191,7 +191,7 @@ async def test_a_server_that_is_not_there(site: Site) -> None:
     """It cannot be reached, which says nothing of why."""
     gate = SsrfGuard(lambda address: address.is_loopback)
     with pytest.raises(Problem) as caught:
-        await WebDocumentSource(AGENT, gate, frozenset({1}))("http://127.0.0.1:1/")
+        await WebDocumentFetcher(AGENT, gate, frozenset({1}))("http://127.0.0.1:1/")
 
     assert caught.value.message == "url: its server cannot be reached"
     assert site.asked == []
@@ -201,7 +201,7 @@ async def test_concurrent_visits_are_limited(site: Site, monkeypatch: pytest.Mon
     """Beyond that it is 503, with a time to come again."""
     monkeypatch.setattr(visitor_module, "MAX_CONCURRENT_FETCHES", 1)
     gate = SsrfGuard(lambda address: address.is_loopback)
-    busy = WebDocumentSource(AGENT, gate, frozenset({site.port}))
+    busy = WebDocumentFetcher(AGENT, gate, frozenset({site.port}))
     task = asyncio.create_task(busy(f"{site.origin}/slow"))
     await asyncio.sleep(0)
     with pytest.raises(Problem) as caught:

@@ -359,7 +359,7 @@ async def test_a_verification_ends_with_the_edge(
         address = f"s3://bucket/path?endpoint=127.0.0.1:{port}&region=none"
         settings = read_settings({**plain.settings, "LITESTREAM_REPLICA": address}, None)
         before = set(psutil.Process().children(recursive=True))
-        verifying = asyncio.create_task(DailyVerification(settings).apply())
+        verifying = asyncio.create_task(DailyVerification(settings).verify_due())
         await asyncio.to_thread(await_truth, lambda: "litestream" in new_names(before))
         assert "keys.db" in scratch_of(plain)
         started = set(psutil.Process().children(recursive=True)) - before

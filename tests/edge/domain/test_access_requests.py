@@ -17,7 +17,7 @@ from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
 from edge_api.auth.rate_limits import Limiter
 from edge_api.auth.secrets import hash_secret, is_well_formed
-from edge_api.background import EXPIRING, delete_expired
+from edge_api.background import EXPIRING_TABLES, delete_expired
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
@@ -253,7 +253,7 @@ async def test_housekeeping_writes_nothing_for_nothing(watched: Any, clock: Any)
     watched.read_only = True
 
     await delete_expired(watched, clock)
-    assert watched.runs == len(EXPIRING)
+    assert watched.runs == len(EXPIRING_TABLES)
 
 
 async def test_pending_requests_are_limited(

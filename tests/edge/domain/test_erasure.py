@@ -24,7 +24,7 @@ from edge_api.auth.erasure import PersonalRows, Privacy, find_rows, fold_address
 from edge_api.auth.tokens import SecretBox
 from edge_api.auth.undo import undo
 from edge_api.background import delete_expired
-from edge_api.backup.copies import list_copies
+from edge_api.backup.copies import list_unerased_copies
 from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
     EMAIL_OUTBOX,
@@ -398,14 +398,16 @@ async def test_places_that_an_erasure_does_not_reach_are_listed(
     moment = datetime(2026, 11, 28, 5, 30, tzinfo=UTC)
     mail = {"SMTP_URL": f"maildir:{tmp_path}", "MAIL_FROM": OWNER}
     with_replica = read_settings({**replica, **mail}, dotenv=None)
-    text = "\n".join(await list_copies(programs[0].store, with_replica, moment))
+    text = "\n".join(await list_unerased_copies(programs[0].store, with_replica, moment))
 
     assert "backups made before 28 Nov 2026, 05:30 UTC" in text
     assert "the replica, which holds every state of the last 7 days: until 6 Dec 2026" in text
     assert "the webhook at 127.0.0.1, which got new leads" in text
     assert "mails that were sent" in text
     database = {"DATABASE_URL": "postgresql://u@h/d", "SECRET_KEY": "s" * 32}
-    remote = await list_copies(programs[0].store, read_settings(database, dotenv=None), moment)
+    remote = await list_unerased_copies(
+        programs[0].store, read_settings(database, dotenv=None), moment
+    )
     assert remote[0].startswith("the server's backups, standbys and log")
     assert "edge.db.replaced-… beside the store" in text
     assert "replaced" not in "".join(remote)

@@ -168,7 +168,7 @@ async def test_a_running_edge_deletes_expired_idempotency_keys(
         if stored.is_set():  # only this job's clock goes forward
             await delete_expired(store, clock)
 
-    monkeypatch.setattr(background_jobs, "EXPIRY_SECONDS", 0.01)
+    monkeypatch.setattr(background_jobs, "DELETE_EXPIRED_SECONDS", 0.01)
     monkeypatch.setattr(background_jobs, "delete_expired", expire)
     async with make_edge() as edge:
         store = edge.service.store

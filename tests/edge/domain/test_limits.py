@@ -254,7 +254,7 @@ async def test_concurrent_hits_of_two_edges_leave_nothing(seconds: Seconds) -> N
     """Two edges that each took nearly all have taken more than there was, and none is left."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
-    windows = MemoryLimits(seconds, shares=True)
+    windows = MemoryLimits(seconds, is_exchanged=True)
     for _ in range(2):
         await windows.hit(limit, "x")
     (key,) = (item.key_for(limit.name, "x") for item in limit.items)
@@ -267,7 +267,7 @@ async def test_hits_that_could_not_be_shared_are_shared_later(seconds: Seconds) 
     """With what was counted since."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
-    windows, board = MemoryLimits(seconds, shares=True), Board({})
+    windows, board = MemoryLimits(seconds, is_exchanged=True), Board({})
     await windows.hit(limit, "x")
     board.is_away = True
     with pytest.raises(Problem):

@@ -14,7 +14,7 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as fetch_module
-from edge_api.analysis.fetch import Fetcher
+from edge_api.analysis.fetch import ClientMetadataFetcher
 from edge_api.net.ssrf_guard import MAX_CONCURRENT_LOOKUPS, is_public
 from tests.edge.certificates import write_certificate
 from tests.edge.oauth.conftest import refusal
@@ -79,7 +79,7 @@ def test_public_addresses_are_recognized(address: str) -> None:
 )
 async def test_a_private_address_is_not_connected_to(host: str) -> None:
     """Neither if it is in the URL nor behind a name."""
-    problem = await refusal(Fetcher()(f"https://{host}/x"))
+    problem = await refusal(ClientMetadataFetcher()(f"https://{host}/x"))
 
     assert "not public" in problem.message
 
@@ -129,7 +129,7 @@ async def fetch(certificate: tuple[Path, Path], aiohttp_server: AiohttpServer) -
         app.router.add_get(f"/{handler.__name__}", handler)
     server = await aiohttp_server(app, host="localhost", ssl=context, shutdown_timeout=0)
     trusted = ssl.create_default_context(cafile=str(certificate[0]))
-    fetcher = Fetcher(lambda address: address.is_loopback, trusted)
+    fetcher = ClientMetadataFetcher(lambda address: address.is_loopback, trusted)
     return lambda path: fetcher(str(server.make_url(path)))
 
 
@@ -164,7 +164,9 @@ async def test_silent_name_servers_block_nobody_else(
     monkeypatch.setattr(fetch_module, "METADATA_TIMEOUT", 0.2)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
     try:
-        waiting = [Fetcher()(f"https://{number}.example/x") for number in range(most + 5)]
+        waiting = [
+            ClientMetadataFetcher()(f"https://{number}.example/x") for number in range(most + 5)
+        ]
         problems = [await refusal(each) for each in waiting]
         assert await asyncio.to_thread(int, "7") == 7
     finally:
@@ -180,7 +182,7 @@ async def test_an_untrusted_certificate_is_refused(certificate: tuple[Path, Path
     context.load_cert_chain(*certificate)
     server = await asyncio.start_server(lambda *_: None, "localhost", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
-    fetcher = Fetcher(lambda address: address.is_loopback)
+    fetcher = ClientMetadataFetcher(lambda address: address.is_loopback)
     try:
         assert "cannot be reached" in (await refusal(fetcher(f"https://localhost:{port}/"))).message
     finally:

@@ -10,7 +10,7 @@ import pytest
 from edge_api.admin.rows import Rows
 from edge_api.auth.actor import Actor, recent_entries
 from edge_api.auth.erasure import Privacy
-from edge_api.auth.undo import kept_changes, undo
+from edge_api.auth.undo import find_undoable, undo
 from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Query, QueryResult, Read, Store, Update
@@ -114,10 +114,10 @@ async def test_only_what_is_kept_and_reached_is_undone(
     narrow = Actor("k-3", "narrow", "api_key", frozenset(), frozenset({"email_send_log"}))
 
     assert (await problem_of(undo(store, clock, narrow, entry))).code == "forbidden"
-    kept = await kept_changes(store, [entry, ID])
+    kept = await find_undoable(store, [entry, ID])
     assert {key: rows[0]["row_id"] for key, rows in kept.items()} == {entry: row["id"]}
     await undo(store, clock, ACTOR, entry)
-    assert await kept_changes(store, [entry, ID]) == {}
+    assert await find_undoable(store, [entry, ID]) == {}
     for gone in (entry, ID, "no-uuid"):
         assert (await problem_of(undo(store, clock, ACTOR, gone))).code == "not_found"
 

@@ -85,7 +85,7 @@ async def test_a_link_to_the_desk_is_made_when_it_is_sent(office: PostOffice, re
     links = office.mailing.desk_links
     for _ in range(2):
         row = links.new_row()
-        await office.store.run(*links.stored(row, office.mailing.outbox.to_owner(LINK, row)))
+        await office.store.run(*links.store_queries(row, office.mailing.outbox.to_owner(LINK, row)))
     assert await links.consume(links.address(row["id"]).rstrip("/").rpartition("/")[2])
     assert not await links.consume(links.address(row["id"]).rstrip("/").rpartition("/")[2])
     everything = str([await office.rows(EMAIL_OUTBOX), await office.rows(DESK_LINKS)])
@@ -97,8 +97,8 @@ async def test_a_link_to_the_desk_is_made_when_it_is_sent(office: PostOffice, re
     text = body.get_content()
     token = text.partition("/desk/link/")[2].partition("/")[0]
     assert token.partition(".")[2] not in everything
-    assert await links.is_open(token)
-    assert not await links.is_open(f"{token[:-1]}x")
+    assert await links.is_token_usable(token)
+    assert not await links.is_token_usable(f"{token[:-1]}x")
     assert [row["status"] for row in await office.log()][-2:] != ["sent", "sent"]
     office.clock.move(minutes=16)
     assert not await links.consume(token)
