@@ -31,7 +31,7 @@ from site_build.images.responsive import is_picture, measure
 from site_build.importers.imported import SOURCE, Imported, Text
 from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
 from site_build.importers.settings import choose_settings, localize
-from site_build.importers.writer import Summary, fill_starter, format_front_matter, strip_unwritable
+from site_build.importers.writer import Summary, dump_head, fill_starter, strip_unwritable
 from site_build.site import Document
 from site_build.text import fold, make_slug, shorten
 
@@ -137,9 +137,7 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             # A slug may have 200 bytes, of which its number needs a few.
             head["slug"] = slug.encode()[:180].decode(errors="ignore") + ending
-            document, _ = read_document(
-                f"{folder}/{head['slug']}.md", format_front_matter(head), plan.rules
-            )
+            document, _ = read_document(f"{folder}/{head['slug']}.md", dump_head(head), plan.rules)
             address = document.address if document else ""
             names_of_text = {(text.kind, fold(head["slug"])), ("", fold(address).rstrip("/"))}
             if document and not (names_of_text & taken or is_of_edge(address)):
@@ -362,9 +360,7 @@ def _write_text(
 
     if text.image and _IS_PICTURE(image := replace(text.image, 0)):
         head["image"] = image
-    return format_front_matter(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode(
-        errors="replace"
-    )
+    return dump_head(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode(errors="replace")
 
 
 def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:

@@ -62,7 +62,7 @@ def strip_unwritable(text: str) -> str:
     return strip_control_characters(text.encode(errors="replace").decode())
 
 
-def format_front_matter(head: dict[str, Any]) -> bytes:
+def dump_head(head: dict[str, Any]) -> bytes:
     """Return a file's front matter: each list on one line, an instant at midnight as its date."""
     lines = (
         yaml.dump(

@@ -267,13 +267,15 @@ def read_dialect(settings: Mapping[str, Any]) -> Dialect:
     """Return the dialect of texts, with the extensions that MARKDOWN names; raises BuildError."""
     given, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
     language = _read_language(settings)
-    words = tuple((str(each), language.say(each)) for each in WORDS) if language.compiled else ()
+    translations = (
+        tuple((str(each), language.say(each)) for each in WORDS) if language.compiled else ()
+    )
     if given == DEFAULTS["MARKDOWN"]:
-        return Dialect(url, rules=rules, words=words)
+        return Dialect(url, rules=rules, translations=translations)
     options = given.get("extension_configs", {})
     names = dict.fromkeys([*given.get("extensions", []), *options])
     try:
-        dialect = Dialect(url, tuple(names), json.dumps(options), rules, words)
+        dialect = Dialect(url, tuple(names), json.dumps(options), rules, translations)
         Converter(dialect)
     except (TypeError, ImportError, AttributeError, KeyError, ValueError) as error:
         raise BuildError(f"MARKDOWN of {SETTINGS_FILE.name} cannot be used: {error}") from error
