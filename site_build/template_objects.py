@@ -46,7 +46,7 @@ class Tag(PelicanTag):  # type: ignore[misc]
 
     url = save_as = page_name = ""
 
-    def __init__(self, tag: site.Tag, settings: Mapping[str, object]) -> None:
+    def __init__(self, tag: site.PostGroup, settings: Mapping[str, object]) -> None:
         super().__init__(tag.name, settings)
         self.slug, self.url, self.uses = tag.slug, tag.address, len(tag.posts)
         self.save_as = addresses.name_file(self.url) if self.url else ""

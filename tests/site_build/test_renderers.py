@@ -99,8 +99,12 @@ def test_a_page_without_a_date_shows_none() -> None:
 
 def test_leaves_lead_to_each_other() -> None:
     """A leaf in the middle of a list names its neighbours; the first has no newer one."""
-    middle = markdown.render_leaf(ME, markdown.Leaf("Journal", "journal/", 2, 3, [make("a")]))
-    first = markdown.render_leaf(ME, markdown.Leaf("Journal", "journal/", 1, 3, [make("a")]))
+    middle = markdown.render_list_page(
+        ME, markdown.ListPage("Journal", "journal/", 2, 3, [make("a")])
+    )
+    first = markdown.render_list_page(
+        ME, markdown.ListPage("Journal", "journal/", 1, 3, [make("a")])
+    )
 
     assert "# Journal, page 2 of 3" in middle
     assert "[Newer](https://journal.test/journal/index.md)" in middle
