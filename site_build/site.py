@@ -233,8 +233,8 @@ def find_next_instant(documents: Iterable[Document], now: datetime) -> datetime 
     return min(later, default=None)
 
 
-def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
-    """Return the site that readers see at `now` (UTC)."""
+def select_public(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
+    """Return the site of the documents that readers may see at `now` (UTC)."""
     public = sorted(
         (document for document in documents if document.is_public_at(now)),
         key=lambda document: document.slug,

@@ -73,7 +73,7 @@ from site_build.images.encode import free_pictures
 from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
 from site_build.related import Related, find_related_in_background
-from site_build.site import Identity, find_next_instant, publish
+from site_build.site import Identity, find_next_instant, select_public
 from site_build.template_objects import InputDigest
 
 _FEW = 100  # fewer files than this are written sooner than processes start
@@ -121,7 +121,7 @@ class SiteBuild:
         self.findings: tuple[Diagnostic, ...] = ()
         code = fingerprint_code()
         with self._cache:
-            self.site = publish(identity, self.content.documents, request.now)
+            self.site = select_public(identity, self.content.documents, request.now)
             related = known.related
             finding: AbstractContextManager[Callable[[], Related]] = (
                 find_related_in_background(

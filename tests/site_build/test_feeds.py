@@ -18,7 +18,7 @@ from site_build.outputs.feed import (
     render_atom,
     render_json_feed,
 )
-from site_build.site import publish
+from site_build.site import select_public
 from tests.site_build.records import ATOM, DAY, ME, make, parse, record
 
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -181,7 +181,7 @@ def test_a_feed_says_how_much_it_holds(total: int, sentence: str) -> None:
 
 def test_a_tag_has_a_feed_of_its_own() -> None:
     """It is named after the tag, is beside its page, and has fewer posts."""
-    site = publish(ME, [make("a", tags=("Light & dark",))], DAY)
+    site = select_public(ME, [make("a", tags=("Light & dark",))], DAY)
     channel = make_tag_channel(ME, site.tags[0])
     feed = read_json(channel, record("a"))
 

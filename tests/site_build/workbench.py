@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from site_build.content.library import ContentLibrary
 from site_build.errors import Diagnostic
 from site_build.markup.convert import DEFAULT_DIALECT
-from site_build.pelican_plugin.plugin import Journal, contained
+from site_build.pelican_plugin.plugin import Journal, quiet_pelican
 from site_build.pelican_plugin.settings import SETTINGS_FILE
 from site_build.progress import Request
 from site_build.releases.release import BuildOptions, build
@@ -165,7 +165,7 @@ def run_journal(content: Path, output: Path, theme: Path = THEME, **settings: ob
         "BUILD_JOBS": 1,
         **settings,
     }
-    with contained():
+    with quiet_pelican():
         Journal(read_settings(str(SETTINGS_FILE), override)).run()
 
 
