@@ -139,12 +139,12 @@ class SiteBuild:
                     raise ContentError(self.findings)
                 self._kept: KeptSources = (
                     keep_sources(
-                        request.kept,
+                        request.kept_sources,
                         request.content,
                         self.site.documents,
-                        read_kept(request.before),
+                        read_kept(request.previous_state),
                     )
-                    if request.kept
+                    if request.kept_sources
                     else {}
                 )
                 self._prepare(identity, style, code)
@@ -170,7 +170,7 @@ class SiteBuild:
         self._output = OutputFolder(
             request.site_folder, self._before, is_checked=self._is_output_checked
         )
-        self._index = IndexFile(request.state, self._before, request.before)
+        self._index = IndexFile(request.state, self._before, request.previous_state)
         self._context = TargetContext(
             self.texts,
             self.content.image_set,
@@ -397,4 +397,4 @@ class SiteBuild:
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
         self.manifest = Manifest(self._entries, placed, stamp)
-        write_manifest(request.state, self.manifest, self._before, request.before)
+        write_manifest(request.state, self.manifest, self._before, request.previous_state)

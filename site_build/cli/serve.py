@@ -81,7 +81,7 @@ def make_request(arguments: Arguments, observer: Observer | None = None) -> Requ
         content=arguments.content,
         site_folder=folder / "site",
         state=folder,
-        before=folder,
+        previous_state=folder,
         cache=folder / "cache.sqlite",
         now=datetime.max.replace(tzinfo=UTC),  # By then, every post has appeared.
         jobs=arguments.jobs or count_processors(),

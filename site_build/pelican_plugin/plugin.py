@@ -357,12 +357,12 @@ def make_request(settings: dict[str, Any]) -> Request:
         content=Path(settings["PATH"]),
         site_folder=output,
         state=state,
-        before=state,
+        previous_state=state,
         cache=cache / "cache.sqlite",
         now=parse_instant(now) if now else datetime.now(UTC),
         jobs=settings.get("BUILD_JOBS") or count_processors(),
         strict=settings.get("BUILD_STRICT", False),
-        kept=state / KEPT_FOLDER,
+        kept_sources=state / KEPT_FOLDER,
     )
 
 

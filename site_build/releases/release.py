@@ -115,13 +115,13 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
             content=order.content,
             site_folder=staging / SITE_FOLDER,
             state=staging,
-            before=before,
+            previous_state=before,
             cache=locate_cache(order.output),
             now=order.now,
             jobs=order.jobs,
             strict=order.strict,
             observer=order.observer,
-            kept=output / KEPT_FOLDER,
+            kept_sources=output / KEPT_FOLDER,
         )
         report = run_pelican(request, order.site_url, memory)
         _move_into_place(staging, output / report.build_id)
