@@ -75,8 +75,8 @@ class Item:
     """Names of its authors; empty: the site's author."""
     first_slug: str = ""
     """The slug that it was first published with; empty: its own."""
-    lead: Lead | None = None
-    """The picture with which it begins; None: it has none."""
+    lead_picture: Lead | None = None
+    """The picture that represents it; None: it has none."""
 
     @property
     def url(self) -> str:
@@ -129,7 +129,7 @@ def render_json_feed(channel: Channel, items: Sequence[Item]) -> bytes:
 def _describe_item(channel: Channel, item: Item) -> dict[str, Any]:
     record = item.record
     card = addresses.locate_card(record.slug) if channel.has_cards else ""
-    image = item.lead.path if item.lead else card
+    image = item.lead_picture.path if item.lead_picture else card
     return {
         "id": item.id,
         "url": item.url,
@@ -178,8 +178,11 @@ def _add_entry(feed: ET.Element, item: Item, identity: Identity) -> None:
     _add(entry, "published", write_instant(record.publishedAt))
     _add(entry, "updated", write_instant(record.updatedAt))
     _add(entry, "link", rel="alternate", type="text/html", hreflang=item.lang, href=item.url)
-    if item.lead:  # RFC 4287, section 4.2.7.2
-        url, kind = identity.absolute(item.lead.path), f"image/{item.lead.picture.kind}"
+    if item.lead_picture:  # RFC 4287, section 4.2.7.2
+        url, kind = (
+            identity.absolute(item.lead_picture.path),
+            f"image/{item.lead_picture.picture.kind}",
+        )
         _add(entry, "link", rel="enclosure", type=kind, href=url)
     for tag in record.tags:
         _add(entry, "category", term=strip_control_characters(tag))

@@ -107,14 +107,14 @@ def _set_up_templates(generator: Any) -> None:
     build = find_build(generator.settings)
     assets, site = build.assets, build.site
     logo = assets.locate("icon.svg") if "icon.svg" in assets.published else ""
-    leads = find_leads(site, build.content.image_set)
-    card_finder = partial(find_card, build.font, leads)
+    lead_pictures = find_leads(site, build.content.image_set)
+    card_finder = partial(find_card, build.font, lead_pictures)
     equip(generator.env)
     generator.env.globals.update(
         site_language=site.identity.language,
         asset=assets.locate,
         embedded=assets.embed,
-        structured_data=StructuredData(site.identity, card_finder, leads, logo),
+        structured_data=StructuredData(site.identity, card_finder, lead_pictures, logo),
         find_card=card_finder,
         choose_hue=choose_hue,
         addresses=site.identity.addresses,

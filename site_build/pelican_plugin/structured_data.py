@@ -41,14 +41,14 @@ class StructuredData:
         self,
         identity: Identity,
         find_card: Callable[[str], CardPlace | None],
-        leads: Mapping[str, Lead],
+        lead_pictures: Mapping[str, Lead],
         logo: str = "",
     ) -> None:
         """`find_card` returns a post's card by its slug, or None if the theme has no cards.
 
-        `leads` has the pictures of posts by their slugs; `logo` is the path of the site's logo.
+        `lead_pictures` has the pictures of posts by slug; `logo` is the path of the site's logo.
         """
-        self._identity, self._find_card, self._leads = identity, find_card, leads
+        self._identity, self._find_card, self._lead_pictures = identity, find_card, lead_pictures
         self._say = identity.language.catalogue.gettext
         self._home = identity.absolute(addresses.HOME)
         self._logo = f"{identity.url}{logo}" if logo else ""
@@ -127,7 +127,7 @@ class StructuredData:
     def describe_post(self, post: Article) -> Json:
         """Return the node of a post."""
         url, card = self._identity.absolute(post.url), self._find_card(post.slug)
-        image, size = self._leads.get(post.slug) or (card and card.path, card)
+        image, size = self._lead_pictures.get(post.slug) or (card and card.path, card)
         node = {
             "@type": "BlogPosting",
             "@id": f"{url}#post",
