@@ -16,7 +16,7 @@ from typing import Any
 
 from edge_api.schema.commands import Program, Sections, run_program
 from site_build.errors import BuildError
-from site_build.options import choose_settings
+from site_build.options import apply_settings_option
 
 COMMANDS: Sections = {
     "Write": {
@@ -115,7 +115,7 @@ def main(
     program = Program("Write, check, build, preview and publish a journal.", commands)
     try:
         if words[:1] != ["schema"]:  # that command has a different --settings
-            choose_settings(words)
+            apply_settings_option(words)
         return run_program(program, words, prog)
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")

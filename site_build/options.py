@@ -45,14 +45,14 @@ def _find_origin() -> str:
     return settings.get("SITE_URL", f"http://127.0.0.1:{settings.get('PORT', '8000')}")
 
 
-def choose_settings(words: Sequence[str]) -> None:
-    """Set PELICAN_SETTINGS to the file behind `--settings`, before a module reads it."""
-    if found := re.findall(r"\0--settings[=\0]([^\0]+)", "\0".join(["", *words])):
+def apply_settings_option(arguments: Sequence[str]) -> None:
+    """Set PELICAN_SETTINGS to the file of the option `--settings`, before a module reads it."""
+    if found := re.findall(r"\0--settings[=\0]([^\0]+)", "\0".join(["", *arguments])):
         os.environ["PELICAN_SETTINGS"] = found[-1]
 
 
-def require_apart(content: Path, output: Path) -> None:
-    """Raise BuildError if the folder of content or that of builds is within the other."""
+def require_separate_folders(content: Path, output: Path) -> None:
+    """Raise BuildError if the folder of content contains that of builds, or the reverse."""
     first, second = content.resolve(), output.resolve()
     if first.is_relative_to(second) or second.is_relative_to(first):
         raise BuildError(f"{output} and {content} must lie apart; fix BUILD_DIR or CONTENT_DIR", 2)
@@ -73,7 +73,7 @@ def _require_unicode(text: str) -> str:
 
 
 def read_tags(text: str) -> tuple[str, ...]:
-    """Return the tags of a list with commas; raises ValueError for text that is not UTF-8."""
+    """Return the tags of a comma-separated list; raises ValueError for text that is not UTF-8."""
     return tuple(tag for part in _require_unicode(text).split(",") if (tag := part.strip()))
 
 

@@ -19,7 +19,7 @@ class Observer:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console, self._has_bar = console, bool(console and console.is_terminal)
-        # Drawn without a thread, since the build forks.
+        # Progress is drawn without a thread, since the build forks.
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -60,20 +60,21 @@ class Request:
 
     content: Path
     site_folder: Path
-    """The folder of public files, which may have those of the build before."""
+    """The folder of public files, which may have those of the previous build."""
     state: Path
     """The folder of files that are never public: the posts index and the manifest."""
-    before: Path
-    """The state of the build before; may be the same folder, or empty."""
+    previous_state: Path
+    """The folder `state` of the previous build; may be the same folder, or empty."""
     cache: Path | None
-    """The file that keeps results; None: they are kept in memory."""
+    """The file of the cache; None: the cache is in memory."""
     now: datetime
-    """UTC; documents with a later date are left out."""
+    """The instant of the build, in UTC; documents with a later date are left out."""
     jobs: int
     strict: bool = False
     observer: Observer = field(default_factory=Observer)
-    kept: Path | None = None
-    """The folder that keeps good sources; None: a file with an error is left out of the site."""
+    kept_sources: Path | None = None
+    """The folder that keeps sources without errors, which replace faulty ones; None: it has none,
+    and a file with an error is left out of the site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,12 @@ class Report:
     """UTC; documents with a later date are left out."""
     posts: int
     files: int
-    """Public files, compressed forms among them."""
+    """The number of public files, compressed copies included."""
     size: int
     """Bytes of all public files."""
     sources: int
     hits: int
-    """Source files that were in the cache."""
+    """The number of source files that were in the cache."""
     next_instant: datetime | None
     """The instant at which the next scheduled post or page appears."""
     findings: tuple[Diagnostic, ...]

@@ -1,4 +1,4 @@
-"""Finds related posts: by the cosine of their terms, each of which weighs more the rarer it is.
+"""Finds related posts by the cosine similarity of their terms, of which rarer ones weigh more.
 
 Terms that many posts share say little and take most time. So only the rarest are compared, as many
 as keep the time in proportion to the number of posts.
@@ -32,7 +32,7 @@ _CODE: Final = re.compile(
 )
 """A block of code, which ends with its fence or with the text."""
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-"""A sign of a script without blanks between words; each pair of such signs is a term."""
+"""A character of a script without spaces between words; each pair of such characters is a term."""
 
 Terms: TypeAlias = "array[int]"
 """Terms of a post: for each, its number and, in the lowest 8 bits, its count."""
@@ -61,10 +61,10 @@ def unpack(terms: Terms) -> tuple[list[int], list[int]]:
 
 
 def _list_words(text: str) -> list[str]:
-    """Return the words, or pairs of signs if the script has no blanks between words."""
+    """Return the words, or pairs of characters if the script has no spaces between words."""
     words: list[str] = re.findall(
         r"[^\W\d_]{4,40}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,40}",
-        # Without addresses, tags of HTML, code and entities.
+        # Addresses, HTML tags, code and entities are no words.
         re.sub(r"\]\([^)\s]*|https?://\S+|<[^<>]*>|`[^`\n]*`|&#?\w{1,10};", " ", text).casefold(),
     )
     if not _UNSPACED.search(text):
@@ -77,21 +77,20 @@ def _list_words(text: str) -> list[str]:
     ]
 
 
-MOST_CLOSE: Final = 12
-"""Related posts that are found for each; a page shows a few of them."""
+MOST_RELATED: Final = 12
+"""The most related posts that are found for a post; a page shows a few of them."""
 LEAST_CLOSENESS: Final = 0.09
-"""Cosine below which two posts have little more in common than their language."""
+"""The cosine similarity below which two posts share little more than their language."""
 
 _SEQUENTIAL_POSTS: Final = 800
 """The number of posts up to which comparing them takes less time than starting a process."""
 
 _STAGE: Final = "related"
 _COUNT_FACTORS: Final = (0.0, *(1 + log(count) for count in range(1, LARGEST_COUNT + 1)))
-"""Factors of a term's weight, by its count; to compute one for each term would take a
-quarter longer."""
+"""Factors of a term's weight, by its count; computing them anew for each term is 25 % slower."""
 
 Vector: TypeAlias = list[tuple[int, float]]
-"""Numbers of terms with their weights; its length, with terms that are not compared, is 1."""
+"""Pairs of a term's number and its weight; with all terms of the post, its length would be 1."""
 
 
 Related: TypeAlias = dict[str, tuple[str, ...]]
@@ -100,7 +99,11 @@ Related: TypeAlias = dict[str, tuple[str, ...]]
 
 @contextmanager
 def find_related_in_background(
-    cache: Cache, code: str, posts: Sequence[Document], terms: Mapping[str, Terms], jobs: int = 1
+    cache: Cache,
+    code_digest: str,
+    posts: Sequence[Document],
+    terms: Mapping[str, Terms],
+    jobs: int = 1,
 ) -> Iterator[Callable[[], Related]]:
     """Run `find_related` in the background, unless its result is cached.
 
@@ -108,7 +111,7 @@ def find_related_in_background(
     """
     order = [(post.path, post.published.timestamp(), post.slug) for post in posts]
     all_terms = b"".join(terms[post.path].tobytes() + b"." for post in posts)
-    key = make_key(code, order, hashlib.sha256(all_terms).hexdigest())
+    key = make_key(code_digest, order, hashlib.sha256(all_terms).hexdigest())
     kept = cache.get(_STAGE, key)
     if isinstance(kept, dict):
         yield lambda: kept
@@ -133,37 +136,37 @@ def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Relat
     Equally close posts are sorted by date, the newest first, and then by slug.
     """
     order = sorted(posts, key=lambda post: (-post.published.timestamp(), post.slug))
-    vectors = _weigh([terms[post.path] for post in order])
-    holders: defaultdict[int, Vector] = defaultdict(list)
+    vectors = _make_vectors([terms[post.path] for post in order])
+    postings: defaultdict[int, Vector] = defaultdict(list)
     for number, vector in enumerate(vectors):
         for term, weight in vector:
-            holders[term].append((number, weight))
+            postings[term].append((number, weight))
     return {
-        post.path: tuple(order[each].path for each in _find_closest(number, vector, holders))
+        post.path: tuple(order[each].path for each in _find_closest(number, vector, postings))
         for number, (post, vector) in enumerate(zip(order, vectors, strict=True))
     }
 
 
-def _find_closest(number: int, vector: Vector, holders: Mapping[int, Vector]) -> list[int]:
-    """Return the numbers of posts close to one, the closest first.
+def _find_closest(number: int, vector: Vector, postings: Mapping[int, Vector]) -> list[int]:
+    """Return the numbers of the posts closest to a post, the closest first.
 
-    `holders` has, by term, the numbers of its posts with its weight in each.
+    `postings` are lists of pairs by term: the number of a post that has it, and its weight there.
     """
     closeness: dict[int, float] = {}
     so_far = closeness.get  # A local name, since this loop takes most of the time.
     for term, weight in vector:
-        for other, its_weight in holders[term]:
+        for other, its_weight in postings[term]:
             closeness[other] = so_far(other, 0.0) + weight * its_weight
     closeness.pop(number, None)
     near = [(-score, other) for other, score in closeness.items() if score >= LEAST_CLOSENESS]
-    return [other for _, other in nsmallest(MOST_CLOSE, near)]
+    return [other for _, other in nsmallest(MOST_RELATED, near)]
 
 
-def _weigh(terms: Iterable[Terms]) -> list[Vector]:
-    """Return a vector for each post, of the terms that are compared.
+def _make_vectors(terms: Iterable[Terms]) -> list[Vector]:
+    """Return a vector for each post, with the weights of the terms that are compared.
 
-    Rarer terms weigh more, and repeated ones a little more. A term of a single post counts only for
-    the length of its vector, as if two posts had it, so that it does not outweigh shared terms.
+    Rarer terms weigh more, and repeated ones a little more. A term of a single post affects only
+    the length of the vector, as if two posts had it, so that it does not outweigh shared terms.
     """
     counted = [unpack(each) for each in terms]
     frequency = Counter(chain.from_iterable(names for names, _ in counted))
@@ -184,10 +187,10 @@ def _weigh(terms: Iterable[Terms]) -> list[Vector]:
 
 
 def _find_bound(sizes: Mapping[int, int], steps: int) -> int:
-    """Return the largest number of posts that a term may have to be compared within `steps`.
+    """Return the most posts that a term may have, so that all comparisons take at most `steps`.
 
-    `sizes` has the number of terms by their number of posts; each post of a term is compared with
-    each other.
+    `sizes` has the number of terms by their number of posts. A term makes each of its posts be
+    compared with each other.
     """
     bound = 0
     for size, count in sorted(sizes.items()):

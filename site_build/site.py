@@ -1,7 +1,7 @@
 """The public site as one frozen value, and its policy for programs.
 
-Drafts and scheduled posts are left out here, so that no later step can show them. This knows
-neither Pelican nor HTML.
+Drafts and scheduled posts are left out here, so that no later step can show them. This module
+depends neither on Pelican nor on HTML.
 """
 
 import re
@@ -24,12 +24,12 @@ Kind = Literal["post", "page"]
 
 
 class Alias(NamedTuple):
-    """A former address of a document."""
+    """A former address of a document, as its front matter names it."""
 
     path: str
     """The address without its leading slash: `journal/old/` or `2019/old.html`."""
     slug: str
-    """Slug of the post that was there; empty if no post could be."""
+    """Slug of the post that had this address; empty if it is no address of a post."""
     line: int
     """Its line in the source file, from 1."""
     column: int
@@ -46,7 +46,7 @@ class Document:
     """`page` below `pages/`, `post` elsewhere."""
     slug: str
     address: str
-    """Path of its page on the site, without a leading slash."""
+    """Address of its page on the site, without a leading slash."""
     title: str
     description: str
     """Plain text; from the front matter, else from the first paragraph."""
@@ -145,8 +145,8 @@ UNDATED = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
-    """A tag, or an author, and the public posts that carry it, newest first."""
+class PostGroup:
+    """The public posts with one tag or by one author, newest first."""
 
     name: str
     slug: str
@@ -157,7 +157,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A post's place in a series."""
+    """A post as one part of a series."""
 
     series: str
     posts: tuple[Document, ...]
@@ -202,14 +202,14 @@ class Site:
     """Public pages by slug."""
     hidden: tuple[Document, ...]
     """Posts and pages that are in no list, by slug."""
-    tags: tuple[Tag, ...]
+    tags: tuple[PostGroup, ...]
     """Tags of posts by name, regardless of case."""
-    authors: tuple[Tag, ...]
+    authors: tuple[PostGroup, ...]
     """Authors of posts, by name, regardless of case."""
     tag_slugs: Mapping[str, str]
-    """The slug of a tag by each spelling of its name."""
+    """Slugs of tags by name, in every spelling that posts use."""
     parts: Mapping[str, Part]
-    """Places in series by path; a series has at least two public posts."""
+    """Posts as parts of series, by path; a series has at least two public posts."""
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -218,7 +218,7 @@ class Site:
 
 
 def list_moves(site: Site) -> Iterator[tuple[str, str, Document]]:
-    """Return each former address, the present one, and their public document."""
+    """Return each former address with the present address and the document, for redirects."""
     return ((alias.path, each.address, each) for each in site.documents for alias in each.aliases)
 
 
@@ -233,8 +233,8 @@ def find_next_instant(documents: Iterable[Document], now: datetime) -> datetime 
     return min(later, default=None)
 
 
-def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
-    """Return the site that readers see at `now` (UTC)."""
+def select_public(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
+    """Return the site of the documents that readers may see at `now` (UTC)."""
     public = sorted(
         (document for document in documents if document.is_public_at(now)),
         key=lambda document: document.slug,
@@ -257,7 +257,7 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
         ),
         authors=_group_by_slug("author", named, names, identity.addresses),
         tag_slugs=slugs,
-        parts=_find_parts(posts),
+        parts=_group_by_series(posts),
     )
 
 
@@ -271,8 +271,8 @@ def _group_by_slug(
     posts: Iterable[tuple[Document, Iterable[str]]],
     slugs: Mapping[str, str],
     addresses: Addresses,
-) -> tuple[Tag, ...]:
-    """Group posts by the slugs of tags or authors; the most frequent spelling is the name."""
+) -> tuple[PostGroup, ...]:
+    """Group posts by the slugs of tags or authors; each name is the most frequent spelling."""
     members: dict[str, list[Document]] = defaultdict(list)
     spellings: dict[str, Counter[str]] = defaultdict(Counter)
     for post, names in posts:
@@ -280,14 +280,16 @@ def _group_by_slug(
             members[slug].append(post)
             spellings[slug][name] += 1
     tags = [
-        Tag(_choose_spelling(spellings[slug]), slug, tuple(found), addresses.locate(kind, slug))
+        PostGroup(
+            _choose_spelling(spellings[slug]), slug, tuple(found), addresses.locate(kind, slug)
+        )
         for slug, found in members.items()
     ]
     return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))
 
 
-def _find_parts(posts: Iterable[Document]) -> dict[str, Part]:
-    """Group posts by series, regardless of case; the most frequent spelling is the name."""
+def _group_by_series(posts: Iterable[Document]) -> dict[str, Part]:
+    """Return posts as parts of series by path; a series is named by its most frequent spelling."""
     members: dict[str, list[Document]] = defaultdict(list)
     for post in posts:
         if post.series:

@@ -32,7 +32,7 @@ from site_build.content.document import NOT_PROSE
 from site_build.content.sources import Texts
 from site_build.images.encode import WIDEST
 from site_build.images.responsive import COLUMN, ImageSet
-from site_build.markup.convert import add_sidenotes, say_words
+from site_build.markup.convert import add_sidenotes, translate_words
 from site_build.site import UNDATED, Document, Part, split_authors
 
 _OPENING = 2
@@ -46,7 +46,7 @@ class Tag(PelicanTag):  # type: ignore[misc]
 
     url = save_as = page_name = ""
 
-    def __init__(self, tag: site.Tag, settings: Mapping[str, object]) -> None:
+    def __init__(self, tag: site.PostGroup, settings: Mapping[str, object]) -> None:
         super().__init__(tag.name, settings)
         self.slug, self.url, self.uses = tag.slug, tag.address, len(tag.posts)
         self.save_as = addresses.name_file(self.url) if self.url else ""
@@ -225,7 +225,7 @@ class _DocumentView:
         rendered = self._image_set.make_responsive(
             html, address, path, column=column if opens else 0
         )
-        return say_words(rendered, self._texts.dialect.words)
+        return translate_words(rendered, self._texts.dialect.translations)
 
     @property
     def _content(self) -> str:

@@ -1,4 +1,4 @@
-"""Helpers for texts: places, slugs, and characters that are not allowed in pages and feeds."""
+"""Helpers for texts: positions, slugs, and characters that are not allowed in pages and feeds."""
 
 import re
 from bisect import bisect_right
@@ -14,7 +14,7 @@ LONGEST_SLUG = 80
 
 @lru_cache(maxsize=4_096)  # The same few tags come with thousands of posts.
 def make_slug(title: str) -> str:
-    """Return a slug for `title`, or an empty string when nothing in it can be written in a-z0-9."""
+    """Return a slug for `title`; it is empty if no part of the title can be written in a-z0-9."""
     plain = unidecode(title, errors="ignore").lower()
     plain = re.sub(r"(?<=[a-z0-9])['\u2019`](?=[a-z0-9])", "", plain)  # an apostrophe in a word
     slug = "-".join(re.findall("[a-z0-9]+", plain))
@@ -24,7 +24,7 @@ def make_slug(title: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return a name folded: names that macOS or Windows treat as equal become equal."""
+    """Return a name or address folded: those that macOS or Windows treat as equal become equal."""
     return normalize("NFC", text.casefold())
 
 
@@ -33,12 +33,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
 def find_control_characters(text: str) -> list[int]:
-    """Return the offsets of characters that are not allowed in a text."""
+    """Return the offsets of characters that pages and feeds must not contain."""
     return [found.start() for found in _CONTROL.finditer(text)]
 
 
 def strip_control_characters(text: str) -> str:
-    """Return `text` without characters that are not allowed in it."""
+    """Return `text` without characters that pages and feeds must not contain."""
     return _CONTROL.sub("", text)
 
 

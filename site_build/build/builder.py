@@ -73,7 +73,7 @@ from site_build.images.encode import free_pictures
 from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
 from site_build.related import Related, find_related_in_background
-from site_build.site import Identity, find_next_instant, publish
+from site_build.site import Identity, find_next_instant, select_public
 from site_build.template_objects import InputDigest
 
 _FEW = 100  # fewer files than this are written sooner than processes start
@@ -121,7 +121,7 @@ class SiteBuild:
         self.findings: tuple[Diagnostic, ...] = ()
         code = fingerprint_code()
         with self._cache:
-            self.site = publish(identity, self.content.documents, request.now)
+            self.site = select_public(identity, self.content.documents, request.now)
             related = known.related
             finding: AbstractContextManager[Callable[[], Related]] = (
                 find_related_in_background(
@@ -139,12 +139,12 @@ class SiteBuild:
                     raise ContentError(self.findings)
                 self._kept: KeptSources = (
                     keep_sources(
-                        request.kept,
+                        request.kept_sources,
                         request.content,
                         self.site.documents,
-                        read_kept(request.before),
+                        read_kept(request.previous_state),
                     )
-                    if request.kept
+                    if request.kept_sources
                     else {}
                 )
                 self._prepare(identity, style, code)
@@ -170,7 +170,7 @@ class SiteBuild:
         self._output = OutputFolder(
             request.site_folder, self._before, is_checked=self._is_output_checked
         )
-        self._index = IndexFile(request.state, self._before, request.before)
+        self._index = IndexFile(request.state, self._before, request.previous_state)
         self._context = TargetContext(
             self.texts,
             self.content.image_set,
@@ -397,4 +397,4 @@ class SiteBuild:
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
         self.manifest = Manifest(self._entries, placed, stamp)
-        write_manifest(request.state, self.manifest, self._before, request.before)
+        write_manifest(request.state, self.manifest, self._before, request.previous_state)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge_api.schema.installed_code import add_files
-from site_build.markup.convert import HOUSE, Dialect
+from site_build.markup.convert import DEFAULT_DIALECT, Dialect
 from site_build.site import Policy
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Style:
     """Number of posts on one page of a list."""
     policy: Policy = field(default_factory=Policy)
     budget_tiers: Sequence[str] = ()
-    dialect: Dialect = HOUSE
+    dialect: Dialect = DEFAULT_DIALECT
     settings_text: str = ""
     """The settings as text: a file that they name is published, even if only drafts use it."""
     rebuild_key: str = ""

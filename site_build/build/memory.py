@@ -66,11 +66,11 @@ class BuildMemory:
             self._library.refresh(list_changed(request.content, changes))
         self._changes = set()
         identity, manifest = self._manifest
-        is_known = identity == identify_manifest(request.before)
+        is_known = identity == identify_manifest(request.previous_state)
         return KnownContent(
             self._library.collect(request),
             check=partial(self._library.check, request.now),
-            manifest=manifest if is_known else read_manifest(request.before),
+            manifest=manifest if is_known else read_manifest(request.previous_state),
             is_output_checked=is_known and self._is_output_checked,
         )
 

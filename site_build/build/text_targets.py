@@ -23,8 +23,8 @@ from site_build.outputs import agents, markdown
 from site_build.outputs.feed import (
     Channel,
     Item,
-    open_journal,
-    open_tag,
+    make_journal_channel,
+    make_tag_channel,
     render_atom,
     render_json_feed,
 )
@@ -169,11 +169,11 @@ def _list_pages(
 ) -> Iterator[Target]:
     groups = [posts[first : first + size] for first in range(0, len(posts), size)] or [posts]
     for number, group in enumerate(groups, 1):
-        leaf = markdown.Leaf(title, folder, number, len(groups), group)
+        leaf = markdown.ListPage(title, folder, number, len(groups), group)
         path = addresses.name_alternate(addresses.locate_leaf(folder, number))
         shown = [(post.digest, post.address) for post in group]
         sources = partial(make_key, title, len(groups), shown)
-        yield TextTarget(path, partial(markdown.render_leaf, identity, leaf), sources)
+        yield TextTarget(path, partial(markdown.render_list_page, identity, leaf), sources)
 
 
 class _Selection(NamedTuple):
@@ -220,23 +220,23 @@ def list_full_texts(
     """Yield the targets of feeds and of the full text; `lines` are those of all posts by slug."""
     identity, count = site.identity, len(site.posts)
     select = partial(_Selection, lines=lines, lang=identity.lang, images=images)
-    newest = select(site.posts[: agents.NEWEST])
+    newest = select(site.posts[: agents.LLMS_FULL_POSTS])
     yield TextTarget(
         addresses.LLMS_FULL,
         lambda: agents.render_llms_full(identity, newest.read(), count),
         partial(newest.make_key, count),
     )
-    journal = open_journal(site, has_cards=has_cards)
-    yield from _list_feeds(journal, select(site.posts[: journal.most]))
+    journal = make_journal_channel(site, has_cards=has_cards)
+    yield from _list_feeds(journal, select(site.posts[: journal.max_posts]))
     for tag in site.tags if identity.addresses.tag else ():
-        channel = open_tag(identity, tag, has_cards=has_cards)
-        yield from _list_feeds(channel, select(tag.posts[: channel.most]))
+        channel = make_tag_channel(identity, tag, has_cards=has_cards)
+        yield from _list_feeds(channel, select(tag.posts[: channel.max_posts]))
 
 
 def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTarget]:
     sources = partial(newest.make_key, channel.title, channel.total, channel.has_cards)
     for form, write in ((addresses.FEED, render_atom), (addresses.FEED_JSON, render_json_feed)):
-        path = addresses.locate_feed(channel.folder, form)
+        path = addresses.locate_feed(channel.page_address, form)
 
         def render(write: Callable[[Channel, list[Item]], bytes] = write) -> bytes:
             return write(channel, newest.read())

@@ -26,8 +26,8 @@ from site_build.checks.raw_markup import (
 )
 from site_build.errors import Diagnostic
 from site_build.markup.blocks import TooDeepError
-from site_build.markup.convert import HOUSE, Conversion, Converter, Dialect
-from site_build.markup.sanitize import repair, show_plates
+from site_build.markup.convert import DEFAULT_DIALECT, Conversion, Converter, Dialect
+from site_build.markup.sanitize import repair, replace_embeds
 from site_build.site import Document
 from site_build.text import Places, shorten
 
@@ -55,7 +55,9 @@ _LOCAL: Final = re.compile(
 )
 
 
-def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conversion | None]:
+def analyse(
+    document: Document, dialect: Dialect = DEFAULT_DIALECT
+) -> tuple[Facts, Conversion | None]:
     """Return the facts about the document's text, and its HTML where it can be converted at all.
 
     It never raises, whatever the text. Every build gets a page's HTML from here alone, so that it
@@ -88,7 +90,9 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
             break
     plain = clean(conversion, marked) or convert(document, document.markdown, dialect)
     if "<" in document.markdown:  # without HTML of the author, all tags are balanced
-        plain = replace(plain, html=show_plates(repair(plain.html), dialect.site_url, plays=True))
+        plain = replace(
+            plain, html=replace_embeds(repair(plain.html), dialect.site_url, keeps_players=True)
+        )
     return facts, plain
 
 
@@ -289,7 +293,7 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
             yield at, f"no line says where `{sign}` leads; write a line `{sign}: address`"
 
 
-def convert(document: Document, markdown: str, dialect: Dialect = HOUSE) -> Conversion:
+def convert(document: Document, markdown: str, dialect: Dialect = DEFAULT_DIALECT) -> Conversion:
     """Return the HTML of `document` with `markdown` as its text; raises as the converter does."""
     try:
         return _converter(dialect).convert(replace(document, markdown=markdown))

@@ -16,7 +16,7 @@ from site_build.options import (
     OUTPUT,
     SITE_URL,
     STRICT,
-    require_apart,
+    require_separate_folders,
 )
 from site_build.parallel import count_processors
 from site_build.progress import Observer, Report
@@ -72,7 +72,7 @@ def _build_in_turn(options: BuildOptions) -> Report:
 
 def make_order(arguments: Arguments, observer: Observer) -> BuildOptions:
     """Return build options from the arguments of a command; raises BuildError."""
-    require_apart(arguments.content, arguments.output)
+    require_separate_folders(arguments.content, arguments.output)
     return BuildOptions(
         content=arguments.content,
         output=arguments.output,

@@ -18,7 +18,7 @@ from site_build.images.card import PHOTOGRAPH, SIZE, draw_card, has_title
 from site_build.images.encode import cut
 from site_build.images.responsive import measure
 from site_build.options import CONTENT, SITE_URL
-from site_build.pelican_plugin.settings import identify, load_settings
+from site_build.pelican_plugin.settings import load_settings, read_identity
 from site_build.text import shorten, write_instant
 
 
@@ -50,7 +50,7 @@ def run(arguments: Arguments) -> int:
         print_findings(console, arguments.content, findings)
         raise BuildError(f"{arguments.content / path} cannot be read; fix this first")
     settings = load_settings(arguments.content, arguments.site_url)
-    identity, theme = identify(settings), Path(settings["THEME"])
+    identity, theme = read_identity(settings), Path(settings["THEME"])
     font = find_font(theme)
     if font is None:
         raise BuildError(f"the theme has no font for cards; put {theme / FONT} there")

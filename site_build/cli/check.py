@@ -56,7 +56,7 @@ def run(arguments: Arguments) -> int:
             content=content,
             site_folder=cache.parent,
             state=cache.parent,
-            before=cache.parent,
+            previous_state=cache.parent,
             cache=cache,
             now=now,
             jobs=arguments.jobs or count_processors(),

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.terminal import open_console, relay_output, with_noun
-from site_build.options import CONTENT, JOBS, OUTPUT, require_apart
+from site_build.options import CONTENT, JOBS, OUTPUT, require_separate_folders
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.pelican_plugin.settings import load_settings, read_dialect
@@ -75,13 +75,13 @@ def run(arguments: Arguments) -> int:
 
 def make_request(arguments: Arguments, observer: Observer | None = None) -> Request:
     """Return the request of a preview, with a cache in the output folder. Raises BuildError."""
-    require_apart(arguments.content, arguments.output)
+    require_separate_folders(arguments.content, arguments.output)
     folder = arguments.output / ".preview"
     return Request(
         content=arguments.content,
         site_folder=folder / "site",
         state=folder,
-        before=folder,
+        previous_state=folder,
         cache=folder / "cache.sqlite",
         now=datetime.max.replace(tzinfo=UTC),  # By then, every post has appeared.
         jobs=arguments.jobs or count_processors(),

@@ -32,7 +32,7 @@ from site_build.content.library import ContentLibrary
 from site_build.errors import BuildError
 from site_build.images.responsive import resolve
 from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL
-from site_build.pelican_plugin.plugin import build_preview, plain_errors
+from site_build.pelican_plugin.plugin import build_preview, explain_disk_errors
 from site_build.pelican_plugin.settings import load_settings, read_dialect
 from site_build.site import Document
 from site_build.text import write_instant
@@ -80,7 +80,7 @@ def run(arguments: Arguments) -> int:
         ended = [e for e in shares if named in {"all", shares[e]["slug"], shares[e]["digest"]}]
         if not ended:
             raise BuildError(f"nothing that is shared is called {named!r}; see share --list")
-        with plain_errors(arguments.output):
+        with explain_disk_errors(arguments.output):
             for folder in ended:
                 shutil.rmtree(folder)
         console.print(f"{with_noun(len(ended), 'share')} revoked")
@@ -116,7 +116,7 @@ def _share(arguments: Arguments, now: datetime) -> str:
         "title": draft.title,
     }
     files = {RECORD_FILE: json.dumps(record).encode(), **made.by_name}
-    with plain_errors(output):
+    with explain_disk_errors(output):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=folder.parent) as staging:
             # Unlike the temporary folder, this one can be read by the edge's user.

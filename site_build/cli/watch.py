@@ -19,7 +19,7 @@ from site_build.errors import BuildError, ContentError, Diagnostic, describe_hel
 from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL, STRICT
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.progress import Observer, Report
-from site_build.releases.watcher import HeartbeatThread, ReleaseEvent, publish
+from site_build.releases.watcher import HeartbeatThread, ReleaseEvent, watch_and_publish
 from site_build.text import write_instant
 
 PARAMS: Final = (
@@ -48,7 +48,7 @@ def run(arguments: Arguments) -> int:
     with suppress(KeyboardInterrupt), relay_output():
         sources, chronicle = list_sources(order.content), Chronicle(open_console(), order.content)
         with HeartbeatThread(order.output, code) as heartbeat:
-            publish(order, sources, chronicle, heartbeat, stays=arguments.stay)
+            watch_and_publish(order, sources, chronicle, heartbeat, keeps_running=arguments.stay)
         return os.EX_TEMPFAIL
     return 0
 

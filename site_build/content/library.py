@@ -214,7 +214,7 @@ class ContentLibrary:
         """
         rules = self._dialect.rules
         kept = (
-            read_kept(request.before)
+            read_kept(request.previous_state)
             if request
             else {path: each.digest for path, each in self._former.items()}
         )

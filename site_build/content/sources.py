@@ -243,7 +243,7 @@ class Texts:
     """Source files and their texts, read through the cache."""
 
     def __init__(self, request: Request, cache: Cache, code: str, dialect: Dialect) -> None:
-        self._content, self._kept = request.content, request.kept
+        self._content, self._kept = request.content, request.kept_sources
         self._cache, self._code = cache, code
         self.dialect = dialect
         self.asked: dict[str, None] = {}

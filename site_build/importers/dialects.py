@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from site_build.importers.imported import SOURCE
-from site_build.importers.shortcodes import CODE, write_callout, write_shortcode
+from site_build.importers.shortcodes import CODE_SHORTCODES, write_callout, write_shortcode
 from site_build.text import fold, shorten
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}"
@@ -246,7 +246,7 @@ class Converter:
             ""
             if inner_group not in found.groupdict()
             else found[inner_group]
-            if name in {*CODE, "raw"}
+            if name in {*CODE_SHORTCODES, "raw"}
             else self._convert_part(found, inner_group),
             found.string[: found.start()],
             lambda link: re.sub("^[@~]/?(?=.*/)", f"{SOURCE}src/", link),

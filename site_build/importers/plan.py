@@ -31,7 +31,7 @@ from site_build.images.responsive import is_picture, measure
 from site_build.importers.imported import SOURCE, Imported, Text
 from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
 from site_build.importers.settings import choose_settings, localize
-from site_build.importers.writer import Summary, clean, fill_starter, write_head
+from site_build.importers.writer import Summary, dump_head, fill_starter, strip_unwritable
 from site_build.site import Document
 from site_build.text import fold, make_slug, shorten
 
@@ -137,7 +137,7 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             # A slug may have 200 bytes, of which its number needs a few.
             head["slug"] = slug.encode()[:180].decode(errors="ignore") + ending
-            document, _ = read_document(f"{folder}/{head['slug']}.md", write_head(head), plan.rules)
+            document, _ = read_document(f"{folder}/{head['slug']}.md", dump_head(head), plan.rules)
             address = document.address if document else ""
             names_of_text = {(text.kind, fold(head["slug"])), ("", fold(address).rstrip("/"))}
             if document and not (names_of_text & taken or is_of_edge(address)):
@@ -162,8 +162,8 @@ def _make_head(
     """Return the values of a head, without those that the build would refuse."""
     zone = ZoneInfo(rules.timezone)
     date, updated = localize(text.date, zone), localize(text.updated, zone)
-    title = " ".join(clean(text.title).split())
-    description = clean(text.description or "").strip()[:2_000]
+    title = " ".join(strip_unwritable(text.title).split())
+    description = strip_unwritable(text.description or "").strip()[:2_000]
     is_long = len(description) > front_matter.LONGEST_DESCRIPTION
     if not title:
         words = re.sub(r"<[^>]*>|[#*_`>\[\]!|\s]+", " ", text.body[:500])
@@ -345,7 +345,7 @@ def _write_text(
     imported: Imported, text: Text, path: str, head: dict[str, Any], links: Links
 ) -> bytes:
     """Return the file of a text, with links to the new addresses."""
-    body = clean(text.body)
+    body = strip_unwritable(text.body)
 
     def replace(link: str, at: int) -> str:
         if found := links.find(link, text.source, f"/{text.address.removeprefix('/')}"):
@@ -360,7 +360,7 @@ def _write_text(
 
     if text.image and _IS_PICTURE(image := replace(text.image, 0)):
         head["image"] = image
-    return write_head(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode(errors="replace")
+    return dump_head(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode(errors="replace")
 
 
 def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:

@@ -32,25 +32,29 @@ _SETTINGS: dict[str, Any] = {
     "initial_header_level": 2,
     "toc_backlinks": False,
 }
-_MEDIA = {
+_MEDIA_URLS = {
     "youtube": "https://www.youtube.com/watch?v={}",
     "vimeo": "https://vimeo.com/{}",
     "gist": "https://gist.github.com/{}",
 }
 """Addresses of media on other sites, by the directives of Pelican's plugins that embed them."""
-_CODE = type("AnyCode", (CodeBlock,), {"option_spec": defaultdict(lambda: str, {"linenos": str})})
+_CODE_DIRECTIVE = type(
+    "AnyCode", (CodeBlock,), {"option_spec": defaultdict(lambda: str, {"linenos": str})}
+)
 """A directive for code that accepts any option, since highlighters have many."""
 
 
 def read_restructured_text(
     text: str, note: Callable[[int, str, str], None]
 ) -> tuple[dict[str, str], str, int]:
-    """Return the title and fields of a text, its body in Markdown, and 0: no line of the source.
+    """Return the title and fields of a text, its body in Markdown, and 0 as the body's first line.
+
+    The lines of the Markdown are not those of the source, so no line number holds for both.
 
     `note` is called with a line, a sentence and advice for each element that Markdown lacks.
     """
     for name in ("code", "code-block", "sourcecode"):
-        directives.register_directive(name, _CODE)  # Pelican's own ones produce HTML.
+        directives.register_directive(name, _CODE_DIRECTIVE)  # Pelican's own ones produce HTML.
     document = publish_doctree(text, settings_overrides=_SETTINGS)
     head = {"title": document.get("title", "")}
     for field in (each for info in document.findall(nodes.docinfo) for each in info):
@@ -58,7 +62,7 @@ def read_restructured_text(
         values = field if isinstance(field, nodes.authors) else field[1:] if is_generic else [field]
         name = field[0].astext().lower() if is_generic else field.tagname
         head[name] = "; ".join(value.astext() for value in values)
-    # The unknown name that a message of docutils quotes, or else the message's first line.
+    # Each message of docutils gives the unknown name that it quotes, or else its first line.
     unknown = {
         (message.get("line", 0), next(filter(None, found.groups())))
         for message in document.findall(nodes.system_message)
@@ -84,16 +88,16 @@ def read_restructured_text(
     return head, re.sub(r"(?m)^([ >]*> )\\\[!([A-Z]+)\\\]\n[ >]*\n", r"\1[!\2]\n", body), 0
 
 
-def find_media(plugin: str, words: str) -> str:
-    """Return the address of what a plugin embeds, or the plugin's argument if that is unknown."""
-    return _MEDIA.get(plugin, "{}").format(words.strip())
+def find_media(plugin: str, argument: str) -> str:
+    """Return the URL of media that a plugin embeds, or its argument if the plugin is unknown."""
+    return _MEDIA_URLS.get(plugin, "{}").format(argument.strip())
 
 
-def _raw(html: str) -> Any:  # docutils has no type annotations
+def _make_raw(html: str) -> Any:  # docutils has no type annotations
     return nodes.raw("", html, format="html")
 
 
-def _alert(node: Any) -> Any:
+def _replace_alert(node: Any) -> Any:
     """Return a quotation whose first paragraph names the kind of alert."""
     kind = nodes.paragraph("", f"[!{_ALERTS[node.tagname]}]")
     content = (
@@ -103,32 +107,32 @@ def _alert(node: Any) -> Any:
     return nodes.block_quote("", kind, *content)
 
 
-def _fence(node: Any) -> Any:
-    """Return a block of code with its language, which is the second of its classes."""
+def _replace_code(node: Any) -> Any:
+    """Return a block of code; its language is the second class of the node."""
     language = f"language-{node['classes'][1]}" if node["classes"][1:] else ""
-    return _raw(f'<pre><code class="{language}">{escape(node.astext())}</code></pre>')
+    return _make_raw(f'<pre><code class="{language}">{escape(node.astext())}</code></pre>')
 
 
-def _picture(node: Any) -> Any:
+def _replace_picture(node: Any) -> Any:
     """Return a picture, in a paragraph unless it is within text or a figure."""
     node["alt"] = node.get("alt", "")  # docutils would use the address
     is_within = isinstance(node.parent, nodes.TextElement | nodes.figure)
     return node if is_within else nodes.paragraph("", "", node)
 
 
-def _unknown(node: Any) -> Any:
+def _replace_unknown(node: Any) -> Any:
     """Return the readable content of a role or directive that docutils does not know."""
     source = node.astext() if node.tagname == "problematic" else node[-1].astext()
     if role := re.fullmatch(r"(?s):([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", source):
-        return _raw(f"<kbd>{escape(role[2])}</kbd>" if role[1] == "kbd" else escape(role[2]))
+        return _make_raw(f"<kbd>{escape(role[2])}</kbd>" if role[1] == "kbd" else escape(role[2]))
     if directive := re.match(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)", source):
         media = find_media(directive[1], escape(directive[2]))
         media = re.sub(r"^https?://\S+$", r'<a href="\g<0>">\g<0></a>', media)
         parts = re.split(r"\n\s*\n", escape(directive[3]).strip())
-        return _raw("".join(f"<p>{part}</p>" for part in [media, *parts]))
+        return _make_raw("".join(f"<p>{part}</p>" for part in [media, *parts]))
     if node.tagname == "problematic":
         return nodes.Text(source)
-    return _fence(node[-1]) if isinstance(node[-1], nodes.literal_block) else []
+    return _replace_code(node[-1]) if isinstance(node[-1], nodes.literal_block) else []
 
 
 _ALERTS = {
@@ -139,18 +143,18 @@ _ALERTS = {
     **dict.fromkeys(("caution", "danger", "error"), "CAUTION"),
 }
 _REPLACERS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(_ALERTS, _alert),
-    **dict.fromkeys(("literal_block", "doctest_block"), _fence),
-    **dict.fromkeys(("problematic", "system_message"), _unknown),
+    **dict.fromkeys(_ALERTS, _replace_alert),
+    **dict.fromkeys(("literal_block", "doctest_block"), _replace_code),
+    **dict.fromkeys(("problematic", "system_message"), _replace_unknown),
     "docinfo": lambda _node: [],
     "title": lambda node: [] if isinstance(node.parent, nodes.document) else node,
-    "subtitle": lambda node: _raw(f"<h2>{escape(node.astext())}</h2>"),
+    "subtitle": lambda node: _make_raw(f"<h2>{escape(node.astext())}</h2>"),
     "topic": lambda node: [] if "contents" in node["classes"] else node,
     "rubric": lambda node: nodes.paragraph("", "", nodes.strong("", "", *node.children)),
-    "literal": lambda node: _raw(f"<code>{escape(node.astext())}</code>"),
+    "literal": lambda node: _make_raw(f"<code>{escape(node.astext())}</code>"),
     "math": lambda node: nodes.Text(f"\\({' '.join(node.astext().split())}\\)"),
     "math_block": lambda node: nodes.paragraph("", f"$${' '.join(node.astext().split())}$$"),
-    "line": lambda node: [*node.children, _raw("<br>")],
+    "line": lambda node: [*node.children, _make_raw("<br>")],
     "line_block": lambda node: (
         node.children
         if isinstance(node.parent, nodes.paragraph)
@@ -161,8 +165,8 @@ _REPLACERS: dict[str, Callable[[Any], Any]] = {
         nodes.figure("", *(each for each in node if each.tagname != "legend")),
         *(part for each in node if each.tagname == "legend" for part in each),
     ],
-    "image": _picture,
-    "abbreviation": lambda node: _raw(
+    "image": _replace_picture,
+    "abbreviation": lambda node: _make_raw(
         f'<abbr title="{escape(node.get("explanation", ""))}">{escape(node.astext())}</abbr>'
     ),
 }

@@ -17,8 +17,7 @@ from site_build.text import make_slug
 def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], SourceRules]:
     """Return the settings that differ from the defaults, and the rules for source files.
 
-    Settings that the build refuses are left out, with findings. `name` is for a journal without a
-    title.
+    Settings that the build refuses are left out, with findings. `name` replaces a missing title.
     """
     own = {
         "SITENAME": imported.title or name,
@@ -30,7 +29,7 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
     settings: dict[str, Any] = {key: value for key, value in own.items() if value} | {
         key: value
         for key, value in imported.settings.items()
-        # These say where Pelican's files were: they are elsewhere now.
+        # These name the folders of the old journal, which this one does not have.
         if not re.fullmatch(
             "(?:ARTICLE|PAGE|STATIC)_(?:PATHS|EXCLUDES)|(?:OUTPUT_)?PATH"
             "|(?:EXTRA_PATH|FILENAME)_METADATA|SLUGIFY_SOURCE",
@@ -43,13 +42,15 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
         settings = {key: value for key, value in settings.items() if key[:4] != "TAG_"}
     zone = ZoneInfo(next(iter(available_timezones() & {str(settings.get("TIMEZONE"))}), "UTC"))
     for kind, prefix in (("post", "ARTICLE"), ("page", "PAGE")):
-        form = find_form([text for text in imported.texts if text.kind == kind], zone)
-        if form and f"{prefix}_URL" not in settings:
-            settings |= {f"{prefix}_URL": form, f"{prefix}_SAVE_AS": name_file(form)}
-    house = {key: value for key, value in vars(default_settings).items() if key.isupper()}
+        pattern = find_address_pattern([text for text in imported.texts if text.kind == kind], zone)
+        if pattern and f"{prefix}_URL" not in settings:
+            settings |= {f"{prefix}_URL": pattern, f"{prefix}_SAVE_AS": name_file(pattern)}
+    defaults = {key: value for key, value in vars(default_settings).items() if key.isupper()}
     while True:
         try:
-            return settings, read_dialect(prepare_settings({**DEFAULTS, **house, **settings})).rules
+            return settings, read_dialect(
+                prepare_settings({**DEFAULTS, **defaults, **settings})
+            ).rules
         except BuildError as refusal:
             # The message names one setting; the two for address and file are removed together.
             said = str(refusal).partition(": ")[2]
@@ -61,15 +62,15 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
             settings = {key: value for key, value in settings.items() if key not in refused}
 
 
-def find_form(texts: list[Text], zone: ZoneInfo) -> str:
-    """Return the form of addresses that most texts share; empty where less than a quarter do."""
-    forms = Counter(_read_form(e, zone) for e in texts if e.address and "?" not in e.address)
-    form, count = next(iter(forms.most_common(1)), ("", 0))
-    return form if count >= len(texts) / 4 else ""
+def find_address_pattern(texts: list[Text], zone: ZoneInfo) -> str:
+    """Return the commonest address pattern; empty if less than a quarter of the texts have it."""
+    patterns = Counter(_read_pattern(e, zone) for e in texts if e.address and "?" not in e.address)
+    pattern, count = next(iter(patterns.most_common(1)), ("", 0))
+    return pattern if count >= len(texts) / 4 else ""
 
 
-def _read_form(text: Text, zone: ZoneInfo) -> str:
-    """Return the form of a text's address, such as `{date:%Y}/{slug}.html`."""
+def _read_pattern(text: Text, zone: ZoneInfo) -> str:
+    """Return the pattern of a text's address, such as `{date:%Y}/{slug}.html`."""
     folder, _, last = re.sub("[{}].*", "", text.address).rstrip("/").rpartition("/")
     moment, category = localize(text.date, zone), make_slug(text.category)
     names = {f"{{date:%{sign}}}": f"{moment:%{sign}}" for sign in "Ymd"} if moment else {}
@@ -82,7 +83,7 @@ def _read_form(text: Text, zone: ZoneInfo) -> str:
 
 
 def localize(moment: datetime | None, zone: ZoneInfo) -> datetime | None:
-    """Return an instant in local time; None also for years that stand for no date."""
+    """Return an instant in local time; None also for the years 1 and 9999, which mean no date."""
     if moment is None or moment.year in {1, 9999}:
         return None
     local = moment.astimezone(zone) if moment.tzinfo else moment

@@ -7,7 +7,7 @@ from functools import partial
 
 # A block or span of code, an escaped shortcode (`{{</* like this */>}}`) or a shortcode. Hugo runs
 # shortcodes in code as well, unless they are escaped.
-_PIECES = re.compile(
+_CODE_OR_SHORTCODE = re.compile(
     r"""
     (?P<fence>^[ \t>]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:(?!\{\{[<%](?!/\*)).)*?
       (?:^[ \t>]*(?P=ticks)[`~]*[ \t]*$|\Z))
@@ -20,9 +20,9 @@ _PIECES = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 
-FORMS = {
-    name: form
-    for form, names in {
+TEMPLATES = {
+    name: template
+    for template, names in {
         "\n\n> [!NOTE]\n{quoted}\n\n": "note info abstract summary primary secondary light todo "
         "tldr seealso",
         "\n\n> [!TIP]\n{quoted}\n\n": "tip hint success example check done",
@@ -61,13 +61,14 @@ FORMS = {
     }.items()
     for name in names.split()
 }
-"""Templates of the Markdown of shortcodes, by name."""
-CODE = {"highlight", "code", "mermaid"}
+"""Templates of Markdown by the name of the shortcode that it replaces."""
+CODE_SHORTCODES = {"highlight", "code", "mermaid"}
 """Shortcodes whose inner text is code."""
 
 Resolve = Callable[[str | None, str], str]
-"""Returns the link for a target. If the first argument is a language (empty: the text's own), the
-target is a reference (`ref`), and the link is empty if nothing has that name."""
+"""Takes a language and a target, and returns the link. With the language None, the target is an
+address; else it is a reference (`ref`), and the link is empty if no text has that name. An empty
+language is the text's own."""
 Report = Callable[[int, str, str], None]
 """Takes a line, a sentence on the change there, and advice for the owner."""
 
@@ -76,7 +77,7 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
     """Convert a text of Hugo to Markdown; `first_line` is its first line in the source file."""
     body = re.sub(r"<!--\s*more\s*-->", "", body)
     parts: list[str | re.Match[str]] = [""]
-    write = partial(_write, resolve=resolve, report=report, first_line=first_line)
+    write = partial(_write_hugo_shortcode, resolve=resolve, report=report, first_line=first_line)
 
     def relink(text: str) -> str:
         text = re.sub(
@@ -94,9 +95,11 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
         return "".join(each if isinstance(each, str) else write(each, "") for each in pieces)
 
     end = 0
-    for found in _PIECES.finditer(body):
+    for found in _CODE_OR_SHORTCODE.finditer(body):
         last, text = parts[-1], body[end : found.start()]
-        parts.append(text if isinstance(last, re.Match) and last["name"] in CODE else relink(text))
+        parts.append(
+            text if isinstance(last, re.Match) and last["name"] in CODE_SHORTCODES else relink(text)
+        )
         end = found.end()
         if found["name"] is None:
             code = re.sub(
@@ -119,7 +122,7 @@ def convert_body(body: str, resolve: Resolve, report: Report, first_line: int) -
     return join([*parts, relink(body[end:])])
 
 
-def _write(
+def _write_hugo_shortcode(
     tag: re.Match[str], inner: str, resolve: Resolve, report: Report, first_line: int
 ) -> str:
     """Return the Markdown of a shortcode of Hugo with its inner text."""
@@ -147,11 +150,11 @@ def _write(
     return shown
 
 
-def write_callout(quote: str, kind: str, heading: str) -> str:
-    """Return the first lines of an alert of a kind, each begun with `quote`, such as `> `."""
-    lines = re.findall(r"\[!\w+\]", FORMS.get(kind.lower(), FORMS["note"]))
+def write_callout(prefix: str, kind: str, heading: str) -> str:
+    """Return the first lines of GitHub's alert for a callout, each after `prefix`, such as `> `."""
+    lines = re.findall(r"\[!\w+\]", TEMPLATES.get(kind.lower(), TEMPLATES["note"]))
     lines += [f"**{heading}**", ""] * bool(heading)
-    return "\n".join(quote + line for line in lines)
+    return "\n".join(prefix + line for line in lines)
 
 
 def write_shortcode(
@@ -169,7 +172,7 @@ def write_shortcode(
     # These have the kind of alert in a parameter.
     if name in {"alert", "aside", "notice", "admonition", "callout", "adm", "notification", "box"}:
         kind = first("type", "color", "variant", "0").lower()
-        name = kind if "[!" in FORMS.get(kind, "") else "note"
+        name = kind if "[!" in TEMPLATES.get(kind, "") else "note"
     source = resolve(first("src", "link", "href", "url", "file", "path", "0").replace(" ", "%20"))
     title = first("title", "summary", "name", "header", "label", "text", "content", "0")
     text = textwrap.dedent(inner.strip("\n")).strip() or first("text", "content")
@@ -192,22 +195,27 @@ def write_shortcode(
         "text": text,
         "title": title or "Details",
     }
-    form = FORMS.get(name, "")
-    # Without inner text, a link needs a target; a wrapper with parameters had its text in them.
-    is_bare = form[:1] == "[" and not (source if "{link}" in form else known["id"] + known["all"])
-    is_known = name in FORMS and bool(text or not (is_bare or (form == "{inner}" and given)))
-    if name not in FORMS or is_bare:
-        form = (
+    template = TEMPLATES.get(name, "")
+    # Without inner text, a link without a target is unknown, and so is a wrapper (`{inner}`) with
+    # parameters, which had the text.
+    is_bare = template[:1] == "[" and not (
+        source if "{link}" in template else known["id"] + known["all"]
+    )
+    is_known = name in TEMPLATES and bool(
+        text or not (is_bare or (template == "{inner}" and given))
+    )
+    if name not in TEMPLATES or is_bare:
+        template = (
             "{picture}"
             if re.search(r"\.(avif|gif|jpe?g|png|svg|webp)$", source.lower())
             else "[{label}]({link})"
             if not text and re.search(r"^(https?:|/)|\.(?!njk|liquid|html?)\w+$", source)
-            else FORMS["tab"]
+            else TEMPLATES["tab"]
             if given.get("title")
             else "{inner}"
         )
     # If the id is a whole address, it replaces the template's address.
-    shown = re.sub(r"\(https:[^()]*(?=https?://)", "(", form.format_map(known))
+    shown = re.sub(r"\(https:[^()]*(?=https?://)", "(", template.format_map(known))
     # Markdown is not parsed in a block of HTML; blocks in a list need its indentation.
     if re.search(r"(?m)^[ \t]*<(?!details)[a-z]", before[-2000:].rpartition("\n\n")[2]):
         shown = re.sub(r"!\[(.*?)\]\((\S*?)\)", r'<img src="\2" alt="\1">', shown)

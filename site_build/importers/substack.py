@@ -1,4 +1,4 @@
-"""Read a journal out of Substack: the zip of `Settings: Exports`, packed or not."""
+"""Reads the export of a Substack journal (`Settings: Exports`): a zip, or its unpacked folder."""
 
 import csv
 import io
@@ -21,21 +21,21 @@ from site_build.importers.imported import (
     walk,
 )
 
-LARGEST: Final = 500_000_000  # bytes of an unpacked export
+LARGEST_EXPORT: Final = 500_000_000  # bytes of an unpacked export
 _EMBEDDED: Final = re.compile(
     r'<div[^>]* class="(?:tweet|twitter|instagram|embedded-|digest-post|spotify|soundcloud|latex'
     r'|image-gallery)[^>]*? data-attrs="([^"]*)"[^>]*>'
 )
-"""Elements that the export has as data alone: posts of other sites, formulas and galleries."""
+"""Elements that hold only data in the export: posts of other sites, formulas and galleries."""
 
 
 def read_substack(root: Path) -> Imported:
     """Read an export: a zip, or the folder that it unpacks to.
 
-    Raises what FAULTS names for one that is broken, and UnreadableJournal for one too large.
+    Raises one of FAULTS (`importers/imported.py`) if it is broken, UnreadableJournal if too large.
     """
     archive = zipfile.ZipFile(root) if root.is_file() else None
-    if archive and sum(each.file_size for each in archive.infolist()) > LARGEST:
+    if archive and sum(each.file_size for each in archive.infolist()) > LARGEST_EXPORT:
         raise UnreadableJournal(f"{root.name} holds more than 500 MB; unpack it yourself")
     packed = ((e, zipfile.Path(archive, e)) for e in archive.namelist()) if archive else ()
     by_name = {name.rpartition("/")[2]: path for name, path in (*packed, *walk(root))}
@@ -104,7 +104,7 @@ def _read_post(source: str, row: dict[str, str], html: str, journal: Imported) -
 
 
 def _show_embedded(found: re.Match[str]) -> str:
-    """Return the HTML of what is embedded, behind the element that holds its data."""
+    """Return an element that holds only data, followed by HTML that shows that data."""
     data = defaultdict(str, json.loads(unescape(found[1])))
     photo = data["instagram_id"] and f"https://www.instagram.com/p/{data['instagram_id']}/"
     link, formula = data["url"] or data["canonical_url"] or photo, data["persistentExpression"]

@@ -29,7 +29,7 @@ MOST_LISTED: Final = 10
 
 
 class Summary(NamedTuple):
-    """Counts of an import: found, brought over, left out."""
+    """Numbers of texts that were found and imported, and the addresses and files to look at."""
 
     posts: int
     found: int
@@ -57,13 +57,13 @@ def fill_starter(name: str, **values: str) -> bytes:
     return Template(file.read_text(encoding="utf-8")).substitute(values).encode()
 
 
-def clean(text: str) -> str:
+def strip_unwritable(text: str) -> str:
     """Return a text without control characters and lone surrogates."""
     return strip_control_characters(text.encode(errors="replace").decode())
 
 
-def write_head(head: dict[str, Any]) -> bytes:
-    """Return the head of a file: each list on one line, midnight as a date alone."""
+def dump_head(head: dict[str, Any]) -> bytes:
+    """Return a file's front matter: each list on one line, an instant at midnight as its date."""
     lines = (
         yaml.dump(
             {name: value.date() if str(value).endswith(" 00:00:00") else value},
@@ -81,23 +81,23 @@ def write_head(head: dict[str, Any]) -> bytes:
 def write_journal(
     folder: Path,
     files: Mapping[str, bytes | Path],
-    origin: tuple[Imported, Summary] | None = None,
+    result: tuple[Imported, Summary] | None = None,
 ) -> list[str]:
     """Write files by their paths below a folder, all or, if the folder is new, none of them.
 
-    With an `origin` in another system there is a report. Then, in the folder of an earlier import,
-    only files are replaced that still are as it wrote them: files that a person changed or removed
-    are left as they are, and their paths returned. Raises BuildError and OSError.
+    With the `result` of an import, both reports are written too. Then, in the folder of an earlier
+    import, only files are replaced that still are as it wrote them: files that a person changed or
+    removed are left as they are, and their paths returned. Raises BuildError and OSError.
     """
     known: dict[str, str] = {}
     with suppress(OSError, ValueError, KeyError, TypeError):
-        known |= json.loads((folder / REPORT).read_bytes())["digests"] if origin else {}
+        known |= json.loads((folder / REPORT).read_bytes())["digests"] if result else {}
     # Names come from exports, and from a report that somebody else may have written.
     if astray := [e for e in (*files, *known) if e.startswith("/") or ".." in e.split("/")]:
         raise BuildError(
             f"{astray[0]!r} is not below {folder}; rename that text, or remove {folder / REPORT}"
         )
-    names = dict.fromkeys(name.split("/")[0] for name in files) if origin else files
+    names = dict.fromkeys(name.split("/")[0] for name in files) if result else files
     if not known and (taken := [name for name in names if os.path.lexists(folder / name)]):
         raise BuildError(
             f"{folder} already has {', '.join(taken)}; choose another folder, or move them away"
@@ -107,14 +107,14 @@ def write_journal(
     place = folder if folder.is_dir() else folder.parent
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=place) as made:
         home = Path(made, "journal")
-        _write(home, files)
+        _write_files(home, files)
         digests = {name: _digest(home / name) for name in files}
         now = {name: _digest(folder / name) for name in {**files, **known}}
         # The digest of a missing file is empty: no change if it is new, else a person removed it.
         kept = [name for name in files if now[name] not in {known.get(name, ""), digests[name]}]
         digests |= {name: known.get(name, "") for name in kept}
         gone = sorted(name for name in known.keys() - files.keys() if now[name] == known[name])
-        # The second part of an export lacks the texts of the first, which are not gone.
+        # An export may have several parts, each without the texts of the others.
         known_texts, gone_texts = (
             sum(name.endswith(".md") for name in names) for names in (known, gone)
         )
@@ -123,8 +123,8 @@ def write_journal(
                 f"{folder} has an import of texts most of which are not in this journal; put all "
                 "exports into one folder and import that, or choose another DIR"
             )
-        reports = _report(*origin, digests, kept, gone) if origin else {}
-        _write(home, reports)
+        reports = _render_reports(*result, digests, kept, gone) if result else {}
+        _write_files(home, reports)
         if not os.path.lexists(folder):
             home.rename(folder)
             return kept
@@ -136,7 +136,7 @@ def write_journal(
     return kept
 
 
-def _report(
+def _render_reports(
     imported: Imported,
     summary: Summary,
     digests: Mapping[str, str],
@@ -189,7 +189,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _write(home: Path, files: Mapping[str, bytes | Path]) -> None:
+def _write_files(home: Path, files: Mapping[str, bytes | Path]) -> None:
     for path, content in ((home / name, content) for name, content in files.items()):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(0o600 if path.name in {".env", "members.csv", "comments.json"} else 0o666)

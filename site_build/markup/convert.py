@@ -57,11 +57,11 @@ class Dialect(NamedTuple):
     options: str = "{}"
     """Options of these extensions, by their names, as JSON."""
     rules: SourceRules = SourceRules()
-    words: tuple[tuple[str, str], ...] = ()
+    translations: tuple[tuple[str, str], ...] = ()
     """Each of WORDS with its translation; empty: English."""
 
 
-HOUSE = Dialect()
+DEFAULT_DIALECT = Dialect()
 WORDS = (
     sentence("Still to do"),
     sentence("Done"),
@@ -86,12 +86,12 @@ _WORD = re.compile(
 """One of WORDS where the build has added it, not in an author's text."""
 
 
-def say_words(html: str, words: tuple[tuple[str, str], ...]) -> str:
-    """Return HTML with WORDS translated, if `words` has the translations."""
-    translations = dict(words)
+def translate_words(html: str, translations: tuple[tuple[str, str], ...]) -> str:
+    """Return HTML with WORDS translated, or unchanged if there are no `translations`."""
+    by_word = dict(translations)
     return (
-        _WORD.sub(lambda found: f"{found[1]}{escape(translations[found[2]])}", html)
-        if words
+        _WORD.sub(lambda found: f"{found[1]}{escape(by_word[found[2]])}", html)
+        if translations
         else html
     )
 
@@ -113,7 +113,10 @@ class Converter:
     def __init__(self, dialect: Dialect) -> None:
         """Set up Python-Markdown for a site; raises its error for an unknown extension."""
         named = dialect.extensions or (*_EXTENSIONS, GITHUB)
-        self._github, self._words = GitHub() if GITHUB in named else None, dialect.words
+        self._github, self._translations = (
+            GitHub() if GITHUB in named else None,
+            dialect.translations,
+        )
         self._markdown = Markdown(
             output_format="html",
             extensions=[
@@ -142,10 +145,10 @@ class Converter:
                 },
             },
         )
-        # `_Tree` runs after `attr_list` (8) and before `toc` (5); `_Text` runs last.
-        tree = _Tree(self._markdown, urlsplit(dialect.site_url).netloc)
+        # `_TreeRules` runs after `attr_list` (8) and before `toc` (5), `_HtmlRules` last.
+        tree = _TreeRules(self._markdown, urlsplit(dialect.site_url).netloc)
         self._markdown.treeprocessors.register(tree, "house_rules", 7)
-        self._markdown.postprocessors.register(_Text(self._markdown), "house_rules", -1)
+        self._markdown.postprocessors.register(_HtmlRules(self._markdown), "house_rules", -1)
 
     def convert(self, document: Document) -> Conversion:
         """Return the HTML of the document's text; raises what extensions raise, or TooDeepError."""
@@ -154,7 +157,7 @@ class Converter:
         toc = _render_toc(getattr(self._markdown, "toc_tokens", []))
         if self._github:  # last: ids of headings are made from the names, as on GitHub
             html, toc = show_emoji(html), show_emoji(toc)
-        return Conversion(say_words(html, self._words), toc, tuple(faults))
+        return Conversion(translate_words(html, self._translations), toc, tuple(faults))
 
 
 def _make_heading_id(text: str, separator: str) -> str:
@@ -163,7 +166,7 @@ def _make_heading_id(text: str, separator: str) -> str:
 
 
 def _render_toc(entries: list[dict[str, Any]]) -> str:
-    """Return the entries of the extension `toc`, which escapes names, as a nested list."""
+    """Return the entries of the extension `toc` as a nested list; their names are escaped."""
     if not entries:
         return ""
     items = "".join(
@@ -181,16 +184,16 @@ _ATTRIBUTE = re.compile(
     r"""|(?<=["'])(?:style|on[a-z]+)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""",
     re.IGNORECASE,
 )
-_BOX = '<input type="checkbox" disabled'
-_BOXES = {
-    f"{_BOX}/>": f'{_BOX} aria-label="Still to do">',
-    f"{_BOX} checked/>": f'{_BOX} aria-label="Done" checked>',
+_CHECKBOX = '<input type="checkbox" disabled'
+_CHECKBOXES = {
+    f"{_CHECKBOX}/>": f'{_CHECKBOX} aria-label="Still to do">',
+    f"{_CHECKBOX} checked/>": f'{_CHECKBOX} aria-label="Done" checked>',
 }
-"""Checkboxes of tasks from pymdown-extensions, and the same with a name (WCAG 4.1.2)."""
+"""The checkboxes of task lists that pymdown-extensions makes, each with its accessible form."""
 
 
-class _Tree(Treeprocessor):
-    """Applies the rules to elements that Markdown has made."""
+class _TreeRules(Treeprocessor):
+    """Applies the rules of this module to elements that Python-Markdown has made."""
 
     def __init__(self, md: Markdown, host: str) -> None:
         super().__init__(md)
@@ -218,13 +221,13 @@ class _Tree(Treeprocessor):
             link.set("rel", "external")
 
 
-class _Text(Postprocessor):
-    """Applies the rules to the final HTML: raw HTML, highlighted code, attribute lists."""
+class _HtmlRules(Postprocessor):
+    """Applies the rules of this module to HTML that is in no tree, such as raw HTML and code."""
 
     def run(self, text: str) -> str:
         """Return `text` without inline styles and event handlers, with focusable code."""
         text = text.replace("<pre>", '<pre tabindex="0">')
-        for box, html in _BOXES.items():
+        for box, html in _CHECKBOXES.items():
             text = text.replace(box, html)
         if not re.search(r"(?i)[\s\"'/](?:style|on[a-z]+)\s*=", text):
             return text
@@ -234,7 +237,7 @@ class _Text(Postprocessor):
 
 
 def frame_images(root: Element) -> None:
-    """Make figures of captioned pictures, and rows of two or three that fill a paragraph.
+    """Make figures of captioned pictures, and rows of the two or three pictures of a paragraph.
 
     A caption is an emphasis behind the pictures, or the title of a single one. A figure that the
     author wrote by hand stays as it is, its paragraphs too.
@@ -265,15 +268,15 @@ def _has_words(element: Element) -> bool:
 
 
 def _find_image(element: Element) -> Element | None:
-    """Return the element if it is an image, or the image that is all of a link."""
+    """Return the element if it is an image, or its image if it is a link with nothing else."""
     if element.tag == "a" and len(element) == 1 and not _has_words(element):
         return _find_image(element[0])
     return element if element.tag == "img" else None
 
 
 SCROLLER = "table-scroll"
-"""The class of the box around a table. A table that scrolls by itself needs another `display`, and
-screen readers no longer announce its rows and columns."""
+"""The class of the box around a table. To scroll itself, a table needs another `display`, with
+which screen readers no longer announce its rows and columns."""
 
 
 def fix_footnotes(root: Element) -> None:
@@ -325,8 +328,8 @@ def fix_tables(root: Element) -> None:
         elif "scope" not in cell.attrib:
             cell.set("scope", "col")
     # The table becomes the box, since an element does not know its parent, and its copy is put
-    # inside. An element that takes the focus needs a role and a name (WCAG 2.2, 4.1.2); a group is
-    # no landmark, of which a page should have few.
+    # inside. An element that takes the focus needs a role and a name (WCAG 2.2, 4.1.2). The role is
+    # `group`, since a page should have few landmarks.
     for table in list(root.iter("table")):
         inner = Element("table", table.attrib)
         inner.text, inner[:], inner.tail = table.text, table[:], "\n"
@@ -334,13 +337,13 @@ def fix_tables(root: Element) -> None:
         table.attrib = {"class": SCROLLER, "role": "group", "aria-label": "Table", "tabindex": "0"}
 
 
-_MARK = re.compile(
+_MARK_OR_SKIPPED = re.compile(
     r'<(h[1-6]|table|summary|figcaption)\b.*?</\1>|<div [^>]*class="footnote".*'
     r'|<sup id="fnref-([^"]+)">.*?</sup>',
     re.DOTALL,
 )
-"""The first mark of a note, or an element whose notes stay below: a screen reader would read a note
-as a part of its heading, and a table cell is too narrow."""
+"""The first mark of a footnote, or an element in which marks are skipped: a screen reader would
+read a sidenote as part of the heading, and a table cell is too narrow for one."""
 
 
 def add_sidenotes(html: str) -> str:
@@ -352,7 +355,7 @@ def add_sidenotes(html: str) -> str:
     long: it would push later notes away from their marks.
     """
     links = Counter(re.findall(r'href="#fn-([^"]+)"', html))
-    marks = {mark for _, mark in _MARK.findall(html) if links[mark] == 1}
+    marks = {mark for _, mark in _MARK_OR_SKIPPED.findall(html) if links[mark] == 1}
     # The copy has neither the ids nor the links back.
     cut = r' id="[^"]*"(?=[^<>]*>)|(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>'
     notes = {
@@ -362,7 +365,7 @@ def add_sidenotes(html: str) -> str:
         )
         if name in marks
     }
-    html = _MARK.sub(lambda found: found[0] + notes.get(found[2], ""), html)
+    html = _MARK_OR_SKIPPED.sub(lambda found: found[0] + notes.get(found[2], ""), html)
     return re.sub(
         r'<li (?=id="fn-([^"]+)")',
         lambda found: '<li class="beside" ' if found[1] in notes else found[0],

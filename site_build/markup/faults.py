@@ -1,8 +1,8 @@
-"""Finds in the tokens of a text's blocks what its author has to fix.
+"""Finds faults, which an author has to fix, in the tokens of a text's blocks.
 
-These are texts that GitHub shows differently, and texts that are shown as they were typed: wiki
-links, marked words and tags of template languages, which are meant for other programs, and lines
-that miss a sign of a heading or a table.
+They are Markdown that GitHub shows differently, and Markdown that is shown as it was typed: wiki
+links, `==highlights==` and tags of template languages, which other programs would replace, and
+lines that lack a character of a heading or a table.
 """
 
 import re
@@ -23,7 +23,7 @@ _MARKS: Final = re.compile("[\U000f0000-\U0010fffd]")
 _LITERAL: Final = re.compile(
     r"<(?P<end>/?)(?:code|pre|kbd|samp|tt|script|style|textarea|svg|math)\b", re.IGNORECASE
 )
-"""Elements whose content is shown as it is, or not as prose."""
+"""Elements whose content is no prose, such as code, scripts and formulas."""
 
 
 class Fault(NamedTuple):
@@ -45,7 +45,7 @@ class FaultFinder:
         self._inline.inline.ruler.enableOnly(
             ["text", "escape", "backticks", "link", "autolink", "html_inline", "math_inline"]
         )
-        self._inline.core.ruler.disable("text_join")  # it would make escaped signs prose
+        self._inline.core.ruler.disable("text_join")  # it would make escaped characters prose
 
     def find(self, parsed: ParsedBlocks) -> Iterator[Fault]:
         """Yield the faults of one text."""
@@ -53,19 +53,19 @@ class FaultFinder:
             start, end = token.map or (0, 0)
             if token.type == "fence":
                 yield from _examine_fence(token, start, end)
-            # A text without any of these signs has no fault within its lines.
+            # A text without any of these characters has no fault within its lines.
             if token.type in {"inline", "html_block"} and any(
                 sign in token.content for sign in ("~", "<", "==", "[[", "{{", "{%")
             ):
-                prose = self._read_inline(token.content, parsed.definitions)
-                yield from _find_foreign(prose, start)
-                yield from _find_struck(prose, start)
+                prose = self._extract_prose(token.content, parsed.definitions)
+                yield from _find_foreign_syntax(prose, start)
+                yield from _find_strikethrough(prose, start)
             if before.type == "paragraph_open":
                 lines = [line.strip() for line in _MARKS.sub("", token.content).split("\n")]
-                yield from _find_lost_blocks(lines, start)
+                yield from _find_failed_blocks(lines, start)
 
-    def _read_inline(self, text: str, definitions: dict[str, object]) -> str:
-        """Return what is prose; a `*` stands for code, a tag, a formula or an escaped sign."""
+    def _extract_prose(self, text: str, definitions: dict[str, object]) -> str:
+        """Return the prose; a `*` replaces code, a tag, a formula or an escaped character."""
         shown = ""
         is_literal = False
         for token in self._inline.parseInline(text, definitions)[0].children or ():
@@ -91,13 +91,13 @@ def _examine_fence(token: Token, start: int, end: int) -> Iterator[Fault]:
         )
 
 
-def _find_struck(prose: str, line: int) -> Iterator[Fault]:
+def _find_strikethrough(prose: str, line: int) -> Iterator[Fault]:
     """Yield texts that one tilde on each side strikes through on GitHub (GFM 0.29, section 6.5)."""
     opened: dict[str, int] = {}
     for tildes in re.finditer(r"(?<!~)~~?(?!~)", prose):
         start, end, sign = tildes.start(), tildes.end(), tildes[0]
         before, after = prose[max(0, start - 1) : start], prose[end : end + 1]
-        if sign in opened and _touches(before, after):
+        if sign in opened and _is_flanking(before, after):
             if sign == "~":
                 yield Fault(
                     line + prose.count("\n", 0, opened[sign]),
@@ -105,37 +105,37 @@ def _find_struck(prose: str, line: int) -> Iterator[Fault]:
                     "write two tildes on each side of it",
                 )
             opened.clear()
-        elif _touches(after, before):
+        elif _is_flanking(after, before):
             opened[sign] = start
 
 
-def _touches(inner: str, outer: str) -> bool:
+def _is_flanking(inner: str, outer: str) -> bool:
     """Return whether a delimiter between two characters may enclose text on the `inner` side."""
     return bool(inner) and not inner.isspace() and (inner.isalnum() or not outer.isalnum())
 
 
-_FOREIGN = re.compile(
+_FOREIGN_SYNTAX = re.compile(
     r"(?<![\w=<>!+*/-])(?P<mark>==[^\s=>](?:[^=\n]*[^\s=])?==)(?![\w=])"
     r"|(?<!\w)(?P<wiki>!?\[\[[^\W\d_](?:[^\[\]\n]*[^\s\[\]])?\]\])(?![\[(])"
     r"|(?P<tag>(?:(?<!\$)\{\{(?![%<]?\s*(?:/|end\b))(?:[^{}]|\}(?!\}))+\}\}"
     r"|\{%(?!-?\s*(?:/|end))[^%{}]+%\})+)"
 )
-"""A marked word, a wiki link, tags of templates; tags that end something are left out."""
+"""A highlight, a wiki link, or tags of a template language except closing ones."""
 _FIXES = {
     "mark": "write `<mark>` and `</mark>`",
     "wiki": "write `[words](other-post.md)`, for a picture `![what it shows](../images/file.png)`",
     "tag": "this site fills in no tags of other programs; write what it stands for, or put it "
     "between backticks",
 }
-_TABLE = "this is no table, but shown as typed"
-_HEADING = re.compile(r"(#{2,6}(?=[\w*`\"(\[])|#(?=[^\W\d_][^#]*$)).*")
-_ROW = re.compile(r"\|.*[^\\|\s].*(?<!\\)\|")
-_HYPHENS = re.compile(r"(?=[^|]*\|)\|? *:?-+:? *(?:\| *:?-+:? *)*\|?")
+_NO_TABLE = "this is no table, but shown as typed"
+_FAILED_HEADING = re.compile(r"(#{2,6}(?=[\w*`\"(\[])|#(?=[^\W\d_][^#]*$)).*")
+_TABLE_ROW = re.compile(r"\|.*[^\\|\s].*(?<!\\)\|")
+_DELIMITER_ROW = re.compile(r"(?=[^|]*\|)\|? *:?-+:? *(?:\| *:?-+:? *)*\|?")
 
 
-def _find_foreign(prose: str, line: int) -> Iterator[Fault]:
-    """Yield what is meant for other programs in the prose of a block that begins on `line`."""
-    for found in _FOREIGN.finditer(prose):
+def _find_foreign_syntax(prose: str, line: int) -> Iterator[Fault]:
+    """Yield syntax of other programs in the prose of a block that begins on `line`."""
+    for found in _FOREIGN_SYNTAX.finditer(prose):
         typed = shorten(" ".join(found[0].split()))
         yield Fault(
             line + prose.count("\n", 0, found.start()),
@@ -144,24 +144,28 @@ def _find_foreign(prose: str, line: int) -> Iterator[Fault]:
         )
 
 
-def _find_lost_blocks(lines: Sequence[str], start: int) -> Iterator[Fault]:
+def _find_failed_blocks(lines: Sequence[str], start: int) -> Iterator[Fault]:
     """Yield failed headings and tables in the lines of a paragraph that begins at `start`.
 
     Only the first fault of a table is reported.
     """
     for number, line in enumerate(lines, start):
-        heading = _HEADING.fullmatch(line)
+        heading = _FAILED_HEADING.fullmatch(line)
         if heading and (len(heading[1]) > 1 or len(lines) == 1):
             fix = f"write a blank behind `{heading[1]}`, or `\\#` for a mere sign"
             yield Fault(number, f"`{shorten(line)}` is no heading, but shown as typed; {fix}", line)
     for number, (above, line) in enumerate(zip(["", *lines], [*lines, ""], strict=True), start):
         columns = len(escapedSplit(re.sub(r"^\||(?<!\\)\|$", "", above)))
         fix = f"write `|{'---|' * columns}`" if above else "write one there"
-        if _HYPHENS.fullmatch(line):
+        if _DELIMITER_ROW.fullmatch(line):
             what = "not as many columns as the row" if above else "no row of headings"
-            yield Fault(number, f"{_TABLE}: this line has {what} right above it; {fix}", line)
+            yield Fault(number, f"{_NO_TABLE}: this line has {what} right above it; {fix}", line)
             return
-        if columns > 1 and _ROW.fullmatch(above) and (_ROW.fullmatch(line) or len(lines) == 1):
+        if (
+            columns > 1
+            and _TABLE_ROW.fullmatch(above)
+            and (_TABLE_ROW.fullmatch(line) or len(lines) == 1)
+        ):
             what = f"no line of hyphens is below the first row; {fix} there"
-            yield Fault(number - 1, f"{_TABLE}: {what}", above)
+            yield Fault(number - 1, f"{_NO_TABLE}: {what}", above)
             return

@@ -17,14 +17,15 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.markup.convert import SCROLLER
 from site_build.text import shorten, strip_control_characters
 
-_OPENING: Final = "<main><article><section><aside><header><footer><nav><figure>"
+_CONTAINERS: Final = "<main><article><section><aside><header><footer><nav><figure>"
 """Elements that themes put texts into, and that a stray end tag could close."""
 _INSIDE, _BELOW = "repair-inside", "repair-below"
-_END: Final = f"<section id={_INSIDE}></section><i id={_INSIDE}></i></div><b id={_BELOW}></b>"
-"""Elements put behind a text to check it, without quotes and comments, which could close those of
-the text. Open formatting continues in the `<i>`; any other open element contains the `<section>`.
+_PROBES: Final = f"<section id={_INSIDE}></section><i id={_INSIDE}></i></div><b id={_BELOW}></b>"
+"""Elements that follow a text in a check of it, without quotes and comments, which could close the
+text's own. Any open element of the text contains the `<section>`; open formatting continues in the
+`<i>`.
 """
-_BEGINNING: Final = re.compile(
+_COMMENT_OR_TAG: Final = re.compile(
     r"<(?P<raw>!--|(?:script|style|textarea|title|iframe|noembed|noframes|noscript|xmp|plaintext)"
     r"(?=[\s/>]))|<(?P<torn>/?[a-z])(?:[^>\"']++|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))*+(?P<end>>?)",
     re.IGNORECASE,
@@ -53,7 +54,7 @@ def _is_contained(html: str) -> bool:
     # A parser applies these tags to the whole page.
     if re.search(r"(?i)</?(?:html|head|body|frameset|plaintext)\b", html):
         return False
-    page = f"{_OPENING}<div id={_INSIDE}>{html}{_END}"
+    page = f"{_CONTAINERS}<div id={_INSIDE}>{html}{_PROBES}"
     found = LexborHTMLParser(page).css(f"#{_INSIDE},#{_BELOW}")
     if [node.tag for node in found] != ["div", "section", "i", "b"]:
         return False
@@ -71,10 +72,10 @@ def _escape_unterminated(html: str) -> str:
         has_end = raw != "plaintext" and find_last(end) >= found.end() if raw else found["end"]
         return found[0] if has_end else found[0].replace("<", "&lt;")
 
-    return _BEGINNING.sub(show, html)
+    return _COMMENT_OR_TAG.sub(show, html)
 
 
-_PLAYED = re.compile(
+_EMBED_OR_TAG = re.compile(
     r"<!--.*?(?:-->|\Z)|<(?P<kind>iframe|video|audio)(?=[\s>/])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>"
     r".*?(?:(?P<end></(?P=kind)\s*>)|\Z)|<[a-z/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>",
     re.DOTALL | re.IGNORECASE,
@@ -85,21 +86,22 @@ _ADDRESS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """A web address with its host, or an address on the site itself, without a host."""
-_PUBLIC_ADDRESSES = {
+_PAGES_BY_EMBED = {
     r".*//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
         r"//www.youtube.com/watch?v=\1"
     ),
     r".*//player\.vimeo\.com/video/(\d+).*": r"//vimeo.com/\1",
     "^//": "https://",
 }
-"""Patterns of addresses for frames, each with the address of the page for people."""
+"""Patterns of addresses of embeds, each with the address of the page that shows the same."""
 
 
-def show_plates(html: str, site_url: str, *, plays: bool) -> str:
-    """Replace each frame, and videos and audio of other sites, by a link, its plate.
+def replace_embeds(html: str, site_url: str, *, keeps_players: bool) -> str:
+    """Replace each frame, and videos and audio of other sites, by a link.
 
-    If `plays`, videos and audio of the site itself stay, with controls; else they become links too.
-    Each element has to be closed, as `repair` ensures; a frame without an address is removed.
+    If `keeps_players`, videos and audio of the site itself stay, with controls; else they become
+    links too. Each element has to be closed, as `repair` ensures; a frame without an address is
+    removed.
     """
     if not re.search(r"<(?:iframe|video|audio)[\s>/]", html, re.IGNORECASE):
         return html
@@ -115,13 +117,13 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
         # Standard, section 4.4).
         address = re.sub(r"[\t\n\r]|^[\x00- ]+| +$", "", address)
         address = re.sub("^[^?#]*", lambda path: path[0].replace("\\", "/"), address)
-        for pattern, page in _PUBLIC_ADDRESSES.items():
+        for pattern, page in _PAGES_BY_EMBED.items():
             address = re.sub(pattern, page, address)
         target = _ADDRESS.match(address)
         if target is None:
             return "" if kind == "iframe" else found[0]
         is_own = target["host"] in {None, site_host}
-        if plays and is_own and kind != "iframe":
+        if keeps_players and is_own and kind != "iframe":
             without_controls = r"(?i)^<\w++(?![^>]*\s(?:autoplay|controls)\b)"
             return re.sub(without_controls, f"<{kind} controls", found[0])
         host = re.sub(
@@ -136,10 +138,10 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
             f"<small>{escape(plain)}</small></a>"
         )
 
-    return _PLAYED.sub(show, html)
+    return _EMBED_OR_TAG.sub(show, html)
 
 
-_TAGS = """
+_ALLOWED_TAGS = """
 a abbr aside b bdi bdo blockquote br caption cite code col colgroup dd del details dfn div dl
 dt em figcaption figure h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q rp rt ruby s samp
 section small strong sub summary sup table tbody td tfoot th thead time tr u ul var wbr
@@ -147,7 +149,7 @@ math menclose mfenced mfrac mi mlabeledtr mmultiscripts mn mo mover mpadded mpha
 mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none
 """
 
-_ATTRIBUTES = {
+_ALLOWED_ATTRIBUTES = {
     "*": {"dir", "lang", "title"},
     "a": {"href"},
     "col": {"span"},
@@ -162,7 +164,7 @@ _ATTRIBUTES = {
     "time": {"datetime"},
 }
 _ALIGNMENTS = {"align-left", "align-center", "align-right"}
-_CLASSES = {
+_ALLOWED_CLASSES = {
     "div": {"admonition", "footnote", "highlight", "note", "tip", "warning", "danger", SCROLLER}
     | {"important", "caution"},
     "figure": {"code"},
@@ -176,15 +178,17 @@ def sanitize(html: str, base_url: str) -> str:
     """Return `html` reduced to the allow-list, with addresses made absolute by `base_url`."""
     # The mark that the converter puts behind a heading means nothing outside the page.
     plain = re.sub(
-        r'<a class="heading-anchor"[^>]*>#</a>', "", show_plates(html, base_url, plays=False)
+        r'<a class="heading-anchor"[^>]*>#</a>',
+        "",
+        replace_embeds(html, base_url, keeps_players=False),
     )
     cleaned = nh3.clean(
         plain,
-        tags=set(_TAGS.split()),
+        tags=set(_ALLOWED_TAGS.split()),
         # These are removed with their content; of other unknown elements the text stays.
         clean_content_tags={"script", "style", "template", "iframe", "object", "noscript", "svg"},
-        attributes=_ATTRIBUTES,
-        allowed_classes=_CLASSES,
+        attributes=_ALLOWED_ATTRIBUTES,
+        allowed_classes=_ALLOWED_CLASSES,
         url_schemes={"http", "https", "mailto"},
         url_relative=("rewrite_with_base", base_url),
         link_rel="noopener",

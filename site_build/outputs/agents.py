@@ -1,7 +1,7 @@
 """Files for programs: `llms.txt` (llmstxt.org), `auth.md`, Agent Skills, and crawlers' files.
 
-The texts of `auth.md` and of the skills (agentskills.io) are beside this module, with a `$name`
-for each value of the site. The index of the skills follows Agent Skills Discovery 0.2.0.
+The texts of `auth.md` and of the skills (agentskills.io) are in files beside this module, with a
+`$name` for each value of the site. The index of the skills follows Agent Skills Discovery 0.2.0.
 
 Crawlers read `robots.txt` (RFC 9309), which lists crawlers of models by their purpose, the sitemap,
 and `security.txt` (RFC 9116).
@@ -41,24 +41,24 @@ from site_build.outputs.markdown import (
 from site_build.site import UNDATED, Document, Identity, Policy, Site
 from site_build.text import write_instant
 
-SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
-INDEX = f"{paths.SKILLS}index.json"
+SKILLS_SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
+SKILLS_INDEX = f"{paths.SKILLS}index.json"
 
-NEWEST = 100
+LLMS_FULL_POSTS = 100
 """The most posts in `llms-full.txt`."""
-_LEAD = (
+_EXAMPLE_LEAD = (
     '{"name": "Ann Lee", "email": "ann.lee@example.org", "budget_tier": "No budget: a question", '
     '"message": "May I translate your post?"}'
 )
 """An example of a lead, as JSON."""
 
-_FOR_PROGRAMS = (
+_PROGRAM_LINKS = (
     ("Search", paths.SEARCH, "posts by their words, best first, for `?q=`"),
     ("Documentation", paths.DOCS, "the API with examples in curl, Python and JavaScript"),
     ("API description", f"{paths.AUDIENCES['rest']}/openapi.json", "OpenAPI 3.1"),
     ("API catalog", paths.API_CATALOG, "where each API describes itself (RFC 9727)"),
     ("MCP server", paths.SERVER_CARD, "how to connect to it: the server card"),
-    ("Skills", INDEX, "what an agent can do here, step by step"),
+    ("Skills", SKILLS_INDEX, "what an agent can do here, step by step"),
     ("auth.md", addresses.AUTH, "how a program gets access"),
 )
 
@@ -66,7 +66,11 @@ _FOR_PROGRAMS = (
 def render_llms(site: Site, policy: Policy) -> str:
     """Return `llms.txt`: a heading, a quotation, and links to the Markdown of every page."""
     identity, count = site.identity, len(site.posts)
-    extent = "all posts" if count <= NEWEST else f"the newest {NEWEST} of {count} posts"
+    extent = (
+        "all posts"
+        if count <= LLMS_FULL_POSTS
+        else f"the newest {LLMS_FULL_POSTS} of {count} posts"
+    )
     more = (
         ("Full text", addresses.LLMS_FULL, f"{extent} in one file"),
         ("Atom feed", addresses.FEED, "the newest posts in full; each tag has one of its own"),
@@ -84,7 +88,7 @@ def render_llms(site: Site, policy: Policy) -> str:
         (
             f"An enquiry, a lead, needs {'a' if policy.leads_need_credential else 'no'} key and"
             f" reaches a person: `POST {identity.url}{paths.AUDIENCES['rest']}/leads` with"
-            f" `Content-Type: application/json` and all four members of `{_LEAD}`."
+            f" `Content-Type: application/json` and all four members of `{_EXAMPLE_LEAD}`."
         ),
         "## Pages",
         "\n".join(
@@ -93,7 +97,7 @@ def render_llms(site: Site, policy: Policy) -> str:
         "## Posts",
         "\n".join(list_posts(identity, site.posts)) or "None yet.",
         "## For programs",
-        "\n".join(_list_links(identity, _FOR_PROGRAMS)),
+        "\n".join(_list_links(identity, _PROGRAM_LINKS)),
         "## Optional",
         "\n".join(_list_links(identity, more)),
     ]
@@ -128,7 +132,7 @@ def render_auth(identity: Identity, policy: Policy) -> str:
         kinds = [f"`{kind}`" for kind, scopes in CREDENTIAL_SCOPES.items() if name in scopes]
         lines.append(f"| `{name}` | {opened} | {', '.join(kinds)} |")
     values: dict[str, str] = {
-        **_list_values(identity),
+        **_list_template_values(identity),
         **{str(kind): prefix for kind, prefix in PREFIXES.items()},
         "name": escape_text(identity.name),
         "api_path": paths.AUDIENCES["rest"],
@@ -141,13 +145,13 @@ def render_auth(identity: Identity, policy: Policy) -> str:
         "claim_credential": paths.CLAIM_CREDENTIAL,
         "open_leads": "" if is_closed else f", leads (`POST {paths.AUDIENCES['rest']}/leads`)",
         "closed_leads": " and leads" if is_closed else ", the list of leads",
-        "lead": _LEAD,
+        "lead": _EXAMPLE_LEAD,
         "lead_header": "\nX-API-Key: <API_KEY>" if is_closed else "",
         "lead_credential": "A key with `leads:write` is needed."
         if is_closed
         else "No key is needed; one that is sent needs `leads:write`.",
         "scopes": "\n".join(lines),
-        "people": f" People do the same at {_list_values(identity)['contact']}#access."
+        "people": f" People do the same at {_list_template_values(identity)['contact']}#access."
         if policy.has_access_form
         else "",
         "secret_pattern": SECRET_PATTERN,
@@ -188,13 +192,13 @@ def render_skills(identity: Identity) -> Mapping[str, str | bytes]:
         }
         for skill in skills
     ]
-    index = orjson.dumps({"$schema": SCHEMA, "skills": entries}, option=orjson.OPT_INDENT_2)
-    return {INDEX: index + b"\n", **{each.path: each.text for each in skills}}
+    index = orjson.dumps({"$schema": SKILLS_SCHEMA, "skills": entries}, option=orjson.OPT_INDENT_2)
+    return {SKILLS_INDEX: index + b"\n", **{each.path: each.text for each in skills}}
 
 
 def list_skills(identity: Identity) -> Sequence[Skill]:
     """Return every skill of the site."""
-    values, skills = _list_values(identity), []
+    values, skills = _list_template_values(identity), []
     for name in ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp"):
         source = frontmatter.loads(_read(f"agent_skills/{name}.md"))
         # A `$` before any other name is for a shell, and stays.
@@ -210,7 +214,7 @@ def _read(file: str) -> str:
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
-def _list_values(identity: Identity) -> Mapping[str, str]:
+def _list_template_values(identity: Identity) -> Mapping[str, str]:
     """Return the values for `$name` in the texts: the journal's name and its addresses."""
     return {
         "journal": identity.name,
@@ -227,7 +231,7 @@ def _list_values(identity: Identity) -> Mapping[str, str]:
     }
 
 
-AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
+CRAWLERS: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "ai-train": (
             "GPTBot",
@@ -252,14 +256,13 @@ AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
         "search": ("OAI-SearchBot", "Claude-SearchBot", "PerplexityBot", "Applebot", "Amazonbot"),
     }
 )
-"""Crawlers by the content signal under which they fetch, as their operators state it.
+"""Crawlers by the content signal (contentsignals.org) under which their operators say they fetch.
 
-Many obey only a group with their own name; all others read the content signals
-(contentsignals.org). Longer names come first: some crawlers take the first group whose name is the
-beginning of theirs.
+Many obey only a group of `robots.txt` with their own name; the others get the content signals.
+Longer names come first: some crawlers take the first group whose name is a prefix of theirs.
 """
 
-_USES = (
+_SIGNAL_PURPOSES = (
     ("search", "to be found: an index, links, short excerpts"),
     ("ai-input", "to answer somebody who asks: retrieval, grounding, an agent that reads along"),
     ("ai-train", "to train or fine-tune a model"),
@@ -268,17 +271,17 @@ _USES = (
 
 def render_robots(identity: Identity, policy: Policy) -> str:
     """Return `robots.txt`: the uses that are allowed to each crawler, and the sitemap."""
-    values = {name: "yes" if policy.signals[name] else "no" for name, _ in _USES}
+    values = {name: "yes" if policy.signals[name] else "no" for name, _ in _SIGNAL_PURPOSES}
     signal = ", ".join(f"{name}={value}" for name, value in values.items())
     return "\n".join(
         [
             "# What this site may be used for (contentsignals.org):",
-            *(f"#   {name}: {purpose}" for name, purpose in _USES),
+            *(f"#   {name}: {purpose}" for name, purpose in _SIGNAL_PURPOSES),
             "",
             _write_group(["*"], signal, allowed=True),
             *(
                 _write_group(agents, signal, allowed=policy.signals[name])
-                for name, agents in AGENTS.items()
+                for name, agents in CRAWLERS.items()
             ),
             f"Sitemap: {identity.absolute(addresses.SITEMAP)}\n",
         ]
@@ -286,7 +289,7 @@ def render_robots(identity: Identity, policy: Policy) -> str:
 
 
 def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
-    # Addresses below the last two are each for one person.
+    # Each address below the last two is for one person.
     rules = ["Allow: /", f"Disallow: {paths.OAUTH}/", f"Disallow: {paths.UNSUBSCRIBE}"]
     return "\n".join(
         [

@@ -15,12 +15,12 @@ from edge_api.schema.index import PostRecord
 from edge_api.schema.sentences import sentence
 from site_build import addresses
 from site_build.images.responsive import Lead
-from site_build.site import UNDATED, Identity, Site, Tag
+from site_build.site import UNDATED, Identity, PostGroup, Site
 from site_build.text import strip_control_characters, write_instant
 
-NEWEST = 50
+FEED_POSTS = 50
 """The most posts in the feed of the journal."""
-NEWEST_OF_TAG = 20
+TAG_FEED_POSTS = 20
 """The most posts in the feed of a tag: fewer, since a post is in the feed of each of its tags."""
 _ATOM = "http://www.w3.org/2005/Atom"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -28,39 +28,39 @@ _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Title, posts and place of one feed."""
+    """The title, extent and address of one feed."""
 
     identity: Identity
     title: str
     tag: str
     """The tag that its posts carry; empty: it has all posts."""
-    folder: str
-    """Address of the page whose folder has the feed."""
+    page_address: str
+    """Address of the page with the same posts; the feed is in its folder."""
     total: int
     """Number of posts, including those that the feed leaves out."""
-    most: int
+    max_posts: int
     """Largest number of posts in the feed."""
     has_cards: bool = False
 
     @property
     def page_url(self) -> str:
-        """The page with the same posts."""
-        return self.identity.absolute(self.folder)
+        """The URL of the page with the same posts."""
+        return self.identity.absolute(self.page_address)
 
     def locate(self, feed: str) -> str:
         """Return the URL of the feed in a format: `FEED` (Atom) or `FEED_JSON`."""
-        return self.identity.absolute(addresses.locate_feed(self.folder, feed))
+        return self.identity.absolute(addresses.locate_feed(self.page_address, feed))
 
     def describe(self) -> str:
         """Return the site's description, and how many of its posts the feed has."""
-        given = {"tag": self.tag, "number": str(self.total), "most": str(self.most)}
+        given = {"tag": self.tag, "number": str(self.total), "most": str(self.max_posts)}
         extents = (
             sentence("The newest %(most)s of %(number)s posts, in full.", **given),
             sentence("All posts, in full."),
             sentence("The newest %(most)s of %(number)s posts tagged %(tag)s, in full.", **given),
             sentence("All posts tagged %(tag)s, in full.", **given),
         )
-        extent = extents[2 * bool(self.tag) + (self.total <= self.most)]
+        extent = extents[2 * bool(self.tag) + (self.total <= self.max_posts)]
         return f"{self.identity.description} {self.identity.language.translate(extent)}".strip()
 
 
@@ -75,29 +75,29 @@ class Item:
     """Names of its authors; empty: the site's author."""
     first_slug: str = ""
     """The slug that it was first published with; empty: its own."""
-    lead: Lead | None = None
-    """The picture with which it begins; None: it has none."""
+    lead_picture: Lead | None = None
+    """The picture that represents it; None: it has none."""
 
     @property
     def url(self) -> str:
-        """The address of its page."""
+        """The URL of its page."""
         return str(self.record.url)
 
     @property
     def id(self) -> str:
-        """Its first address, which stays its id: feed readers show a new id as a new post."""
+        """Its first URL, which stays its id: feed readers show a new id as a new post."""
         slug = quote(self.record.slug)
         before, _, after = self.url.rpartition(slug)
         return f"{before}{quote(self.first_slug) or slug}{after}"
 
 
-def open_journal(site: Site, *, has_cards: bool = False) -> Channel:
+def make_journal_channel(site: Site, *, has_cards: bool = False) -> Channel:
     """Return the channel of all posts."""
     identity, total = site.identity, len(site.posts)
-    return Channel(identity, identity.name, "", addresses.HOME, total, NEWEST, has_cards)
+    return Channel(identity, identity.name, "", addresses.HOME, total, FEED_POSTS, has_cards)
 
 
-def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channel:
+def make_tag_channel(identity: Identity, tag: PostGroup, *, has_cards: bool = False) -> Channel:
     """Return the channel of the posts that carry a tag."""
     return Channel(
         identity,
@@ -105,7 +105,7 @@ def open_tag(identity: Identity, tag: Tag, *, has_cards: bool = False) -> Channe
         tag.name,
         tag.address,
         len(tag.posts),
-        NEWEST_OF_TAG,
+        TAG_FEED_POSTS,
         has_cards,
     )
 
@@ -121,15 +121,15 @@ def render_json_feed(channel: Channel, items: Sequence[Item]) -> bytes:
         "description": channel.describe(),
         "authors": [{"name": identity.author, "url": identity.absolute(addresses.HOME)}],
         "language": identity.lang,
-        "items": [_describe(channel, item) for item in items],
+        "items": [_describe_item(channel, item) for item in items],
     }
     return orjson.dumps(feed) + b"\n"
 
 
-def _describe(channel: Channel, item: Item) -> dict[str, Any]:
+def _describe_item(channel: Channel, item: Item) -> dict[str, Any]:
     record = item.record
     card = addresses.locate_card(record.slug) if channel.has_cards else ""
-    image = item.lead.path if item.lead else card
+    image = item.lead_picture.path if item.lead_picture else card
     return {
         "id": item.id,
         "url": item.url,
@@ -178,8 +178,11 @@ def _add_entry(feed: ET.Element, item: Item, identity: Identity) -> None:
     _add(entry, "published", write_instant(record.publishedAt))
     _add(entry, "updated", write_instant(record.updatedAt))
     _add(entry, "link", rel="alternate", type="text/html", hreflang=item.lang, href=item.url)
-    if item.lead:  # RFC 4287, section 4.2.7.2
-        url, kind = identity.absolute(item.lead.path), f"image/{item.lead.picture.kind}"
+    if item.lead_picture:  # RFC 4287, section 4.2.7.2
+        url, kind = (
+            identity.absolute(item.lead_picture.path),
+            f"image/{item.lead_picture.picture.kind}",
+        )
         _add(entry, "link", rel="enclosure", type=kind, href=url)
     for tag in record.tags:
         _add(entry, "category", term=strip_control_characters(tag))

@@ -14,11 +14,11 @@ from urllib.parse import quote
 from edge_api.schema import paths
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.site import UNDATED, Document, Identity, Site, Tag
+from site_build.site import UNDATED, Document, Identity, PostGroup, Site
 
 
 def escape_text(text: str) -> str:
-    """Return plain text with escapes, so that Markdown shows it as it is."""
+    """Return plain text with its special characters escaped for Markdown."""
     return re.sub(r"([\\\[\]`*_<>])", r"\\\1", text)
 
 
@@ -45,7 +45,7 @@ def list_pages(identity: Identity, pages: Sequence[Document]) -> list[str]:
 
 
 def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
-    """Return title, path of the alternate and a sentence of each list that the site makes."""
+    """Return title, path of the alternate and description of each list that the site has."""
     lists = identity.addresses
     known = (
         ("Journal", lists.journal, "all posts, newest first"),
@@ -60,16 +60,16 @@ def _link(identity: Identity, title: str, page: str) -> str:
     return write_link(title, identity.absolute(addresses.name_alternate(page)))
 
 
-NEWEST = 10
+HOME_POSTS = 10
 """The most posts on the alternate of the home page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class ListPage:
     """One page of a list of posts, which may fill several."""
 
     title: str
-    folder: str
+    first_address: str
     """Address of the first page."""
     number: int
     """The number of this page, from 1."""
@@ -87,20 +87,20 @@ def render_document(
     """
     lang = document.lang or identity.lang
     text = re.sub(r"\A(!\[.*\n)\n+", r"\1\n", text)  # one blank line below a leading picture
-    facts = _state_facts(document.published, document.updated, document.tags, lang)
+    facts = _list_facts(document.published, document.updated, document.tags, lang)
     facts += [*more, f"Source: {identity.absolute(path)}"]
     return _render(document.title, document.description, facts, text)
 
 
 def render_record(record: PostRecord, lang: str) -> str:
     """Return the alternate of a post from its record in the posts index."""
-    facts = _state_facts(record.publishedAt, record.updatedAt, record.tags, lang)
+    facts = _list_facts(record.publishedAt, record.updatedAt, record.tags, lang)
     return _render(
         record.title, record.description, [*facts, f"Source: {record.url}"], record.content
     )
 
 
-def _state_facts(
+def _list_facts(
     published: datetime, updated: datetime, tags: Sequence[str], lang: str
 ) -> list[str]:
     facts = [] if published == UNDATED else [f"Published: {published:%Y-%m-%d}"]
@@ -136,28 +136,28 @@ def render_home(site: Site) -> str:
         f"# {escape_text(identity.name)}",
         identity.description and f"> {escape_text(identity.description)}",
         "## Latest posts",
-        "\n".join(list_posts(identity, site.posts[:NEWEST])) or "None yet.",
+        "\n".join(list_posts(identity, site.posts[:HOME_POSTS])) or "None yet.",
         "## More",
         "\n".join([*more, *list_pages(identity, site.pages)]),
     )
 
 
-def render_leaf(identity: Identity, leaf: Leaf) -> str:
+def render_list_page(identity: Identity, page: ListPage) -> str:
     """Return the alternate of one leaf of a list of posts."""
-    place = "" if leaf.count == 1 else f", page {leaf.number} of {leaf.count}"
+    place = "" if page.count == 1 else f", page {page.number} of {page.count}"
     ways = [
-        f"- {_link(identity, way, addresses.locate_leaf(leaf.folder, number))}"
-        for way, number in (("Newer", leaf.number - 1), ("Older", leaf.number + 1))
-        if 1 <= number <= leaf.count
+        f"- {_link(identity, way, addresses.locate_leaf(page.first_address, number))}"
+        for way, number in (("Newer", page.number - 1), ("Older", page.number + 1))
+        if 1 <= number <= page.count
     ]
     return _join(
-        f"# {escape_text(leaf.title)}{place}",
-        "\n".join(list_posts(identity, leaf.posts)) or "No posts yet.",
+        f"# {escape_text(page.title)}{place}",
+        "\n".join(list_posts(identity, page.posts)) or "No posts yet.",
         "\n".join(ways),
     )
 
 
-def render_tags(identity: Identity, tags: Sequence[Tag]) -> str:
+def render_tags(identity: Identity, tags: Sequence[PostGroup]) -> str:
     """Return the alternate of the list of tags."""
     lines = [
         f"- {_link(identity, tag.name, tag.address) if tag.address else escape_text(tag.name)}"
@@ -194,7 +194,7 @@ def render_missing(identity: Identity) -> str:
 
 
 def render_moved(identity: Identity, title: str, path: str) -> str:
-    """Return the HTML page of a former address, which leads to `path`."""
+    """Return the HTML page at a former address, which redirects to `path`."""
     shown, address = escape(title), f"/{quote(path)}"
     return (
         f'<!DOCTYPE html>\n<html lang="{escape(identity.lang)}">\n<meta charset="utf-8">\n'

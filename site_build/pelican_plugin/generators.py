@@ -1,6 +1,6 @@
-"""Generators and writer in place of Pelican's, for content that is already read and checked.
+"""Generators and a writer in place of Pelican's, for content that is already read and checked.
 
-Templates get the same names as from Pelican's own generators. Passes whose time grows with the
+Templates get the same variables as from Pelican's own generators. Passes whose time grows with the
 square of the number of posts are left out.
 """
 
@@ -58,8 +58,8 @@ class TargetWriter(Writer):  # type: ignore[misc]
         """Add a page, or each page of a list of posts."""
         if not name:
             return
-        for path, leaf in self._list_leaves(name, url, template_name, paginated or own):
-            target = TemplateTarget(path, template, context, {**own, **leaf})
+        for path, page_values in self._list_pages(name, url, template_name, paginated or own):
+            target = TemplateTarget(path, template, context, {**own, **page_values})
             find_build(self.settings).add(target)
 
     def write_feed(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
@@ -81,10 +81,10 @@ class TargetWriter(Writer):  # type: ignore[misc]
             signals.feed_written.send(path, context=context, feed=feed)
         return feed
 
-    def _list_leaves(
+    def _list_pages(
         self, name: str, url: str | None, template_name: str | None, values: Mapping[str, object]
     ) -> Iterator[tuple[str, dict[str, object]]]:
-        """Yield the file of each page of a list, and the values that its template gets besides."""
+        """Yield the file of each page of a list, and further variables for its template."""
         sizes = self.settings["PAGINATED_TEMPLATES"]
         lists = {key: values[key] for key in ("articles", "dates") if key in values}
         if template_name not in sizes or not lists:
@@ -95,10 +95,10 @@ class TargetWriter(Writer):  # type: ignore[misc]
             key: Paginator(name, url, each, self.settings, size) for key, each in lists.items()
         }
         for number in range(1, next(iter(paginators.values())).num_pages + 1):
-            leaf: dict[str, object] = {}
+            page_values: dict[str, object] = {}
             for key, paginator in paginators.items():
                 page = paginator.page(number)
-                leaf |= {
+                page_values |= {
                     f"{key}_paginator": paginator,
                     f"{key}_page": page,
                     f"{key}_previous_page": paginator.page(number - 1)
@@ -106,11 +106,11 @@ class TargetWriter(Writer):  # type: ignore[misc]
                     else None,
                     f"{key}_next_page": paginator.page(number + 1) if page.has_next() else None,
                 }
-            yield paginator.page(number).save_as, leaf
+            yield paginator.page(number).save_as, page_values
 
 
 def find_build(settings: Mapping[str, object]) -> SiteBuild:
-    """Return the build that Pelican's settings carry while it runs."""
+    """Return the running build, which is one of Pelican's settings."""
     return settings["BUILD_PRODUCTION"]  # type: ignore[return-value]
 
 
@@ -125,10 +125,10 @@ class _SkippedPasses:
 
 
 class Posts(_SkippedPasses, ArticlesGenerator):  # type: ignore[misc]
-    """Gives the templates every post and every tag."""
+    """Provides posts, tags, categories and authors to templates."""
 
     def generate_context(self) -> None:
-        """Make the posts of the content that was read before."""
+        """Make the template objects of posts from the content that is already read."""
         build = find_build(self.settings)
         site, context = build.site, _make_context(self.settings)
         self.articles = _make_articles(site, build.related, context)
@@ -163,7 +163,7 @@ class Posts(_SkippedPasses, ArticlesGenerator):  # type: ignore[misc]
         signals.article_generator_finalized.send(self)
 
     def _write_lists(self, kind: str, groups: str, write: Callable[..., None]) -> None:
-        """Write the pages of each group, whose posts are sorted by date already."""
+        """Write the pages of each tag, category or author; its posts are sorted by date already."""
         if not getattr(find_build(self.settings).site.identity.addresses, kind):
             return
         template = self.get_template(kind)
@@ -188,10 +188,10 @@ class Posts(_SkippedPasses, ArticlesGenerator):  # type: ignore[misc]
 
 
 class Pages(_SkippedPasses, PagesGenerator):  # type: ignore[misc]
-    """Gives the templates every page that is no post."""
+    """Provides pages that are no posts to templates."""
 
     def generate_context(self) -> None:
-        """Make the pages of the content that was read before."""
+        """Make the template objects of pages from the content that is already read."""
         context = _make_context(self.settings)
         templates, site = self.settings["PAGE_TEMPLATES"], find_build(self.settings).site
         self.pages, self.hidden_pages = (
@@ -224,7 +224,7 @@ class Outputs(Generator):  # type: ignore[misc]
             try:
                 build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
-                # The theme's base lacks the frame's blocks: use the default theme's instead.
+                # The theme's base template lacks blocks that the frame needs.
                 if not is_fallback_template(template) or build.theme == HOUSE_THEME:
                     raise
                 environment = self.env.overlay(
@@ -242,10 +242,10 @@ class Outputs(Generator):  # type: ignore[misc]
             signals.content_written.send(str(copy), context=target.list_values())
 
 
-def _make_by_name(
+def _make_wrappers(
     kind: type[Any], names: Iterable[str], listed: Container[str], settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return categories or authors by name; those that are not listed have no page."""
+    """Return Pelican's categories or authors by name; those that are not listed have no page."""
     bare = type(kind.__name__, (kind,), dict.fromkeys(("url", "save_as", "page_name"), ""))
     made = {name: (kind if name in listed else bare)(name, settings) for name in names}
     for name, each in made.items():
@@ -283,8 +283,8 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
         settings,
         build.texts,
         build.content.image_set,
-        _make_by_name(Author, dict.fromkeys((site_author, *named)), authors, settings),
-        _make_by_name(Category, (each.category for each in site.documents), categories, settings),
+        _make_wrappers(Author, dict.fromkeys((site_author, *named)), authors, settings),
+        _make_wrappers(Category, (each.category for each in site.documents), categories, settings),
         ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
         build.content.minutes,
@@ -294,7 +294,7 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
 def _make_articles(
     site: Site, related: Mapping[str, Sequence[str]], context: RenderContext
 ) -> list[Article]:
-    """Make each post with its links to other posts; posts come newest first."""
+    """Return each post with its links to other posts, newest first."""
     linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
     row = [None, *linked.values(), None]
     near = {path: [each for each in found if each in linked] for path, found in related.items()}
@@ -323,7 +323,7 @@ def _make_articles(
 
 
 def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
-    """Return the paths of the three closest posts; neighbours and series are linked anyway."""
+    """Return the paths of the three closest posts, without neighbours and parts of its series."""
     posts, parts = site.posts, site.parts
     beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
     others = [path for path in near if path not in beside]

@@ -1,6 +1,7 @@
 """The Pelican plugin: handlers of Pelican's signals, and the class `Journal` that runs Pelican.
 
-The content is read and checked before Pelican runs; files that its writer notes are made last.
+The content is read and checked before Pelican runs. Pelican's writer only collects the files to
+make, which are made last.
 """
 
 import gc
@@ -67,12 +68,12 @@ from site_build.images.responsive import resolve
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TargetWriter, find_build
 from site_build.pelican_plugin.settings import (
-    OWN_SENTENCES,
+    OWN_CATALOGUES,
     SETTINGS_FILE,
-    identify,
     load_settings,
     prepare_settings,
     read_dialect,
+    read_identity,
     warn,
 )
 from site_build.pelican_plugin.structured_data import StructuredData
@@ -85,11 +86,11 @@ def register() -> None:
     """Connect to Pelican's signals; Pelican calls this for each of its PLUGINS."""
     signals.initialized.connect(_require_journal)
     signals.get_writer.connect(_choose_writer)
-    signals.generator_init.connect(_equip)
+    signals.generator_init.connect(_set_up_templates)
 
 
 def _require_journal(running: pelican.Pelican) -> None:
-    """Exit if Pelican's own class runs, which would read and write by other rules."""
+    """Exit if PELICAN_CLASS is not Journal: Pelican's own class has other rules for files."""
     if not isinstance(running, Journal):
         sys.exit(
             "PELICAN_CLASS is Pelican's own, which cannot build this site; set it as "
@@ -101,34 +102,34 @@ def _choose_writer(_: Any) -> type[TargetWriter]:
     return TargetWriter
 
 
-def _equip(generator: Any) -> None:
-    """Add our globals, values and templates to a generator, and track what templates look up."""
+def _set_up_templates(generator: Any) -> None:
+    """Add our globals, values and templates to a generator, and track the names in templates."""
     build = find_build(generator.settings)
     assets, site = build.assets, build.site
     logo = assets.locate("icon.svg") if "icon.svg" in assets.published else ""
-    leads = find_leads(site, build.content.image_set)
-    card_finder = partial(find_card, build.font, leads)
+    lead_pictures = find_leads(site, build.content.image_set)
+    card_finder = partial(find_card, build.font, lead_pictures)
     add_language_features(generator.env)
     generator.env.globals.update(
         site_language=site.identity.language,
         asset=assets.locate,
         embedded=assets.embed,
-        structured_data=StructuredData(site.identity, card_finder, leads, logo),
+        structured_data=StructuredData(site.identity, card_finder, lead_pictures, logo),
         find_card=card_finder,
         choose_hue=choose_hue,
         addresses=site.identity.addresses,
     )
-    generator.context.update(  # unlike globals, these are tracked: pages follow their changes
+    generator.context.update(  # unlike globals, these are tracked: a change makes pages anew
         menu=_make_menu(site, generator.settings),
-        portrait=_show_portrait(build),
-        painting=_show_painting(build),
+        portrait=_render_portrait(build),
+        painting=_render_fore_edge(build),
         has_contact=any(each.address == CONTACT for each in site.pages),
     )
     if generator.env.undefined is Undefined:
         lenient = note_unknown_names(build.edge_templates.unknown)
         generator.env.undefined = StrictUndefined if build.is_ours else lenient
     if build.theme != HOUSE_THEME:
-        # Another theme gets the templates that it and Pelican's own lack, with their escaping.
+        # Another theme gets the templates that it and Pelican lack; these escape their values.
         house = FileSystemLoader(HOUSE_THEME / "templates")
         lent = frozenset(house.list_templates()) - frozenset(generator.env.list_templates())
         escapes = generator.env.autoescape
@@ -140,8 +141,8 @@ def _equip(generator: Any) -> None:
     generator.env.auto_reload = False
 
 
-def _show_portrait(build: SiteBuild) -> Markup:
-    """Return AUTHOR_PICTURE or the picture of the page `about`, small; raises BuildError."""
+def _render_portrait(build: SiteBuild) -> Markup:
+    """Return HTML of AUTHOR_PICTURE or the picture of the page `about`; raises BuildError."""
     given, images = build.site.identity.portrait, build.content.image_set
     if given and given not in {*images.pictures, *build.content.files}:  # `files` has damaged ones
         raise BuildError(f"AUTHOR_PICTURE is {given!r}; name a picture of the content folder")
@@ -152,8 +153,8 @@ def _show_portrait(build: SiteBuild) -> Markup:
     return Markup(images.make_responsive(image, "", ""))  # noqa: S704
 
 
-def _show_painting(build: SiteBuild) -> Markup:
-    """Return the image on the fore-edge, or one for day and one for night; raises BuildError."""
+def _render_fore_edge(build: SiteBuild) -> Markup:
+    """Return HTML of the image on the fore-edge, or of two for day and night; raises BuildError."""
     given, images = build.site.identity.edge_image, build.content.image_set
     if given and not (given in images.pictures and images.pictures[given].still):
         raise BuildError(
@@ -170,7 +171,7 @@ def _show_painting(build: SiteBuild) -> Markup:
 
 
 def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the links of the menu: lists, About and Contact, MENUITEMS, and the search."""
+    """Return labels and links of the menu: lists, About and Contact, MENUITEMS, and the search."""
     lists, say = site.identity.addresses, site.identity.language.translate
     found = {page.slug: page.address for page in site.pages}
     entries = (
@@ -200,9 +201,9 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
 
     def run(self) -> None:
         """Build for the command `pelican`; raises BuildError, also if it held back faulty files."""
-        logging.getLogger(pelican.__name__).addFilter(_hide_trace)
+        logging.getLogger(pelican.__name__).addFilter(_hide_traceback)
         request = make_request(self.settings)
-        with plain_errors(Path(self.settings["OUTPUT_PATH"])):
+        with explain_disk_errors(Path(self.settings["OUTPUT_PATH"])):
             try:
                 report = self.build(request, BuildMemory())
             except ContentError as error:
@@ -223,13 +224,13 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         return build.report
 
     def describe(self) -> tuple[Identity, Style]:
-        """Return the site's identity, and the style in which it is built; raises BuildError."""
+        """Return the identity and the style of the site, from the settings; raises BuildError."""
         settings = prepare_settings(self.settings)
         policy = read_policy(settings)
         # Templates take a boolean: the text "false" would be true to them.
         settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
         settings["ACCESS_REQUESTS"] = policy.has_access_form
-        identity = identify(settings)
+        identity = read_identity(settings)
         sources = SETTINGS_FILE.read_bytes() + identity.language.compiled
         return identity, Style(
             Path(self.theme),
@@ -240,7 +241,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             read_budget_tiers(settings),
             read_dialect(settings),
             str(settings),
-            # No key covers what plugins do to a page, so with plugins every page is made anew.
+            # No cache key covers changes that plugins make, so with plugins each page is made anew.
             str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )
 
@@ -282,7 +283,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             register()
 
     def _get_generator_classes(self) -> list[type]:
-        """Return our generators in place of Pelican's; the one that makes the files comes last."""
+        """Return the generators, ours in place of Pelican's; the one that makes files is last."""
         ours = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}
         found = [ours.get(each, each) for each in super()._get_generator_classes()]
         return sorted(found, key=lambda each: each is Outputs)
@@ -292,7 +293,7 @@ def run_pelican(request: Request, site_url: str, memory: BuildMemory) -> Report:
     """Build a request with the settings of `pelicanconf.py`; raises BuildError and OSError."""
     if not request.content.is_dir():
         raise BuildError(f"the content folder {request.content} is not there; make it")
-    with contained():
+    with quiet_pelican():
         return open_journal(request, site_url).build(request, memory)
 
 
@@ -320,14 +321,14 @@ def list_sources(content: Path) -> list[Path]:
     settings = load_settings(content)
     templates = map(Path, settings["THEME_TEMPLATES_OVERRIDES"])
     sources = [content, SETTINGS_FILE, Path(settings["THEME"]), *templates]
-    return [*sources, OWN_SENTENCES] if OWN_SENTENCES.is_dir() else sources
+    return [*sources, OWN_CATALOGUES] if OWN_CATALOGUES.is_dir() else sources
 
 
 @contextmanager
-def contained() -> Iterator[None]:
-    """Keep Pelican quiet, since the caller reports the outcome, and restore the locale.
+def quiet_pelican() -> Iterator[None]:
+    """Run Pelican without its messages, since the caller reports, then restore the locale.
 
-    The garbage collector is off: nearly all objects of a build stay until its end.
+    The garbage collector is off: nearly all objects of a build are needed until its end.
     """
     before, console.quiet = locale.setlocale(locale.LC_ALL), True
     collects = gc.isenabled()
@@ -348,7 +349,7 @@ def _log_findings(findings: Iterable[Diagnostic]) -> None:
 
 
 def make_request(settings: dict[str, Any]) -> Request:
-    """Return the request of the command `pelican`: it builds over the last output."""
+    """Return the request of the command `pelican`, which writes over its last output."""
     output, cache = Path(settings["OUTPUT_PATH"]), Path(settings["CACHE_PATH"])
     state = cache / f"output-{sha256(os.fsencode(output)).hexdigest()[:12]}"
     now = settings.get("BUILD_NOW")
@@ -356,21 +357,21 @@ def make_request(settings: dict[str, Any]) -> Request:
         content=Path(settings["PATH"]),
         site_folder=output,
         state=state,
-        before=state,
+        previous_state=state,
         cache=cache / "cache.sqlite",
         now=parse_instant(now) if now else datetime.now(UTC),
         jobs=settings.get("BUILD_JOBS") or count_processors(),
         strict=settings.get("BUILD_STRICT", False),
-        kept=state / KEPT_FOLDER,
+        kept_sources=state / KEPT_FOLDER,
     )
 
 
 @contextmanager
-def plain_errors(folder: Path) -> Iterator[None]:
-    """Turn errors of the disk into a BuildError that names the path, else `folder`, and a fix."""
+def explain_disk_errors(folder: Path) -> Iterator[None]:
+    """Turn errors of the disk into a BuildError with the path, or else `folder`, and a fix."""
     try:
         yield
-    except sqlite3.Error as error:  # from the manifest; a cache goes on without its file
+    except sqlite3.Error as error:  # the manifest's alone: a cache works without its file
         raise BuildError(f"the build cannot go on: {error}: {folder}; {NO_ROOM}") from error
     except OSError as error:
         raise BuildError(
@@ -379,7 +380,7 @@ def plain_errors(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _hide_trace(record: logging.LogRecord) -> bool:
+def _hide_traceback(record: logging.LogRecord) -> bool:
     """Drop the traceback of a BuildError from Pelican's log: the message is enough."""
     if record.exc_info and isinstance(record.exc_info[1], BuildError):
         record.exc_info = None
@@ -388,7 +389,7 @@ def _hide_trace(record: logging.LogRecord) -> bool:
 
 def build_preview(request: Request, site_url: str, known: KnownContent) -> PreviewBuild:
     """Return a preview of content that was read already; raises BuildError."""
-    with plain_errors(request.state), contained():
+    with explain_disk_errors(request.state), quiet_pelican():
         journal = open_journal(request, site_url)
         made = PreviewBuild(request, *journal.describe(), known)
         journal.execute(made)

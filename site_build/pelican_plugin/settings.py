@@ -1,4 +1,4 @@
-"""Pelican's settings as a build takes them; `docs/themes.md` lists them from these tables."""
+"""Pelican's settings as a build reads them; the lists in `docs/themes.md` follow these tables."""
 
 import json
 import os
@@ -26,15 +26,19 @@ from site_build.site import Identity
 from site_build.template_objects import Article
 
 try:
-    _given = {**read_dotenv(Path(".env")), **os.environ}
+    _environment = {**read_dotenv(Path(".env")), **os.environ}
 except SettingsError:  # The commands report this error.
-    _given = dict(os.environ)
-_here = Path("pelicanconf.py")
-_found = _here if _here.is_file() else Path(__file__).resolve().parents[2] / _here
-SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _found).resolve()
+    _environment = dict(os.environ)
+_default_file = Path("pelicanconf.py")
+_found_file = (
+    _default_file
+    if _default_file.is_file()
+    else Path(__file__).resolve().parents[2] / _default_file
+)
+SETTINGS_FILE = Path(_environment.get("PELICAN_SETTINGS") or _found_file).resolve()
 """The file that PELICAN_SETTINGS names, the one of the current folder, or the repository's."""
-OWN_SENTENCES = SETTINGS_FILE.parent / "locale"
-"""The journal's own catalogues of translations, for any theme."""
+OWN_CATALOGUES = SETTINGS_FILE.parent / "locale"
+"""The folder of the journal's own catalogues of translations, for any theme."""
 
 DEFAULTS: Mapping[str, Any] = pelican_settings.DEFAULT_CONFIG
 REFUSED: Mapping[str, str] = {
@@ -76,7 +80,7 @@ REFUSED: Mapping[str, str] = {
         "slugs are made of a-z, 0-9 and hyphens; `slug` may hold other letters",
     ),
 }
-"""Settings of Pelican that a build refuses, each with what holds instead."""
+"""Settings of Pelican that a build refuses, each with the rule that replaces it."""
 
 IGNORED = frozenset(
     {
@@ -108,8 +112,8 @@ IGNORED = frozenset(
 )
 """Settings of Pelican that have no effect here and change no page: a build warns of them."""
 
-_ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
-"""Pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
+_EDGE_PAGES = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
+"""Files of pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
 _FOR_OTHER_THEMES: Mapping[str, Any] = {
     "DIRECT_TEMPLATES": [
         "index",
@@ -123,11 +127,11 @@ _FOR_OTHER_THEMES: Mapping[str, Any] = {
     ],
     "PAGINATED_TEMPLATES": dict.fromkeys(("index", "journal", "tag", "category", "author")),
 }
-"""Values for other themes, in place of those of our default settings."""
+"""Values that replace those of our default settings in journals with another theme."""
 
 
 def load_settings(content: Path, site_url: str = "", **override: str) -> dict[str, Any]:
-    """Return the journal's settings; raises BuildError for one that cannot be used."""
+    """Return the journal's settings; raises BuildError for an invalid one."""
     override |= {"PATH": os.fspath(content.absolute()), "SITEURL": site_url}
     if not SETTINGS_FILE.is_file():
         raise BuildError(
@@ -190,10 +194,12 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     settings.setdefault("SITESUBTITLE", "")
     settings.setdefault("AUTHOR", settings["SITENAME"])
     settings.setdefault("PAGE_TEMPLATES", {})
-    for name, file in _ADDED.items():
+    for name, file in _EDGE_PAGES.items():
         settings.setdefault(f"{name.upper()}_SAVE_AS", file)
         settings.setdefault(f"{name.upper()}_URL", file.removesuffix("index.html"))
-    settings["DIRECT_TEMPLATES"] = list(dict.fromkeys([*settings["DIRECT_TEMPLATES"], *_ADDED]))
+    settings["DIRECT_TEMPLATES"] = list(
+        dict.fromkeys([*settings["DIRECT_TEMPLATES"], *_EDGE_PAGES])
+    )
     default_settings = sys.modules.get("site_build.default_settings")
     is_own = Path(settings["THEME"]).resolve() == HOUSE_THEME
     usual = {
@@ -202,7 +208,7 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     settings |= {name: _FOR_OTHER_THEMES[name] for name in usual if settings[name] == usual[name]}
     if is_own and settings["CATEGORY_SAVE_AS"] == "categories/{slug}/index.html":
         settings["CATEGORY_SAVE_AS"] = ""  # our theme shows no categories
-    # A journal always has these pages: without an address in the settings, they get this one.
+    # A journal always has these pages: without an address in the settings, they get a default one.
     for name, url in (("ARTICLE", HOUSE.post), ("PAGE", HOUSE.page), ("INDEX", "")):
         if not settings[f"{name}_SAVE_AS"] or (url and not settings[f"{name}_URL"]):
             settings |= {f"{name}_URL": url, f"{name}_SAVE_AS": name_file(url)}
@@ -229,7 +235,7 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         for name in extra
         if name.lower() in KEYS
         or hasattr(Article, name)
-        # Attributes that only instances of posts have.
+        # Only instances of Article have these attributes.
         or name in {"template", "document", "settings", "metadata", "author", "authors", "date"}
     ]:
         _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
@@ -267,22 +273,22 @@ def read_dialect(settings: Mapping[str, Any]) -> Dialect:
     """Return the dialect of texts, with the extensions that MARKDOWN names; raises BuildError."""
     given, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
     language = _read_language(settings)
-    words = (
+    translations = (
         tuple((str(each), language.translate(each)) for each in WORDS) if language.compiled else ()
     )
     if given == DEFAULTS["MARKDOWN"]:
-        return Dialect(url, rules=rules, words=words)
+        return Dialect(url, rules=rules, translations=translations)
     options = given.get("extension_configs", {})
     names = dict.fromkeys([*given.get("extensions", []), *options])
     try:
-        dialect = Dialect(url, tuple(names), json.dumps(options), rules, words)
+        dialect = Dialect(url, tuple(names), json.dumps(options), rules, translations)
         Converter(dialect)
     except (TypeError, ImportError, AttributeError, KeyError, ValueError) as error:
         raise BuildError(f"MARKDOWN of {SETTINGS_FILE.name} cannot be used: {error}") from error
     return dialect
 
 
-def identify(settings: Mapping[str, Any]) -> Identity:
+def read_identity(settings: Mapping[str, Any]) -> Identity:
     """Return the site's names, language and addresses; raises BuildError."""
     if not str(settings["SITEURL"]).startswith(("http://", "https://")):
         _refuse(
@@ -304,9 +310,9 @@ def identify(settings: Mapping[str, Any]) -> Identity:
 
 
 def _read_language(settings: Mapping[str, Any]) -> Language:
-    """Return the language; translations of the journal go before the theme's; raises BuildError."""
+    """Return the language; the journal's translations override the theme's; raises BuildError."""
     theme, code = Path(settings["THEME"]), str(settings["DEFAULT_LANG"])
-    folders = (OWN_SENTENCES, theme / "locale", theme / "translations", HOUSE_THEME / "locale")
+    folders = (OWN_CATALOGUES, theme / "locale", theme / "translations", HOUSE_THEME / "locale")
     try:
         return load_language(code, compile_catalogue(code, folders))
     except ValueError as error:
@@ -319,7 +325,7 @@ def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
     for name in settings["DIRECT_TEMPLATES"]:
         file = settings.get(f"{name.upper()}_SAVE_AS", f"{name}.html")
         url = settings.get(f"{name.upper()}_URL", file)
-        if file and name not in _ADDED:  # A list without a file is not made.
+        if file and name not in _EDGE_PAGES:  # A list without a file is not made.
             lists[name] = url if name_file(url) == file else file.removesuffix("index.html")
     return Addresses(
         post=_read_pattern(settings, "ARTICLE"),

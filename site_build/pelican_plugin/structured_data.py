@@ -18,14 +18,14 @@ from site_build.template_objects import Article, Page, Tag
 
 Json = dict[str, Any]
 
-_KINDS = {"about": "AboutPage", "contact": "ContactPage"}
-"""Kinds of schema.org for pages, by their slugs."""
+_PAGE_TYPES = {"about": "AboutPage", "contact": "ContactPage"}
+"""Types of schema.org for pages, by their slugs."""
 
 
 def write_script(*nodes: Json) -> Markup:
-    """Return a script element with `nodes`, safe for any text in them."""
+    """Return a script element with `nodes` as JSON-LD, escaped for any text in them."""
     graph = {"@context": "https://schema.org", "@graph": nodes}
-    # Signs that could end the script, or a line of it, occur only in strings, and are escaped.
+    # Characters that could end the script, or a line of it, occur only in strings.
     written = (
         orjson.dumps(graph)
         .decode()
@@ -41,14 +41,14 @@ class StructuredData:
         self,
         identity: Identity,
         find_card: Callable[[str], CardPlace | None],
-        leads: Mapping[str, Lead],
+        lead_pictures: Mapping[str, Lead],
         logo: str = "",
     ) -> None:
         """`find_card` returns a post's card by its slug, or None if the theme has no cards.
 
-        `leads` has the pictures of posts by their slugs; `logo` is the path of the site's logo.
+        `lead_pictures` has the pictures of posts by slug; `logo` is the path of the site's logo.
         """
-        self._identity, self._find_card, self._leads = identity, find_card, leads
+        self._identity, self._find_card, self._lead_pictures = identity, find_card, lead_pictures
         self._say = identity.language.catalogue.gettext
         self._home = identity.absolute(addresses.HOME)
         self._logo = f"{identity.url}{logo}" if logo else ""
@@ -80,24 +80,24 @@ class StructuredData:
         """Describe the page of a post."""
         return write_script(
             self.describe_post(article),
-            self._describe_trail(self._journal, (article.title, article.url)),
+            self._describe_breadcrumbs(self._journal, (article.title, article.url)),
         )
 
     def page(self, page: Page) -> Markup:
         """Describe a page that is no post."""
         node = {
-            **self._describe_page(_KINDS.get(page.slug, "WebPage"), page.title, page.url),
+            **self._describe_page(_PAGE_TYPES.get(page.slug, "WebPage"), page.title, page.url),
             "description": page.description,
             "inLanguage": page.lang,
         }
-        return write_script(node, self._describe_trail((page.title, page.url)))
+        return write_script(node, self._describe_breadcrumbs((page.title, page.url)))
 
     def journal(self, file: str, articles: Sequence[Article]) -> Markup:
         """Describe one page of the journal; `file` is its path."""
         return write_script(
             self._describe_list(self._say("Journal"), file, articles),
             self._describe_blog(),
-            self._describe_trail(self._journal),
+            self._describe_breadcrumbs(self._journal),
         )
 
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
@@ -105,7 +105,7 @@ class StructuredData:
         tags = (self._say("Tags"), self._identity.addresses.tags)
         return write_script(
             self._describe_list(tag.name, file, articles),
-            self._describe_trail(tags, (tag.name, tag.url)),
+            self._describe_breadcrumbs(tags, (tag.name, tag.url)),
         )
 
     def author(self, name: str, url: str, file: str, articles: Sequence[Article]) -> Markup:
@@ -113,7 +113,7 @@ class StructuredData:
         node = self._describe_list(name, file, articles)
         person = {**self._describe_author(name), "url": self._identity.absolute(url)}
         node |= {"@type": "ProfilePage", "mainEntity": person, "hasPart": node["mainEntity"]}
-        return write_script(node, self._describe_trail((name, url)))
+        return write_script(node, self._describe_breadcrumbs((name, url)))
 
     def overview(self, title: str, file: str) -> Markup:
         """Describe the list of tags or the archive, which have too many items to list."""
@@ -122,12 +122,12 @@ class StructuredData:
             **self._describe_page("CollectionPage", title, path),
             "inLanguage": self._identity.lang,
         }
-        return write_script(node, self._describe_trail((title, path)))
+        return write_script(node, self._describe_breadcrumbs((title, path)))
 
     def describe_post(self, post: Article) -> Json:
         """Return the node of a post."""
         url, card = self._identity.absolute(post.url), self._find_card(post.slug)
-        image, size = self._leads.get(post.slug) or (card and card.path, card)
+        image, size = self._lead_pictures.get(post.slug) or (card and card.path, card)
         node = {
             "@type": "BlogPosting",
             "@id": f"{url}#post",
@@ -195,7 +195,7 @@ class StructuredData:
             "mainEntity": {"@type": "ItemList", "itemListElement": items},
         }
 
-    def _describe_trail(self, *steps: tuple[str, str | None]) -> Json:
+    def _describe_breadcrumbs(self, *steps: tuple[str, str | None]) -> Json:
         """Return the breadcrumbs from the home page; steps without an address are left out."""
         made = [(name, path) for name, path in steps if path]
         items = self._number_items("item", [(self._identity.name, addresses.HOME), *made])

@@ -1,6 +1,6 @@
-"""Serves the preview over HTTP, by default to this machine alone.
+"""Serves the preview over HTTP, by default only to this machine.
 
-`Preview` answers requests, and calls `PreviewSession`, which makes the pages, in one thread.
+`Preview` answers requests. It calls `PreviewSession`, which makes the pages, in a single thread.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from site_build.preview.session import PreviewSession, State, describe_state
 from site_build.site import Document
 
 PREFIX = "/.preview/"
-"""The folder of the preview's own files and of its event stream."""
+"""The prefix of addresses of the preview's own files and of its event stream."""
 
 _SCRIPT, _SHEET = "preview.js", "preview.css"
 
-_FRAME = """<!DOCTYPE html>
+_PAGE_TEMPLATE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -50,7 +50,7 @@ _FRAME = """<!DOCTYPE html>
 """
 
 
-def equip(html: str, version: str) -> str:
+def add_preview_assets(html: str, version: str) -> str:
     """Return a page with the preview's style sheet, and a script that reloads it after changes."""
     sheet = f'<link rel="stylesheet" href="{PREFIX}{_SHEET}">\n'
     script = f'<script src="{PREFIX}{_SCRIPT}" data-version="{version}" defer></script>\n'
@@ -58,17 +58,17 @@ def equip(html: str, version: str) -> str:
     return f"{head}{sheet}{script}{opening}{rest}"
 
 
-def draw_page(title: str, *sentences: str) -> str:
-    """Return a page that only the preview has, such as one for an error."""
+def render_preview_page(title: str, *sentences: str) -> str:
+    """Return a page of the preview itself, such as one for an error."""
     paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-    return _FRAME.format(title=escape(title), paragraphs=paragraphs)
+    return _PAGE_TEMPLATE.format(title=escape(title), paragraphs=paragraphs)
 
 
-def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
+def add_badges(html: str, address: str, hidden: Mapping[str, str]) -> str:
     """Return the page at `address` with badges for pages that readers do not see yet.
 
     A badge is below the page's own heading, and behind each link to such a page; `hidden` has the
-    words of badges by address. They are no part of the theme, so that no build can have them.
+    words of badges by address. Badges are not in the theme, so that no build can have them.
     """
     if not hidden:
         return html
@@ -77,7 +77,7 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
 
     def mark(link: re.Match[str]) -> str:
         words = hidden.get(unquote(link["address"]))
-        return f"{link[0]} {_draw_badge(words)}" if words else link[0]
+        return f"{link[0]} {_render_badge(words)}" if words else link[0]
 
     shown = re.sub(
         r"<a\b[^>]*?\shref=\"/(?P<address>[^\"#?]*)[^\"]*\"[^>]*>.*?</a>",
@@ -88,7 +88,7 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
     if own := hidden.get(address):
         shown = re.sub(
             r"<h1\b.*?</h1>",
-            lambda heading: f"{heading[0]}\n<p>{_draw_badge(own)}</p>",
+            lambda heading: f"{heading[0]}\n<p>{_render_badge(own)}</p>",
             shown,
             count=1,
             flags=re.DOTALL,
@@ -96,12 +96,12 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
     return f"{html[:start]}{shown}"
 
 
-def _draw_badge(words: str) -> str:
+def _render_badge(words: str) -> str:
     return f'<small class="preview-badge" lang="en" dir="ltr">{words}</small>'
 
 
 def _describe_hidden(document: Document) -> str:
-    """Return the words of the badge of a draft, or of a document that appears later."""
+    """Return the words of the badge of a draft or a scheduled document."""
     if document.draft:
         return "Draft"
     at = document.published
@@ -113,7 +113,7 @@ DEFAULT_PORT = 8001
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 is any free one. Raises BuildError."""
+    """Return a listening socket; port 0 means any free port. Raises BuildError."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
@@ -135,10 +135,11 @@ def name_origin(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def admits(host_header: str, chosen: str) -> bool:
-    """Return whether a request for this host may be answered; `chosen` is the host of `--host`.
+def is_allowed_host(host_header: str, chosen: str) -> bool:
+    """Return whether a request with this Host header may be answered; `chosen` is that of `--host`.
 
-    Other names are refused: a foreign site could let its own name lead to this machine.
+    Other names are refused, since another site could make its name resolve to this machine (DNS
+    rebinding).
     """
     try:
         host = urlsplit(f"//{host_header}").hostname or ""
@@ -154,26 +155,26 @@ T = TypeVar("T")
 
 _HEADERS = dict((*SITE_HEADERS, SAME_ORIGIN_RESOURCE, ("Cache-Control", "no-store")))
 
-_ELSEWHERE = draw_page(
+_NOT_IN_PREVIEW = render_preview_page(
     "Not in the preview",
     "The service answers this, and a preview shows only what a build makes.",
     "Type `make run`, and look there.",
 )
-_GLANCE = 1000
-"""Milliseconds without a change after which every file is checked."""
+_QUIET_MS = 1000
+"""Milliseconds without a reported change after which every file is checked."""
 
 
 class Preview:
     """Answers requests, and notifies browsers of each change."""
 
     def __init__(
-        self, stage: PreviewSession, content: Path, host: str, tell: Callable[[State], None]
+        self, session: PreviewSession, content: Path, host: str, report: Callable[[State], None]
     ) -> None:
-        """Show the session `stage`; `tell` is called with each new state."""
-        self._session = stage
+        """Show a session; `report` is called with each new state."""
+        self._session = session
         self._content = content
         self._host = host
-        self._report, self._reported = tell, stage.state
+        self._report, self._reported = report, session.state
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="preview")
         self._changed = asyncio.Event()
         self._is_ending = False
@@ -187,9 +188,9 @@ class Preview:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
-        if not admits(request.headers.get("Host", ""), self._host):
-            return _page(
-                draw_page(
+        if not is_allowed_host(request.headers.get("Host", ""), self._host):
+            return _page_response(
+                render_preview_page(
                     "This preview is for its own machine",
                     "It was asked for under a name that is not its own. "
                     "Open it by its address, such as 127.0.0.1.",
@@ -197,15 +198,15 @@ class Preview:
                 403,
             )
         if request.method not in {"GET", "HEAD"}:
-            return _page(_ELSEWHERE, 405, Allow="GET, HEAD")
+            return _page_response(_NOT_IN_PREVIEW, 405, Allow="GET, HEAD")
         if request.path == f"{PREFIX}events":
             return await self._stream(request)
         if known := self._files.get(request.path):
-            return _file(*known)
-        return await self._show(request.path)
+            return _file_response(*known)
+        return await self._answer_path(request.path)
 
     async def serve(
-        self, listening: socket.socket, places: Sequence[Path], ending: asyncio.Event
+        self, listening: socket.socket, watched: Sequence[Path], ending: asyncio.Event
     ) -> None:
         """Answer on a socket and follow changes until `ending` is set."""
         app = web.Application()
@@ -215,7 +216,7 @@ class Preview:
         await runner.setup()
         site = web.SockSite(runner, listening)
         await site.start()
-        following = asyncio.create_task(self.follow(places))
+        following = asyncio.create_task(self.follow(watched))
         stopping = asyncio.create_task(ending.wait())
         try:
             await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -232,17 +233,17 @@ class Preview:
             # No request follows, so work under way need not be finished.
             self._executor.shutdown(wait=False, cancel_futures=True)
 
-    async def follow(self, places: Sequence[Path]) -> None:
+    async def follow(self, watched: Sequence[Path]) -> None:
         """Refresh the session with every change of these files and folders, until cancelled.
 
-        Work that can wait is done in the first second without a change.
+        Deferred work is done after the first second without a change.
         """
-        async with aclosing(watch(places)) as notices:
+        async with aclosing(watch(watched)) as notices:
             async for changes in notices:
                 before = self._reported
                 await self._run(self._session.refresh, changes)
                 if changes is None and self._reported is before:
-                    await self._run(self._session.settle)
+                    await self._run(self._session.do_deferred_work)
                     await self._run(self._session.check)
 
     async def _run(self, method: Callable[..., T], *values: object) -> T:
@@ -255,22 +256,22 @@ class Preview:
             self._changed = asyncio.Event()
         return done
 
-    async def _show(self, path: str) -> web.Response:
+    async def _answer_path(self, path: str) -> web.Response:
         """Return the answer for a path: a file, a page with badges, or why there is none."""
         name = addresses.name_file(path.removeprefix("/"))
         data, state = await self._run(self._session.show, name)
         if data is None:
             return await self._explain_absence(path)
         if not name.endswith(".html"):
-            return _file(media_type(name), data)
+            return _file_response(media_type(name), data)
         return self._finish_page(
-            path.removeprefix("/"), data, state, status=500 if name in state.faults else 200
+            path.removeprefix("/"), data, state, status=500 if name in state.file_problems else 200
         )
 
     async def _explain_absence(self, path: str) -> web.Response:
         """Return the answer for a path without a file: a redirect to a folder, or an error."""
         if is_of_edge(path.removeprefix("/")):
-            return _page(_ELSEWHERE, 501)
+            return _page_response(_NOT_IN_PREVIEW, 501)
         folder = f"{path.removeprefix('/')}/"
         if not path.endswith("/"):
             beside, _ = await self._run(self._session.show, addresses.name_file(folder))
@@ -281,7 +282,7 @@ class Preview:
 
     def _finish_page(self, address: str, data: bytes, state: State, status: int) -> web.Response:
         """Return a page with its badges and the script that reloads it."""
-        html = data.decode() or draw_page("This page cannot be made")
+        html = data.decode() or render_preview_page("This page cannot be made")
         now = datetime.now(UTC)
         hidden = {
             each.address: _describe_hidden(each)
@@ -289,7 +290,9 @@ class Preview:
             if not each.is_public_at(now)
         }
         address = address.removesuffix("index.html")
-        return _page(equip(mark_page(html, address, hidden), state.version), status)
+        return _page_response(
+            add_preview_assets(add_badges(html, address, hidden), state.version), status
+        )
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """Send the state now and at each change (server-sent events)."""
@@ -316,11 +319,11 @@ class Preview:
         return response
 
 
-def _file(kind: str, data: bytes) -> web.Response:
+def _file_response(kind: str, data: bytes) -> web.Response:
     return web.Response(body=data, headers={**_HEADERS, "Content-Type": kind})
 
 
-def _page(html: str, status: int, **headers: str) -> web.Response:
+def _page_response(html: str, status: int, **headers: str) -> web.Response:
     return web.Response(
         status=status,
         body=html.encode(),
@@ -328,7 +331,7 @@ def _page(html: str, status: int, **headers: str) -> web.Response:
     )
 
 
-async def watch(places: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None, None]:
+async def watch(watched: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None, None]:
     """Yield the paths of changed files, and None after a second without a change, until closed.
 
     None means that any file may have changed: some disks report no changes, and a folder may have
@@ -336,16 +339,16 @@ async def watch(places: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None,
     """
     while True:
         notices = awatch(
-            *(place for place in places if place.exists()),
+            *(place for place in watched if place.exists()),
             # Changes are collected for 100 ms at most, or until 10 ms pass without one.
             debounce=100,
             step=10,
-            rust_timeout=_GLANCE,
+            rust_timeout=_QUIET_MS,
             yield_on_timeout=True,
         )
         # These errors mean that a place was moved, or that a name is not UTF-8.
         with suppress(OSError, RuntimeError, ExceptionGroup):
             async for notice in notices:
                 yield frozenset(path for _, path in notice) or None
-        await asyncio.sleep(_GLANCE / 1000)
+        await asyncio.sleep(_QUIET_MS / 1000)
         yield None

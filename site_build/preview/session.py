@@ -1,6 +1,6 @@
-"""The session of a preview: the last site that could be made, and errors that stop a newer one.
+"""The session of a preview: the last site that could be built, and the errors since then.
 
-One thread at a time works with it; any other may read `state`.
+Only one thread at a time may call its methods; any thread may read `state`.
 """
 
 import gc
@@ -26,7 +26,7 @@ from site_build.progress import Request
 from site_build.site import Document
 
 _MOST_PAGES = 64
-"""The most pages whose last good form is kept, to be shown while they cannot be made."""
+"""The most pages whose last good version is kept, to be shown while they cannot be made."""
 
 
 class Problem(NamedTuple):
@@ -39,81 +39,86 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The site's documents and problems at one time; browsers reload pages at a new version."""
+    """The site's documents and problems at one time; a new version makes browsers reload pages."""
 
     version: str
     documents: tuple[Document, ...] = ()
     """Documents of the site, drafts included."""
     errors: tuple[Diagnostic, ...] = ()
     """Errors of the content, which would stop a build."""
-    theme: Problem | None = None
+    site_problem: Problem | None = None
     """The problem that keeps the whole site from being made."""
-    faults: Mapping[str, Problem] = field(default_factory=dict)
-    """Problems that keep files from being made, by path, of files that were requested."""
+    file_problems: Mapping[str, Problem] = field(default_factory=dict)
+    """Problems that keep requested files from being made, by the path of the file."""
     findings: tuple[Diagnostic, ...] = ()
-    """Warnings of the last check, which may be a moment old."""
+    """Warnings of the last check, which may be older than the last change."""
 
 
 class PreviewSession:
-    """A preview of the site; all its methods belong to one thread.
+    """A preview of the site; one thread at a time may call its methods.
 
-    A change is shown at once; its effects on other pages follow in a quiet moment, in which
-    `settle` and `check` are called.
+    A change is shown at once. Its effects on other pages, and warnings, are deferred until
+    `do_deferred_work` and `check` are called, after a second without a change.
     """
 
     _build: PreviewBuild | None = None
 
     def __init__(self, request: Request, dialect: Dialect, watched: Sequence[Path]) -> None:
-        """Read the content and make the site; raises BuildError when there is no content.
+        """Read the content and build the site; raises BuildError if there is no content.
 
-        `watched` are the other files and folders that the site is made of.
+        `watched` are the other files and folders that the site depends on.
         """
         self._request = request
         self._watched = watched
-        self._session, self._number = secrets.token_hex(4), 0
+        self._session_id, self._number = secrets.token_hex(4), 0
         self._library = ContentLibrary(request, fingerprint_code(), dialect)
         self._site_url = dialect.site_url
         self._last_good: dict[str, bytes] = {}
-        self._is_related, self._is_tidy, self._is_checked = True, False, False
+        self._has_current_related, self._is_cache_pruned, self._is_checked = True, False, False
         self._stamps = _stamp(watched)
-        self._is_unread = False
+        self._refresh_failed = False
         self.state = State(self._name_version())
-        self.state = self._make_anew()
+        self.state = self._remake()
         gc.freeze()  # The content stays in memory, so the garbage collector need not search it.
 
     def refresh(self, changes: Collection[str] | None = None) -> None:
         """Read the files at these absolute paths anew, or all that changed if None is given."""
-        was_unread, paths = self._is_unread, list_changed(self._request.content, changes)
+        had_failed, paths = self._refresh_failed, list_changed(self._request.content, changes)
         try:
             is_changed = self._library.refresh(paths)
         except BuildError as error:
-            self._is_unread = True
-            self.state = replace(self.state, theme=read_sentence(str(error)))
+            self._refresh_failed = True
+            self.state = replace(self.state, site_problem=read_error_message(str(error)))
             return
-        self._is_unread = False
+        self._refresh_failed = False
         before, self._stamps = (
             self._stamps,
             _stamp(self._watched) if paths is None else self._stamps,
         )
-        if is_changed or before != self._stamps or was_unread:
-            self._is_tidy, self._is_checked = False, False
-            self.state = self._make_anew(in_haste=True)
+        if is_changed or before != self._stamps or had_failed:
+            self._is_cache_pruned, self._is_checked = False, False
+            self.state = self._remake(keep_related=True)
 
-    def settle(self) -> None:
+    def do_deferred_work(self) -> None:
         """After a change, find related posts anew and remove earlier content from the cache."""
-        if not self._is_related:
+        if not self._has_current_related:
             before, last = self.state, self._build
-            after = self._make_anew()
-            made = {path: self._make(path) for path in before.faults}
-            after = replace(after, faults={p: e for p, e in made.items() if isinstance(e, Problem)})
+            after = self._remake()
+            made = {path: self._make(path) for path in before.file_problems}
+            after = replace(
+                after, file_problems={p: e for p, e in made.items() if isinstance(e, Problem)}
+            )
             # The version stays if the related posts are the same, so that browsers do not reload.
             is_same = last and self._build and last.related == self._build.related
-            if is_same and (after.theme, after.faults) == (before.theme, before.faults):
+            if is_same and (after.site_problem, after.file_problems) == (
+                before.site_problem,
+                before.file_problems,
+            ):
                 after = replace(after, version=before.version)
             self.state = after
-        if self._build and not self._is_tidy:
+        if self._build and not self._is_cache_pruned:
             self._build.tidy()
-        self._is_tidy = True
+        self._is_cache_pruned = True
 
     def check(self) -> None:
         """Check all content, unless it has been checked since its last change."""
@@ -129,16 +134,16 @@ class PreviewSession:
         """Return a file of the site, or None if the site has none, and the state of the site.
 
         Before a page is made, the site is refreshed. A file that cannot be made is noted in
-        `state.faults`, and its last good form is returned.
+        `state.file_problems`, and its last good version is returned.
         """
         if path.endswith(".html"):
             self.refresh()
         made = self._make(path)
-        faults = {key: each for key, each in self.state.faults.items() if key != path}
+        file_problems = {key: each for key, each in self.state.file_problems.items() if key != path}
         if isinstance(made, Problem):
-            faults[path], made = made, self._last_good.get(path, b"")
-        if faults != self.state.faults:
-            self.state = replace(self.state, faults=faults)
+            file_problems[path], made = made, self._last_good.get(path, b"")
+        if file_problems != self.state.file_problems:
+            self.state = replace(self.state, file_problems=file_problems)
         return made, self.state
 
     def _make(self, path: str) -> bytes | Problem | None:
@@ -148,7 +153,7 @@ class PreviewSession:
         try:
             data = self._build.make(path)
         except BuildError as error:
-            return read_sentence(str(error))
+            return read_error_message(str(error))
         if data is not None and path.endswith(".html"):
             self._last_good.pop(path, None)
             self._last_good[path] = data
@@ -156,29 +161,29 @@ class PreviewSession:
                 self._last_good.pop(next(iter(self._last_good)))
         return data
 
-    def _make_anew(self, *, in_haste: bool = False) -> State:
-        """Make the site anew and return its state.
+    def _remake(self, *, keep_related: bool = False) -> State:
+        """Build the site anew and return its state.
 
-        If that fails, the last site stays, and the state has the reason. In haste, related posts
-        stay those of the last site.
+        If that fails, the last site stays, and the state has the reason. With `keep_related`, which
+        saves time, related posts stay those of the last site.
         """
         content, errors = self._library.collect(), self._library.list_errors()
         last = self._build
-        related = last.related if last and in_haste else None
-        self._is_related = related is None
+        related = last.related if last and keep_related else None
+        self._has_current_related = related is None
         try:
             public = tuple(replace(e, draft=False) if e.draft else e for e in content.documents)
             known = KnownContent(replace(content, documents=public), related)
             self._build = build_preview(self._request, self._site_url, known)
         except BuildError as error:
-            self._is_related = True  # The next attempt follows the next change.
-            return replace(self.state, errors=errors, theme=read_sentence(str(error)))
+            self._has_current_related = True  # The next attempt follows the next change.
+            return replace(self.state, errors=errors, site_problem=read_error_message(str(error)))
         return State(self._name_version(), content.documents, errors, findings=self.state.findings)
 
     def _name_version(self) -> str:
         """Return a new version, which no other process of the preview uses."""
         self._number += 1
-        return f"{self._session}-{self._number}"
+        return f"{self._session_id}-{self._number}"
 
 
 def _stamp(places: Sequence[Path]) -> dict[Path, Stamp]:
@@ -186,13 +191,13 @@ def _stamp(places: Sequence[Path]) -> dict[Path, Stamp]:
     return {file: stamp(file) for place in places for file in (place, *place.rglob("*"))}
 
 
-def read_sentence(sentence: str) -> Problem:
-    """Return the problem that a BuildError's message states, with its place split off."""
-    found = re.fullmatch(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", sentence, re.DOTALL)
-    return Problem(_shorten(found["place"]), found["message"]) if found else Problem("", sentence)
+def read_error_message(message: str) -> Problem:
+    """Return the message of a BuildError as a problem, divided into place and message."""
+    found = re.fullmatch(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", message, re.DOTALL)
+    return Problem(_shorten(found["place"]), found["message"]) if found else Problem("", message)
 
 
-def read_finding(content: Path, finding: Diagnostic) -> Problem:
+def convert_finding(content: Path, finding: Diagnostic) -> Problem:
     """Return a finding as a problem, with a path relative to the working folder."""
     return Problem(
         _shorten(f"{content / finding.path}:{finding.line}:{finding.column}"), finding.message
@@ -214,12 +219,12 @@ def describe_state(state: State, page: str, content: Path) -> dict[str, object]:
     return {
         "version": state.version,
         "errors": [each._asdict() for each in list_problems(state, page, content)],
-        "warnings": [read_finding(content, each)._asdict() for each in own],
+        "warnings": [convert_finding(content, each)._asdict() for each in own],
         "others": len(state.findings) - len(own),
     }
 
 
 def list_problems(state: State, page: str, content: Path) -> list[Problem]:
     """Return the problems that keep the site, or the file `page` of it, from being made."""
-    found = [each for each in (state.theme, state.faults.get(page)) if each]
-    return [*found, *(read_finding(content, each) for each in state.errors)]
+    found = [each for each in (state.site_problem, state.file_problems.get(page)) if each]
+    return [*found, *(convert_finding(content, each) for each in state.errors)]

@@ -24,7 +24,7 @@ from site_build.build.memory import BuildMemory
 from site_build.cache import locate_cache
 from site_build.content.kept import KEPT_FOLDER, prune_sources
 from site_build.errors import BuildError, BusyError, ContentError
-from site_build.pelican_plugin.plugin import plain_errors, run_pelican
+from site_build.pelican_plugin.plugin import explain_disk_errors, run_pelican
 from site_build.progress import Observer, Report, Request
 
 NEXT_LINK = "next"
@@ -88,7 +88,7 @@ def withdraw(output: Path) -> None:
 @contextmanager
 def _exclusive(output: Path) -> Iterator[None]:
     """Lock the folder of builds, and tidy it at the end; raises BusyError if it is locked."""
-    with plain_errors(output):
+    with explain_disk_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         with (output / BUILD_LOCK).open("ab") as lock:
             try:
@@ -115,13 +115,13 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
             content=order.content,
             site_folder=staging / SITE_FOLDER,
             state=staging,
-            before=before,
+            previous_state=before,
             cache=locate_cache(order.output),
             now=order.now,
             jobs=order.jobs,
             strict=order.strict,
             observer=order.observer,
-            kept=output / KEPT_FOLDER,
+            kept_sources=output / KEPT_FOLDER,
         )
         report = run_pelican(request, order.site_url, memory)
         _move_into_place(staging, output / report.build_id)

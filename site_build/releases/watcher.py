@@ -1,6 +1,6 @@
 """Watches the content, builds and publishes every change, and writes a heartbeat.
 
-The release of the next scheduled instant is made ahead and served when its time has come. If a
+The release of the next scheduled instant is prepared in advance and served at that instant. If a
 build fails, as by an error with `--strict`, the served release stays, and the build is tried again.
 """
 
@@ -30,9 +30,9 @@ from site_build.releases.release import BuildOptions, build, serve_prepared, wit
 class HeartbeatThread(threading.Thread):
     """Writes the heartbeat every 20 seconds, and when builds start or stop failing.
 
-    Use it as a context. A signal's KeyboardInterrupt removes the file; any other end leaves it, and
-    the edge reports that it is old. The first heartbeat is written after a build or 20 seconds, so
-    that a watcher that dies at each start never seems alive.
+    Use it as a context. A signal's KeyboardInterrupt removes the file; after another end it stays,
+    and the edge reports that it is old. The first heartbeat is written after a build or 20 seconds,
+    so that a watcher that dies at each start never seems alive.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class HeartbeatThread(threading.Thread):
 
 
 _STEP_MS = 200
-"""Milliseconds between two steps of the watcher."""
+"""The most milliseconds between two steps of the watcher."""
 
 _CHECK_INTERVAL = timedelta(minutes=10)
 """The time between two checks of every file."""
@@ -98,7 +98,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class ReleaseEvent(NamedTuple):
-    """A release is served from now on, waits for its instant, or was refused by an error.
+    """An event: a release is served from now on or was prepared, or a build failed (`refused`).
 
     `outdated` has neither report nor error: the installed code is no longer that of this process.
     """
@@ -111,23 +111,24 @@ class ReleaseEvent(NamedTuple):
 class Watcher:
     """Makes releases at changes and at scheduled instants.
 
-    `tell` is called with each release, and once with each error. `act` does the work, in steps.
+    `notify` is called with each release, and once with each error. Each call of `act` does one step
+    of the work.
     """
 
-    def __init__(self, order: BuildOptions, tell: Callable[[ReleaseEvent], None]) -> None:
-        self._order = order
-        self._report = tell
+    def __init__(self, options: BuildOptions, notify: Callable[[ReleaseEvent], None]) -> None:
+        self._options = options
+        self._notify = notify
         self._memory = BuildMemory()
         self._check_at = _NEVER
         self._is_stale = True
-        self._due: datetime | None = None
+        self._next_instant: datetime | None = None
         """The instant at which the next scheduled post or page appears."""
-        self._ahead: Report | None = None
-        """The release that was made for that instant."""
+        self._prepared: Report | None = None
+        """The release that was prepared for that instant."""
         self._resume_at: datetime | None = None
-        """The end of the pause after a refused attempt; a change ends it at once."""
+        """The end of the pause after a failed build; a change ends it at once."""
         self._last_refusal: object = None
-        """The error that was reported last, if no release came after it."""
+        """The findings or the message of the last reported error, until a release is made."""
         self.failure = ""
         """The reason why the last build failed, in one line; empty if it did not."""
 
@@ -158,65 +159,68 @@ class Watcher:
             if self._is_stale:
                 self._withdraw()
             # The pause ends at the next scheduled instant at the latest: then a build may succeed.
-            due = self._due if self._due and self._due > now else _NEVER
+            due = self._next_instant if self._next_instant and self._next_instant > now else _NEVER
             self._resume_at = min(due, now + timedelta(seconds=30))
             self.failure = str(error).partition("\n")[0]
             subject = error.findings if isinstance(error, ContentError) else str(error)
             if subject != self._last_refusal:
                 self._last_refusal = subject
-                self._report(ReleaseEvent("refused", error=error))
+                self._notify(ReleaseEvent("refused", error=error))
         else:
             if event:
                 self._resume_at = None
                 self._last_refusal = None
                 self.failure = ""
-                self._report(event)
+                self._notify(event)
 
     def _step(self, now: datetime) -> ReleaseEvent | None:
         """Build, serve the prepared release, or prepare one; None: none of these is due."""
-        if self._is_stale or not (self._order.output / CURRENT_LINK / SITE_FOLDER).is_dir():
+        if self._is_stale or not (self._options.output / CURRENT_LINK / SITE_FOLDER).is_dir():
             return self._build(now)  # The served build may have been deleted.
-        if self._due and self._due <= now:
-            if self._ahead and serve_prepared(self._order.output, self._ahead.build_id):
-                report, self._ahead = self._ahead, None
-                self._due = report.next_instant
+        if self._next_instant and self._next_instant <= now:
+            if self._prepared and serve_prepared(self._options.output, self._prepared.build_id):
+                report, self._prepared = self._prepared, None
+                self._next_instant = report.next_instant
                 return ReleaseEvent("served", report)
-            return self._build(now)  # Somebody has removed the release that was made ahead.
-        if self._due and self._ahead is None:
-            self._ahead = build(replace(self._order, now=self._due), self._memory, is_ahead=True)
-            return ReleaseEvent("prepared", self._ahead)
+            return self._build(now)  # Somebody has removed the prepared release.
+        if self._next_instant and self._prepared is None:
+            self._prepared = build(
+                replace(self._options, now=self._next_instant), self._memory, is_ahead=True
+            )
+            return ReleaseEvent("prepared", self._prepared)
         return None
 
     def _build(self, now: datetime) -> ReleaseEvent:
-        report = build(replace(self._order, now=now), self._memory)
+        report = build(replace(self._options, now=now), self._memory)
         self._is_stale = False
         self._withdraw()
-        self._due = report.next_instant
+        self._next_instant = report.next_instant
         return ReleaseEvent("served", report)
 
     def _withdraw(self) -> None:
-        """Remove the release that was made ahead: it may have texts that were removed since."""
-        self._ahead = None
+        """Remove the prepared release: it may have texts that were removed since."""
+        self._prepared = None
         with suppress(BuildError):
-            withdraw(self._order.output)
+            withdraw(self._options.output)
 
 
-def publish(
-    order: BuildOptions,
+def watch_and_publish(
+    options: BuildOptions,
     watched: Sequence[Path],
-    tell: Callable[[ReleaseEvent], None],
-    heart: HeartbeatThread,
+    notify: Callable[[ReleaseEvent], None],
+    heartbeat: HeartbeatThread,
     *,
-    stays: bool,
+    keeps_running: bool,
 ) -> None:
-    """Publish until interrupted, or until other code is installed; with `stays`, only report that.
+    """Watch and publish until interrupted, or until other code is installed.
 
-    The instant of the order is ignored; `watched` are the files and folders that a release is made
-    from. Raises KeyboardInterrupt when a signal ends it.
+    With `keeps_running`, other code is only reported. The instant of `options` is ignored;
+    `watched` are the files and folders that a release depends on. Raises KeyboardInterrupt when a
+    signal ends it.
     """
-    watcher = Watcher(order, tell)
+    watcher = Watcher(options, notify)
     is_reported = False
-    # Files are compared by their stamps: a watch ends if an editor replaces the file.
+    # Files are compared by their stamps, since a watch ends if an editor replaces the file.
     files = [path for path in watched if path.is_file()]
     stamps = [*map(stamp, files)]
     # The watch goes on while a build is made, so no change is missed.
@@ -226,11 +230,11 @@ def publish(
         if stamps != (stamps := [*map(stamp, files)]):
             watcher.note_changes(map(str, files))
         watcher.act(datetime.now(UTC))
-        heart.note(watcher.failure)
-        if heart.is_outdated and not is_reported:
+        heartbeat.note(watcher.failure)
+        if heartbeat.is_outdated and not is_reported:
             is_reported = True
-            tell(ReleaseEvent("outdated"))
-            if not stays:
+            notify(ReleaseEvent("outdated"))
+            if not keeps_running:
                 return
 
 
@@ -239,9 +243,9 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
 
     A watch is bound to one folder: if another folder replaces it, a new watch begins.
     """
-    polls = False
+    is_polling = False
     while True:
-        known, is_new = [*map(_identify, folders)], True
+        known, is_new = [*map(_read_inode, folders)], True
         try:
             for changes in watch(
                 *(each.absolute() for each in folders if each.exists()),
@@ -250,17 +254,17 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
                 step=50,
                 rust_timeout=_STEP_MS,
                 yield_on_timeout=True,
-                force_polling=polls or None,
+                force_polling=is_polling or None,
                 poll_delay_ms=3000,
             ):
                 yield None if is_new else [path for _, path in changes]
                 is_new = False
                 gone = {Path(path) for change, path in changes if change == Change.deleted}
-                if gone & {*map(Path.absolute, folders)} or known != [*map(_identify, folders)]:
+                if gone & {*map(Path.absolute, folders)} or known != [*map(_read_inode, folders)]:
                     break
         except (OSError, RuntimeError) as error:  # a folder was moved; a name is not UTF-8
             limits = ("OS file watch limit reached", "(os error 24)")
-            if polls := polls or any(each in str(error) for each in limits):
+            if is_polling := is_polling or any(each in str(error) for each in limits):
                 warn(
                     "files are looked at every 3 s; raise fs.inotify.max_user_watches, "
                     "max_user_instances"
@@ -269,7 +273,7 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
         yield []
 
 
-def _identify(folder: Path) -> tuple[int, int] | None:
+def _read_inode(folder: Path) -> tuple[int, int] | None:
     with suppress(OSError):
         found = folder.stat()
         return found.st_dev, found.st_ino

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from site_build.checks.analyse import analyse
 from site_build.content.document import read_document
-from site_build.markup.convert import Conversion, Converter, Dialect, say_words
+from site_build.markup.convert import Conversion, Converter, Dialect, translate_words
 from site_build.markup.sanitize import sanitize
 from site_build.site import Document
 from tests.shared_material import find_posts
@@ -279,7 +279,7 @@ def test_texts_of_authors_are_not_translated() -> None:
         '<a href="/" title="Note of the author">x</a>',
         '<p class="admonition-title">Note on style</p>',
     ):
-        assert say_words(theirs, words) == theirs
+        assert translate_words(theirs, words) == theirs
     ours = '<p class="admonition-title">Note</p><a class="heading-anchor" title="{}">'
     said = ours.replace(">Note", ">Remarque").format("Lien")
-    assert say_words(ours.format("Link to this section"), words) == said
+    assert translate_words(ours.format("Link to this section"), words) == said

@@ -13,12 +13,12 @@ from site_build import addresses
 from site_build.outputs.feed import (
     Channel,
     Item,
-    open_journal,
-    open_tag,
+    make_journal_channel,
+    make_tag_channel,
     render_atom,
     render_json_feed,
 )
-from site_build.site import publish
+from site_build.site import select_public
 from tests.site_build.records import ATOM, DAY, ME, make, parse, record
 
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -181,8 +181,8 @@ def test_a_feed_says_how_much_it_holds(total: int, sentence: str) -> None:
 
 def test_a_tag_has_a_feed_of_its_own() -> None:
     """It is named after the tag, is beside its page, and has fewer posts."""
-    site = publish(ME, [make("a", tags=("Light & dark",))], DAY)
-    channel = open_tag(ME, site.tags[0])
+    site = select_public(ME, [make("a", tags=("Light & dark",))], DAY)
+    channel = make_tag_channel(ME, site.tags[0])
     feed = read_json(channel, record("a"))
 
     assert (feed["title"], feed["home_page_url"], feed["feed_url"]) == (
@@ -191,7 +191,7 @@ def test_a_tag_has_a_feed_of_its_own() -> None:
         "https://journal.test/tags/light-dark/feed.json",
     )
     assert "All posts tagged Light & dark, in full." in feed["description"]
-    assert channel.most < open_journal(site).most
+    assert channel.max_posts < make_journal_channel(site).max_posts
 
 
 def test_characters_invalid_in_xml_are_left_out() -> None:

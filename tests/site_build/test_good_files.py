@@ -196,7 +196,7 @@ class PreviewingReader(Reader):
             request = Request(*places, latest, 1)
             self._stage = PreviewSession(request, Dialect(SITE_URL), [])
         self._stage.refresh()
-        assert self._stage.state.theme is None
+        assert self._stage.state.site_problem is None
 
     def read(self, slug: str) -> str:
         """Return the page, unless the preview knows its post as a draft."""

@@ -28,7 +28,7 @@ from site_build.build.manifest import (
 )
 from site_build.errors import BuildError
 from site_build.parallel import in_background
-from site_build.pelican_plugin.plugin import contained
+from site_build.pelican_plugin.plugin import quiet_pelican
 from tests.patience import patience
 from tests.site_build.workbench import ROOT
 
@@ -187,6 +187,6 @@ def test_a_build_leaves_the_collector_as_it_was() -> None:
     """If it was switched off, it stays off."""
     for switch, is_on in ((gc.disable, False), (gc.enable, True)):
         switch()
-        with contained():
+        with quiet_pelican():
             assert not gc.isenabled()
         assert gc.isenabled() == is_on

@@ -10,7 +10,7 @@ from PIL import Image
 
 from site_build.content import sources
 from site_build.content.library import ContentLibrary, list_changed
-from site_build.markup.convert import HOUSE
+from site_build.markup.convert import DEFAULT_DIALECT
 from site_build.progress import Request
 from tests.site_build.workbench import Workbench
 
@@ -23,7 +23,7 @@ def open_library(bench: Workbench) -> ContentLibrary:
     """Read the content of a workbench, with a cache on disk."""
     state, cache = bench.output, bench.output / "cache.sqlite"
     request = Request(bench.content, state, state, state, cache, NOON, 1)
-    return ContentLibrary(request, "code", HOUSE)
+    return ContentLibrary(request, "code", DEFAULT_DIALECT)
 
 
 def test_pictures_of_a_renamed_folder_are_known_by_their_new_paths(empty_bench: Workbench) -> None:

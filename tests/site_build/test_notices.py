@@ -12,9 +12,9 @@ import yaml
 
 from site_build.errors import BuildError
 from site_build.outputs.agents import (
-    AGENTS,
-    INDEX,
-    SCHEMA,
+    CRAWLERS,
+    SKILLS_INDEX,
+    SKILLS_SCHEMA,
     Skill,
     find_expiry,
     list_skills,
@@ -64,7 +64,7 @@ def test_a_signal_is_said_and_kept_to(use: str, allowed: bool) -> None:  # noqa:
     robots = judge(text)
 
     assert f"{use}={'yes' if allowed else 'no'}" in text
-    assert {robots.can_fetch(agent, POST) for agent in AGENTS[use]} == {allowed}
+    assert {robots.can_fetch(agent, POST) for agent in CRAWLERS[use]} == {allowed}
 
 
 def test_the_well_known_agents_are_named() -> None:
@@ -155,11 +155,11 @@ def test_security_txt_expires_within_a_year_and_changes_once_a_month() -> None:
 def test_the_index_of_skills_has_the_digest_of_each() -> None:
     """Agent Skills Discovery 0.2.0: name, type, description, URL, and the digest of the bytes."""
     files = render_skills(ME)
-    index = orjson.loads(files[INDEX])
+    index = orjson.loads(files[SKILLS_INDEX])
 
-    assert index["$schema"] == SCHEMA
+    assert index["$schema"] == SKILLS_SCHEMA
     named = {each["url"].removeprefix(f"{ME.url}/"): each for each in index["skills"]}
-    assert {*files} == {INDEX, *named}
+    assert {*files} == {SKILLS_INDEX, *named}
     for path, entry in named.items():
         text = files[path]
         assert isinstance(text, str)

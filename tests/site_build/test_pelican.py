@@ -19,7 +19,7 @@ from site_build.build.memory import BuildMemory
 from site_build.build.targets import TemplateTarget
 from site_build.content.head import read_pelican_head
 from site_build.errors import BuildError
-from site_build.pelican_plugin.plugin import Journal, contained, make_request
+from site_build.pelican_plugin.plugin import Journal, make_request, quiet_pelican
 from site_build.pelican_plugin.settings import IGNORED, REFUSED, load_settings
 from tests.site_build.workbench import NOW, ROOT, SITE_URL, find, run
 
@@ -312,7 +312,7 @@ def test_settings_that_cannot_be_used(said: Mapping[str, str], sentence: str) ->
 def make_identity(said: Mapping[str, object]) -> object:
     """Return the messages of a build about the project's settings with these."""
     override = {"PATH": "content", "SITEURL": SITE_URL, **said}
-    with contained():
+    with quiet_pelican():
         return Journal({**load_settings(Path("content")), **override}).describe()
 
 
@@ -461,7 +461,7 @@ def test_the_tables_of_the_guide_to_themes(journal: Path) -> None:
         "PAGE_TEMPLATES": {"contact": "contact"},
     }
     (journal / "content" / "pages" / "contact.md").write_text("Title: Contact\n\nWrite.\n")
-    with contained():
+    with quiet_pelican():
         (journal / "conf.py").write_text(PLAIN, encoding="utf-8")
         writer = Journal(read_settings(str(journal / "conf.py"), override))
         request, (identity, style) = make_request(writer.settings), writer.describe()

@@ -28,7 +28,7 @@ from site_build.releases.watcher import (
     ReleaseEvent,
     Watcher,
     follow,
-    publish,
+    watch_and_publish,
 )
 from tests.patience import patience
 from tests.site_build.workbench import ROOT, SITE_URL, FleetingPath, Workbench, run, take
@@ -526,7 +526,9 @@ def test_settings_are_followed_through_saves_that_replace_the_file(bench: Workbe
 
     heart = Deadline(bench.output, InstalledCode(bench.content))
     with pytest.raises(StopIteration):  # which the fourth release raises
-        publish(bench.order(), [bench.content, settings], save, heart, stays=False)
+        watch_and_publish(
+            bench.order(), [bench.content, settings], save, heart, keeps_running=False
+        )
 
 
 def move_new_content_in(content: Path) -> None:
@@ -575,7 +577,7 @@ def test_a_content_folder_that_is_replaced_is_followed(
 
     heart = Deadline(bench.output, InstalledCode(bench.content))
     with pytest.raises(StopIteration):  # once both are served
-        publish(bench.order(), [bench.content], edit, heart, stays=False)
+        watch_and_publish(bench.order(), [bench.content], edit, heart, keeps_running=False)
     assert (served / "edited").exists()
 
 

@@ -12,7 +12,7 @@ import pytest
 from site_build.build.fingerprint import fingerprint_theme
 from site_build.content.sources import list_folder
 from site_build.errors import BuildError, find_fix
-from site_build.markup.convert import HOUSE
+from site_build.markup.convert import DEFAULT_DIALECT
 from site_build.releases.release import build
 from tests.site_build.workbench import THEME, Workbench, run, run_build, run_journal
 
@@ -109,4 +109,4 @@ def test_errors_of_the_system_have_a_fix(tmp_path: Path) -> None:
     """Too many open files are no matter of the disk, and a folder that is not there has a fix."""
     assert find_fix(OSError(errno.EMFILE, "Too many open files")).startswith("raise the limit of")
     with pytest.raises(BuildError, match=r"nowhere cannot be read: No such.*; put it there"):
-        list_folder(tmp_path / "nowhere", HOUSE.rules)
+        list_folder(tmp_path / "nowhere", DEFAULT_DIALECT.rules)

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from site_build.related import (
     LARGEST_COUNT,
-    MOST_CLOSE,
+    MOST_RELATED,
     MOST_TERMS,
     count_terms,
     find_related,
@@ -143,7 +143,7 @@ def test_terms_shared_by_many_posts_are_ignored() -> None:
 
     assert found["posts/p0.md"] == ("posts/p1.md",)
     assert {len(paths) for paths in found.values()} == {1}
-    assert MOST_CLOSE == 12
+    assert MOST_RELATED == 12
 
 
 @pytest.fixture

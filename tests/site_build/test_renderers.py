@@ -13,7 +13,7 @@ from site_build.outputs import agents, markdown
 from site_build.outputs.agents import render_auth, render_sitemap
 from site_build.outputs.feed import Item
 from site_build.outputs.markdown import escape_text
-from site_build.site import UNDATED, Identity, Policy, publish, read_policy
+from site_build.site import UNDATED, Identity, Policy, read_policy, select_public
 from tests.site_build.records import DAY, ME, SITEMAP, make, parse, record
 
 
@@ -26,7 +26,7 @@ def test_the_sitemap_lists_every_page_once() -> None:
         make("draft", draft=True),
     ]
 
-    text = render_sitemap(publish(ME, documents, DAY + timedelta(days=9)))
+    text = render_sitemap(select_public(ME, documents, DAY + timedelta(days=9)))
     rows = {row.findtext(f"{SITEMAP}loc"): row.findtext(f"{SITEMAP}lastmod") for row in parse(text)}
 
     assert rows == {
@@ -46,7 +46,7 @@ def test_llms_txt_has_the_form_of_its_norm() -> None:
     """A heading, a quotation, then sections of links to the Markdown of each page."""
     documents = [make("a", title="[Brackets] *here*"), make("about", UNDATED, kind="page")]
 
-    lines = agents.render_llms(publish(ME, documents, DAY), Policy()).splitlines()
+    lines = agents.render_llms(select_public(ME, documents, DAY), Policy()).splitlines()
 
     assert lines[0] == "# A & B"
     assert lines[2] == "> Of <things>."
@@ -99,8 +99,12 @@ def test_a_page_without_a_date_shows_none() -> None:
 
 def test_leaves_lead_to_each_other() -> None:
     """A leaf in the middle of a list names its neighbours; the first has no newer one."""
-    middle = markdown.render_leaf(ME, markdown.Leaf("Journal", "journal/", 2, 3, [make("a")]))
-    first = markdown.render_leaf(ME, markdown.Leaf("Journal", "journal/", 1, 3, [make("a")]))
+    middle = markdown.render_list_page(
+        ME, markdown.ListPage("Journal", "journal/", 2, 3, [make("a")])
+    )
+    first = markdown.render_list_page(
+        ME, markdown.ListPage("Journal", "journal/", 1, 3, [make("a")])
+    )
 
     assert "# Journal, page 2 of 3" in middle
     assert "[Newer](https://journal.test/journal/index.md)" in middle
@@ -110,7 +114,7 @@ def test_leaves_lead_to_each_other() -> None:
 
 def test_an_empty_site_has_every_overview() -> None:
     """A journal without posts says so."""
-    empty = publish(ME, [], DAY)
+    empty = select_public(ME, [], DAY)
 
     assert "None yet." in markdown.render_home(empty)
     assert "No tags yet." in markdown.render_tags(ME, empty.tags)
@@ -123,7 +127,7 @@ def test_posts_come_newest_first_and_by_slug() -> None:
     later = DAY + timedelta(days=1)
     documents = [make("b"), make("c", later), make("a"), make("z", DAY + timedelta(days=50))]
 
-    ordered = publish(ME, documents, DAY + timedelta(days=40)).posts
+    ordered = select_public(ME, documents, DAY + timedelta(days=40)).posts
 
     assert [post.slug for post in ordered] == ["c", "a", "b"]
 
@@ -136,7 +140,7 @@ def test_spellings_of_one_tag_share_a_page() -> None:
         make("c", tags=("light", "Dark")),
     ]
 
-    tags = publish(ME, documents, DAY).tags
+    tags = select_public(ME, documents, DAY).tags
 
     assert [(tag.name, tag.slug, len(tag.posts)) for tag in tags] == [
         ("Dark", "dark", 1),
@@ -203,7 +207,7 @@ def test_auth_md_says_what_is_given(access: str) -> None:
 def test_both_texts_show_a_whole_lead(closed: str) -> None:
     """All four members, as JSON, and whether a key is needed for it."""
     policy = read_policy({"LEADS_REQUIRE_CREDENTIAL": closed})
-    auth, llms = render_auth(ME, policy), agents.render_llms(publish(ME, [], DAY), policy)
+    auth, llms = render_auth(ME, policy), agents.render_llms(select_public(ME, [], DAY), policy)
     shown = auth.partition("```http\nPOST /api/public/v1/leads\n")[2].partition("\n```")[0]
     header, _, body = shown.partition("\n\n")
     (example,) = re.findall(r"`(\{.*?\})`", llms)

@@ -77,7 +77,7 @@ def test_an_incremental_preview_equals_a_fresh_one(bench: Workbench, stage: Prev
     at_once = {path: show(stage, path) for path in paths}
     version = stage.state.version
 
-    assert not has_news(stage, stage.settle)
+    assert not has_news(stage, stage.do_deferred_work)
     assert stage.state.version == version
     assert {path: show(stage, path) for path in paths} == at_once
 
@@ -104,7 +104,7 @@ def test_posts_like_a_new_one_are_found_in_a_quiet_moment(
     stage.refresh()
     assert 'id="related"' not in show(stage, page)
 
-    assert has_news(stage, stage.settle)
+    assert has_news(stage, stage.do_deferred_work)
     assert 'href="/journal/another-island/"' in show(stage, page).partition('id="related"')[2]
 
 
@@ -122,7 +122,7 @@ def test_an_unreported_change_is_seen_at_the_next_refresh(
 def test_an_unchanged_file_sends_no_event(stage: PreviewSession) -> None:
     """Without a change browsers are left alone."""
     assert not has_news(stage, stage.refresh)
-    assert not has_news(stage, stage.settle)
+    assert not has_news(stage, stage.do_deferred_work)
 
 
 def test_a_text_that_was_fixed_is_shown(bench: Workbench, stage: PreviewSession) -> None:
@@ -165,7 +165,7 @@ def test_settling_is_one_step_to_whoever_looks_on(bench: Workbench, stage: Previ
     with ThreadPoolExecutor(1) as onlooker:
         is_over = Event()
         looking = onlooker.submit(look_on, stage, seen, is_over)
-        stage.settle()
+        stage.do_deferred_work()
         is_over.set()
         looking.result()
 
@@ -185,12 +185,12 @@ def test_a_file_is_at_fault_until_it_can_be_made(bench: Workbench, stage: Previe
     away = picture.rename(bench.output / "dot.svg")
     assert not show(stage, "images/dot.svg")
     former = stage.state
-    assert "cannot be read" in former.faults["images/dot.svg"].message
+    assert "cannot be read" in former.file_problems["images/dot.svg"].message
 
     away.rename(picture)
     assert show(stage, "images/dot.svg") == "<svg/>"
-    assert not stage.state.faults
-    assert former.faults
+    assert not stage.state.file_problems
+    assert former.file_problems
 
 
 def test_settling_keeps_the_faults_that_are_left(bench: Workbench, stage: PreviewSession) -> None:
@@ -203,8 +203,8 @@ def test_settling_keeps_the_faults_that_are_left(bench: Workbench, stage: Previe
         show(stage, "images/dot.svg")
         if is_fixed:
             away.rename(picture)
-        stage.settle()
-        assert bool(stage.state.faults) != is_fixed
+        stage.do_deferred_work()
+        assert bool(stage.state.file_problems) != is_fixed
         if not is_fixed:
             away.rename(picture)
 
@@ -233,16 +233,16 @@ signals.initialized.connect(note)
 good = template.read_text()
 template.write_text("{% if %}")
 stage.refresh()
-assert stage.state.theme
+assert stage.state.site_problem
 broken = len(rounds)
 for _ in range(3):
     stage.refresh()
     stage.show("index.html")
-    stage.settle()
+    stage.do_deferred_work()
 print(broken, len(rounds))
 template.write_text(good)
 stage.refresh()
-print(len(rounds), stage.state.theme)
+print(len(rounds), stage.state.site_problem)
 """
 
 
@@ -292,7 +292,7 @@ def test_the_cache_does_not_grow_with_every_save(bench: Workbench, stage: Previe
         stage.refresh({str(source)})
         show(stage)
         assert stage.show("cards/first-light.png")[0]
-        stage.settle()
+        stage.do_deferred_work()
 
     save(0)
     before = count_kept(bench)

@@ -16,8 +16,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.content.library import ContentLibrary
 from site_build.errors import Diagnostic
-from site_build.markup.convert import HOUSE
-from site_build.pelican_plugin.plugin import Journal, contained
+from site_build.markup.convert import DEFAULT_DIALECT
+from site_build.pelican_plugin.plugin import Journal, quiet_pelican
 from site_build.pelican_plugin.settings import SETTINGS_FILE
 from site_build.progress import Request
 from site_build.releases.release import BuildOptions, build
@@ -70,7 +70,9 @@ class Workbench:
 
 def check_content(folder: Path, now: datetime, jobs: int = 1) -> tuple[int, tuple[Diagnostic, ...]]:
     """Return how many files `folder` has, and each finding as readers see it at `now` (UTC)."""
-    library = ContentLibrary(Request(folder, folder, folder, folder, None, now, jobs), "", HOUSE)
+    library = ContentLibrary(
+        Request(folder, folder, folder, folder, None, now, jobs), "", DEFAULT_DIALECT
+    )
     return library.count, library.check(now)
 
 
@@ -163,7 +165,7 @@ def run_journal(content: Path, output: Path, theme: Path = THEME, **settings: ob
         "BUILD_JOBS": 1,
         **settings,
     }
-    with contained():
+    with quiet_pelican():
         Journal(read_settings(str(SETTINGS_FILE), override)).run()
 
 

@@ -6,10 +6,10 @@ from html import unescape
 import pytest
 
 from site_build.importers.html_to_markdown import convert
-from site_build.markup.convert import HOUSE, Converter
+from site_build.markup.convert import DEFAULT_DIALECT, Converter
 from site_build.site import Document
 
-CONVERTER = Converter(HOUSE)
+CONVERTER = Converter(DEFAULT_DIALECT)
 
 
 def render(markdown: str) -> str:

@@ -144,7 +144,7 @@ def test_an_incomplete_export_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
             read_journal(path, "substack")
     with pytest.raises(UnreadableJournal, match="no journal of substack"):
         read_journal(pack(tmp_path, {"a.html": "x"}), "substack")
-    monkeypatch.setattr("site_build.importers.substack.LARGEST", 1000)
+    monkeypatch.setattr("site_build.importers.substack.LARGEST_EXPORT", 1000)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("posts.csv", "a" * 5000)
