@@ -108,7 +108,7 @@ def list_notices(site: Site, policy: Policy, now: datetime) -> Iterator[Target]:
         yield TextTarget(path, text)
 
 
-def list_gone(
+def find_gone_pages(
     before: Mapping[str, Entry],
     fresh: Container[str],
     places: Mapping[str, tuple[int, int]],
@@ -170,13 +170,13 @@ def _list_pages(
     groups = [posts[first : first + size] for first in range(0, len(posts), size)] or [posts]
     for number, group in enumerate(groups, 1):
         leaf = markdown.Leaf(title, folder, number, len(groups), group)
-        path = addresses.name_alternate(addresses.locate_leaf(folder, number))
+        path = addresses.name_alternate(addresses.locate_list_page(folder, number))
         shown = [(post.digest, post.address) for post in group]
         sources = partial(make_key, title, len(groups), shown)
         yield TextTarget(path, partial(markdown.render_leaf, identity, leaf), sources)
 
 
-class _Selection(NamedTuple):
+class _NewestPosts(NamedTuple):
     """The newest of some posts; their lines of the index are read when they are needed.
 
     Language, author, first slug and picture are added to each line, since the index lacks them.
@@ -219,7 +219,7 @@ def list_full_texts(
 ) -> Iterator[TextTarget]:
     """Yield the targets of feeds and of the full text; `lines` are those of all posts by slug."""
     identity, count = site.identity, len(site.posts)
-    select = partial(_Selection, lines=lines, lang=identity.lang, images=images)
+    select = partial(_NewestPosts, lines=lines, lang=identity.lang, images=images)
     newest = select(site.posts[: agents.NEWEST])
     yield TextTarget(
         addresses.LLMS_FULL,
@@ -233,7 +233,7 @@ def list_full_texts(
         yield from _list_feeds(channel, select(tag.posts[: channel.most]))
 
 
-def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTarget]:
+def _list_feeds(channel: Channel, newest: _NewestPosts) -> Iterator[TextTarget]:
     sources = partial(newest.make_key, channel.title, channel.total, channel.has_cards)
     for form, write in ((addresses.FEED, render_atom), (addresses.FEED_JSON, render_json_feed)):
         path = addresses.locate_feed(channel.folder, form)

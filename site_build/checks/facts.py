@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin
 
 from edge_api.schema import paths
 from site_build import addresses
-from site_build.addresses import CONVERTED, SUFFIXES, SourceRules
+from site_build.addresses import CONVERTED_SUFFIXES, MARKDOWN_SUFFIXES, SourceRules
 from site_build.errors import Diagnostic
 from site_build.images.responsive import MeasuredImages, resolve
 from site_build.site import Document
@@ -63,8 +63,10 @@ _FIXED = frozenset(
     }
 )
 """Addresses at which every build has a file."""
-_SOURCE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})(?=[?#]|$)")
-_CONVERTED = re.compile(rf"(?:{'|'.join(map(re.escape, CONVERTED))})(?=[?#]|$)", re.IGNORECASE)
+_SOURCE = re.compile(rf"(?:{'|'.join(map(re.escape, MARKDOWN_SUFFIXES))})(?=[?#]|$)")
+_CONVERTED = re.compile(
+    rf"(?:{'|'.join(map(re.escape, CONVERTED_SUFFIXES))})(?=[?#]|$)", re.IGNORECASE
+)
 _BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders of the edge, in which the build makes only a few files."""
 _ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
@@ -177,7 +179,7 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
         return None
     source = find_source(base, address)
     # A relative link to a file is followed from the source, as on a code host.
-    is_file = not address.startswith(("/", "#", "?")) and not source.endswith(SUFFIXES)
+    is_file = not address.startswith(("/", "#", "?")) and not source.endswith(MARKDOWN_SUFFIXES)
     names_source = is_named or is_file or address.startswith(("{filename}", "{static}", "{attach}"))
     if not names_source or source not in paths:
         return None

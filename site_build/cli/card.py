@@ -14,7 +14,7 @@ from site_build.checks.facts import find_source
 from site_build.cli.post import find_post
 from site_build.cli.terminal import open_console, print_findings
 from site_build.errors import BuildError
-from site_build.images.card import PHOTOGRAPH, SIZE, draw_card, has_title
+from site_build.images.card import PHOTOGRAPH_SIZE, SIZE, draw_card, has_title
 from site_build.images.encode import cut
 from site_build.images.responsive import measure
 from site_build.options import CONTENT, SITE_URL
@@ -63,7 +63,7 @@ def run(arguments: Arguments) -> int:
     output = arguments.output or Path(f"{post.slug}.{kind}")
     if output.suffix.lower() != f".{kind}":
         raise BuildError(f"the card of this post is a {kind.upper()}; end {output} in .{kind}")
-    photograph = partial(cut, file, picture, PHOTOGRAPH, "white") if picture else None
+    photograph = partial(cut, file, picture, PHOTOGRAPH_SIZE, "white") if picture else None
     try:
         output.write_bytes(draw_card(card, font, photograph))
     except OSError as refusal:

@@ -240,7 +240,7 @@ RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
     | {
         folder.rstrip("/")
         for folder in (
-            *addresses.HOUSE.list_overviews(),
+            *addresses.DEFAULT_ADDRESSES.list_overviews(),
             addresses.CARDS,
             addresses.IMAGES,
             addresses.PICTURES,
@@ -309,7 +309,8 @@ def read_head(
         message = f"`layout` is {given!r}, which the theme does not have; {fix}"
         faults.append(Fault(layout.value_at, message, "warning"))
     forms, usual = (
-        (each.post, each.page, each.list_overviews()) for each in (rules.addresses, addresses.HOUSE)
+        (each.post, each.page, each.list_overviews())
+        for each in (rules.addresses, addresses.DEFAULT_ADDRESSES)
     )
     faults += [
         Fault(known[name].value_at, f"`{known[name].key}` {doubt}", "warning")

@@ -15,7 +15,7 @@ from stat import S_ISREG
 from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
-from site_build.addresses import SUFFIXES, SourceRules
+from site_build.addresses import MARKDOWN_SUFFIXES, SourceRules
 from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
@@ -28,7 +28,7 @@ from site_build.progress import Request
 from site_build.related import NO_TERMS, Terms, count_terms
 from site_build.site import UNDATED, Document
 
-_FOREIGN_SUFFIXES = frozenset({*SUFFIXES, ".mkdn", ".mdwn"})
+_FOREIGN_SUFFIXES = frozenset({*MARKDOWN_SUFFIXES, ".mkdn", ".mdwn"})
 _OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
 """Suffixes, in lower case, of texts that other programs build and this one does not."""
 
@@ -68,7 +68,7 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
         has_links |= is_link
         if fault:
             findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
-        elif path.endswith(SUFFIXES):
+        elif path.endswith(MARKDOWN_SUFFIXES):
             if rules.is_source(path):
                 sources.append(path)
         elif rules.is_static(path):

@@ -59,7 +59,7 @@ _LEAF, _CUT = 9, 3
 _SMALL = 34
 """Font size of the site's name and of the day."""
 
-PHOTOGRAPH = (560, SIZE[1])
+PHOTOGRAPH_SIZE = (560, SIZE[1])
 """Pixels of a photograph, which is beside the title, so that neither covers the other."""
 
 
@@ -106,9 +106,9 @@ def has_title(card: Card, font: Font) -> bool:
 
 
 def draw_card(card: Card, font: Font, photograph: Callable[[], Image.Image] | None = None) -> bytes:
-    """Return the card as PNG, or as JPEG if a function gives a photograph of PHOTOGRAPH pixels.
+    """Return the card as PNG, or as JPEG if a function gives a photograph.
 
-    The same card gives the same bytes.
+    The photograph has the size PHOTOGRAPH_SIZE. The same card gives the same bytes.
     """
     sheet = Image.new("L", SIZE, 0)  # a pixel is an index of the palette
     sheet.putpalette(_make_palette(card.hues[:_BANDS]))
@@ -119,9 +119,9 @@ def draw_card(card: Card, font: Font, photograph: Callable[[], Image.Image] | No
         # A third more bytes than at the usual level 6, in half the time.
         sheet.save(file, "PNG", compress_level=3)
     else:
-        _write(sheet, card, font, SIZE[0] - PHOTOGRAPH[0], (80, 72, 64, 58, 52, 46))
+        _write(sheet, card, font, SIZE[0] - PHOTOGRAPH_SIZE[0], (80, 72, 64, 58, 52, 46))
         page = sheet.convert("RGB")
-        page.paste(photograph(), (SIZE[0] - PHOTOGRAPH[0], 0))
+        page.paste(photograph(), (SIZE[0] - PHOTOGRAPH_SIZE[0], 0))
         page.save(file, "JPEG", quality=86, optimize=True, progressive=True)
     return file.getvalue()
 

@@ -13,7 +13,7 @@ from site_build.images.encode import Picture, cut
 
 SIZE: Final = (480, 1200)
 """Pixels of a photograph: twice the width that pages show, as high as the leaves of a page."""
-PHOTOGRAPHS: Final = frozenset({"jpeg", "webp", "avif"})
+PHOTOGRAPH_KINDS: Final = frozenset({"jpeg", "webp", "avif"})
 """Kinds of pictures that photographs are stored as."""
 _WIDTH: Final = 224
 _HILLS: Final = 9
@@ -34,7 +34,7 @@ def crop(source: Path, picture: Picture) -> bytes:
     return file.getvalue()
 
 
-def paint(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
+def draw_landscape(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
     """Return a landscape as SVG: the same hills for the same seed, by day and by night."""
     # Without tags, the hues of straw, moss and ochre.
     random, colours, height = Random(seed), list(hues) or [20, 28, 13], SIZE[1]  # noqa: S311

@@ -20,12 +20,12 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from PIL import ExifTags, Image, UnidentifiedImageError
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.addresses import CONVERTED
+from site_build.addresses import CONVERTED_SUFFIXES
 from site_build.images.encode import KINDS, LONGEST_SIDE, Form, Picture, list_forms, scale_height
 from site_build.site import Document
 from site_build.text import shorten
 
-UNSHOWN = (".tif", ".tiff")
+UNSHOWN_SUFFIXES = (".tif", ".tiff")
 """Suffixes of pictures that most browsers do not show; their metadata cannot be removed here."""
 SUFFIXES = frozenset(
     {
@@ -39,8 +39,8 @@ SUFFIXES = frozenset(
         ".png",
         ".svg",
         ".webp",
-        *CONVERTED,
-        *UNSHOWN,
+        *CONVERTED_SUFFIXES,
+        *UNSHOWN_SUFFIXES,
     }
 )
 
@@ -82,7 +82,7 @@ def measure(path: str, data: bytes) -> Measured:
     suffix = PurePosixPath(path).suffix.lower()
     if suffix == ".svg":
         return _measure_drawing(path, data, digest)
-    if suffix in UNSHOWN:
+    if suffix in UNSHOWN_SUFFIXES:
         fault = "is of a kind that most browsers do not show, and is not published"
         return Measured(None, f"{fault}; save it as JPEG or PNG")
     try:

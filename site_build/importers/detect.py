@@ -6,7 +6,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
-from site_build.addresses import SUFFIXES
+from site_build.addresses import MARKDOWN_SUFFIXES
 from site_build.importers.imported import FAULTS, Imported, UnreadableJournal
 
 SYSTEMS: Final = ("pelican", "hugo", "jekyll", "wordpress", "ghost", "substack", "markdown")
@@ -57,7 +57,7 @@ def detect(path: Path) -> tuple[str, Path]:
         found = [each for each in files if _has_content(each, content)]
         if found and (pattern not in _EXPORTS or len(found) == 1):
             return name, found[0] if pattern in _EXPORTS else folder
-    if any(True for suffix in (*SUFFIXES, ".mdx") for _ in path.rglob(f"*{suffix}")):
+    if any(True for suffix in (*MARKDOWN_SUFFIXES, ".mdx") for _ in path.rglob(f"*{suffix}")):
         return "markdown", path
     raise UnreadableJournal(
         f"{path} is no journal that can be read: it should be a folder with the settings of "

@@ -21,7 +21,14 @@ from zoneinfo import ZoneInfo
 from pydantic import TypeAdapter, ValidationError
 
 from edge_api.schema.environment import read_origin
-from site_build.addresses import CONTACT, FEED, SUFFIXES, SourceRules, locate_feed, name_file
+from site_build.addresses import (
+    CONTACT,
+    FEED,
+    MARKDOWN_SUFFIXES,
+    SourceRules,
+    locate_feed,
+    name_file,
+)
 from site_build.checks.facts import EDGE, is_of_edge, map_urls
 from site_build.checks.raw_markup import find_excess
 from site_build.content import front_matter
@@ -240,7 +247,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             f"its name is longer than {LONGEST_NAME} bytes": (
                 max(len(part.encode()) for part in parts) > LONGEST_NAME
             ),
-            "it is Markdown, and no text of the journal": path.lower().endswith(SUFFIXES),
+            "it is Markdown, and no text of the journal": path.lower().endswith(MARKDOWN_SUFFIXES),
             "the journal has a page of its own there": path in plan.known or is_of_edge(path),
             "a folder has its name": path in folders,
             "it cannot be read": not is_read,

@@ -146,7 +146,7 @@ def render_leaf(identity: Identity, leaf: Leaf) -> str:
     """Return the alternate of one leaf of a list of posts."""
     place = "" if leaf.count == 1 else f", page {leaf.number} of {leaf.count}"
     ways = [
-        f"- {_link(identity, way, addresses.locate_leaf(leaf.folder, number))}"
+        f"- {_link(identity, way, addresses.locate_list_page(leaf.folder, number))}"
         for way, number in (("Newer", leaf.number - 1), ("Older", leaf.number + 1))
         if 1 <= number <= leaf.count
     ]

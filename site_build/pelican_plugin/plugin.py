@@ -126,7 +126,7 @@ def _equip(generator: Any) -> None:
     )
     if generator.env.undefined is Undefined:
         lenient = note_unknown_names(build.edge_templates.unknown)
-        generator.env.undefined = StrictUndefined if build.is_ours else lenient
+        generator.env.undefined = StrictUndefined if build.is_default_theme else lenient
     if build.theme != HOUSE_THEME:
         # Another theme gets the templates that it and Pelican's own lack, with their escaping.
         house = FileSystemLoader(HOUSE_THEME / "templates")
