@@ -178,7 +178,7 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
         for each in others
         if each.suffix in {".css", ".htm", ".html", ".js", ".json", ".svg", ".txt", ".xml"}
     ]
-    words += (f"{each.extra} {content.facts[each.path].outside}" for each in public)
+    words += (f"{each.extra} {content.facts[each.path].external}" for each in public)
     text = unquote(f"{style.settings_text} {' '.join(words)}")
     return {e for e in found if not re.search(named.format(re.escape(PurePosixPath(e).name)), text)}
 

@@ -231,7 +231,7 @@ class SiteBuild:
                 return "the build's own"
 
     def find_unknown_names(self) -> None:
-        """Warn of unknown names in templates of other themes than the default; raises BuildError."""
+        """Warn of unknown names in templates of any but the default theme; raises BuildError."""
         found = self._targets.values() if not self.is_default_theme else ()
         pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
         with self._cache:

@@ -22,7 +22,7 @@ from site_build.content.front_matter import KEYS
 from site_build.content.head import OTHER_NAMES, Entry, YamlFaultError, make_entry, read_entries
 from site_build.errors import BuildError, find_fix
 
-STARTED = "  # when it was started"
+STARTED_COMMENT = "  # when it was started"
 """Comment after the date of a draft from `new`, which is replaced when the post is published."""
 _END = r"(?>\r\n?|\n)"
 _HEAD = re.compile(
@@ -51,7 +51,7 @@ def change_line(raw: bytes, key: str, value: str | None) -> bytes:
     end = found.end(2) if found else 0
     rest, new = rf"[^\r\n]*{_END}", ""
     if value:
-        rest, new = rf"[ \t]*{_VALUE}(?:{STARTED})?", rf"\1: {value}"
+        rest, new = rf"[ \t]*{_VALUE}(?:{STARTED_COMMENT})?", rf"\1: {value}"
     head, count = re.subn(rf"(?i)(?<![^\r\n])({key})[ \t]*:{rest}", new, text[:end], count=1)
     if value and not count:
         head += f"{key}: {value}" + ("\r\n" if "\r\n" in head else "\n")

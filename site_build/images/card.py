@@ -100,7 +100,7 @@ def digest_card(card: Card, font: Font) -> bytes:
     return make_key(card, font.digest, chosen, _fingerprint())
 
 
-def has_title(card: Card, font: Font) -> bool:
+def can_write_title(card: Card, font: Font) -> bool:
     """Return whether a font has the letters of the card's title; if not, boxes replace them."""
     return keep_writable(card.title, choose_font(card.title, font)) is not None
 

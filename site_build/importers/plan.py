@@ -29,7 +29,7 @@ from site_build.addresses import (
     locate_feed,
     name_file,
 )
-from site_build.checks.facts import EDGE, is_of_edge, map_urls
+from site_build.checks.facts import EDGE_PAGES, is_of_edge, map_urls
 from site_build.checks.raw_markup import find_excess
 from site_build.content import front_matter
 from site_build.content.document import LARGEST_FILE, read_document
@@ -118,7 +118,7 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     )
     # Folders that contain all texts say nothing about one of them.
     shared = posixpath.commonpath(text.folder for text in imported.texts)
-    others = map_urls((), (), plan.rules).others | EDGE
+    others = map_urls((), (), plan.rules).others | EDGE_PAGES
     taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
     for text in sorted(
         imported.texts, key=lambda text: ("published", "hidden", "draft").index(text.status)
@@ -224,7 +224,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     # There always is a contact page.
     plan.known.update(
         {CONTACT},
-        EDGE,
+        EDGE_PAGES,
         *({each.address, name_file(each.address)} for each in public),
         map_urls(public, (), plan.rules).others,
     )
@@ -374,7 +374,7 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     """Add all other files: contact page, settings, redirects, members and comments."""
     found = [(name, (links.find(link) or ("",))[0]) for name, link in imported.menu]
     # The theme's menu has the lists already.
-    lists = {f"/{each}" for each in {CONTACT, *EDGE, *plan.rules.addresses.list_overviews()}}
+    lists = {f"/{each}" for each in {CONTACT, *EDGE_PAGES, *plan.rules.addresses.list_overviews()}}
     menu = [(name, to) for name, to in found if re.match("/.|https?:", to) and to not in lists]
     plan.settings |= {"MENUITEMS": menu} if menu else {}
     if not any(document.address == CONTACT for _, document, _ in plan.texts):

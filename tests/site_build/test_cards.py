@@ -18,10 +18,10 @@ from site_build.images.card import (
     SIZE,
     Card,
     blend,
+    can_write_title,
     choose_hue,
     draw_card,
     fit,
-    has_title,
     mix_paint,
     write_line,
 )
@@ -97,7 +97,7 @@ def test_a_title_fits_its_box(font: Font, title: str) -> None:
 
     assert image.size == SIZE == (1200, 630)
     assert len(data) < TYPICAL
-    assert has_title(Card("Journal", title), font)
+    assert can_write_title(Card("Journal", title), font)
     assert find_ink(image, (88, 130, 1100, 530))
     assert find_ink(image, (0, 0, 80, 630)) is None
     assert find_ink(image, (1016, 0, 1100, 630)) is None
@@ -111,7 +111,7 @@ def test_a_title_without_letters_is_left_out(font: Font, title: str) -> None:
         Card("Journal", "", "1 May 2026", (3,)),
     )
 
-    assert not has_title(card, font)
+    assert not can_write_title(card, font)
     assert draw_card(card, font) == draw_card(plain, font)
 
 
