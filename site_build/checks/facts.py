@@ -64,9 +64,7 @@ _FIXED = frozenset(
 )
 """Addresses at which every build has a file."""
 _SOURCE_SUFFIX = re.compile(rf"(?:{'|'.join(map(re.escape, MARKDOWN_SUFFIXES))})(?=[?#]|$)")
-_CONVERTED_SUFFIX = re.compile(
-    rf"(?:{'|'.join(map(re.escape, CONVERTED_SUFFIXES))})(?=[?#]|$)", re.IGNORECASE
-)
+_HEIC = re.compile(rf"(?:{'|'.join(map(re.escape, CONVERTED_SUFFIXES))})(?=[?#]|$)", re.IGNORECASE)
 _EDGE_FOLDERS = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders of the edge, in which the build makes only a few files."""
 _UNCHECKED_PREFIXES = (*_EDGE_FOLDERS, addresses.THEME, addresses.PICTURES, addresses.CARDS)
@@ -174,9 +172,7 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
     """
     address = re.sub(r"^\|(\w+)\|", r"{\1}", reference.address)
     # The site has nothing at the address of a Markdown or HEIC file, so a link names the source.
-    is_named = (_SOURCE_SUFFIX.search(address) and not reference.shown) or _CONVERTED_SUFFIX.search(
-        address
-    )
+    is_named = (_SOURCE_SUFFIX.search(address) and not reference.shown) or _HEIC.search(address)
     if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
         return f"/{named}"
     if address.startswith(("/", "#", "?")) and not is_named:

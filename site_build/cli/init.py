@@ -82,7 +82,7 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
     """
     # These imports take half a second, since they load Pelican and aiohttp.
     from site_build.importers.pictures import fetch_pictures  # noqa: PLC0415
-    from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
+    from site_build.importers.plan import plan_journal, summarize  # noqa: PLC0415
 
     if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
@@ -94,7 +94,7 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
             agrees = partial(confirm, open_console(), assume_yes=arguments.yes)
             asyncio.run(fetch_pictures(imported, Path(pictures), agrees))
         planned = plan_journal(imported, _name_journal(folder))
-        summary = compare(imported, planned)
+        summary = summarize(imported, planned)
         kept = write_journal(folder, planned.files, (imported, summary))
     lines = [f"{folder} is a journal, from {imported.system}: {summary}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):

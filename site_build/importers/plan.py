@@ -43,12 +43,12 @@ from site_build.site import Document
 from site_build.text import fold, make_slug, shorten
 
 _MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.PageFrontMatter}
-_MOST_TRIES: Final = 10_000  # numbered variants of one slug
+_MOST_VARIANTS: Final = 10_000  # numbered variants of one slug
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
     TypeAdapter[str](kind).validator.isinstance_python
     for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
 )
-_LONGEST: Final = LARGEST_FILE - 50_000
+_LONGEST_BODY: Final = LARGEST_FILE - 50_000
 """The most bytes of a body; the rest of a file is for its head, and for links that grow longer."""
 _LARGEST_DECODED: Final = 500_000
 """The most bytes of a JPEG or PNG that is decoded; of a larger one only the end is checked."""
@@ -64,15 +64,15 @@ class Plan:
     """Each text with its document and the values of its head."""
     files: dict[str, bytes | Path] = field(default_factory=dict)
     """All files of the new journal, by path."""
-    known: set[str] = field(default_factory=set)
+    addresses: set[str] = field(default_factory=set)
     """Addresses of the new journal, aliases of texts among them, without a leading slash."""
-    former: dict[str, str] = field(default_factory=dict)
+    redirects: dict[str, str] = field(default_factory=dict)
     """Present addresses by old path, for `redirects.txt`; without leading slashes."""
 
     def answers(self, address: str) -> bool:
         """Return whether an old address is one of the new journal, or leads to one."""
         path = canonical(address)
-        return bool({path, path.rstrip("/")} & self.known) or path in self.former
+        return bool({path, path.rstrip("/")} & self.addresses) or path in self.redirects
 
 
 def plan_journal(imported: Imported, name: str) -> Plan:
@@ -89,7 +89,7 @@ def plan_journal(imported: Imported, name: str) -> Plan:
     return plan
 
 
-def compare(imported: Imported, plan: Plan) -> Summary:
+def summarize(imported: Imported, plan: Plan) -> Summary:
     """Return a summary of the texts and addresses of the old journal that the new one has."""
     old = imported.redirects.keys() | {
         path
@@ -123,8 +123,8 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     for text in sorted(
         imported.texts, key=lambda text: ("published", "hidden", "draft").index(text.status)
     ):
-        if len(text.body.encode(errors="replace")) > _LONGEST:
-            what, fix = f"it is longer than {_LONGEST:,} bytes", "put its pictures into files"
+        if len(text.body.encode(errors="replace")) > _LONGEST_BODY:
+            what, fix = f"it is longer than {_LONGEST_BODY:,} bytes", "put its pictures into files"
             imported.note(text.source, 0, what, fix, "left out")
             continue
         head = _make_head(imported, plan.rules, text, newest)
@@ -139,7 +139,7 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             make_slug(PurePosixPath(text.source).stem),
         )
         slug = next(filter(_IS_SLUG, names), text.kind)
-        while used[slug] < _MOST_TRIES:
+        while used[slug] < _MOST_VARIANTS:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             # A slug may have 200 bytes, of which its number needs a few.
@@ -222,7 +222,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at their old paths, and collect the addresses of the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
     # There always is a contact page.
-    plan.known.update(
+    plan.addresses.update(
         {CONTACT},
         EDGE_PAGES,
         *({each.address, name_file(each.address)} for each in public),
@@ -231,11 +231,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     sources = {path: source for source, path in imported.file_sources.items()}
     folders = {
         str(each)
-        for path in (
-            *imported.files,
-            "pages/contact.md",
-            *(document.path for _, document, _ in plan.texts),
-        )
+        for path in (*imported.files, "pages/contact.md", *(e.path for _, e, _ in plan.texts))
         for each in PurePosixPath(path).parents
     }
     for path, content in imported.files.items():
@@ -248,7 +244,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
                 max(len(part.encode()) for part in parts) > LONGEST_NAME
             ),
             "it is Markdown, and no text of the journal": path.lower().endswith(MARKDOWN_SUFFIXES),
-            "the journal has a page of its own there": path in plan.known or is_of_edge(path),
+            "the journal has a page of its own there": path in plan.addresses or is_of_edge(path),
             "a folder has its name": path in folders,
             "it cannot be read": not is_read,
         }
@@ -270,7 +266,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
         else:
             plan.files[f"content/{path}"] = content
     plan.settings["STATIC_PATHS"] = sorted({"images", *(e.split("/")[1] for e in plan.files)})
-    plan.known.update(name.removeprefix("content/") for name in plan.files)
+    plan.addresses.update(name.removeprefix("content/") for name in plan.files)
 
 
 def _plan_redirects(imported: Imported, plan: Plan) -> Links:
@@ -279,7 +275,7 @@ def _plan_redirects(imported: Imported, plan: Plan) -> Links:
     # Reversed, so that of two texts with one old address the first gets it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
     addresses = (
-        *((address, f"/{address}") for address in sorted(plan.known)),
+        *((address, f"/{address}") for address in sorted(plan.addresses)),
         *files.items(),
         *((alias, path) for text, path in texts for alias in text.aliases),
         *((text.address, path) for text, path in texts if text.address),
@@ -318,11 +314,11 @@ def _plan_redirects(imported: Imported, plan: Plan) -> Links:
         above = {path[:at] for at, sign in enumerate(path) if sign == "/"}
         if plan.answers(old) or is_of_edge(path):
             continue
-        if aliases is None or not _IS_ALIAS(f"/{path}") or above & plan.known:
-            plan.former[path] = address
+        if aliases is None or not _IS_ALIAS(f"/{path}") or above & plan.addresses:
+            plan.redirects[path] = address
         else:
             aliases.append(f"/{path}")
-            plan.known.add(path)
+            plan.addresses.add(path)
     return links
 
 
@@ -331,7 +327,7 @@ def _find_address(target: str, plan: Plan, links: Links, places: dict[str, str])
     where, (kind, _, name) = plan.rules.addresses, target.partition(":")
     posts = where.journal or ""
     tags, tag = where.tags or posts, where.locate("tag", make_slug(name)) if where.tag else ""
-    has_tag = name != "" and tag in plan.known
+    has_tag = name != "" and tag in plan.addresses
     lists = {
         "home": "",
         "posts": posts,
@@ -390,7 +386,7 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
         ".gitignore": fill_starter("gitignore.txt"),
         "content/redirects.txt": "".join(
             f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n"
-            for old, address in plan.former.items()
+            for old, address in plan.redirects.items()
         ).encode(),
     }
     if imported.members:
