@@ -67,7 +67,7 @@ from site_build.build.text_targets import (
 )
 from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources, read_kept
-from site_build.content.sources import TEXTS, Content, Texts
+from site_build.content.sources import TEXTS, Content, TextReader
 from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import free_pictures
 from site_build.parallel import map_unordered
@@ -166,7 +166,7 @@ class SiteBuild:
         self.is_default_theme = self.theme == HOUSE_THEME and not style.overrides
         self._withheld = find_withheld(self.content, self.site, request, style)
         self.looked_up: dict[str, None] = {}
-        self.texts = Texts(request, self._cache, code, style.dialect)
+        self.texts = TextReader(request, self._cache, code, style.dialect)
         self._output = OutputFolder(
             request.site_folder, self._before, is_checked=self._is_output_checked
         )
@@ -291,8 +291,8 @@ class SiteBuild:
             posts=len(lines),
             files=sum(sum(map(bool, entry.mtimes)) for entry in entries),
             size=sum(sum(entry.sizes) for entry in entries),
-            sources=self.content.sources,
-            hits=self.content.hits,
+            sources=self.content.source_count,
+            hits=self.content.cache_hits,
             next_instant=find_next_instant(self.content.documents, now),
             findings=self.findings,
             held=self._held,

@@ -34,7 +34,7 @@ from edge_api.schema.index import (
 from site_build import addresses
 from site_build.build.manifest import Entry, Line, Manifest, OutputFolder, OutputStamp
 from site_build.cache import IMAGES, Cache, make_key
-from site_build.content.sources import Texts
+from site_build.content.sources import TextReader
 from site_build.errors import BuildError
 from site_build.images.encode import clean
 from site_build.images.responsive import ImageSet, is_picture, link_markdown
@@ -152,7 +152,7 @@ def _read_lines(lines: Iterable[Line]) -> Iterator[bytes]:
 class TargetContext:
     """Parts of a build that targets use."""
 
-    texts: Texts
+    texts: TextReader
     image_set: ImageSet
     cache: Cache
     input_digest: InputDigest
@@ -232,13 +232,13 @@ class TemplateTarget(Target):
     def make(self, context: TargetContext) -> bytes:
         """Return the page, and note in the context the names and texts looked up for it."""
         context.looked_up.clear()
-        context.texts.asked.clear()
+        context.texts.requested.clear()
         return render_page(self.template, self.list_values(), self.path).encode()
 
     def run(self, context: TargetContext) -> Result:
         """Make and write the page; its key is known once it is rendered."""
         data = self.make(context)
-        names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
+        names, texts = "\n".join(context.looked_up), "\n".join(context.texts.requested)
         key = self.find_key(context, names, texts)
         return context.output.write(self.path, data, key, names, texts)
 

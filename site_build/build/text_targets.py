@@ -16,7 +16,7 @@ from site_build.build.manifest import Entry, Line
 from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget, read_records
 from site_build.cache import make_key
 from site_build.checks.facts import is_of_edge
-from site_build.content.sources import Texts
+from site_build.content.sources import TextReader
 from site_build.errors import Diagnostic
 from site_build.images.responsive import ImageSet, Lead, link_markdown
 from site_build.outputs import agents, markdown
@@ -42,7 +42,7 @@ def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarge
         yield RecordTarget(path, post, minutes[post.path], site.identity.absolute(post.address))
 
 
-def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> Iterator[Target]:
+def list_outputs(site: Site, size: int, image_set: ImageSet, texts: TextReader) -> Iterator[Target]:
     """Yield the targets of Markdown, moved pages and sitemap; lists have `size` posts a page."""
     identity, lists = site.identity, site.identity.addresses
     for document in site.documents:
@@ -145,7 +145,9 @@ def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -
     return any(head and path.startswith(head) for head in heads)
 
 
-def _make_alternate(site: Site, document: Document, image_set: ImageSet, texts: Texts) -> Target:
+def _make_alternate(
+    site: Site, document: Document, image_set: ImageSet, texts: TextReader
+) -> Target:
     path, links = document.address, image_set.links.get(document.path, {})
     facts = [f"Author: {document.author}"] if document.author else []
     if part := site.parts.get(document.path):

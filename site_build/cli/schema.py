@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 
 from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.terminal import open_console
-from site_build.content.front_matter import ALIASES, PageFrontMatter, PostFrontMatter
+from site_build.content.front_matter import PELICAN_KEYS, PageFrontMatter, PostFrontMatter
 from site_build.content.head import DRAFT_KEYS, RESERVED_SLUGS
 from site_build.options import CONTENT
 from site_build.preview.server import DEFAULT_PORT
@@ -117,7 +117,7 @@ def describe_front_matter(kind: Kind) -> Schema:
         )
     # YAML reads `no`, the code of Norwegian, as false.
     properties["lang"]["anyOf"][0]["type"] = ["string", "boolean"]
-    for alias, name in ALIASES.items():
+    for alias, name in PELICAN_KEYS.items():
         properties[alias] = {**properties[name], "description": f"Another name for `{name}`."}
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
@@ -125,7 +125,7 @@ def describe_front_matter(kind: Kind) -> Schema:
         "type": "object",
         "required": sorted(required),
         "properties": {**properties, **dict.fromkeys(sorted(DRAFT_KEYS), False)},
-        "allOf": [{"not": {"required": [alias, name]}} for alias, name in ALIASES.items()],
+        "allOf": [{"not": {"required": [alias, name]}} for alias, name in PELICAN_KEYS.items()],
     }
 
 

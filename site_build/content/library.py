@@ -28,7 +28,7 @@ from site_build.content.sources import (
     Listing,
     Reading,
     Stamp,
-    Texts,
+    TextReader,
     list_folder,
     measure_pictures,
     stamp,
@@ -91,7 +91,7 @@ class _Choice:
         """Return former versions that readers may see, of a file or of all files in a folder."""
         reading = self._readings.get(path)
         if reading and self._now:
-            appears = reading.document.published if reading.document else reading.appears
+            appears = reading.document.published if reading.document else reading.likely_date
             if reading.is_draft or (appears and appears > self._now):
                 return {}
         former = {name: self._recall(name) for name in _list_inside(path, self._kept)}
@@ -114,7 +114,7 @@ class ContentLibrary:
         self._request = request
         self._code, self._dialect = code, dialect
         self._cache, self._cross = Cache(request.cache), CrossCheck(dialect.rules)
-        self._texts = Texts(request, self._cache, code, dialect)
+        self._texts = TextReader(request, self._cache, code, dialect)
         self._listing = list_folder(request.content, dialect.rules)
         self._stamps = self._stamp(self._listing)
         with self._cache:

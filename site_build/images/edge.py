@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from site_build.cache import make_key
-from site_build.images.card import blend, mix_paint
+from site_build.images.card import blend, convert_hue
 from site_build.images.encode import Picture, cut
 
 SIZE: Final = (480, 1200)
@@ -57,8 +57,8 @@ def draw_landscape(seed: str, hues: Sequence[int], *, night: bool = False) -> st
         ]
         line = " ".join(f"{_STEP * place},{top:.1f}" for place, top in enumerate(tops))
         # Farther hills have more of the colour of the air.
-        paint_of_hill = mix_paint(colours[number % len(colours)], lightness, 0.08)
-        colour = blend(paint_of_hill, air, 0.35 + 0.65 * (number + 1) / _HILLS)
+        hill_colour = convert_hue(colours[number % len(colours)], lightness, 0.08)
+        colour = blend(hill_colour, air, 0.35 + 0.65 * (number + 1) / _HILLS)
         fill = "#{:02x}{:02x}{:02x}".format(*colour)
         drawn.append(f'<path d="M0,{height} L{line} {_WIDTH},{height}z" fill="{fill}"/>')
         for _ in range(random.randint(1, 4) if number > 2 else 0):  # noqa: PLR2004  trees, near by

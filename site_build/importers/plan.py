@@ -46,7 +46,7 @@ _MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.Pag
 _MOST_VARIANTS: Final = 10_000  # numbered variants of one slug
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
     TypeAdapter[str](kind).validator.isinstance_python
-    for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
+    for kind in (front_matter.Slug, front_matter.AliasValue, front_matter.PictureLink)
 )
 _LONGEST_BODY: Final = LARGEST_FILE - 50_000
 """The most bytes of a body; the rest of a file is for its head, and for links that grow longer."""

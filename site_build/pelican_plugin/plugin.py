@@ -54,8 +54,8 @@ from site_build.build.targets import explain_syntax
 from site_build.content.dates import parse_instant
 from site_build.content.kept import KEPT_FOLDER, prune_sources
 from site_build.errors import (
+    DISK_FULL_FIX,
     HELD_STATUS,
-    NO_ROOM,
     BuildError,
     ContentError,
     Diagnostic,
@@ -371,7 +371,7 @@ def plain_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:  # from the manifest; a cache goes on without its file
-        raise BuildError(f"the build cannot go on: {error}: {folder}; {NO_ROOM}") from error
+        raise BuildError(f"the build cannot go on: {error}: {folder}; {DISK_FULL_FIX}") from error
     except OSError as error:
         raise BuildError(
             f"the build cannot go on: {error.strerror}: {error.filename or folder}; "
