@@ -228,7 +228,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
         *({each.address, name_file(each.address)} for each in public),
         map_urls(public, (), plan.rules).others,
     )
-    sources = {path: source for source, path in imported.file_sources.items()}
+    sources = {path: source for source, path in imported.public_paths.items()}
     folders = {
         str(each)
         for path in (*imported.files, "pages/contact.md", *(e.path for _, e, _ in plan.texts))
@@ -282,7 +282,7 @@ def _plan_redirects(imported: Imported, plan: Plan) -> Links:
     )
     sources = (
         *files.items(),
-        *((source, path) for source, path in imported.file_sources.items() if path in files),
+        *((source, path) for source, path in imported.public_paths.items() if path in files),
         *((text.source, path) for text, path in texts),
     )
     links = Links(

@@ -32,7 +32,7 @@ _EMBEDDED: Final = re.compile(
 def read_substack(root: Path) -> Imported:
     """Read an export: a zip, or the folder that it unpacks to.
 
-    Raises what FAULTS names for one that is broken, and UnreadableJournal for one too large.
+    Raises READING_ERRORS for one that is broken, and UnreadableJournal for one too large.
     """
     archive = zipfile.ZipFile(root) if root.is_file() else None
     if archive and sum(each.file_size for each in archive.infolist()) > LARGEST:

@@ -8,7 +8,7 @@ import pytest
 
 from site_build.content.document import LARGEST_FILE
 from site_build.importers.detect import detect, read_journal
-from site_build.importers.dialects import Converter
+from site_build.importers.dialects import DialectConverter
 from site_build.importers.ghost import read_ghost
 from site_build.importers.heads import read_yaml
 from site_build.importers.html_to_markdown import convert
@@ -33,7 +33,7 @@ from site_build.importers.plan import plan_journal, summarize
 )
 def test_private_notes_stay_private(system: str, body: str, shown: str) -> None:
     """Comments of a dialect go; what only looks like one stays."""
-    assert Converter(system, {}, body, is_mdx=False).body == shown
+    assert DialectConverter(system, {}, body, is_mdx=False).body == shown
 
 
 @pytest.mark.parametrize("end", ["{% endcomment %}", ""])
