@@ -322,7 +322,7 @@ class SiteBuild:
         yield from list_files(folder, content, self._withheld)
         for asset in (*self.assets.published.values(), *self.assets.unhashed):
             yield TextTarget(asset.path, asset.data)
-        # Pictures first, since they take longest.
+        # Pictures come first, since they take longest.
         yield from list_pictures(folder, content, site)
         yield from list_cards(folder, content, site, self.font) if self.font else ()
         yield from list_edge_pictures(folder, content, site)

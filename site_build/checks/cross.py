@@ -278,11 +278,11 @@ class CrossCheck:
 
     def _suggest_fix(self, document: Document, reference: Reference, path: str) -> str:
         """Return the fix: the address of the file or post that the author may have meant."""
-        # The address of the source file that the reference names correctly.
+        # If the reference names a source file correctly, suggest that file's address.
         source = find_source(document.path, reference.address)
         if known := self._urls.paths.get(source, source if source in self._urls.others else ""):
             return f"write /{known}"
-        # An address of another site that lacks its scheme.
+        # If an address of another site lacks its scheme, add it.
         if re.match(r"(?:[a-z0-9-]+\.)+[a-z]{2,}/", reference.address):
             return f"write https://{reference.address}"
         if re.fullmatch(r"[^\s@/:]+@(?:[\w-]+\.)+[a-z]{2,}", reference.address):

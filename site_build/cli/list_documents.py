@@ -16,13 +16,13 @@ from site_build.options import CONTENT, NOW
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
 
-Question = Literal["all", "drafts", "future", "stale"]
+Selection = Literal["all", "drafts", "future", "stale"]
 
 
 PARAMS: Final = (
     Argument(
         ["question"],
-        type=Choice(get_args(Question)),
+        type=Choice(get_args(Selection)),
         default="all",
         help="what to list (default: all)",
     ),
@@ -101,7 +101,7 @@ def _write_date(instant: datetime) -> str | None:
 
 
 def _choose(
-    documents: Sequence[Document], question: Question, now: datetime, age: timedelta
+    documents: Sequence[Document], question: Selection, now: datetime, age: timedelta
 ) -> list[Document]:
     """Return the documents that match `question` at `now` (UTC).
 

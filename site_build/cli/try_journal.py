@@ -84,7 +84,7 @@ def _show(folder: Path, arguments: Arguments) -> int:
         held = {each.path for each in build(options).held}
     with subprocess.Popen(  # noqa: S603  a fixed command
         (sys.executable, "-m", "edge_api", "serve", "--port", origin.rpartition(":")[2]),
-        # Without the environment, which may have settings of another journal.
+        # The environment is left out, since it may have settings of another journal.
         env={"SITE_URL": origin, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

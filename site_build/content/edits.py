@@ -76,7 +76,7 @@ def fix_head(path: str, raw: bytes, rules: SourceRules) -> bytes:
         head = _HEAD.match(fixed)
         entries = read_entries(head[2], head.start(2)) if head and head[1] else []
     keys = [each.key for each in entries]
-    for entry in reversed(entries):  # From the end, so that earlier offsets stay valid.
+    for entry in reversed(entries):  # Go from last to first, so that offsets stay valid.
         status = _STATUS_OF.get(f"{entry.key} {entry.value}".lower(), "")
         name = "status" if status else _RENAMED.get(entry.key, entry.key)
         line = _LINE.match(fixed, entry.key_at)

@@ -38,7 +38,7 @@ def draw_landscape(seed: str, hues: Sequence[int], *, night: bool = False) -> st
     """Return a landscape as SVG: the same hills for the same seed, by day and by night."""
     # Without tags, the hues of straw, moss and ochre.
     random, colours, height = Random(seed), list(hues) or [20, 28, 13], SIZE[1]  # noqa: S311
-    # A generator of its own, so that the hills do not depend on the number of tags.
+    # A second generator is used, so that the hills do not depend on the number of tags.
     Random(seed).shuffle(colours)  # noqa: S311
     sky, horizon, light = (
         ("#1b2330", "#3b3a46", "#d9d4c8") if night else ("#cddee4", "#f4e8d0", "#f2bd73")

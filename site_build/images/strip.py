@@ -94,7 +94,7 @@ def _strip_jpeg(data: bytes, exif: bytes) -> bytes:
         if marker in _JPEG_TABLES or content.startswith(_JPEG_COLOURS.get(marker, b"\0none")):
             kept.append(_frame_segment(marker, content))
         elif marker == 0xE0 and content.startswith(b"JFIF\0"):  # noqa: PLR2004 - APP0
-            # Without the thumbnail, whose size follows 12 bytes.
+            # The thumbnail, whose size follows 12 bytes, is removed.
             kept.append(_frame_segment(marker, content[:12] + bytes(2)))
         if marker == _JPEG_SCAN:
             end = _JPEG_MARKER.search(data, at)

@@ -65,7 +65,7 @@ _REPLACEMENTS = {
     "filter": r"\g<literal>",
     "string": r"\g<string>",
 } | dict.fromkeys(("box", "comment", "remarked", "aside", "label", "end", "module", "remark"), "")
-"""Replacements by name of the pattern; others have a method, `_change_NAME` or `_change_component`."""
+"""Replacements by name of the pattern; others call `_change_NAME`, or else `_change_component`."""
 _SYSTEM_PATTERNS = {
     "Obsidian": "comment callout label mark wiki loose pair tag",
     "Quartz": "comment callout label mark wiki loose pair tag",

@@ -58,12 +58,12 @@ def read_hugo(root: Path) -> Imported:
 
 
 class _Reader:
-    """Reads one journal; `sites` has the settings by language, the default language first."""
+    """Reads one journal; `settings` has Hugo's settings by language, the default language first."""
 
     def __init__(self, root: Path) -> None:
         self.sources = dict(walk(root))
-        self.sites = read_settings(self.sources)
-        self.default, site = next(iter(self.sites.items()))
+        self.settings = read_settings(self.sources)
+        self.default, site = next(iter(self.settings.items()))
         origin, path = re.findall("^(https?://[^/]+|[^/]*)(.*)", str(site.get("baseurl", "")))[0]
         self.base = path.rstrip("/")
         size = site.get("paginate") or as_table(site.get("pagination")).get("pagersize")
@@ -94,12 +94,12 @@ class _Reader:
             lang: f"{self.base}/{lang}/"
             if lang != self.default or heads.read_flag(own.get("defaultcontentlanguageinsubdir"))
             else f"{self.base}/"
-            for lang, own in self.sites.items()
+            for lang, own in self.settings.items()
         }
         """Addresses of home pages by language."""
         self.folder_languages = {
             str(own.get("contentdir") or "content").strip("/"): lang
-            for lang, own in reversed(self.sites.items())
+            for lang, own in reversed(self.settings.items())
         }
         """Language of each folder of texts."""
         self.folder_addresses = {
@@ -201,7 +201,7 @@ class _Reader:
         """Read a text's head, and find the addresses that it had."""
         head, body, line = heads.split_head(read_text(self.sources[source]))
         place, name, code = re.findall(
-            rf"(?i)(?:(.*)/)?(.*?)(?:\.({'|'.join(map(re.escape, self.sites))}))?\.\w+$",
+            rf"(?i)(?:(.*)/)?(.*?)(?:\.({'|'.join(map(re.escape, self.settings))}))?\.\w+$",
             source.removeprefix(f"{root}/"),
         )[0]
         lang = code.lower() or self.folder_languages[root]
@@ -209,7 +209,7 @@ class _Reader:
         folder, name = (
             posixpath.split(place) if is_bundle else (place, re.sub("^_index$", "", name))
         )
-        head, site, home = lower_names(head), self.sites[lang], self.home_addresses[lang]
+        head, site, home = lower_names(head), self.settings[lang], self.home_addresses[lang]
         above = PurePosixPath(root, folder)
         self.cascades.setdefault(str(above), as_tables(head.get("cascade")) if not name else [])
         handed_down = (

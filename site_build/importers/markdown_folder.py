@@ -268,7 +268,7 @@ def _add_text(
     is_draft = {f"{key} {value}".lower() for key, value in fields.items()} & _DRAFT_MARKS or (
         _PRIVATE_FOLDER.search(stem)
         or fields.get("password")
-        # In Eleventy, a rule without an address keeps texts out.
+        # In Eleventy, a rule without an address makes texts drafts.
         or not (
             _pick(fields, "address")
             or next((rules[rule] for rule in rules if re.fullmatch(rule, stem)), "/")

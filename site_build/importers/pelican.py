@@ -51,7 +51,7 @@ _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
     "hidden": "hidden",
 }
-"""Our status for that of Pelican; all others are drafts."""
+"""Our statuses by those of Pelican; texts with any other are drafts."""
 _SYNTAX = re.compile(
     r"""
     (?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)|\Z)
@@ -204,7 +204,7 @@ class _Reader(NamedTuple):
                 category=category,
                 author=str(made.author) if {"author", "authors"} & metadata.keys() else "",
                 lang=lang,
-                # Without markup, since it is plain text here.
+                # Markup is removed, since a description is plain text here.
                 description=" ".join(
                     re.sub(
                         r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]",

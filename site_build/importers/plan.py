@@ -205,7 +205,7 @@ def _make_head(
     try:
         _MODELS[text.kind].model_validate(given, context=zone)
     except ValidationError as refusal:
-        # From the last one on, so that the indexes of earlier list members stay valid.
+        # Go from last to first, so that the indexes of earlier list members stay valid.
         for complaint in reversed(refusal.errors(include_url=False)):
             name, *member = complaint["loc"]
             what, _, fix = complaint["msg"].partition("; ")
@@ -272,7 +272,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
 def _plan_redirects(imported: Imported, plan: Plan) -> Links:
     """Redirect each old address to the present one; return the targets of old links."""
     files = {path: path for path in imported.files if f"content/{path}" in plan.files}
-    # Reversed, so that of two texts with one old address the first gets it.
+    # Texts are reversed, so that of two with one old address the first gets it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
     addresses = (
         *((address, f"/{address}") for address in sorted(plan.addresses)),
