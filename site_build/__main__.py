@@ -74,9 +74,9 @@ COMMANDS: Sections = {
         ),
     },
 }
-ALIASES = {"publish": "watch"}
-"""Former names, which still work and are not listed."""
-_BEGIN: Sections = {
+FORMER_COMMANDS = {"publish": "watch"}
+"""Commands by their former names, which still work and are not listed."""
+_FORE_EDGE_COMMANDS: Sections = {
     "Begin": {
         "try": (
             "site_build.cli.try_journal",
@@ -111,7 +111,7 @@ def main(
 ) -> int:
     """Run one command; return 0, 1 if content or disk is at fault, or 2 for wrong arguments."""
     words = sys.argv[1:] if words is None else words
-    words = [*(ALIASES.get(each, each) for each in words[:1]), *words[1:]]
+    words = [*(FORMER_COMMANDS.get(each, each) for each in words[:1]), *words[1:]]
     program = Program("Write, check, build, preview and publish a journal.", commands)
     try:
         if words[:1] != ["schema"]:  # that command has a different --settings
@@ -126,14 +126,16 @@ def fore_edge() -> int:
     """Run a command of either program; the edge, which this may not import, is loaded by name."""
     called = next((word for word in sys.argv[1:] if word[:1] != "-"), None)
     if os.geteuid() == 0 and called not in {"init", "deploy"}:
-        _leave_root()
+        _drop_privileges()
     # The edge has its own `serve`, so here the one of this program is called `preview`.
     writing = {"preview" if e == "serve" else e: each for e, each in COMMANDS["Write"].items()}
     edge: Any = import_module("edge_api.__main__")
-    return main(None, {**_BEGIN, **COMMANDS, "Write": writing, **edge.COMMANDS}, "fore-edge")
+    return main(
+        None, {**_FORE_EDGE_COMMANDS, **COMMANDS, "Write": writing, **edge.COMMANDS}, "fore-edge"
+    )
 
 
-def _leave_root() -> None:
+def _drop_privileges() -> None:
     """Run this command as the owner of this folder, unless that is root, and exit with its status.
 
     As root, this would execute that user's settings, and make files that the user's services could

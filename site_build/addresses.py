@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 HOME = ""
 CONTACT = "contact/"
-"""The page with the contact form, which the edge accepts there."""
+"""The page with the contact form; the edge receives the filled form at this address, too."""
 CONTACT_THANKS = "contact/thanks/"
 MISSING = "404.html"
 FEED = "feed.xml"
@@ -24,7 +24,7 @@ IMAGES = "images/"
 THEME = "theme/"
 PICTURES = "pictures/"
 """The folder of pictures that the build makes, in subfolders whose names have digests."""
-EDGE = "edge/"
+FORE_EDGE = "edge/"
 """The folder of the picture on the fore-edge, which changes while its address stays."""
 CARDS = "cards/"
 SITE_CARD = "card.png"
@@ -33,9 +33,9 @@ OPENSEARCH = "opensearch.xml"
 SECURITY = ".well-known/security.txt"
 
 
-SUFFIXES = (".md", ".markdown", ".mkd", ".mdown")
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mkd", ".mdown")
 """Suffixes of Markdown files, as Pelican reads them."""
-CONVERTED = (".heic", ".heif")
+CONVERTED_SUFFIXES = (".heic", ".heif")
 """Suffixes of pictures that are published as JPEG, since most browsers do not show them."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -92,7 +92,7 @@ class Addresses(NamedTuple):
         return [each for each in (self.journal, self.tags, self.archive) if each is not None]
 
 
-HOUSE = Addresses()
+DEFAULT_ADDRESSES = Addresses()
 """The addresses of the default settings."""
 
 
@@ -107,7 +107,7 @@ def locate_feed(page: str, feed: str = FEED) -> str:
     return f"{folder}/{feed}" if folder and not folder.endswith("/") else f"{folder}{feed}"
 
 
-def locate_leaf(folder: str, number: int) -> str:
+def locate_list_page(folder: str, number: int) -> str:
     """Return the address of the page of a list with this number, counted from 1."""
     return folder if number == 1 else f"{folder}page/{number}/"
 
@@ -127,7 +127,7 @@ def name_alternate(path: str) -> str:
 class SourceRules(NamedTuple):
     """Pelican's settings about source files; paths are relative to the content folder, with `/`."""
 
-    addresses: Addresses = HOUSE
+    addresses: Addresses = DEFAULT_ADDRESSES
     posts: tuple[str, ...] = ("",)
     """Folders of posts (ARTICLE_PATHS)."""
     pages: tuple[str, ...] = ("pages",)
@@ -176,7 +176,9 @@ class SourceRules(NamedTuple):
         moved = dict(self.moved)
         return {
             # `.jpg` is appended to `.heic`, since a camera may write `oak.jpg` beside `oak.heic`.
-            file: moved.get(file, f"{file}.jpg" if file.lower().endswith(CONVERTED) else file)
+            file: moved.get(
+                file, f"{file}.jpg" if file.lower().endswith(CONVERTED_SUFFIXES) else file
+            )
             for file in files
         }
 

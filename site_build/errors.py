@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-NO_ROOM: Final = "free some space on its disk, or raise its limits"
+DISK_FULL_FIX: Final = "free some space on its disk, or raise its limits"
 _FIXES: Final = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), NO_ROOM),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), DISK_FULL_FIX),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "fix its permissions"),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (ulimit -n)"),
     errno.ENOENT: "put it there, or try again if it was just moved or deleted",

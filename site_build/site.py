@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from edge_api.schema.environment import read_boolean
 from edge_api.schema.sentences import ENGLISH, Language
-from site_build.addresses import HOUSE, Addresses
+from site_build.addresses import DEFAULT_ADDRESSES, Addresses
 from site_build.errors import BuildError
 from site_build.text import make_slug
 
@@ -176,7 +176,7 @@ class Identity:
     description: str
     author: str
     lang: str
-    addresses: Addresses = HOUSE
+    addresses: Addresses = DEFAULT_ADDRESSES
     portrait: str = ""
     """The author's picture, by its path in the content folder; empty: none."""
     edge_image: str = ""

@@ -29,7 +29,7 @@ from edge_api.schema.reading_time import count_words
 from site_build import addresses, site
 from site_build.cache import make_key
 from site_build.content.document import NOT_PROSE
-from site_build.content.sources import Texts
+from site_build.content.sources import TextReader
 from site_build.images.encode import WIDEST
 from site_build.images.responsive import COLUMN, ImageSet
 from site_build.markup.convert import add_sidenotes, translate_words
@@ -104,7 +104,7 @@ class RenderContext:
     """Values that all posts and pages of one build share."""
 
     settings: Mapping[str, object]
-    texts: Texts
+    texts: TextReader
     image_set: ImageSet
     authors: Mapping[str, Author]
     """Authors by name; the site's author is the first."""

@@ -10,7 +10,7 @@ import random
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from site_build.images.card import Colour, blend, mix_paint
+from site_build.images.card import Colour, blend, convert_hue
 from tools.environment import ROOT
 
 TARGET = ROOT / "content" / "images" / "painted-fore-edge.jpg"
@@ -80,17 +80,17 @@ def _draw_shadow(scene: Image.Image) -> None:
 def _paint_landscape(size: tuple[int, int], chance: random.Random) -> Image.Image:
     """Return what a painter would have put on the leaves: a sun, hills, trees and birds."""
     width, height = size
-    scene = _shade(size, mix_paint(16, 0.80, 0.055), mix_paint(5, 0.93, 0.060))
+    scene = _shade(size, convert_hue(16, 0.80, 0.055), convert_hue(5, 0.93, 0.060))
     draw = ImageDraw.Draw(scene)
     sun = (width * 0.70, height * 0.33)
     for radius, lightness in ((78, 0.92), (60, 0.91), (44, 0.86)):
         box = (sun[0] - radius, sun[1] - radius, sun[0] + radius, sun[1] + radius)
-        draw.ellipse(box, fill=mix_paint(4, lightness, 0.05 + (78 - radius) * 0.0022))
+        draw.ellipse(box, fill=convert_hue(4, lightness, 0.05 + (78 - radius) * 0.0022))
     for number, hill in enumerate(_HILLS):
         ridge = _trace_ridge(size, hill[3], hill[4], chance)
-        draw.polygon([(0, height), *ridge, (width, height)], fill=mix_paint(*hill[:3]))
+        draw.polygon([(0, height), *ridge, (width, height)], fill=convert_hue(*hill[:3]))
         if number >= 3:  # noqa: PLR2004 - further away no tree is seen
-            _plant(draw, ridge, mix_paint(hill[0] + 1, hill[1] - 0.14, 0.06), chance, number)
+            _plant(draw, ridge, convert_hue(hill[0] + 1, hill[1] - 0.14, 0.06), chance, number)
     for _ in range(9):
         _draw_bird(draw, sun[0] - chance.uniform(60, 420), height * chance.uniform(0.12, 0.4))
     return scene.filter(ImageFilter.GaussianBlur(0.7))

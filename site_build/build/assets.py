@@ -22,17 +22,17 @@ from site_build.checks.facts import list_uses
 from site_build.content.sources import Content, read_bytes, show_path
 from site_build.errors import BuildError
 from site_build.images.card import (
-    PHOTOGRAPH,
+    PHOTOGRAPH_SIZE,
     Card,
     CardPlace,
     choose_hue,
     digest_card,
     draw_card,
 )
-from site_build.images.edge import PHOTOGRAPHS, crop, crop_key, paint
+from site_build.images.edge import PHOTOGRAPH_KINDS, crop, crop_key, draw_landscape
 from site_build.images.encode import Picture, cut, encode
 from site_build.images.fonts import Font, read_font
-from site_build.images.responsive import UNSHOWN, ImageSet, Lead
+from site_build.images.responsive import UNSHOWN_SUFFIXES, ImageSet, Lead
 from site_build.progress import Request
 from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
@@ -82,7 +82,9 @@ def list_cards(folder: Path, content: Content, site: Site, font: Font) -> Iterat
             picture = leads[post.slug].picture
             card = design_card(site.identity, post, picture)
             file = content.former.get(picture.path, folder / picture.path)
-            draw = partial(draw_card, card, font, partial(cut, file, picture, PHOTOGRAPH, "white"))
+            draw = partial(
+                draw_card, card, font, partial(cut, file, picture, PHOTOGRAPH_SIZE, "white")
+            )
             path = addresses.locate_card(post.slug, "jpeg")
             yield ImageTarget(path, digest_card(card, font), draw, picture.folder)
     for path, card in cards.items():
@@ -94,20 +96,20 @@ def find_edge_picture(site: Site, images: ImageSet) -> Picture | None:
     if site.identity.edge_image:
         return images.pictures.get(site.identity.edge_image)
     leads = (images.find_lead(post) for post in site.posts)
-    return next((e.picture for e in leads if e and e.picture.kind in PHOTOGRAPHS), None)
+    return next((e.picture for e in leads if e and e.picture.kind in PHOTOGRAPH_KINDS), None)
 
 
-def list_painting(folder: Path, content: Content, site: Site) -> Iterator[Target]:
+def list_edge_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target]:
     """Yield the target of the picture on the fore-edge, or of the landscape in its place."""
     if picture := find_edge_picture(site, content.image_set):
         file = content.former.get(picture.path, folder / picture.path)
         yield ImageTarget(
-            f"{addresses.EDGE}picture.webp", crop_key(picture), partial(crop, file, picture)
+            f"{addresses.FORE_EDGE}picture.webp", crop_key(picture), partial(crop, file, picture)
         )
         return
     for name, night in (("day", False), ("night", True)):
-        drawn = paint(site.identity.name, _choose_hues(site), night=night)
-        yield TextTarget(f"{addresses.EDGE}{name}.svg", drawn.encode())
+        drawn = draw_landscape(site.identity.name, _choose_hues(site), night=night)
+        yield TextTarget(f"{addresses.FORE_EDGE}{name}.svg", drawn.encode())
 
 
 def _choose_hues(site: Site) -> tuple[int, ...]:
@@ -128,11 +130,11 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
     """Yield a target for every file of the content folder that is published."""
     for source, path in content.files.items():
         picture = content.image_set.pictures.get(source)
-        if path in withheld or source.lower().endswith(UNSHOWN):
+        if path in withheld or source.lower().endswith(UNSHOWN_SUFFIXES):
             continue
         if former := content.former.get(source):
             yield TextTarget(path, former.read_bytes)
-        elif source.lower().endswith(addresses.CONVERTED) and (
+        elif source.lower().endswith(addresses.CONVERTED_SUFFIXES) and (
             picture is None or f"{source}.jpg" in content.files
         ):
             continue  # a damaged HEIC, or one that its author has converted
@@ -148,9 +150,9 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
 
 
 def find_withheld(content: Content, site: Site, request: Request, style: Style) -> set[str]:
-    """Return paths of files that only drafts and scheduled posts use, and that wait for these.
+    """Return paths of files that are not published, since only drafts and scheduled posts use them.
 
-    A file does not wait if the theme, the settings or a published file may name it.
+    A file is published if the theme, the settings or a published file may name it.
     """
     public = site.documents
     hidden = (each for each in content.documents if not each.is_public_at(request.now))
@@ -176,7 +178,7 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
         for each in others
         if each.suffix in {".css", ".htm", ".html", ".js", ".json", ".svg", ".txt", ".xml"}
     ]
-    words += (f"{each.extra} {content.facts[each.path].outside}" for each in public)
+    words += (f"{each.extra} {content.facts[each.path].external}" for each in public)
     text = unquote(f"{style.settings_text} {' '.join(words)}")
     return {e for e in found if not re.search(named.format(re.escape(PurePosixPath(e).name)), text)}
 
@@ -206,22 +208,23 @@ class Asset(NamedTuple):
 class Assets:
     """The theme's static files by the names that its author gave them."""
 
-    def __init__(self, folder: Path, house: Path | None = None) -> None:
-        """Publish the files of a theme's `folder`, and those of `house`, the default theme.
+    def __init__(self, folder: Path, default_folder: Path | None = None) -> None:
+        """Publish the files of a theme's `folder`, and those of the default theme's folder.
 
-        A file of `folder` replaces one of `house`. Themes of others refer to their files by their
-        plain names, so with `house` those of `folder` are published under these as well.
+        A file of `folder` replaces one of `default_folder`. Themes of others refer to their files
+        by names without digests, so with `default_folder` those of `folder` are published under
+        these names as well.
         Raises BuildError.
         """
         self.published: dict[str, Asset] = {}
         own = _list_files(folder)
-        self._originals = {**_list_files(house), **own} if house else own
+        self._originals = {**_list_files(default_folder), **own} if default_folder else own
         for name in self._originals:
             if name != (shown := show_path(name)):
                 raise BuildError(f"{shown} in {folder} has a name that is no text; rename it")
             self._publish(name, ())
-        found = own if house else ()
-        self.plain = [self.published[e]._replace(path=f"{addresses.THEME}{e}") for e in found]
+        found = own if default_folder else ()
+        self.unhashed = [self.published[e]._replace(path=f"{addresses.THEME}{e}") for e in found]
 
     def _publish(self, name: str, sheets: tuple[str, ...]) -> None:
         """Publish a file after those that it refers to; `sheets` are the sheets that led to it.

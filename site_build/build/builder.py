@@ -22,8 +22,8 @@ from site_build.build.assets import (
     find_font,
     find_withheld,
     list_cards,
+    list_edge_pictures,
     list_files,
-    list_painting,
     list_pictures,
 )
 from site_build.build.edge_templates import find_edge_templates
@@ -58,8 +58,8 @@ from site_build.build.targets import (
 )
 from site_build.build.text_targets import (
     choose_redirects,
+    find_gone_pages,
     list_full_texts,
-    list_gone,
     list_notices,
     list_outputs,
     list_records,
@@ -67,7 +67,7 @@ from site_build.build.text_targets import (
 )
 from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources, read_kept
-from site_build.content.sources import TEXTS, Content, Texts
+from site_build.content.sources import TEXTS, Content, TextReader
 from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import free_pictures
 from site_build.parallel import map_unordered
@@ -76,7 +76,7 @@ from site_build.related import Related, find_related_in_background
 from site_build.site import Identity, find_next_instant, select_public
 from site_build.template_objects import InputDigest
 
-_FEW = 100  # fewer files than this are written sooner than processes start
+_FEW_FILES = 100  # fewer files than this are written sooner than processes start
 
 
 def free_memory() -> None:
@@ -114,7 +114,7 @@ class SiteBuild:
         self._cache = Cache(request.cache)
         self.content = known.content
         self._before, self._is_output_checked = known.manifest, known.is_output_checked
-        self._leaf_size, self._policy = style.leaf_size, style.policy
+        self._page_size, self._policy = style.page_size, style.policy
         self._targets: dict[str, Target] = {}
         self._entries: dict[str, Entry] = {}
         self._lines: dict[str, Line] = {}
@@ -151,7 +151,7 @@ class SiteBuild:
                 self.related = wait()
 
     def _prepare(self, identity: Identity, style: Style, code: str) -> None:
-        """Make all that does not depend on related posts; raises BuildError."""
+        """Prepare all that does not depend on related posts; raises BuildError."""
         request = self.request
         self.theme = style.theme.resolve()
         default_static = None if self.theme == HOUSE_THEME else HOUSE_THEME / "static"
@@ -163,10 +163,10 @@ class SiteBuild:
         )
         if not style.policy.has_access_form:
             self.edge_templates.sources.pop(ACCESS_FORM.template, None)
-        self.is_ours = self.theme == HOUSE_THEME and not style.overrides
+        self.is_default_theme = self.theme == HOUSE_THEME and not style.overrides
         self._withheld = find_withheld(self.content, self.site, request, style)
         self.looked_up: dict[str, None] = {}
-        self.texts = Texts(request, self._cache, code, style.dialect)
+        self.texts = TextReader(request, self._cache, code, style.dialect)
         self._output = OutputFolder(
             request.site_folder, self._before, is_checked=self._is_output_checked
         )
@@ -187,7 +187,7 @@ class SiteBuild:
             self._output,
             self._index,
         )
-        self._take_others()
+        self._add_other_targets()
 
     def add(self, target: Target) -> None:
         """Add a target unless a content file has its path; raises BuildError for another clash."""
@@ -204,12 +204,12 @@ class SiteBuild:
             )
         self._targets[target.path] = target
 
-    def _take_others(self) -> None:
-        """Add the targets that no template makes, and recall those whose files are unchanged."""
-        for target in self._list_others(self.request.now):
+    def _add_other_targets(self) -> None:
+        """Add the targets that no template makes, and reuse the files that are unchanged."""
+        for target in self._list_other_targets(self.request.now):
             self.add(target)
-        self._stale = self._recall(self._targets.values())
-        self._others_count = len(self._targets)
+        self._stale = self._reuse_unchanged(self._targets.values())
+        self._other_count = len(self._targets)
 
     def use_fallback_templates(self, environment: Environment) -> None:
         """Use the default theme alone, with its frame, for pages whose template the theme lacks."""
@@ -231,8 +231,8 @@ class SiteBuild:
                 return "the build's own"
 
     def find_unknown_names(self) -> None:
-        """Warn of unknown names in templates, unless the theme is ours; raises BuildError."""
-        found = self._targets.values() if not self.is_ours else ()
+        """Warn of unknown names in templates of any but the default theme; raises BuildError."""
+        found = self._targets.values() if not self.is_default_theme else ()
         pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
         with self._cache:
             for page in pages.values():
@@ -246,10 +246,10 @@ class SiteBuild:
 
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Make the files of all targets, and return the targets of pages."""
-        pages = list(self._targets.values())[self._others_count :]
+        pages = list(self._targets.values())[self._other_count :]
         self.find_unknown_names()
         with self._cache:
-            self._run([*self._recall(pages), *self._stale])
+            self._run([*self._reuse_unchanged(pages), *self._stale])
         return (target for target in pages if isinstance(target, TemplateTarget))
 
     def finish(self, folder: Path) -> None:
@@ -259,8 +259,8 @@ class SiteBuild:
             images, has_cards = self.content.image_set, bool(self.font)
             full = list_full_texts(self.site, self._lines, images, has_cards=has_cards)
             # Pelican may write a feed of its own to such a path, if its settings say so.
-            self._run(self._recall(e for e in full if e.path not in self._targets))
-            self._take_in(folder)
+            self._run(self._reuse_unchanged(e for e in full if e.path not in self._targets))
+            self._add_plugin_files(folder)
             self._redirects = choose_redirects(self.content.redirects, self._entries)
             if self._redirects:
                 self._run([*list_redirects(self.site.identity, self._redirects, self._entries)])
@@ -276,9 +276,9 @@ class SiteBuild:
             )
             build_id = f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:12]}"
             self._write_index(build_id, lines)
-            self._forget_others(self._targets.values(), slack=2 * len(lines))
+            self._prune_cache(self._targets.values(), slack=2 * len(lines))
         self.findings += tuple(
-            list_gone(
+            find_gone_pages(
                 self._before.entries,
                 self._entries,
                 {each.path: each.slug_at for each in self.content.documents},
@@ -291,20 +291,20 @@ class SiteBuild:
             posts=len(lines),
             files=sum(sum(map(bool, entry.mtimes)) for entry in entries),
             size=sum(sum(entry.sizes) for entry in entries),
-            sources=self.content.sources,
-            hits=self.content.hits,
+            sources=self.content.source_count,
+            hits=self.content.cache_hits,
             next_instant=find_next_instant(self.content.documents, now),
             findings=self.findings,
             held=self._held,
         )
 
-    def _forget_others(self, targets: Iterable[Target], slack: int = 0) -> None:
+    def _prune_cache(self, targets: Iterable[Target], slack: int = 0) -> None:
         """Keep only this site's texts in the cache, and the pictures of these targets."""
         self._cache.keep_only(TEXTS, map(self.texts.key, self.site.documents), slack)
         images = (each.key for each in targets if isinstance(each, ImageTarget))
         self._cache.keep_only(IMAGES, images, slack)
 
-    def _take_in(self, folder: Path) -> None:
+    def _add_plugin_files(self, folder: Path) -> None:
         """Publish what plugins wrote or changed; warn where that replaces a file."""
         for file in sorted(e for e in folder.rglob("*") if e.is_file() and not e.is_symlink()):
             path, data = file.relative_to(folder).as_posix(), file.read_bytes()
@@ -316,18 +316,18 @@ class SiteBuild:
                 message = "a plugin wrote this file, which replaces the one of the build"
                 self.findings += (Diagnostic(path, 1, 1, "warning", message),)
 
-    def _list_others(self, now: datetime) -> Iterator[Target]:
+    def _list_other_targets(self, now: datetime) -> Iterator[Target]:
         """Yield a target for everything that no template makes, as of `now` (UTC)."""
         folder, content, site = self.request.content, self.content, self.site
         yield from list_files(folder, content, self._withheld)
-        for asset in (*self.assets.published.values(), *self.assets.plain):
+        for asset in (*self.assets.published.values(), *self.assets.unhashed):
             yield TextTarget(asset.path, asset.data)
-        # Pictures first, since they take longest.
+        # Pictures come first, since they take longest.
         yield from list_pictures(folder, content, site)
         yield from list_cards(folder, content, site, self.font) if self.font else ()
-        yield from list_painting(folder, content, site)
+        yield from list_edge_pictures(folder, content, site)
         yield from list_records(site, content.minutes)
-        size = (site.identity.addresses.has_leaves and self._leaf_size) or len(site.posts)
+        size = (site.identity.addresses.has_leaves and self._page_size) or len(site.posts)
         yield from list_outputs(site, size, content.image_set, self.texts)
         yield from list_notices(site, self._policy, now)
 
@@ -337,7 +337,7 @@ class SiteBuild:
         else:
             self._entries[result.path] = result
 
-    def _recall(self, targets: Iterable[Target]) -> list[Target]:
+    def _reuse_unchanged(self, targets: Iterable[Target]) -> list[Target]:
         """Note files that are unchanged since the build before; return the targets of the others.
 
         After an edit, the others are few.
@@ -353,7 +353,7 @@ class SiteBuild:
     def _run(self, targets: Sequence[Target]) -> None:
         groups = group_targets(targets)
         self.request.observer.begin("writing", len(groups))
-        are_few = len(targets) < _FEW and not any(isinstance(each, ImageTarget) for each in targets)
+        are_few = len(targets) < _FEW_FILES and not any(isinstance(e, ImageTarget) for e in targets)
         jobs = 1 if are_few else self.request.jobs
         for _, results in map_unordered(self._run_group, groups, jobs):
             for result in results:

@@ -49,7 +49,7 @@ class EdgeTemplates:
 
     sources: dict[str, str]
     """Sources of the templates by file name."""
-    ours: list[str]
+    default_names: list[str]
     """Names of templates of the default theme, in which an unknown name is an error."""
     unknown: UnknownNames
     """Unknown names in the other templates."""
@@ -90,7 +90,7 @@ class EdgeTemplates:
         for name, source in self.sources.items():
             (place / name).write_text(source, encoding="utf-8")
         notes = {
-            "ours": self.ours,
+            "ours": self.default_names,
             "unknown": unknown,
             "lang": language.code,
             "timezone": identity.timezone,
@@ -136,7 +136,7 @@ def find_edge_templates(
     contact_folder = next(
         (each for each in folders if (each / "contact.html").is_file()), folders[-1]
     )
-    for name in _list_wanted():
+    for name in _list_edge_templates():
         # Forms come with the contact page that shows them, never from a folder after its own.
         is_form = any(form.template == name for form in FORMS)
         among = folders[: folders.index(contact_folder) + 1] if is_form else folders
@@ -154,11 +154,11 @@ def find_edge_templates(
         )
         found.sources[name], unknown = _check(path, source, *fixed.items())
         found.unknown.update(unknown)
-        found.ours.extend([name] if HOUSE_THEME in path.parents else [])
+        found.default_names.extend([name] if HOUSE_THEME in path.parents else [])
     return found
 
 
-def _list_wanted() -> dict[str, tuple[Sequence[str], Sequence[Sample]]]:
+def _list_edge_templates() -> dict[str, tuple[Sequence[str], Sequence[Sample]]]:
     """Return, by template, the names of the variables that the edge gives it, and samples of these.
 
     Templates of the API's reference have no samples: they are only compiled, since hardly any theme
@@ -188,10 +188,10 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, Unkno
 
     The template is rendered with every sample.
     """
-    given, samples = _list_wanted()[path.name]
+    given, samples = _list_edge_templates()[path.name]
     noted: UnknownNames = {}
-    is_ours = HOUSE_THEME in path.parents
-    undefined = StrictUndefined if is_ours else note_unknown_names(noted)
+    is_default = HOUSE_THEME in path.parents
+    undefined = StrictUndefined if is_default else note_unknown_names(noted)
     environment = make_environment(None, undefined)
     try:
         tree = environment.parse(source)
@@ -217,7 +217,7 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, Unkno
             lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
             raise _explain(path, lines[-1] if lines else None, str(error)) from error
     unknown: UnknownNames = {(str(path), line, about): None for _, line, about in noted}
-    if unknown and is_ours:
+    if unknown and is_default:
         raise _explain(path, *next(iter(unknown))[1:])
     return source, unknown
 

@@ -50,7 +50,7 @@ class Style:
     """Folders whose templates replace those of the theme."""
     settings: str
     """Digest of the settings."""
-    leaf_size: int
+    page_size: int
     """Number of posts on one page of a list."""
     policy: Policy = field(default_factory=Policy)
     budget_tiers: Sequence[str] = ()

@@ -33,11 +33,11 @@ CREATE TABLE IF NOT EXISTS head (format INTEGER, sum BLOB, index_stamp BLOB, lin
 CREATE TABLE IF NOT EXISTS entry (path TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
 """
 
-SUFFIXES = ("", ".gz", ".br")
-"""A file and its compressed forms."""
+COMPRESSION_SUFFIXES = ("", ".gz", ".br")
+"""Suffixes of a file, which has none, and of its compressed forms."""
 
 
-class Stamp(NamedTuple):
+class OutputStamp(NamedTuple):
     """Size and modification time of a file as it was written."""
 
     suffix: str
@@ -65,7 +65,7 @@ class Entry(NamedTuple):
     digest: str
     """SHA-256 of its bytes, hexadecimal."""
     sizes: Sequence[int]
-    """Bytes of the file and of its compressed forms, in the order of SUFFIXES."""
+    """Bytes of the file and of its compressed forms, in the order of COMPRESSION_SUFFIXES."""
     mtimes: Sequence[int]
     """Nanoseconds, in the same order; 0 for a form that is not there."""
     names: str = ""
@@ -75,11 +75,11 @@ class Entry(NamedTuple):
     retained: bool = False
     """Kept from an earlier build for pages that are still open in a browser."""
 
-    def list_stamps(self) -> Iterator[Stamp]:
+    def list_stamps(self) -> Iterator[OutputStamp]:
         """Yield the stamp of each form that is there."""
-        for suffix, size, mtime in zip(SUFFIXES, self.sizes, self.mtimes, strict=True):
+        for suffix, size, mtime in zip(COMPRESSION_SUFFIXES, self.sizes, self.mtimes, strict=True):
             if mtime:
-                yield Stamp(suffix, size, mtime)
+                yield OutputStamp(suffix, size, mtime)
 
     def list_paths(self) -> Iterator[str]:
         """Yield the path of each form."""
@@ -110,8 +110,8 @@ class Manifest:
     """Entries by path."""
     lines: dict[str, Line]
     """Lines by slug."""
-    index: Stamp | None
-    """Stamp of the posts index, if there is one."""
+    index_stamp: OutputStamp | None
+    """OutputStamp of the posts index, if there is one."""
 
 
 EMPTY = Manifest({}, {}, None)
@@ -123,7 +123,7 @@ def read_manifest(folder: Path) -> Manifest:
     if not written:
         return EMPTY
     lines = (Line(*row) for row in orjson.loads(written))
-    index = Stamp(*orjson.loads(stamp)) if stamp else None
+    index = OutputStamp(*orjson.loads(stamp)) if stamp else None
     return Manifest(parse_rows(rows), {each.slug: each for each in lines}, index)
 
 
@@ -203,7 +203,7 @@ def write_manifest(
         new = [(each.path, orjson.dumps(tuple(each))) for each in fresh]
         opened.executemany("INSERT INTO entry VALUES (?, ?)", new)
         # All lines are one blob: a change of one moves the offsets of those after it.
-        index = orjson.dumps(tuple(manifest.index)) if manifest.index else b""
+        index = orjson.dumps(tuple(manifest.index_stamp)) if manifest.index_stamp else b""
         lines = orjson.dumps([tuple(each) for each in manifest.lines.values()])
         total = _add_digests(total, [*old, *(row for _, row in new), *blobs, index, lines])
         opened.execute("DELETE FROM head")
@@ -223,7 +223,7 @@ def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[E
     ]
 
 
-_WORTHWHILE = 500
+_MIN_COMPRESSED = 500
 """Bytes of the smallest file whose compression saves a packet."""
 _MAX_BEST_COMPRESSED = 100_000
 """Bytes above which the best compression takes longer than a tenth of a second."""
@@ -239,7 +239,7 @@ class OutputFolder:
         self._before = before
         self._folders: set[str] = set()
 
-    def recall(self, path: str) -> Entry | None:
+    def find_former(self, path: str) -> Entry | None:
         """Return the entry of `path` in the build before."""
         return self._before.entries.get(path)
 
@@ -251,16 +251,16 @@ class OutputFolder:
     def write(
         self, path: str, data: bytes, key: str = "", names: str = "", texts: str = ""
     ) -> Entry:
-        """Write `data` and its compressed forms to `path`; return an entry with the rest."""
+        """Write `data` and its compressed forms to `path`; return its entry, which has the rest."""
         digest = hashlib.sha256(data).hexdigest()
-        before = self.recall(path)
+        before = self.find_former(path)
         if before and before.digest == digest and self.keep(before):
             return before._replace(key=key, names=names, texts=texts, retained=False)
         self._make_folder(path.rpartition("/")[0])
-        forms = _make_forms(path, data)
+        forms = _compress(path, data)
         found = {suffix: self._write(path, suffix, form) for suffix, form in forms.items()}
-        sizes = [found[suffix].size if suffix in found else 0 for suffix in SUFFIXES]
-        mtimes = [found[suffix].mtime if suffix in found else 0 for suffix in SUFFIXES]
+        sizes = [found[suffix].size if suffix in found else 0 for suffix in COMPRESSION_SUFFIXES]
+        mtimes = [found[suffix].mtime if suffix in found else 0 for suffix in COMPRESSION_SUFFIXES]
         return Entry(path, key, digest, sizes, mtimes, names, texts)
 
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
@@ -271,11 +271,11 @@ class OutputFolder:
         for path in sorted(_list_paths(old) - _list_paths(new)):
             remove_file(Path(self._root), path)
 
-    def _write(self, path: str, suffix: str, data: bytes) -> Stamp:
+    def _write(self, path: str, suffix: str, data: bytes) -> OutputStamp:
         try:
             return _write(f"{self._root}/{path}", suffix, data)
         except IsADirectoryError as error:
-            self._make_way(f"{path}{suffix}", error)
+            self._clear_path(f"{path}{suffix}", error)
         return _write(f"{self._root}/{path}", suffix, data)
 
     def _make_folder(self, folder: str) -> None:
@@ -286,11 +286,11 @@ class OutputFolder:
         except (FileExistsError, NotADirectoryError) as error:
             for path in [*map(str, reversed(Path(folder).parents[:-1])), folder]:
                 if os.path.isfile(f"{self._root}/{path}"):  # noqa: PTH113
-                    self._make_way(path, error)
+                    self._clear_path(path, error)
             os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103
         self._folders.add(folder)
 
-    def _make_way(self, path: str, error: OSError) -> None:
+    def _clear_path(self, path: str, error: OSError) -> None:
         """Remove a file of the build before where a folder is needed, or a folder where a file is.
 
         Raises BuildError if that build did not write all of it.
@@ -321,11 +321,14 @@ def _list_paths(entries: Iterable[Entry]) -> set[str]:
     return {path for entry in entries for path in entry.list_paths()}
 
 
-def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
+def _compress(path: str, data: bytes) -> dict[str, bytes]:
     """Return the file and the compressed forms that are smaller than it, by their suffixes."""
     forms = {"": data}
     kind = path.rpartition(".")[2]
-    if kind in {"css", "html", "js", "json", "md", "svg", "txt", "xml"} and len(data) > _WORTHWHILE:
+    if (
+        kind in {"css", "html", "js", "json", "md", "svg", "txt", "xml"}
+        and len(data) > _MIN_COMPRESSED
+    ):
         # Quality 11 takes sixty times as long as 5 and saves a sixth. Every page waits for style
         # sheets and scripts: a few files, made anew when the theme changes.
         quality = 10 if kind in {"css", "js"} and len(data) <= _MAX_BEST_COMPRESSED else 5
@@ -334,7 +337,7 @@ def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
     return {suffix: form for suffix, form in forms.items() if not suffix or len(form) < len(data)}
 
 
-def _write(path: str, suffix: str, data: bytes) -> Stamp:
+def _write(path: str, suffix: str, data: bytes) -> OutputStamp:
     """Write a new file and rename it into place, so that a published one is never written to."""
     target = f"{path}{suffix}"
     partial = f"{target}.part"
@@ -343,4 +346,4 @@ def _write(path: str, suffix: str, data: bytes) -> Stamp:
         file.flush()
         written = os.fstat(file.fileno())
     os.replace(partial, target)  # noqa: PTH105 - a Path costs as much again
-    return Stamp(suffix, written.st_size, written.st_mtime_ns)
+    return OutputStamp(suffix, written.st_size, written.st_mtime_ns)

@@ -83,7 +83,7 @@ class BuildMemory:
 class PreviewBuild(SiteBuild):
     """The site as it would be built; `make` makes a file when it is requested."""
 
-    def _take_others(self) -> None:
+    def _add_other_targets(self) -> None:
         """Do nothing: `make` finds targets that no template makes when they are requested."""
 
     def make_pages(self) -> Iterator[TemplateTarget]:
@@ -111,7 +111,7 @@ class PreviewBuild(SiteBuild):
         # If two targets have one path, the first wins: it is that of the content folder.
         lines = _Lines(self._context, list_records(self.site, self.content.minutes))
         found = [
-            *self._list_others(datetime.now(UTC)),
+            *self._list_other_targets(datetime.now(UTC)),
             *list_full_texts(self.site, lines, self.content.image_set, has_cards=bool(self.font)),
             *list_redirects(self.site.identity, self.content.redirects, self._targets),
         ]
@@ -120,7 +120,7 @@ class PreviewBuild(SiteBuild):
     def tidy(self) -> None:
         """Remove texts and pictures of earlier content from the cache, which every save adds to."""
         with self._cache:
-            self._forget_others(self._others.values())
+            self._prune_cache(self._others.values())
 
 
 class _Lines(dict[str, Line]):

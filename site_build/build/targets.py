@@ -32,9 +32,9 @@ from edge_api.schema.index import (
     PostRecord,
 )
 from site_build import addresses
-from site_build.build.manifest import Entry, Line, Manifest, OutputFolder, Stamp
+from site_build.build.manifest import Entry, Line, Manifest, OutputFolder, OutputStamp
 from site_build.cache import IMAGES, Cache, make_key
-from site_build.content.sources import Texts
+from site_build.content.sources import TextReader
 from site_build.errors import BuildError
 from site_build.images.encode import clean
 from site_build.images.responsive import ImageSet, is_picture, link_markdown
@@ -85,7 +85,7 @@ class IndexFile:
         self._folder = folder
         self._before = before
         self._old = os.fspath(before_folder / INDEX_FILE)
-        usable = before.index is not None and before.index.fits(self._old)
+        usable = before.index_stamp is not None and before.index_stamp.fits(self._old)
         self._lines: Mapping[str, Line] = before.lines if usable else {}
 
     def recall(self, slug: str, key: str) -> Line | None:
@@ -101,7 +101,9 @@ class IndexFile:
             file.write(line)
         return make_line(slug, key, line, os.fspath(path), offset)
 
-    def assemble(self, head: IndexHead, lines: Sequence[Line]) -> tuple[Stamp, dict[str, Line]]:
+    def assemble(
+        self, head: IndexHead, lines: Sequence[Line]
+    ) -> tuple[OutputStamp, dict[str, Line]]:
         """Write the index: the head, then the lines in their order; return stamp and new lines."""
         partial = self._folder / f".{INDEX_FILE}"
         placed = {}
@@ -115,7 +117,7 @@ class IndexFile:
             target.write(INDEX_END)
         partial.replace(self._folder / INDEX_FILE)
         found = (self._folder / INDEX_FILE).stat()
-        return Stamp("", found.st_size, found.st_mtime_ns), placed
+        return OutputStamp("", found.st_size, found.st_mtime_ns), placed
 
     def discard(self) -> None:
         """Remove the temporary files of lines."""
@@ -150,7 +152,7 @@ def _read_lines(lines: Iterable[Line]) -> Iterator[bytes]:
 class TargetContext:
     """Parts of a build that targets use."""
 
-    texts: Texts
+    texts: TextReader
     image_set: ImageSet
     cache: Cache
     input_digest: InputDigest
@@ -187,7 +189,7 @@ class Target:
 
     def recall(self, context: TargetContext) -> Result | None:
         """Return the entry of the build before if the sources and the file are unchanged."""
-        before = context.output.recall(self.path)
+        before = context.output.find_former(self.path)
         if before is None or not before.key:
             return None
         is_same = before.key == self.find_key(context, before.names, before.texts)
@@ -230,13 +232,13 @@ class TemplateTarget(Target):
     def make(self, context: TargetContext) -> bytes:
         """Return the page, and note in the context the names and texts looked up for it."""
         context.looked_up.clear()
-        context.texts.asked.clear()
+        context.texts.requested.clear()
         return render_page(self.template, self.list_values(), self.path).encode()
 
     def run(self, context: TargetContext) -> Result:
         """Make and write the page; its key is known once it is rendered."""
         data = self.make(context)
-        names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
+        names, texts = "\n".join(context.looked_up), "\n".join(context.texts.requested)
         key = self.find_key(context, names, texts)
         return context.output.write(self.path, data, key, names, texts)
 

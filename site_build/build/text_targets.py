@@ -16,7 +16,7 @@ from site_build.build.manifest import Entry, Line
 from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget, read_records
 from site_build.cache import make_key
 from site_build.checks.facts import is_of_edge
-from site_build.content.sources import Texts
+from site_build.content.sources import TextReader
 from site_build.errors import Diagnostic
 from site_build.images.responsive import ImageSet, Lead, link_markdown
 from site_build.outputs import agents, markdown
@@ -42,7 +42,7 @@ def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarge
         yield RecordTarget(path, post, minutes[post.path], site.identity.absolute(post.address))
 
 
-def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> Iterator[Target]:
+def list_outputs(site: Site, size: int, image_set: ImageSet, texts: TextReader) -> Iterator[Target]:
     """Yield the targets of Markdown, moved pages and sitemap; lists have `size` posts a page."""
     identity, lists = site.identity, site.identity.addresses
     for document in site.documents:
@@ -108,7 +108,7 @@ def list_notices(site: Site, policy: Policy, now: datetime) -> Iterator[Target]:
         yield TextTarget(path, text)
 
 
-def list_gone(
+def find_gone_pages(
     before: Mapping[str, Entry],
     fresh: Container[str],
     places: Mapping[str, tuple[int, int]],
@@ -145,7 +145,9 @@ def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -
     return any(head and path.startswith(head) for head in heads)
 
 
-def _make_alternate(site: Site, document: Document, image_set: ImageSet, texts: Texts) -> Target:
+def _make_alternate(
+    site: Site, document: Document, image_set: ImageSet, texts: TextReader
+) -> Target:
     path, links = document.address, image_set.links.get(document.path, {})
     facts = [f"Author: {document.author}"] if document.author else []
     if part := site.parts.get(document.path):
@@ -170,13 +172,13 @@ def _list_pages(
     groups = [posts[first : first + size] for first in range(0, len(posts), size)] or [posts]
     for number, group in enumerate(groups, 1):
         leaf = markdown.ListPage(title, folder, number, len(groups), group)
-        path = addresses.name_alternate(addresses.locate_leaf(folder, number))
+        path = addresses.name_alternate(addresses.locate_list_page(folder, number))
         shown = [(post.digest, post.address) for post in group]
         sources = partial(make_key, title, len(groups), shown)
         yield TextTarget(path, partial(markdown.render_list_page, identity, leaf), sources)
 
 
-class _Selection(NamedTuple):
+class _NewestPosts(NamedTuple):
     """The newest of some posts; their lines of the index are read when they are needed.
 
     Language, author, first slug and picture are added to each line, since the index lacks them.
@@ -219,7 +221,7 @@ def list_full_texts(
 ) -> Iterator[TextTarget]:
     """Yield the targets of feeds and of the full text; `lines` are those of all posts by slug."""
     identity, count = site.identity, len(site.posts)
-    select = partial(_Selection, lines=lines, lang=identity.lang, images=images)
+    select = partial(_NewestPosts, lines=lines, lang=identity.lang, images=images)
     newest = select(site.posts[: agents.LLMS_FULL_POSTS])
     yield TextTarget(
         addresses.LLMS_FULL,
@@ -233,7 +235,7 @@ def list_full_texts(
         yield from _list_feeds(channel, select(tag.posts[: channel.max_posts]))
 
 
-def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTarget]:
+def _list_feeds(channel: Channel, newest: _NewestPosts) -> Iterator[TextTarget]:
     sources = partial(newest.make_key, channel.title, channel.total, channel.has_cards)
     for form, write in ((addresses.FEED, render_atom), (addresses.FEED_JSON, render_json_feed)):
         path = addresses.locate_feed(channel.page_address, form)

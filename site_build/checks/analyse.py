@@ -1,4 +1,4 @@
-"""Examines one document by itself: finds faults of its page, and their places in the source.
+"""Examines one document by itself: finds faults of its page, with their places in the source.
 
 This module is pure: it opens no file and knows no other document, so its results may be kept under
 the digest of the text.
@@ -31,7 +31,7 @@ from site_build.markup.sanitize import repair, replace_embeds
 from site_build.site import Document
 from site_build.text import Places, shorten
 
-_ADDRESSES: dict[str, tuple[str, ...]] = {
+_ADDRESS_ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "a": ("href",),
     "area": ("href",),
     "img": ("src", "srcset"),
@@ -45,12 +45,22 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
 }
 """The attributes of each element that hold addresses."""
 
-_LINKS = frozenset({"a", "area"})
-_MEDIA = frozenset({"img", "source", "video", "audio", "track"})
-_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-_SCHEMES: Final = ("http", "https", "mailto")
-_SCHEMES_KNOWN: Final = {*_SCHEMES, "ftp", "tel", "sms", "xmpp", "irc", "matrix", "magnet", "geo"}
-_LOCAL: Final = re.compile(
+_LINK_TAGS = frozenset({"a", "area"})
+_MEDIA_TAGS = frozenset({"img", "source", "video", "audio", "track"})
+_EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+_USUAL_SCHEMES: Final = ("http", "https", "mailto")
+_KNOWN_SCHEMES: Final = {
+    *_USUAL_SCHEMES,
+    "ftp",
+    "tel",
+    "sms",
+    "xmpp",
+    "irc",
+    "matrix",
+    "magnet",
+    "geo",
+}
+_LOOPBACK: Final = re.compile(
     r"https?://(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\])(?=[:/?#]|$)", re.IGNORECASE
 )
 
@@ -109,7 +119,7 @@ class _Analyzer:
     marked: Marked
     notes: list[Diagnostic] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
+    external: list[str] = field(default_factory=list)
     level: int = 1
     """The level of the last heading passed; at first that of the page's title."""
     headings: int = 0
@@ -127,9 +137,9 @@ class _Analyzer:
             at = prose.find(strip_marks(fault.excerpt), ends.get(fault, line))
             ends[fault] = at + 1
             self._note(max(at, line), strip_marks(fault.message))
-        for node in page.css(f"h1,h2,h3,h4,h5,h6,{','.join(_ADDRESSES)}"):
-            if node.tag in _ADDRESSES:
-                self._collect(node)
+        for node in page.css(f"h1,h2,h3,h4,h5,h6,{','.join(_ADDRESS_ATTRIBUTES)}"):
+            if node.tag in _ADDRESS_ATTRIBUTES:
+                self._collect_addresses(node)
             else:
                 self._examine_heading(node)
             if node.tag == "img":
@@ -144,12 +154,12 @@ class _Analyzer:
             tuple(sorted(self.notes)),
             tuple(self.references),
             frozenset(anchors),
-            tuple(self.outside),
+            tuple(self.external),
         )
 
     def _examine_markup(self, html: str, prose: str) -> None:
         """Note faults in the author's HTML, and Markdown that was not converted."""
-        for offset, message in (*find_leftovers(html, prose), *find_unterminated(prose)):
+        for offset, message in (*find_unconverted(html, prose), *find_unterminated(prose)):
             self._note(offset, message)
         if "<" not in prose:
             return
@@ -168,14 +178,14 @@ class _Analyzer:
             self._note(at, flaw.message)
 
     def _note(self, offset: int | None, message: str) -> None:
-        """Keep a warning; without an offset, the author did not write what it is about."""
+        """Add a warning, but none without an offset: its cause was not written by the author."""
         if offset is not None:
             self.notes.append(
                 Diagnostic(self.document.path, *self.places.locate(offset), "warning", message)
             )
 
     def _examine_heading(self, heading: LexborNode) -> None:
-        offset = self._find(heading, heading.text())
+        offset = self._find_offset(heading, heading.text())
         level = int((heading.tag or "h1")[1])
         words = strip_marks(heading.text()).removesuffix("#").casefold().split()
         if level == 1:
@@ -198,22 +208,24 @@ class _Analyzer:
         """Warn of an image without alt text; `alt=""` in HTML says that it is an ornament."""
         description = image.attributes.get("alt")
         if "alt" not in image.attributes and "role" not in image.attributes:
-            self._note(self._find(image, ""), "the image has no alt text; describe it in `alt`")
+            self._note(
+                self._find_offset(image, ""), "the image has no alt text; describe it in `alt`"
+            )
         elif description and not strip_marks(description).strip():
             message, at = "the image has no alt text; describe it between the brackets", len("![")
             # The image of the front matter, with which the text begins, may be an ornament.
             if not self.document.image or (self.marked.find(description) or 0) > at:
                 self._note(self.marked.find(description), message)
 
-    def _collect(self, node: LexborNode) -> None:
-        for name in _ADDRESSES[node.tag or ""]:
+    def _collect_addresses(self, node: LexborNode) -> None:
+        for name in _ADDRESS_ATTRIBUTES[node.tag or ""]:
             value = node.attributes.get(name)
-            if value and _OUTSIDE.match(value):
-                self.outside.append(strip_marks(value))
-            offset = self._find(node, value or "")
-            if offset is None and value and (node.tag in _MEDIA or _LOCAL.match(value)):
+            if value and _EXTERNAL.match(value):
+                self.external.append(strip_marks(value))
+            offset = self._find_offset(node, value or "")
+            if offset is None and value and (node.tag in _MEDIA_TAGS or _LOOPBACK.match(value)):
                 # Addresses of other sites have no mark, but the source has them as they are.
-                at = self.document.markdown.find(value) if _OUTSIDE.match(value) else -1
+                at = self.document.markdown.find(value) if _EXTERNAL.match(value) else -1
                 offset = None if at < 0 else at
             if name not in node.attributes or offset is None:
                 self.has_unmarked |= bool(value and not re.match(r"#|[a-z][a-z0-9+.-]*:|//", value))
@@ -225,28 +237,28 @@ class _Analyzer:
             whole = [plain.strip().strip("<>")]
             several = (each.split()[0] for each in plain.split(",") if each.strip())
             for address in several if name == "srcset" else whole:
-                self._keep(offset, address, tag or "")
+                self._add_reference(offset, address, tag or "")
 
-    def _keep(self, offset: int, address: str, tag: str) -> None:
-        shown = tag not in _LINKS
+    def _add_reference(self, offset: int, address: str, tag: str) -> None:
+        shown = tag not in _LINK_TAGS
         if not address:
             self._note(offset, f"the {'image' if shown else 'link'} has no address; write it")
-        elif _OUTSIDE.match(address):
-            self._examine_outside(offset, address, tag)
+        elif _EXTERNAL.match(address):
+            self._examine_external(offset, address, tag)
         else:
             self.references.append(Reference(*self.places.locate(offset), address, shown))
 
-    def _examine_outside(self, offset: int, address: str, tag: str) -> None:
+    def _examine_external(self, offset: int, address: str, tag: str) -> None:
         """Warn of an address elsewhere that has no effect, or that the site's policy blocks."""
         scheme = address.partition(":")[0].lower()
-        near = "".join(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75))
-        is_link, is_unknown = tag in _LINKS, scheme not in _SCHEMES_KNOWN
+        near = "".join(get_close_matches(scheme, _USUAL_SCHEMES, n=1, cutoff=0.75))
+        is_link, is_unknown = tag in _LINK_TAGS, scheme not in _KNOWN_SCHEMES
         cases = {
             "the file is on your own machine; copy it to content/images": (
                 len(scheme) == 1 or scheme == "file"
             ),
             "the link leads to the reader's own machine; write the address of the site": (
-                is_link and _LOCAL.match(address)
+                is_link and _LOOPBACK.match(address)
             ),
             f"`{scheme}:` is no kind of address; did you mean `{near}:`?": (
                 is_link and is_unknown and near
@@ -257,19 +269,19 @@ class _Analyzer:
             f"`<{tag}>` of another site is shown as a link; copy the file to content/images to "
             "have it played": tag in {"video", "audio"},
             "pages show nothing of other sites; copy the file to content/images": (
-                tag in _MEDIA and scheme != "data"
+                tag in _MEDIA_TAGS and scheme != "data"
             ),
         }
         if message := next((message for message, holds in cases.items() if holds), ""):
             self._note(offset, message)
 
-    def _find(self, node: LexborNode, marked: str) -> int | None:
-        """Return where an element was written, by its own number or by a mark in it."""
+    def _find_offset(self, node: LexborNode, marked: str) -> int | None:
+        """Return the source offset of an element, by its number or by the mark in `marked`."""
         number = node.attributes.get(ATTRIBUTE)
         return self.marked.find_number(number) if number else self.marked.find(marked)
 
 
-def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
+def find_unconverted(html: str, prose: str) -> Iterator[tuple[int, str]]:
     """Yield faults of footnotes and links that were not converted, as their other part is missing.
 
     Each is an offset in `prose`, the text without its code, and a message.

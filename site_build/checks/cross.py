@@ -15,7 +15,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from site_build.addresses import SourceRules
 from site_build.checks.facts import (
-    EDGE,
+    EDGE_PAGES,
     Facts,
     Reference,
     UrlMap,
@@ -31,7 +31,7 @@ from site_build.text import fold, make_slug, shorten
 _MOST_COMPARED = 200
 """The most anchors or slugs that are compared with a misspelt one."""
 
-_SLIP = 3
+_MAX_LENGTH_DIFFERENCE = 3
 """Characters by which a misspelt slug may be longer or shorter."""
 
 _RULES = SourceRules()
@@ -66,7 +66,7 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
     return findings
 
 
-def _find_covered(documents: Iterable[Document], urls: UrlMap) -> list[Diagnostic]:
+def _find_taken_addresses(documents: Iterable[Document], urls: UrlMap) -> list[Diagnostic]:
     """Report every document whose address belongs to the edge, or to another file of the build."""
     return [
         Diagnostic(
@@ -74,29 +74,29 @@ def _find_covered(documents: Iterable[Document], urls: UrlMap) -> list[Diagnosti
             *each.slug_at,
             "error",
             f"the slug gives the address /{each.address}, where the "
-            f"{'site' if each.address.rstrip('/') in urls.others - EDGE else 'edge'} has a page of "
-            "its own; choose another",
+            f"{'site' if each.address.rstrip('/') in urls.others - EDGE_PAGES else 'edge'} has a "
+            "page of its own; choose another",
         )
         for each in documents
         if is_of_edge(each.address)
-        or each.address.rstrip("/") in EDGE
+        or each.address.rstrip("/") in EDGE_PAGES
         or each.address.rstrip("/") in urls.others
     ]
 
 
 def _find_bad_aliases(documents: Iterable[Document], urls: UrlMap) -> Iterator[Diagnostic]:
     """Report every alias that is the address of something else, or that two documents have."""
-    givers: dict[str, list[Document]] = defaultdict(list)
+    by_alias: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
         for path in {alias.path for alias in document.aliases}:
-            givers[path].append(document)
+            by_alias[path].append(document)
     for document in documents:
         for alias in document.aliases:
             path = urls.canonical(alias.path)
-            known = (urls.others, urls.documents, givers)
+            known = (urls.others, urls.documents, by_alias)
             above = (path[:at] for at, sign in enumerate(path) if sign == "/")
             file = next((e for e in above if any(e in each for each in known)), "")
-            others = sorted(each.path for each in givers[alias.path] if each is not document)
+            others = sorted(each.path for each in by_alias[alias.path] if each is not document)
             if owner := urls.documents.get(path):
                 what = "this file itself" if owner is document else owner.path
                 message = f"the alias is the address of {what}; take it out"
@@ -118,12 +118,12 @@ def _find_conflicts(
     urls = map_urls(documents, files, rules)
     return urls, [
         *find_repeated_slugs(documents),
-        *_find_covered(documents, urls),
+        *_find_taken_addresses(documents, urls),
         *_find_bad_aliases(documents, urls),
     ]
 
 
-def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
+def _find_similar_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
     """Report names of series that differ from a more frequent one only in blanks and signs."""
     spelled: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
     for document in documents:
@@ -136,11 +136,11 @@ def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
             yield Diagnostic(document.path, *document.series_at, "warning", message)
 
 
-def find_losers(documents: Iterable[Document], kept: Mapping[str, str]) -> set[str]:
+def find_displaced(documents: Iterable[Document], kept: Mapping[str, str]) -> set[str]:
     """Return the paths of documents whose address, slug or alias another document keeps.
 
-    `kept` has digests by path. A document that it has unchanged goes before one that it has in
-    another version, and that before a new one; drafts come last.
+    `kept` has digests by path. A document with the digest in `kept` takes precedence over one with
+    another digest, and that over one that `kept` lacks; drafts come last.
     """
 
     def rank(document: Document) -> tuple[bool, bool, bool, str]:
@@ -151,16 +151,16 @@ def find_losers(documents: Iterable[Document], kept: Mapping[str, str]) -> set[s
             document.path,
         )
 
-    losers, taken = set(), set[tuple[str, str]]()
+    displaced, taken = set(), set[tuple[str, str]]()
     for document in sorted(documents, key=rank):
         slug = ("slug", fold(document.slug)) if document.kind == "post" else ("", document.path)
         names = {("alias", alias.path) for alias in document.aliases}
         names |= {("address", fold(document.address)), slug}
         if names & taken:
-            losers.add(document.path)
+            displaced.add(document.path)
         else:
             taken |= names
-    return losers
+    return displaced
 
 
 class CrossCheck:
@@ -171,9 +171,9 @@ class CrossCheck:
 
     def __init__(self, rules: SourceRules = _RULES) -> None:
         self._rules = rules
-        self._mapped: object = None
-        self._basis: object = None
-        self._found: dict[str, tuple[Facts, list[Diagnostic]]] = {}
+        self._conflict_inputs: object = None
+        self._link_inputs: object = None
+        self._link_findings: dict[str, tuple[Facts, list[Diagnostic]]] = {}
 
     def find_conflicts(
         self, documents: Sequence[Document], files: Collection[str]
@@ -183,8 +183,8 @@ class CrossCheck:
         A finding that only drafts cause is a warning. The result is kept, since a build calls this
         twice for the same documents.
         """
-        if (documents, files) != self._mapped:
-            self._mapped = documents, files
+        if (documents, files) != self._conflict_inputs:
+            self._conflict_inputs = documents, files
             self._urls, found = _find_conflicts(documents, files, self._rules)
             if found and (public := [each for each in documents if not each.draft]) != documents:
                 serious = {each[:3] for each in _find_conflicts(public, files, self._rules)[1]}
@@ -206,9 +206,9 @@ class CrossCheck:
         decides what readers see. `unread` are paths of files that could not be parsed: a missing
         page whose slug is in such a path is not reported, as it may come from that file.
         """
-        findings = [*self.find_conflicts(documents, files), *_find_near_series(documents)]
+        findings = [*self.find_conflicts(documents, files), *_find_similar_series(documents)]
         urls = self._urls
-        self._near = NearSlugs(
+        self._near_slugs = NearSlugs(
             slug
             for slug, at in urls.slugs.items()
             if not (urls.documents[at].draft or urls.documents[at].hidden)
@@ -234,18 +234,18 @@ class CrossCheck:
                 for each in documents
             ],
         )
-        if basis != self._basis:
-            self._basis, self._found = basis, {}
+        if basis != self._link_inputs:
+            self._link_inputs, self._link_findings = basis, {}
         for document in documents:
             own = facts[document.path]
-            known, found = self._found.get(document.path, (None, []))
+            known, found = self._link_findings.get(document.path, (None, []))
             if known is not own:
                 found = [
                     Diagnostic(document.path, each.line, each.column, "warning", message)
                     for each in own.references
                     if (message := self._find_fault(document, each))
                 ]
-                self._found[document.path] = own, found
+                self._link_findings[document.path] = own, found
             findings += [*own.notes, *found]
         return sorted(findings)
 
@@ -261,7 +261,7 @@ class CrossCheck:
         path = self._urls.canonical(unquote(parts.path).removeprefix("/"))
         target = self._urls.documents.get(path)
         if target:
-            return self._explain_hidden(document, target) or self._explain_anchor(
+            return self._explain_unpublished(document, target) or self._explain_anchor(
                 document, target, parts.fragment
             )
         if present := self._urls.aliases.get(path):
@@ -274,15 +274,15 @@ class CrossCheck:
         if self._urls.answers(path) or is_unread:
             return None
         what = "missing image or file:" if reference.shown else "broken link: no page at"
-        return f"{what} {_quote(reference.address)}; {self._guess(document, reference, path)}"
+        return f"{what} {_quote(reference.address)}; {self._suggest_fix(document, reference, path)}"
 
-    def _guess(self, document: Document, reference: Reference, path: str) -> str:
+    def _suggest_fix(self, document: Document, reference: Reference, path: str) -> str:
         """Return the fix: the address of the file or post that the author may have meant."""
-        # The address of the source file that the reference names correctly.
+        # If the reference names a source file correctly, suggest that file's address.
         source = find_source(document.path, reference.address)
         if known := self._urls.paths.get(source, source if source in self._urls.others else ""):
             return f"write /{known}"
-        # An address of another site that lacks its scheme.
+        # If an address of another site lacks its scheme, add it.
         if re.match(r"(?:[a-z0-9-]+\.)+[a-z]{2,}/", reference.address):
             return f"write https://{reference.address}"
         if re.fullmatch(r"[^\s@/:]+@(?:[\w-]+\.)+[a-z]{2,}", reference.address):
@@ -303,11 +303,11 @@ class CrossCheck:
         meant = self._urls.slugs.get(last) or self._urls.slugs.get(slug)
         # Addresses of tags begin with `tag`, here and in Pelican: no post was meant.
         if not meant and not path.startswith("tag"):
-            meant = self._urls.slugs.get(_find_near(slug, self._near.find(slug)) or "")
+            meant = self._urls.slugs.get(_find_near(slug, self._near_slugs.find(slug)) or "")
         return f"did you mean /{meant}?" if meant else "fix the address, or remove it"
 
-    def _explain_hidden(self, document: Document, target: Document) -> str | None:
-        """Return why the readers of this document will not find `target`."""
+    def _explain_unpublished(self, document: Document, target: Document) -> str | None:
+        """Return the reason why readers of this document will not find `target`, or None."""
         if document.draft:
             return None
         if target.draft:
@@ -331,7 +331,7 @@ class CrossCheck:
 
 
 class NearSlugs:
-    """Slugs by their beginnings and ends: comparing every link with all would be quadratic."""
+    """Slugs by beginning and end: comparing every link with every slug would be quadratic."""
 
     def __init__(self, slugs: Iterable[str]) -> None:
         self._ends: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
@@ -342,13 +342,13 @@ class NearSlugs:
     def find(self, slug: str) -> tuple[str, ...]:
         """Return up to 200 slugs, in order, that begin or end like `slug` and are about as long."""
         found = merge(*(self._ends.get(e, ()) for e in (("begins", slug[:3]), ("ends", slug[-4:]))))
-        likely = (each for _, each in found if abs(len(each) - len(slug)) <= _SLIP)
+        likely = (each for _, each in found if abs(len(each) - len(slug)) <= _MAX_LENGTH_DIFFERENCE)
         return tuple(islice(dict.fromkeys(islice(likely, 2 * _MOST_COMPARED)), _MOST_COMPARED))
 
 
 @lru_cache(4_096)  # Several documents often have the same misspelt name.
-def _find_near(name: str, anchors: tuple[str, ...]) -> str | None:
-    return next(iter(get_close_matches(name, anchors, n=1, cutoff=0.75)), None)
+def _find_near(name: str, candidates: tuple[str, ...]) -> str | None:
+    return next(iter(get_close_matches(name, candidates, n=1, cutoff=0.75)), None)
 
 
 def _quote(address: str) -> str:

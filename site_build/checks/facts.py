@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin
 
 from edge_api.schema import paths
 from site_build import addresses
-from site_build.addresses import CONVERTED, SUFFIXES, SourceRules
+from site_build.addresses import CONVERTED_SUFFIXES, MARKDOWN_SUFFIXES, SourceRules
 from site_build.errors import Diagnostic
 from site_build.images.responsive import MeasuredImages, resolve
 from site_build.site import Document
@@ -39,12 +39,12 @@ class Facts(NamedTuple):
     """Addresses in the order of the page, without those of other sites."""
     anchors: frozenset[str]
     """Names on the document's page that a fragment may refer to."""
-    outside: tuple[str, ...] = ()
-    """Addresses with a scheme or host, some of which may be of this site."""
+    external: tuple[str, ...] = ()
+    """Addresses with a scheme or host, even if this is the site's own."""
 
 
-EDGE = frozenset(path.removeprefix("/") for path in paths.EDGE_PAGES)
-"""Pages that the edge makes: no document is seen at these addresses."""
+EDGE_PAGES = frozenset(path.removeprefix("/") for path in paths.EDGE_PAGES)
+"""Addresses of pages that the edge makes: no document can be read there."""
 
 _FIXED = frozenset(
     {
@@ -63,11 +63,11 @@ _FIXED = frozenset(
     }
 )
 """Addresses at which every build has a file."""
-_SOURCE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})(?=[?#]|$)")
-_CONVERTED = re.compile(rf"(?:{'|'.join(map(re.escape, CONVERTED))})(?=[?#]|$)", re.IGNORECASE)
-_BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
+_SOURCE_SUFFIX = re.compile(rf"(?:{'|'.join(map(re.escape, MARKDOWN_SUFFIXES))})(?=[?#]|$)")
+_HEIC = re.compile(rf"(?:{'|'.join(map(re.escape, CONVERTED_SUFFIXES))})(?=[?#]|$)", re.IGNORECASE)
+_EDGE_FOLDERS = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders of the edge, in which the build makes only a few files."""
-_ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
+_UNCHECKED_PREFIXES = (*_EDGE_FOLDERS, addresses.THEME, addresses.PICTURES, addresses.CARDS)
 """Prefixes of addresses that the edge answers, or whose files get computed names in a build."""
 
 
@@ -89,8 +89,8 @@ class UrlMap:
     """Paths on the site of published files, by these paths in lower case."""
 
     def answers(self, path: str) -> bool:
-        """Return whether something that is no document answers at `path`, or may."""
-        return path in self.others or path.startswith(_ELSEWHERE)
+        """Return whether a list, a file or the edge answers at `path`, or may."""
+        return path in self.others or path.startswith(_UNCHECKED_PREFIXES)
 
     def canonical(self, path: str) -> str:
         """Return the address that `path` leads to, without `index.html` or `.md` or page number."""
@@ -103,10 +103,10 @@ class UrlMap:
         return path if path in known[0] else re.sub(r"page/[1-9][0-9]*/$", "", path)
 
 
-def list_targets(
+def map_link_targets(
     documents: Iterable[Document], files: Iterable[str], rules: SourceRules
 ) -> dict[str, str]:
-    """Return addresses by source file, and by what links may name, such as `{tag}ink`."""
+    """Return addresses by path of the source file, and by names in links, such as `{tag}ink`."""
     where, targets = rules.addresses, {"{index}": "", **rules.list_paths(tuple(files))}
     for document in documents:
         targets[document.path] = document.address
@@ -124,7 +124,7 @@ def list_targets(
 def is_of_edge(path: str) -> bool:
     """Return whether the edge answers at `path` where the build has made nothing."""
     page = path.removesuffix("index.md")
-    return page in EDGE or f"{page}/" in EDGE or page.startswith(_BEYOND)
+    return page in EDGE_PAGES or f"{page}/" in EDGE_PAGES or page.startswith(_EDGE_FOLDERS)
 
 
 def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceRules) -> UrlMap:
@@ -133,7 +133,7 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
     found: dict[str, Document] = {}
     for document in documents:
         found.setdefault(document.address, document)
-    public = list_targets((e for e in found.values() if not (e.draft or e.hidden)), (), rules)
+    public = map_link_targets((e for e in found.values() if not (e.draft or e.hidden)), (), rules)
     feeds = {
         addresses.locate_feed(address, form)
         for name, address in public.items()
@@ -144,10 +144,12 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
     published = sorted(rules.list_paths(sources).values())
     return UrlMap(
         documents=found,
-        paths=list_targets(found.values(), sources, rules),
+        paths=map_link_targets(found.values(), sources, rules),
         slugs={document.slug: address for address, document in found.items()},
         aliases={alias.path: at for at, each in found.items() for alias in each.aliases},
-        others=_FIXED.union(EDGE, feeds, groups, published, where.list_overviews(), where.lists),
+        others=_FIXED.union(
+            EDGE_PAGES, feeds, groups, published, where.list_overviews(), where.lists
+        ),
         files={file.casefold(): file for file in published},
     )
 
@@ -170,16 +172,16 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
     """
     address = re.sub(r"^\|(\w+)\|", r"{\1}", reference.address)
     # The site has nothing at the address of a Markdown or HEIC file, so a link names the source.
-    is_named = (_SOURCE.search(address) and not reference.shown) or _CONVERTED.search(address)
+    is_named = (_SOURCE_SUFFIX.search(address) and not reference.shown) or _HEIC.search(address)
     if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
         return f"/{named}"
     if address.startswith(("/", "#", "?")) and not is_named:
         return None
     source = find_source(base, address)
     # A relative link to a file is followed from the source, as on a code host.
-    is_file = not address.startswith(("/", "#", "?")) and not source.endswith(SUFFIXES)
-    names_source = is_named or is_file or address.startswith(("{filename}", "{static}", "{attach}"))
-    if not names_source or source not in paths:
+    is_file = not address.startswith(("/", "#", "?")) and not source.endswith(MARKDOWN_SUFFIXES)
+    is_source = is_named or is_file or address.startswith(("{filename}", "{static}", "{attach}"))
+    if not is_source or source not in paths:
         return None
     end = re.search("[?#].*", address, re.DOTALL)
     return f"/{paths[source]}{end[0] if end else ''}"
@@ -194,15 +196,15 @@ def link_sources(document: Document, facts: Facts, paths: Mapping[str, str]) -> 
     }
 
 
-def list_shown(
+def list_shown_pictures(
     documents: Iterable[Document],
     facts: Mapping[str, Facts],
-    album: MeasuredImages,
+    measured: MeasuredImages,
     paths: Mapping[str, str],
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
     used = {each.path: _list_used(each, facts[each.path], paths) for each in documents}
-    sources = {paths.get(path, path): path for path in album}
+    sources = {paths.get(path, path): path for path in measured}
     shown = {
         at: tuple(dict.fromkeys(sources[path] for path, e in found if e.shown and path in sources))
         for at, found in used.items()
@@ -210,10 +212,10 @@ def list_shown(
     return {path: pictures for path, pictures in shown.items() if pictures}
 
 
-def judge_pictures(
+def check_pictures(
     documents: Sequence[Document],
     facts: Mapping[str, Facts],
-    album: MeasuredImages,
+    measured: MeasuredImages,
     paths: Mapping[str, str],
 ) -> list[Diagnostic]:
     """Return every finding about pictures, sorted.
@@ -223,22 +225,22 @@ def judge_pictures(
     """
     used: set[str] = set()
     findings = []
-    sources = {paths.get(path, path): path for path in album}
+    sources = {paths.get(path, path): path for path in measured}
     for document in documents:
         for public, reference in _list_used(document, facts[document.path], paths):
             if not reference.shown or public not in sources:
                 continue
             used.add(path := sources[public])
-            if fault := album[path].fault:
+            if fault := measured[path].fault:
                 findings.append(
                     Diagnostic(
                         document.path, *reference[:2], "error", f"the picture {path} {fault}"
                     )
                 )
-    for path, measured in album.items():
-        remarks = list(measured.remarks)
-        if measured.fault and path not in used:
-            remarks.append(f"the picture {measured.fault}")
+    for path, each in measured.items():
+        remarks = list(each.remarks)
+        if each.fault and path not in used:
+            remarks.append(f"the picture {each.fault}")
         findings += [Diagnostic(path, 1, 1, "warning", remark) for remark in remarks]
     return sorted(findings)
 

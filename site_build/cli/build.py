@@ -22,7 +22,7 @@ from site_build.parallel import count_processors
 from site_build.progress import Observer, Report
 from site_build.releases.release import BuildOptions, build
 
-PATIENCE_SECONDS = 10.0
+BUSY_TIMEOUT_SECONDS = 10.0
 """Time that a build waits for another one in the same folder."""
 
 PARAMS: Final = (*CONTENT, OUTPUT, SITE_URL, NOW, STRICT, JOBS)
@@ -40,7 +40,7 @@ def run(arguments: Arguments) -> int:
     gc.disable()
     try:
         with Observer(console) as observer:
-            report = _build_in_turn(make_order(arguments, observer))
+            report = _build_in_turn(make_build_options(arguments, observer))
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
         sys.stderr.write(f"{refusal}\n")
@@ -60,7 +60,7 @@ def run(arguments: Arguments) -> int:
 
 def _build_in_turn(options: BuildOptions) -> Report:
     """Build as soon as no other build runs; raises BusyError when that takes too long."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
     while True:
         try:
             return build(options)
@@ -70,7 +70,7 @@ def _build_in_turn(options: BuildOptions) -> Report:
         time.sleep(0.1)
 
 
-def make_order(arguments: Arguments, observer: Observer) -> BuildOptions:
+def make_build_options(arguments: Arguments, observer: Observer) -> BuildOptions:
     """Return build options from the arguments of a command; raises BuildError."""
     require_separate_folders(arguments.content, arguments.output)
     return BuildOptions(

@@ -14,7 +14,7 @@ from site_build.checks.facts import find_source
 from site_build.cli.post import find_post
 from site_build.cli.terminal import open_console, print_findings
 from site_build.errors import BuildError
-from site_build.images.card import PHOTOGRAPH, SIZE, draw_card, has_title
+from site_build.images.card import PHOTOGRAPH_SIZE, SIZE, can_write_title, draw_card
 from site_build.images.encode import cut
 from site_build.images.responsive import measure
 from site_build.options import CONTENT, SITE_URL
@@ -22,7 +22,7 @@ from site_build.pelican_plugin.settings import load_settings, read_identity
 from site_build.text import shorten, write_instant
 
 
-def _read_target(text: str) -> Path:
+def _read_output(text: str) -> Path:
     """Return the path to write to; raises ValueError unless it ends in .png or .jpeg."""
     if not text.lower().endswith((".png", ".jpeg")):
         raise ValueError(f"a card is a PNG or a JPEG; end {text!r} in .png or .jpeg")
@@ -35,7 +35,7 @@ PARAMS: Final = (
     SITE_URL,
     Option(
         ["--output"],
-        type=parameter_type(_read_target),
+        type=parameter_type(_read_output),
         metavar="FILE",
         help="PNG file, or JPEG for a post with a picture (default: SLUG.png or SLUG.jpeg)",
     ),
@@ -63,7 +63,7 @@ def run(arguments: Arguments) -> int:
     output = arguments.output or Path(f"{post.slug}.{kind}")
     if output.suffix.lower() != f".{kind}":
         raise BuildError(f"the card of this post is a {kind.upper()}; end {output} in .{kind}")
-    photograph = partial(cut, file, picture, PHOTOGRAPH, "white") if picture else None
+    photograph = partial(cut, file, picture, PHOTOGRAPH_SIZE, "white") if picture else None
     try:
         output.write_bytes(draw_card(card, font, photograph))
     except OSError as refusal:
@@ -91,7 +91,7 @@ def run(arguments: Arguments) -> int:
         console.print(f"\n{heading}")
         for line in lines:
             console.print(f"  {shorten(line, 1_000)}")  # shorten removes control characters
-    if not has_title(card, font):
+    if not can_write_title(card, font):
         sys.stderr.write(
             "no font of the theme or of this machine can write this title, so boxes stand for "
             "letters of the card; put one that can beside the theme's font\n"

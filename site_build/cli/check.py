@@ -63,7 +63,7 @@ def run(arguments: Arguments) -> int:
         )
         console, dialect = open_console(), find_dialect(content)
         if arguments.fix:
-            is_fixed = _fix(console, content, dialect.rules, is_agreed=arguments.yes)
+            is_fixed = _fix(console, content, dialect.rules, assume_yes=arguments.yes)
         library = ContentLibrary(request, fingerprint_code(), dialect)
         findings = library.check(now)
         if all(each.severity == "warning" for each in findings):
@@ -78,8 +78,8 @@ def run(arguments: Arguments) -> int:
     )
 
 
-def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool) -> bool:
-    """Show corrections and, with consent, write them; return whether all were written.
+def _fix(console: Console, content: Path, rules: SourceRules, *, assume_yes: bool) -> bool:
+    """Show corrections and, if that is confirmed, write them; return whether all were written.
 
     A file that cannot be written is reported, and the others are written. Raises BuildError.
     """
@@ -99,7 +99,7 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
             console.print(Text(shown, colour))
     files, written = with_noun(len(changes), "file"), 0
-    if not is_agreed and not confirm(console, f"Change {files} so?"):
+    if not assume_yes and not confirm(console, f"Change {files} so?"):
         console.print(f"nothing is written; {files} can be fixed: check --fix --yes writes them")
         return False
     for path, raw, fixed in changes:

@@ -24,7 +24,7 @@ from site_build.importers.writer import (
 )
 from site_build.text import write_instant
 
-IMPORT: Final = (
+IMPORT_OPTIONS: Final = (
     Option(
         ["--as", "system"],
         type=Choice(SYSTEMS),
@@ -52,7 +52,7 @@ PARAMS: Final = (
         help="take over the journal in this folder or export: Pelican, Hugo, Jekyll, WordPress, "
         "Ghost, Substack, or a folder of Markdown",
     ),
-    *IMPORT,
+    *IMPORT_OPTIONS,
     Option(["--run"], is_flag=True, help="run the journal afterwards"),
     *run_command.PARAMS,
 )
@@ -62,7 +62,9 @@ def run(arguments: Arguments) -> int:
     """Make the journal and print its files; raises BuildError. No file is overwritten."""
     folder, source, console = arguments.folder, arguments.source, open_console()
     try:
-        lines = import_journal(folder, source, arguments)[-1] if source else _start(folder)
+        lines = (
+            import_journal(folder, source, arguments)[-1] if source else _write_new_journal(folder)
+        )
     except OSError as error:
         raise BuildError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
     console.print("\n".join(lines))
@@ -80,7 +82,7 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
     """
     # These imports take half a second, since they load Pelican and aiohttp.
     from site_build.importers.pictures import fetch_pictures  # noqa: PLC0415
-    from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
+    from site_build.importers.plan import plan_journal, summarize  # noqa: PLC0415
 
     if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
@@ -89,10 +91,10 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
     with TemporaryDirectory(prefix="fore-edge-pictures-") as pictures:
         imported = read_journal(source, arguments.system, trust=arguments.trust)
         if arguments.fetch_pictures:
-            agrees = partial(confirm, open_console(), is_agreed=arguments.yes)
+            agrees = partial(confirm, open_console(), assume_yes=arguments.yes)
             asyncio.run(fetch_pictures(imported, Path(pictures), agrees))
-        planned = plan_journal(imported, _name(folder))
-        summary = compare(imported, planned)
+        planned = plan_journal(imported, _name_journal(folder))
+        summary = summarize(imported, planned)
         kept = write_journal(folder, planned.files, (imported, summary))
     lines = [f"{folder} is a journal, from {imported.system}: {summary}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
@@ -110,14 +112,14 @@ def import_journal(folder: Path, source: Path, arguments: Arguments) -> tuple[Su
     ]
 
 
-def _name(folder: Path) -> str:
+def _name_journal(folder: Path) -> str:
     """Return a name for the journal in a folder, from the folder's own name."""
     return folder.resolve().name.replace("-", " ").replace("_", " ").strip().capitalize()
 
 
-def _start(folder: Path) -> list[str]:
+def _write_new_journal(folder: Path) -> list[str]:
     """Write a new journal; return lines to print."""
-    title, now = _name(folder), write_instant(datetime.now(UTC))
+    title, now = _name_journal(folder), write_instant(datetime.now(UTC))
     files = {
         "pelicanconf.py": fill_starter(
             "settings.txt", settings=f"SITENAME = {title!r}\nAUTHOR = {title!r}"

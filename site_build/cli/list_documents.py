@@ -16,13 +16,13 @@ from site_build.options import CONTENT, NOW
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
 
-Question = Literal["all", "drafts", "future", "stale"]
+Selection = Literal["all", "drafts", "future", "stale"]
 
 
 PARAMS: Final = (
     Argument(
         ["question"],
-        type=Choice(get_args(Question)),
+        type=Choice(get_args(Selection)),
         default="all",
         help="what to list (default: all)",
     ),
@@ -53,8 +53,8 @@ def run(arguments: Arguments) -> int:
                 "title": each.title,
                 "kind": each.kind,
                 "state": _name_state(each, now),
-                "date": _write(each.published),
-                "updated": _write(each.updated),
+                "date": _write_date(each.published),
+                "updated": _write_date(each.updated),
                 "path": str(arguments.content / each.path),
             }
             for each in chosen
@@ -65,7 +65,7 @@ def run(arguments: Arguments) -> int:
         for each in chosen:
             # For stale documents, the date of the last update is shown.
             instant = each.updated if arguments.question == "stale" else each.published
-            day, path = _write(instant) or "-", str(arguments.content / each.path)
+            day, path = _write_date(instant) or "-", str(arguments.content / each.path)
             lines.append((each.slug, _name_state(each, now), shorten(each.title, 50), day, path))
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
@@ -95,13 +95,13 @@ def _name_state(document: Document, now: datetime) -> str:
     return public if document.is_public_at(now) else "draft" if document.draft else "scheduled"
 
 
-def _write(instant: datetime) -> str | None:
+def _write_date(instant: datetime) -> str | None:
     """Return an instant in the form of front matter, or None for a page without a date."""
     return None if instant == UNDATED else write_instant(instant).removesuffix("T00:00:00Z")
 
 
 def _choose(
-    documents: Sequence[Document], question: Question, now: datetime, age: timedelta
+    documents: Sequence[Document], question: Selection, now: datetime, age: timedelta
 ) -> list[Document]:
     """Return the documents that match `question` at `now` (UTC).
 

@@ -14,7 +14,7 @@ from edge_api.schema.commands import Arguments, parameter_type
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
-from site_build.content.edits import STARTED
+from site_build.content.edits import STARTED_COMMENT
 from site_build.content.kept import find_slug
 from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError
@@ -75,7 +75,7 @@ def start_post(
     dump = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)  # adds quotes if needed
     title_and_slug = dump({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
     tag_line = dump({"tags": list(tags)}, default_flow_style=None)
-    date_line = f"date: {date:%Y-%m-%dT%H:%M:%SZ}{STARTED if is_started else ''}\n"
+    date_line = f"date: {date:%Y-%m-%dT%H:%M:%SZ}{STARTED_COMMENT if is_started else ''}\n"
     text = f"---\n{title_and_slug}{date_line}{tag_line}description:\nstatus: draft\n---\n\n"
     _, findings = read_document(name, text.encode(), rules)
     if faults := [finding.message for finding in findings if finding.severity == "error"]:

@@ -11,7 +11,7 @@ from edge_api.schema.environment import BUILD
 from site_build.cli.check import Source, find_dialect, read_sources
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
-from site_build.content.edits import STARTED, change_line, rewrite
+from site_build.content.edits import STARTED_COMMENT, change_line, rewrite
 from site_build.content.kept import find_slug
 from site_build.errors import BuildError
 from site_build.options import CONTENT, INSTANT
@@ -59,7 +59,9 @@ def run(arguments: Arguments) -> int:
     if is_draft or not (before and before.hidden):  # a hidden post stays hidden
         changed = change_line(raw, "status", "draft" if is_draft else None)
     with_status, _ = read_document(path, changed, rules)
-    keeps_date = with_status and with_status.published <= now and STARTED.encode() not in raw
+    keeps_date = (
+        with_status and with_status.published <= now and STARTED_COMMENT.encode() not in raw
+    )
     if action == "schedule" or not (is_draft or keeps_date):
         changed = change_line(changed, "date", date)
     after, findings = read_document(path, changed, rules)

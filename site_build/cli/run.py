@@ -21,8 +21,8 @@ from site_build.options import read_settings
 
 # Nothing would start the watcher again, so it keeps running (--stay) when its code changes.
 # Without an SMTP server, messages are kept in a folder.
-_WATCHER = ("site_build", "watch", "--stay")
-_EDGE = ("edge_api", "serve", "--keep-mail", "var/mail", "--desk-link")
+_WATCHER_COMMAND = ("site_build", "watch", "--stay")
+_EDGE_COMMAND = ("edge_api", "serve", "--keep-mail", "var/mail", "--desk-link")
 
 
 PARAMS: Final = (
@@ -43,12 +43,14 @@ def run(arguments: Arguments) -> int:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # such as SIGHUP under nohup
             signal.signal(number, lambda *_: ending.set())
-    statuses = _supervise((*_EDGE, "--host", arguments.host), ending)
+    statuses = _supervise((*_EDGE_COMMAND, "--host", arguments.host), ending)
     if ending.is_set():
         return 0
     if len(statuses) == 1:
         return statuses[0] or 1
-    for (program, name, *_), status in zip((_WATCHER, _EDGE), statuses, strict=True):
+    for (program, name, *_), status in zip(
+        (_WATCHER_COMMAND, _EDGE_COMMAND), statuses, strict=True
+    ):
         if status is not None:
             sys.stderr.write(f"{program} {name} has ended with status {status}: all is stopped\n")
     return 1
@@ -60,7 +62,7 @@ def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
     Then end both. Returns the exit status of each; None for one that was still running.
     """
     output, began = Path(read_settings().get("BUILD_DIR", "build")), datetime.now(UTC)
-    processes = [_start(_WATCHER)]
+    processes = [_start(_WATCHER_COMMAND)]
     try:
         _wait(processes, lambda: ending.is_set() or _has_built(output, began))
         if not ending.is_set() and processes[0].poll() is None and (output / CURRENT_LINK).exists():

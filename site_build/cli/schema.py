@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 
 from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.terminal import open_console
-from site_build.content.front_matter import ALIASES, PageFrontMatter, PostFrontMatter
+from site_build.content.front_matter import PELICAN_KEYS, PageFrontMatter, PostFrontMatter
 from site_build.content.head import DRAFT_KEYS, RESERVED_SLUGS
 from site_build.options import CONTENT
 from site_build.preview.server import DEFAULT_PORT
@@ -27,13 +27,13 @@ Schema = dict[str, Any]
 
 MODELS: dict[Kind, type[PageFrontMatter]] = {"post": PostFrontMatter, "page": PageFrontMatter}
 
-_CONTROL = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffe\uffff"
-_TEXT = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
+_CONTROL_CHARACTERS = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffe\uffff"
+_TEXT_PATTERN = rf"^[^{_CONTROL_CHARACTERS}]*[^\s{_CONTROL_CHARACTERS}][^{_CONTROL_CHARACTERS}]*$"
 
-_ANY = {"type": ["string", "number", "boolean"]}
+_ANY_SCALAR = {"type": ["string", "number", "boolean"]}
 """Texts, and values that YAML reads as numbers or booleans, which are kept as they are written."""
 
-_INSTANT = (
+_INSTANT_PATTERN = (
     r"^\s*(?:"
     # A day,
     "[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -81,16 +81,16 @@ class _Generator(GenerateJsonSchema):
 
     def datetime_schema(self, _schema: core_schema.DatetimeSchema) -> Schema:
         """Return the schema of an instant, which may be a number such as 20260301."""
-        return {"type": ["string", "integer"], "pattern": _INSTANT, "minimum": 1_000_000}
+        return {"type": ["string", "integer"], "pattern": _INSTANT_PATTERN, "minimum": 1_000_000}
 
     def str_schema(self, schema: core_schema.StringSchema) -> Schema:
         """Return the schema of a text; whitespace around it is removed before it is checked."""
         form = schema.get("pattern")
         if not isinstance(form, str):
-            return {**_ANY, "pattern": _TEXT}
+            return {**_ANY_SCALAR, "pattern": _TEXT_PATTERN}
         longest = schema.get("max_length")
         limit = rf"(?!\s*\S{{{longest + 1}}})" if longest else ""
-        return {**_ANY, "pattern": rf"^{limit}\s*{form.strip('^$')}\s*$"}
+        return {**_ANY_SCALAR, "pattern": rf"^{limit}\s*{form.strip('^$')}\s*$"}
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> Schema:
         """Return the schema of a status, whose words may be in any case."""
@@ -113,11 +113,11 @@ def describe_front_matter(kind: Kind) -> Schema:
     properties["slug"]["not"] = {"type": "string", "pattern": rf"^\s*(?:{reserved})\s*$"}
     for name in ("tags", "aliases", "author"):  # a list, or a text that is split
         properties[name]["anyOf"].append(
-            {"type": "array", "items": _ANY} if name == "author" else _ANY
+            {"type": "array", "items": _ANY_SCALAR} if name == "author" else _ANY_SCALAR
         )
     # YAML reads `no`, the code of Norwegian, as false.
     properties["lang"]["anyOf"][0]["type"] = ["string", "boolean"]
-    for alias, name in ALIASES.items():
+    for alias, name in PELICAN_KEYS.items():
         properties[alias] = {**properties[name], "description": f"Another name for `{name}`."}
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
@@ -125,7 +125,7 @@ def describe_front_matter(kind: Kind) -> Schema:
         "type": "object",
         "required": sorted(required),
         "properties": {**properties, **dict.fromkeys(sorted(DRAFT_KEYS), False)},
-        "allOf": [{"not": {"required": [alias, name]}} for alias, name in ALIASES.items()],
+        "allOf": [{"not": {"required": [alias, name]}} for alias, name in PELICAN_KEYS.items()],
     }
 
 

@@ -62,7 +62,7 @@ def run(arguments: Arguments) -> int:
         with Observer(console) as observer:
             dialect = read_dialect(load_settings(arguments.content, origin))
             session = PreviewSession(make_request(arguments, observer), dialect, sources[1:])
-        report = _report_problems(console, arguments.content)
+        report = _make_reporter(console, arguments.content)
         report(session.state)
         documents = with_noun(len(session.state.documents), "document")
         console.print(f"{documents} at {origin}/; Ctrl-C ends the preview")
@@ -96,7 +96,7 @@ async def _serve_until_signal(preview: Preview, listening: socket, sources: list
     await preview.serve(listening, sources, ending)
 
 
-def _report_problems(console: Console, content: Path) -> Callable[[State], None]:
+def _make_reporter(console: Console, content: Path) -> Callable[[State], None]:
     """Return a function that prints the problems of a state if they are new."""
     reported: list[Problem] = []
 

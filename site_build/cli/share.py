@@ -39,11 +39,11 @@ from site_build.text import write_instant
 
 # Elements that a share omits: those with the page's own address, and `robots`, which it replaces.
 # The last two lead to the page's Markdown and to a form.
-_WITH_ADDRESS = """link[rel="canonical"], link[rel="alternate"], meta[property],
+_OMITTED_ELEMENTS = """link[rel="canonical"], link[rel="alternate"], meta[property],
     meta[name="robots"], meta[name^="twitter:"], script[type="application/ld+json"],
     li:has(> a[href="/{}"]), p:has(> a[href*="/?about="])"""
-# Replacement for the end of the head and the start of the body, which marks the page as a draft.
-_MARKS = r"""<meta name="robots" content="noindex">
+# Replacement for the end of the head and the start of the body: a notice that this is a draft.
+_DRAFT_NOTICE = r"""<meta name="robots" content="noindex">
 \g<0>
 <aside class="leaf small" aria-label="Shared draft" lang="en" dir="ltr"><p><strong>This is a
 draft</strong>, shared until {}. It may still change: please do not publish it.</p></aside>"""
@@ -106,7 +106,7 @@ def _share(arguments: Arguments, now: datetime) -> str:
     build = build_preview(request, origin, KnownContent(replace(content, documents=shown)))
     expires, token = now + timedelta(days=arguments.days), secrets.token_urlsafe(16)  # 128 bits
     until = f"{expires:%-d %B %Y, %H:%M} UTC"
-    made = _Files(build, draft, output / CURRENT_LINK / SITE_FOLDER, until)
+    made = _ShareFiles(build, draft, output / CURRENT_LINK / SITE_FOLDER, until)
     folder = locate_share(output, token)
     record = {
         "digest": folder.name[:12],
@@ -130,7 +130,7 @@ def _share(arguments: Arguments, now: datetime) -> str:
     )
 
 
-class _Files:
+class _ShareFiles:
     """The files of a share by name: a page, and the files that it and its style sheets use."""
 
     def __init__(self, build: PreviewBuild, draft: Document, site: Path, until: str) -> None:
@@ -139,29 +139,31 @@ class _Files:
         self._names: dict[str, str] = {}
         self.by_name: dict[str, bytes] = {}
         tree = LexborHTMLParser(build.make(addresses.name_file(draft.address)) or b"")
-        for node in tree.css(_WITH_ADDRESS.format(addresses.name_alternate(draft.address))):
+        for node in tree.css(_OMITTED_ELEMENTS.format(addresses.name_alternate(draft.address))):
             node.decompose()
         for node in tree.css("[href], [src], [srcset], [poster]"):
             for name in node.attributes.keys() & {"href", "src", "srcset", "poster"}:
                 value = re.sub(
                     r"[^\s,]*/\S*?(?=,?(?:\s|$))",  # an address, of which a `srcset` has several
-                    lambda each: self._point(draft.address, each[0]),
+                    lambda each: self._replace_address(draft.address, each[0]),
                     node.attributes[name] or "",
                 )
                 if value:
                     node.attrs[name] = value
                 else:
                     del node.attrs[name]
-        html = re.sub(r"</head>\s*<body[^>]*>", _MARKS.format(until), tree.html or "", count=1)
+        html = re.sub(
+            r"</head>\s*<body[^>]*>", _DRAFT_NOTICE.format(until), tree.html or "", count=1
+        )
         self.by_name["index.html"] = html.encode()
 
-    def _point(self, base: str, address: str) -> str:
-        """Return what replaces an address in the file `base`; empty if nothing answers there."""
+    def _replace_address(self, base: str, address: str) -> str:
+        """Return the new address for one in the file `base`; empty if nothing answers there."""
         address = re.sub(rf"^{re.escape(self._build.site.identity.url)}(?=/)", "", address)
         path, rest = resolve(base, address), re.sub("^[^?#]*", "", address)
         if path == base:
             return rest or "./"
-        if name := self._take(path):
+        if name := self._add_file(path):
             return f"{name}{rest}"
         if is_of_edge(path) or any((self._site / f"{path}{end}").exists() for end in ("", ".html")):
             return urljoin(f"/{base}", address) if path else address
@@ -169,18 +171,18 @@ class _Files:
             raise BuildError(f"the current build lacks {path}; run {BUILD} build before")
         return ""
 
-    def _take(self, path: str) -> str:
+    def _add_file(self, path: str) -> str:
         """Add a picture, style sheet or font; return its name, or an empty one if there is none."""
         is_style = path.startswith(addresses.THEME) and not path.endswith(".js")
         is_shown = is_style or path.startswith(addresses.PICTURES) or path in self._content
         if is_shown and path not in self._names and (data := self._build.make(path)) is not None:
             name = self._names[path] = f"{len(self._names) + 1}{PurePosixPath(path).suffix}"
-            rename = partial(self._rename, path)
+            rename = partial(self._rename_reference, path)
             self.by_name[name] = REFERENCE.sub(rename, data) if name.endswith(".css") else data
         return self._names.get(path, "")
 
-    def _rename(self, sheet: str, found: re.Match[bytes]) -> bytes:
+    def _rename_reference(self, sheet: str, found: re.Match[bytes]) -> bytes:
         """Return a reference of a style sheet, with the name that the share has for its target."""
         address = (found["address"] or found["sheet"]).decode()
-        named = f'url("{self._point(sheet, address) or address}")'
+        named = f'url("{self._replace_address(sheet, address) or address}")'
         return (found["import"] or b"") + named.encode()

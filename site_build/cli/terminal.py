@@ -74,11 +74,11 @@ def summarize(findings: Collection[Diagnostic], files: int) -> str:
     return f"{numbers}{of_kinds} in {with_noun(files, 'file')}"
 
 
-def confirm(console: Console, question: str, *, is_agreed: bool = False) -> bool:
-    """Print a question; return whether a person at the terminal agrees, or `is_agreed`."""
-    is_asked = not is_agreed and sys.stdin.isatty() and sys.stdout.isatty()
+def confirm(console: Console, question: str, *, assume_yes: bool = False) -> bool:
+    """Print a question; return whether a person at the terminal agrees, or True to `assume_yes`."""
+    is_asked = not assume_yes and sys.stdin.isatty() and sys.stdout.isatty()
     console.print(question, end=" [y/N] " if is_asked else "\n")
-    return is_agreed or (is_asked and sys.stdin.readline().strip().lower() in {"y", "yes"})
+    return assume_yes or (is_asked and sys.stdin.readline().strip().lower() in {"y", "yes"})
 
 
 def with_noun(number: int, noun: str) -> str:
@@ -95,7 +95,7 @@ _numbers = itertools.count()
 
 
 class _Relay(FileIO):
-    """A file that accepts lines at once and leaves the writing to the thread."""
+    """A file that accepts lines at once; the thread of `relay_output` writes them."""
 
     def write(self, data: Any) -> int:
         """Put a line into the queue; return its length."""

@@ -17,7 +17,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 from click import Argument, IntRange, Option
 
 from edge_api.schema.commands import PATH, Arguments
-from site_build.cli.init import IMPORT, import_journal
+from site_build.cli.init import IMPORT_OPTIONS, import_journal
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
 from site_build.importers.writer import MOST_LISTED
@@ -26,7 +26,7 @@ from site_build.progress import Observer
 
 PARAMS = (
     Argument(["source"], type=PATH, metavar="PATH", help="the journal: a folder, or an export"),
-    *IMPORT,
+    *IMPORT_OPTIONS,
     Option(["--keep"], type=PATH, metavar="DIR", help="make it the journal in this new folder"),
     Option(
         ["--port"],
@@ -84,7 +84,7 @@ def _show(folder: Path, arguments: Arguments) -> int:
         held = {each.path for each in build(options).held}
     with subprocess.Popen(  # noqa: S603  a fixed command
         (sys.executable, "-m", "edge_api", "serve", "--port", origin.rpartition(":")[2]),
-        # Without the environment, which may have settings of another journal.
+        # The environment is left out, since it may have settings of another journal.
         env={"SITE_URL": origin, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from rich.console import Console
 from edge_api.schema.commands import Arguments
 from edge_api.schema.installed_code import InstalledCode
 from site_build.build.fingerprint import SOURCES
-from site_build.cli.build import make_order
+from site_build.cli.build import make_build_options
 from site_build.cli.terminal import open_console, print_findings, relay_output, with_noun
 from site_build.errors import BuildError, ContentError, Diagnostic, describe_held
 from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL, STRICT
@@ -44,16 +44,19 @@ def run(arguments: Arguments) -> int:
     """
     code = InstalledCode(*SOURCES)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    order = make_order(arguments, Observer())
+    options = make_build_options(arguments, Observer())
     with suppress(KeyboardInterrupt), relay_output():
-        sources, chronicle = list_sources(order.content), Chronicle(open_console(), order.content)
-        with HeartbeatThread(order.output, code) as heartbeat:
-            watch_and_publish(order, sources, chronicle, heartbeat, keeps_running=arguments.stay)
+        sources, printer = (
+            list_sources(options.content),
+            EventPrinter(open_console(), options.content),
+        )
+        with HeartbeatThread(options.output, code) as heartbeat:
+            watch_and_publish(options, sources, printer, heartbeat, keeps_running=arguments.stay)
         return os.EX_TEMPFAIL
     return 0
 
 
-class Chronicle:
+class EventPrinter:
     """Prints the events of a watcher, and findings that the previous build did not have."""
 
     def __init__(self, console: Console, content: Path) -> None:
@@ -63,9 +66,9 @@ class Chronicle:
         self._placed: set[Diagnostic] = set()
         """Findings of the previous build, with their places."""
 
-    def __call__(self, news: ReleaseEvent) -> None:
+    def __call__(self, event: ReleaseEvent) -> None:
         """Print one event."""
-        match news:
+        match event:
             case ReleaseEvent("served", Report() as report):
                 said = f"{with_noun(report.posts, 'post')}{self._compare(report.findings)}"
                 self._console.print(f"{report.build_id} is served, with {said}")

@@ -45,7 +45,7 @@ def read_instant(text: str, zone: tzinfo) -> datetime:
 
 def read_moment(text: str) -> date | datetime:
     """Return the day or the instant that a text names; raises ValueError with the fix."""
-    if moment := _guess(text):
+    if moment := _parse(text):
         return moment
     text = text.strip()
     fixes = f"; write it as {DATE_FORMS}", ", which is on no calendar; fix the day or time"
@@ -57,32 +57,32 @@ def write_moment(text: str) -> str:
     return read_moment(text).isoformat().replace("+00:00", "Z")
 
 
-def explain_doubt(text: str) -> str:
+def explain_ambiguity(text: str) -> str:
     """Return a warning, with the fix, about a date that can be read in several ways; else empty."""
-    if _guess(text) != _guess(text, UTC):
+    if _parse(text) != _parse(text, UTC):
         return (
             f"is {text!r}, whose zone is not known, so it is read in the site's; "
             f"write an offset, as {write_moment(text)}+01:00"
         )
     # A date that begins with its year has only one order of its parts.
     choices = (False,) if re.match("[0-9]{8}|[0-9]{4}[^0-9]", text.strip()) else (False, True)
-    readings = {_guess(text, dayfirst=day, yearfirst=year) for day in choices for year in choices}
-    doubt = f"is {text!r}, which is read as {write_moment(text)}; write it in that form"
-    return doubt if len(readings - {None}) > 1 else ""
+    readings = {_parse(text, dayfirst=day, yearfirst=year) for day in choices for year in choices}
+    ambiguity = f"is {text!r}, which is read as {write_moment(text)}; write it in that form"
+    return ambiguity if len(readings - {None}) > 1 else ""
 
 
-def _guess(text: str, unknown: tzinfo | None = None, **order: bool) -> date | datetime | None:
+def _parse(text: str, unknown_zone: tzinfo | None = None, **order: bool) -> date | datetime | None:
     """Return the day or instant that dateutil reads, or None if the text has no complete date.
 
-    `unknown` is the zone for names that are not in `_ZONES`, `order` dateutil's options for the
-    order of day, month and year.
+    `unknown_zone` is the zone for names that are not in `_ZONES`, `order` has dateutil's options
+    for the order of day, month and year.
     """
     text = " ".join(text.replace("_", " ").split())
     if len(text) > _LONGEST:
         return None
 
     def find_zone(name: str | None, seconds: int | None) -> tzinfo | int | None:
-        return _ZONES.get(name, unknown) if name and seconds is None else seconds
+        return _ZONES.get(name, unknown_zone) if name and seconds is None else seconds
 
     try:
         if _ISO.fullmatch(text):  # many times as fast as dateutil

@@ -1,6 +1,6 @@
 """Reads one source file: bytes in, a Document and every defect of its head out.
 
-It finds where the head ends and the text begins. It opens no file, and looks at no other document.
+It finds where the head ends and the text begins. It opens no file, and uses no other document.
 """
 
 import codecs
@@ -20,12 +20,12 @@ from site_build.addresses import SourceRules
 from site_build.checks.analyse import convert
 from site_build.checks.raw_markup import find_excess
 from site_build.content.dates import read_instant
-from site_build.content.front_matter import ALIASES, KEYS, LONGEST_DESCRIPTION
+from site_build.content.front_matter import KEYS, LONGEST_DESCRIPTION, PELICAN_KEYS
 from site_build.content.head import (
     HANDLER,
     SECOND_COLON,
-    Entry,
     Fault,
+    HeadEntry,
     YamlFaultError,
     find_value_offset,
     make_entry,
@@ -39,7 +39,7 @@ from site_build.site import UNDATED, Alias, Document, Kind
 from site_build.text import Places, find_control_characters, make_slug
 
 _BEGINNING_LENGTH = 4_000
-"""Code points at the beginning of a text in which the first paragraph is looked for."""
+"""Code points at the beginning of a text in which the first paragraph is searched."""
 
 NOT_PROSE = "sup:has(a.footnote-ref), script, style"
 """Selector of elements that a paragraph loses on other pages: footnote marks, scripts, styles."""
@@ -94,7 +94,7 @@ def read_document(
     )
 
 
-def guess_appearance(raw: bytes, rules: SourceRules) -> datetime | None:
+def guess_publication(raw: bytes, rules: SourceRules) -> datetime | None:
     """Return the instant (UTC) at which a file with errors would be published, from its head.
 
     Returns UNDATED without a readable date, and None if the author seems to withhold the file.
@@ -145,7 +145,7 @@ def _read_text(
     declared = {name.lower(): name for name in rules.extra}
     extra = tuple((declared[e.key], e.typed) for e in entries if e.key in declared)
     places = Places(text)
-    entries += _read_name(path, entries, rules)
+    entries += _read_file_name(path, entries, rules)
     entries += _choose_slug(path, entries, rules)
     head, faults = read_head(kind, fence_at, entries, rules, places)
     if head is None or any(fault.severity == "error" for fault in faults):
@@ -204,10 +204,10 @@ def _read_text(
     return document, faults
 
 
-def _read_name(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
+def _read_file_name(path: str, entries: list[HeadEntry], rules: SourceRules) -> Iterator[HeadEntry]:
     """Yield entries from the name of the file for keys that its head lacks."""
     found = re.match(rules.name_pattern, PurePosixPath(path).stem)
-    named = {ALIASES.get(each.key, each.key) for each in entries}
+    named = {PELICAN_KEYS.get(each.key, each.key) for each in entries}
     for key, value in (found.groupdict() if found else {}).items():
         if value and key in KEYS and key not in named:
             yield make_entry(key, value, 0, 0)
@@ -222,7 +222,7 @@ def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
     return path if not path or path.endswith(("/", ".html")) else f"{path}/"
 
 
-def _split(text: str) -> tuple[list[Entry], int, int, str] | Fault:
+def _split(text: str) -> tuple[list[HeadEntry], int, int, str] | Fault:
     """Return the head's entries, the offsets of its fence and of the body, and the body."""
     start = len(text) - len(text.lstrip())
     opening = HANDLER.FM_BOUNDARY.match(text, start)
@@ -252,7 +252,7 @@ def _split(text: str) -> tuple[list[Entry], int, int, str] | Fault:
     return entries, start, len(text) - len(body), body.rstrip()
 
 
-def _choose_slug(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
+def _choose_slug(path: str, entries: list[HeadEntry], rules: SourceRules) -> Iterator[HeadEntry]:
     """Yield the slug that Pelican makes for a head without one; remove an empty `slug` entry."""
     title = next((each for each in entries if each.key == "title"), None)
     if title is None or any(each.key == "slug" and each.value for each in entries):

@@ -16,26 +16,32 @@ from tempfile import TemporaryDirectory
 import yaml
 
 from site_build.addresses import SourceRules
-from site_build.content.dates import explain_doubt, write_moment
+from site_build.content.dates import explain_ambiguity, write_moment
 from site_build.content.document import read_document
 from site_build.content.front_matter import KEYS
-from site_build.content.head import OTHER_NAMES, Entry, YamlFaultError, make_entry, read_entries
+from site_build.content.head import (
+    EQUIVALENT_KEYS,
+    HeadEntry,
+    YamlFaultError,
+    make_entry,
+    read_entries,
+)
 from site_build.errors import BuildError, find_fix
 
-STARTED = "  # when it was started"
+STARTED_COMMENT = "  # when it was started"
 """Comment after the date of a draft from `new`, which is replaced when the post is published."""
-_END = r"(?>\r\n?|\n)"
+_EOL = r"(?>\r\n?|\n)"
 _HEAD = re.compile(
-    rf"\ufeff?\s*(---+[ \t]*{_END})?((?:[^\r\n]*{_END})*?)(?:---|(?(1)(?!)|[ \t]*(?:{_END}|\Z)))"
+    rf"\ufeff?\s*(---+[ \t]*{_EOL})?((?:[^\r\n]*{_EOL})*?)(?:---|(?(1)(?!)|[ \t]*(?:{_EOL}|\Z)))"
 )
 """A head between fences, or Pelican's, which ends before the first empty line."""
 _VALUE = (
     r"""(?P<value>"[^"\r\n]*"|'[^'\r\n]*'|[^\r\n]*?)"""
-    rf"(?=[ \t]*(?:[ \t]#[^\r\n]*)?(?:{_END}(?![ \t]+\S)|\Z))"
+    rf"(?=[ \t]*(?:[ \t]#[^\r\n]*)?(?:{_EOL}(?![ \t]+\S)|\Z))"
 )
 """A value before the comment of its line; one that continues on the next line does not match."""
 _LINE = re.compile(r"(?P<key>[^\s:]+)(?P<colon>[ \t]*:[ \t]*)" + _VALUE)
-_RENAMED = {other: key for other, key in OTHER_NAMES.items() if key != "slug"}
+_RENAMED = {other: key for other, key in EQUIVALENT_KEYS.items() if key != "slug"}
 """Our keys by their names in other generators."""
 _STATUS_OF = {
     **dict.fromkeys(("draft true", "draft yes", "published false", "published no"), "draft"),
@@ -49,9 +55,9 @@ def change_line(raw: bytes, key: str, value: str | None) -> bytes:
     text = raw.decode(errors="surrogateescape")
     found = _HEAD.match(text)
     end = found.end(2) if found else 0
-    rest, new = rf"[^\r\n]*{_END}", ""
+    rest, new = rf"[^\r\n]*{_EOL}", ""
     if value:
-        rest, new = rf"[ \t]*{_VALUE}(?:{STARTED})?", rf"\1: {value}"
+        rest, new = rf"[ \t]*{_VALUE}(?:{STARTED_COMMENT})?", rf"\1: {value}"
     head, count = re.subn(rf"(?i)(?<![^\r\n])({key})[ \t]*:{rest}", new, text[:end], count=1)
     if value and not count:
         head += f"{key}: {value}" + ("\r\n" if "\r\n" in head else "\n")
@@ -64,25 +70,25 @@ def fix_head(path: str, raw: bytes, rules: SourceRules) -> bytes:
     Keys get their names, dates the form of ISO 8601, and tags the form of a list. A head in
     Pelican's own form stays as it is.
     """
-    fixed, entries = "", list[Entry]()
+    fixed, entries = "", list[HeadEntry]()
     with suppress(ValueError, YamlFaultError):
         fixed = raw.decode()
         head = _HEAD.match(fixed)
         entries = read_entries(head[2], head.start(2)) if head and head[1] else []
     keys = [each.key for each in entries]
-    for entry in reversed(entries):  # From the end, so that earlier offsets stay valid.
+    for entry in reversed(entries):  # Go from last to first, so that offsets stay valid.
         status = _STATUS_OF.get(f"{entry.key} {entry.value}".lower(), "")
         name = "status" if status else _RENAMED.get(entry.key, entry.key)
         line = _LINE.match(fixed, entry.key_at)
         if line and name in KEYS and keys.count(name) == (name == entry.key):
             value = status or _fix_value(name, entry.value, line["value"]) or line["value"]
             edited = f"{fixed[: line.start()]}{name}{line['colon']}{value}{fixed[line.end() :]}"
-            if edited != fixed and _says_the_same(path, fixed, edited, rules):
+            if edited != fixed and _is_harmless(path, fixed, edited, rules):
                 fixed = edited
     return fixed.encode() if entries else raw
 
 
-def _says_the_same(path: str, former: str, latter: str, rules: SourceRules) -> bool:
+def _is_harmless(path: str, former: str, latter: str, rules: SourceRules) -> bool:
     """Return whether an edit brings no error, and changes no address, no state and no date."""
     read = [read_document(path, each.encode(), rules) for each in (former, latter)]
     before, after = (e and (e.slug, e.address, e.draft, e.published) for e, _ in read)
@@ -99,7 +105,7 @@ def _fix_value(name: str, value: object, written: str) -> str:
         r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\S+)?", text
     ):
         with suppress(ValueError):
-            return "" if explain_doubt(text) else write_moment(text)
+            return "" if explain_ambiguity(text) else write_moment(text)
     members = make_entry(name, value, 0, 0).value
     if not written or written.startswith("[") or not isinstance(members, list):
         return ""

@@ -32,7 +32,7 @@ LONGEST_DESCRIPTION = 160
 _LANGUAGE = "[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*"
 
 _SLUG_BYTES = 200
-"""Most bytes of a slug in UTF-8: a file's name has 255 at most, and some add to the slug."""
+"""Most bytes of a slug in UTF-8: a file's name has 255 at most, with suffixes."""
 
 
 _PART = r"[^\s/?#%\\\"<>.\x00-\x1f\x7f]"
@@ -48,7 +48,7 @@ def _fault(sentence: str) -> PydanticCustomError:
     return PydanticCustomError("front_matter", "{sentence}", {"sentence": sentence})
 
 
-def _name_kind(value: object) -> str:
+def _name_type(value: object) -> str:
     """Return a plain word for the type of a value that is no text."""
     return "empty" if value is None else "a list" if isinstance(value, list) else "a mapping"
 
@@ -56,7 +56,7 @@ def _name_kind(value: object) -> str:
 def _require_text(value: object) -> str:
     """Return `value` on one line and trimmed; refuse a value that is no text."""
     if not isinstance(value, str):
-        raise _fault(f"is {_name_kind(value)}; {'write it as text' if value else 'fill it in'}")
+        raise _fault(f"is {_name_type(value)}; {'write it as text' if value else 'fill it in'}")
     for at in find_control_characters(value):
         raise _fault(f"holds the control character U+{ord(value[at]):04X}; take it out")
     text = " ".join(value.split())
@@ -84,7 +84,7 @@ def _require_slug(value: object) -> str:
 
 def _require_instant(value: object, info: ValidationInfo) -> datetime:
     if not isinstance(value, str):
-        raise _fault(f"is {_name_kind(value)}; write it as {DATE_FORMS}")
+        raise _fault(f"is {_name_type(value)}; write it as {DATE_FORMS}")
     try:
         return read_instant(value, info.context or UTC)
     except ValueError as fault:
@@ -92,7 +92,7 @@ def _require_instant(value: object, info: ValidationInfo) -> datetime:
 
 
 def _require_revision(value: object, info: ValidationInfo) -> datetime:
-    """Return the instant of a revision; for the day of publication without a time, that instant.
+    """Return the instant of a revision; a mere day that is that of publication gets its instant.
 
     Midnight of that day would be before the publication.
     """
@@ -110,7 +110,7 @@ def _require_list(value: object, info: ValidationInfo) -> object:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise _fault(f"is {_name_kind(value)}, not a list; write `{info.field_name}: [one, two]`")
+        raise _fault(f"is {_name_type(value)}, not a list; write `{info.field_name}: [one, two]`")
     return tuple(value)
 
 
@@ -140,7 +140,7 @@ def _require_status(value: object) -> str:
     return text.replace("skip", "draft")
 
 
-Text = Annotated[str, BeforeValidator(_require_text)]
+TextValue = Annotated[str, BeforeValidator(_require_text)]
 Slug = Annotated[str, PostSummary.model_fields["slug"], BeforeValidator(_require_slug)]
 Instant = Annotated[datetime, BeforeValidator(_require_instant)]
 Tag = Annotated[
@@ -150,7 +150,7 @@ Tag = Annotated[
     ),
 ]
 Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_list)]
-Alias = Annotated[
+AliasValue = Annotated[
     str,
     Field(pattern=f"^{_ALIAS}$"),
     _require(
@@ -161,7 +161,7 @@ Alias = Annotated[
         ),
     ),
 ]
-Picture = Annotated[
+PictureLink = Annotated[
     str,
     _require(
         re.compile(r"[^\s()<>\[\]\\]+").fullmatch,
@@ -179,7 +179,7 @@ Series = Annotated[
         lambda text: f"has {len(text)} characters; shorten it to {LONGEST_SERIES} at most",
     ),
 ]
-Language = Annotated[
+LanguageTag = Annotated[
     str,
     Field(pattern=f"^{_LANGUAGE}$"),
     _require(
@@ -190,11 +190,11 @@ Language = Annotated[
 
 
 class PageFrontMatter(BaseModel):
-    """What the head of a page may say; a post says the same, and its date."""
+    """The keys of a page's head; the head of a post has the same, and must have a date."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    title: Text = Field(description="The heading, as plain text.", examples=["Hello, world"])
+    title: TextValue = Field(description="The heading, as plain text.", examples=["Hello, world"])
     slug: Slug = Field(
         description="The last part of the address; made of the title if it is left out.",
         examples=["hello-world"],
@@ -207,26 +207,30 @@ class PageFrontMatter(BaseModel):
     )
     tags: Tags = Field((), description="What it is about, in the author's order.")
     series: Series = Field("", description="The series of posts that it is a part of.")
-    description: Text = Field(
+    description: TextValue = Field(
         "", description="One or two sentences for lists, search engines and feeds."
     )
-    excerpt: Text = Field("", description="Shown in lists in place of the description.")
+    excerpt: TextValue = Field("", description="Shown in lists in place of the description.")
     status: Status = Field(
         "published",
         description="A draft is kept out of everything public; what is hidden is in no list.",
     )
-    lang: Language = Field("", description="The language of the text, as a BCP 47 tag.")
-    author: Text = Field("", description="Who wrote it, where that is not the site's author.")
-    category: Text = Field("", description="The one category that it is in, for Pelican's themes.")
-    image: Picture = Field("", description="A picture for its top and for lists, as a link to it.")
-    image_alt: Text = Field("", description="What the picture shows, for who does not see it.")
-    aliases: Annotated[tuple[Alias, ...], BeforeValidator(_require_list)] = Field(
+    lang: LanguageTag = Field("", description="The language of the text, as a BCP 47 tag.")
+    author: TextValue = Field("", description="Who wrote it, where that is not the site's author.")
+    category: TextValue = Field(
+        "", description="The one category that it is in, for Pelican's themes."
+    )
+    image: PictureLink = Field(
+        "", description="A picture for its top and for lists, as a link to it."
+    )
+    image_alt: TextValue = Field("", description="What the picture shows, for who does not see it.")
+    aliases: Annotated[tuple[AliasValue, ...], BeforeValidator(_require_list)] = Field(
         (), description="Its former slugs and paths, which lead to it."
     )
 
 
 class PostFrontMatter(PageFrontMatter):
-    """What the head of a post may say."""
+    """The keys of a post's head."""
 
     date: Instant = Field(
         description="When it appears; in TIMEZONE unless it has a zone.",
@@ -234,10 +238,10 @@ class PostFrontMatter(PageFrontMatter):
     )
 
 
-ALIASES = {"summary": "description", "modified": "updated", "authors": "author"}
-"""Pelican's names of keys, with ours."""
+PELICAN_KEYS = {"summary": "description", "modified": "updated", "authors": "author"}
+"""Our keys by the names that Pelican gives them."""
 
-KEYS = tuple(sorted({*PageFrontMatter.model_fields, *ALIASES}))
+KEYS = tuple(sorted({*PageFrontMatter.model_fields, *PELICAN_KEYS}))
 
 EXAMPLES = {
     name: str(field.examples[0])

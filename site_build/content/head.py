@@ -19,12 +19,12 @@ from yaml.constructor import ConstructorError
 
 from site_build import addresses
 from site_build.addresses import SourceRules
-from site_build.content.dates import explain_doubt
+from site_build.content.dates import explain_ambiguity
 from site_build.content.front_matter import (
-    ALIASES,
     EXAMPLES,
     KEYS,
     LONGEST_DESCRIPTION,
+    PELICAN_KEYS,
     PageFrontMatter,
     PostFrontMatter,
 )
@@ -34,7 +34,7 @@ from site_build.text import Places, shorten
 HANDLER = YAMLHandler()
 """The handler of python-frontmatter, which finds the front matter of a text and loads it."""
 
-LONGEST_TEXT = 65_536
+LONGEST_YAML = 65_536
 """Code points of one mapping; what is longer belongs in the body."""
 
 DEEPEST_NESTING = 8
@@ -66,7 +66,7 @@ _YAML_FAULTS = {
     ),
 }
 """Parts of libyaml's messages, and for each a sentence that explains it, with the fix."""
-_ANY_FIX = "write one `key: value` a line, values with signs such as : # [ in quotes"
+_GENERAL_FIX = "write one `key: value` a line, values with signs such as : # [ in quotes"
 
 
 class YamlFaultError(Exception):
@@ -78,7 +78,7 @@ class YamlFaultError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HeadEntry:
     """One key with its value; offsets count code points, from 0."""
 
     key: str
@@ -90,12 +90,12 @@ class Entry:
     members_at: tuple[int, ...] = ()
     """Offsets of a list's members."""
     typed: object = None
-    """The value as YAML means it, for keys that the settings declare."""
+    """The value with the type that YAML gives it, for keys that the settings declare."""
 
 
 def make_entry(
     key: str, value: object, key_at: int, value_at: int, members_at: tuple[int, ...] = ()
-) -> Entry:
+) -> HeadEntry:
     """Return an entry; a text of tags, aliases or authors is split at semicolons, else commas."""
     if key in {"tags", "aliases", "authors"} and isinstance(value, str):
         members = value.split(";" if ";" in value else ",")
@@ -107,10 +107,10 @@ def make_entry(
         and all(isinstance(e, str) for e in value)
     ):
         value = "; ".join(value) or None
-    return Entry(key, value, key_at, value_at, members_at, value)
+    return HeadEntry(key, value, key_at, value_at, members_at, value)
 
 
-def read_entries(text: str, start: int = 0) -> list[Entry]:
+def read_entries(text: str, start: int = 0) -> list[HeadEntry]:
     """Return the entries of the mapping that `text` holds, repeated keys included, in order.
 
     `start` is the offset of `text` in its file; all returned offsets count from there.
@@ -124,7 +124,7 @@ def read_entries(text: str, start: int = 0) -> list[Entry]:
     except yaml.MarkedYAMLError as fault:
         offset, message = _explain(fault, text)
     except yaml.YAMLError:
-        offset, message = 0, f"cannot be read; {_ANY_FIX}"
+        offset, message = 0, f"cannot be read; {_GENERAL_FIX}"
         if found := re.search(
             "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text
         ):
@@ -139,15 +139,15 @@ class _EntryLoader(yaml.CSafeLoader):
         super().__init__(text)
         self._start = start
 
-    def construct_document(self, node: yaml.Node) -> list[Entry]:
+    def construct_document(self, node: yaml.Node) -> list[HeadEntry]:
         """Return the entries of the mapping."""
         if not isinstance(node, yaml.MappingNode):
-            raise YamlFaultError(_offset(node), f"is no mapping; {_ANY_FIX}")
+            raise YamlFaultError(_offset(node), f"is no mapping; {_GENERAL_FIX}")
         return [self._read_entry(key, value) for key, value in node.value]
 
-    def _read_entry(self, key: yaml.Node, value: yaml.Node) -> Entry:
+    def _read_entry(self, key: yaml.Node, value: yaml.Node) -> HeadEntry:
         if not isinstance(key, yaml.ScalarNode):
-            raise YamlFaultError(_offset(key), f"has a key that is no word; {_ANY_FIX}")
+            raise YamlFaultError(_offset(key), f"has a key that is no word; {_GENERAL_FIX}")
         members = value.value if isinstance(value, yaml.SequenceNode) else ()
         entry = make_entry(
             key.value.lower(),
@@ -173,8 +173,8 @@ class _EntryLoader(yaml.CSafeLoader):
 
 
 def _refuse_unneeded_yaml(text: str) -> None:
-    if len(text) > LONGEST_TEXT:
-        raise YamlFaultError(0, f"is longer than {LONGEST_TEXT} characters; shorten it")
+    if len(text) > LONGEST_YAML:
+        raise YamlFaultError(0, f"is longer than {LONGEST_YAML} characters; shorten it")
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if getattr(event, "anchor", None):
@@ -203,7 +203,7 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
         problem = "indented"
     said = next(
         (said for sign, said in _YAML_FAULTS.items() if sign in problem),
-        f"this is no `key: value`; {_ANY_FIX}",
+        f"this is no `key: value`; {_GENERAL_FIX}",
     )
     return offset, f"cannot be read: {said}"
 
@@ -211,10 +211,10 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
 _LINE = re.compile(r" {0,3}([A-Za-z0-9_-]+):\s*(.*)")
 
 
-def read_pelican_head(text: str, start: int = 0) -> tuple[list[Entry], int] | None:
+def read_pelican_head(text: str, start: int = 0) -> tuple[list[HeadEntry], int] | None:
     """Return the entries at the head of a text and the offset of its body; None without any.
 
-    An indented line goes on with the value above, as in Python-Markdown's `meta` extension.
+    An indented line continues the value above, as in Python-Markdown's `meta` extension.
     """
     found: list[tuple[str, int, int, list[str]]] = []
     at = 0
@@ -240,7 +240,7 @@ RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
     | {
         folder.rstrip("/")
         for folder in (
-            *addresses.HOUSE.list_overviews(),
+            *addresses.DEFAULT_ADDRESSES.list_overviews(),
             addresses.CARDS,
             addresses.IMAGES,
             addresses.PICTURES,
@@ -248,9 +248,9 @@ RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
         )
     },
 }
-"""Addresses that the site itself answers, where its settings leave addresses as they are."""
+"""Slugs whose addresses the site itself answers, with the default settings of addresses."""
 
-OTHER_NAMES = {
+EQUIVALENT_KEYS = {
     "categories": "tags",
     "keywords": "tags",
     "subtitle": "description",
@@ -262,7 +262,7 @@ OTHER_NAMES = {
     "lastmod": "updated",
     "redirect_from": "aliases",
 }
-"""Keys of other generators, with the one that means the same here."""
+"""Our keys by keys of other generators that mean the same."""
 _WITHOUT_EFFECT = {
     "translation": "a translation is a text of its own; give it a slug of its own",
     "template": "PAGE_TEMPLATES says which pages have a template of their own",
@@ -283,7 +283,7 @@ class Fault(NamedTuple):
 
 
 def read_head(
-    kind: Kind, fence_at: int, entries: list[Entry], rules: SourceRules, places: Places
+    kind: Kind, fence_at: int, entries: list[HeadEntry], rules: SourceRules, places: Places
 ) -> tuple[PageFrontMatter | None, list[Fault]]:
     """Return the checked front matter, or None where errors forbid it, with all faults.
 
@@ -309,12 +309,13 @@ def read_head(
         message = f"`layout` is {given!r}, which the theme does not have; {fix}"
         faults.append(Fault(layout.value_at, message, "warning"))
     forms, usual = (
-        (each.post, each.page, each.list_overviews()) for each in (rules.addresses, addresses.HOUSE)
+        (each.post, each.page, each.list_overviews())
+        for each in (rules.addresses, addresses.DEFAULT_ADDRESSES)
     )
     faults += [
-        Fault(known[name].value_at, f"`{known[name].key}` {doubt}", "warning")
+        Fault(known[name].value_at, f"`{known[name].key}` {ambiguity}", "warning")
         for name in ("date", "updated")
-        if getattr(head, name) and (doubt := explain_doubt(str(known[name].value)))
+        if getattr(head, name) and (ambiguity := explain_ambiguity(str(known[name].value)))
     ]
     if forms == usual and head.slug.casefold() in RESERVED_SLUGS[kind]:
         message = f"`slug` is {head.slug!r}, an address of the site itself; choose another"
@@ -329,19 +330,21 @@ def read_head(
     return head, faults
 
 
-def find_value_offset(entries: list[Entry], name: str) -> int:
+def find_value_offset(entries: list[HeadEntry], name: str) -> int:
     """Return the offset of a key's value in a head without errors; 0 without the key."""
-    return next((each.value_at for each in entries if ALIASES.get(each.key, each.key) == name), 0)
+    return next(
+        (each.value_at for each in entries if PELICAN_KEYS.get(each.key, each.key) == name), 0
+    )
 
 
 def _sort_out(
-    entries: list[Entry], extra: tuple[str, ...], places: Places
-) -> tuple[dict[str, Entry], list[Fault]]:
+    entries: list[HeadEntry], extra: tuple[str, ...], places: Places
+) -> tuple[dict[str, HeadEntry], list[Fault]]:
     """Return the entries of known keys, and faults for unknown and repeated ones."""
-    seen: dict[str, Entry] = {}
+    seen: dict[str, HeadEntry] = {}
     faults, declared = [], {name.lower() for name in extra}
     for entry in entries:
-        name = ALIASES.get(entry.key, entry.key)
+        name = PELICAN_KEYS.get(entry.key, entry.key)
         if first := seen.get(name):
             says = "is given twice" if entry.key == first.key else f"says the same as `{first.key}`"
             faults.append(
@@ -357,7 +360,7 @@ def _sort_out(
     return {name: e for name, e in seen.items() if name in PageFrontMatter.model_fields}, faults
 
 
-def _explain_unknown(entry: Entry) -> Fault:
+def _explain_unknown(entry: HeadEntry) -> Fault:
     # An error, since an author who writes `draft: true` trusts that nobody will read the text.
     if entry.key in DRAFT_KEYS:
         fix = "write `status: draft` or `status: published`"
@@ -365,7 +368,7 @@ def _explain_unknown(entry: Entry) -> Fault:
     if why := _WITHOUT_EFFECT.get(entry.key):
         return Fault(entry.key_at, f"`{entry.key}` has no effect: {why}", "warning")
     key = entry.key[:40]
-    near = OTHER_NAMES.get(key) or next(iter(get_close_matches(key, KEYS, n=1)), None)
+    near = EQUIVALENT_KEYS.get(key) or next(iter(get_close_matches(key, KEYS, n=1)), None)
     fix = (
         f"did you mean `{near}`?"
         if near
@@ -377,7 +380,7 @@ def _explain_unknown(entry: Entry) -> Fault:
 
 
 def _explain_refusal(
-    refusal: ValidationError, known: dict[str, Entry], fence_at: int
+    refusal: ValidationError, known: dict[str, HeadEntry], fence_at: int
 ) -> list[Fault]:
     """Return a fault for the first error of each value, at its place."""
     faults: dict[tuple[str | int, ...], Fault] = {}

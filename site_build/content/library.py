@@ -12,8 +12,14 @@ from itertools import chain
 from pathlib import Path
 
 from site_build.cache import Cache
-from site_build.checks.cross import CrossCheck, find_losers, find_repeated_slugs
-from site_build.checks.facts import Facts, judge_pictures, link_sources, list_shown, list_targets
+from site_build.checks.cross import CrossCheck, find_displaced, find_repeated_slugs
+from site_build.checks.facts import (
+    Facts,
+    check_pictures,
+    link_sources,
+    list_shown_pictures,
+    map_link_targets,
+)
 from site_build.content.kept import KeptSources, read_kept
 from site_build.content.redirects import REDIRECTS, check_redirects, read_redirects
 from site_build.content.sources import (
@@ -22,7 +28,7 @@ from site_build.content.sources import (
     Listing,
     Reading,
     Stamp,
-    Texts,
+    TextReader,
     list_folder,
     measure_pictures,
     stamp,
@@ -85,7 +91,7 @@ class _Choice:
         """Return former versions that readers may see, of a file or of all files in a folder."""
         reading = self._readings.get(path)
         if reading and self._now:
-            appears = reading.document.published if reading.document else reading.appears
+            appears = reading.document.published if reading.document else reading.likely_date
             if reading.is_draft or (appears and appears > self._now):
                 return {}
         former = {name: self._recall(name) for name in _list_inside(path, self._kept)}
@@ -108,7 +114,7 @@ class ContentLibrary:
         self._request = request
         self._code, self._dialect = code, dialect
         self._cache, self._cross = Cache(request.cache), CrossCheck(dialect.rules)
-        self._texts = Texts(request, self._cache, code, dialect)
+        self._texts = TextReader(request, self._cache, code, dialect)
         self._listing = list_folder(request.content, dialect.rules)
         self._stamps = self._stamp(self._listing)
         with self._cache:
@@ -200,7 +206,7 @@ class ContentLibrary:
         ]
         unread, paths = self._readings.keys() - facts, self._dialect.rules.list_paths(files)
         findings += self._cross.check(documents, facts, files, now, unread)
-        findings += judge_pictures(documents, facts, self._measured, paths)
+        findings += check_pictures(documents, facts, self._measured, paths)
         findings += check_redirects(self._request.content, documents, files, self._dialect.rules)
         drafts = {path for path, each in self._readings.items() if each.is_draft}
         return tuple(
@@ -232,7 +238,7 @@ class ContentLibrary:
         files = tuple(sorted({*self._listing.files, *former}))
         measured = {**self._measured, **{path: each for path, (_, each) in former.items() if each}}
         documents, facts = _list_facts(choice.shown)
-        addresses = list_targets(documents, files, rules)
+        addresses = map_link_targets(documents, files, rules)
         if addresses != self._addresses:
             self._addresses, self._links = addresses, {}
         for document in documents:
@@ -250,7 +256,7 @@ class ContentLibrary:
             facts,
             ImageSet(
                 pictures,
-                list_shown(documents, facts, measured, addresses),
+                list_shown_pictures(documents, facts, measured, addresses),
                 {each.path: self._links[each.path][1] for each in documents},
             ),
             len(self._readings),
@@ -283,8 +289,8 @@ class ContentLibrary:
                     former[path] = file, measured
         documents, facts = _list_facts(choice.shown)
         open_ones = [each for each in documents if not each.draft] if lost else []
-        paths = list_targets(open_ones, self._listing.files, rules)
-        shown = list_shown(open_ones, facts, lost, paths)
+        paths = map_link_targets(open_ones, self._listing.files, rules)
+        shown = list_shown_pictures(open_ones, facts, lost, paths)
         for path, picture in [(at, each) for at, found in shown.items() for each in found]:
             place = picture if picture in former else path
             fault = lost[picture].fault
@@ -301,7 +307,7 @@ class ContentLibrary:
         """
         documents, _ = _list_facts(choice.shown)
         conflicts = self._cross.find_conflicts(documents, self._listing.files)
-        losers = find_losers(documents, kept) if conflicts else set()
+        losers = find_displaced(documents, kept) if conflicts else set()
         errors = [each for each in conflicts if each.severity == "error"]
         wrong = {each.path: each for each in conflicts if each.path in losers} or {
             each.path: each for each in errors if choice.is_changed(each.path)

@@ -16,9 +16,9 @@ from site_build.site import Document
 REDIRECTS = "redirects.txt"
 
 Redirects = dict[str, tuple[int, str]]
-"""The line, from 1, and the present path by the former one, which may have `?` and a query.
+"""Line number, from 1, and present path, by former path, which may have `?` and a query.
 
-They are decoded, and have no leading slash.
+Paths are decoded, and have no leading slash.
 """
 
 

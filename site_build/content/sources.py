@@ -1,7 +1,7 @@
 """Lists the content folder, reads its files, and returns a text when a page needs it.
 
 A picture is unpacked once, to check that it can be; after that the cache knows its digest. Builds
-get documents without their texts, which `Texts` reads when a page needs them.
+get documents without their texts, which `TextReader` reads when a page needs them.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from stat import S_ISREG
 from typing import NamedTuple
 
 from edge_api.schema.reading_time import reading_minutes
-from site_build.addresses import SUFFIXES, SourceRules
+from site_build.addresses import MARKDOWN_SUFFIXES, SourceRules
 from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
-from site_build.content.document import LARGEST_FILE, guess_appearance, read_document
+from site_build.content.document import LARGEST_FILE, guess_publication, read_document
 from site_build.errors import BuildError, Diagnostic, Held, find_fix
 from site_build.images.responsive import LARGEST_PICTURE, ImageSet, Measured, is_picture, measure
 from site_build.markup.convert import Conversion, Dialect
@@ -28,8 +28,8 @@ from site_build.progress import Request
 from site_build.related import NO_TERMS, Terms, count_terms
 from site_build.site import UNDATED, Document
 
-_FOREIGN_SUFFIXES = frozenset({*SUFFIXES, ".mkdn", ".mdwn"})
-_OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
+_ANY_MARKDOWN_SUFFIXES = frozenset({*MARKDOWN_SUFFIXES, ".mkdn", ".mdwn"})
+_UNBUILT_SUFFIXES = _ANY_MARKDOWN_SUFFIXES | {".rst", ".html", ".htm"}
 """Suffixes, in lower case, of texts that other programs build and this one does not."""
 
 Stamp = tuple[int, int, int, int]
@@ -68,7 +68,7 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
         has_links |= is_link
         if fault:
             findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
-        elif path.endswith(SUFFIXES):
+        elif path.endswith(MARKDOWN_SUFFIXES):
             if rules.is_source(path):
                 sources.append(path)
         elif rules.is_static(path):
@@ -77,8 +77,8 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
                 files.pop()
                 message = f"the file's name has {length} bytes; shorten it to {LONGEST_NAME}"
                 findings.append(Diagnostic(show_path(path), 1, 1, "error", message))
-        elif (suffix := Path(path).suffix.lower()) in _OTHER_SUFFIXES and rules.is_source(path):
-            fix = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
+        elif (suffix := Path(path).suffix.lower()) in _UNBUILT_SUFFIXES and rules.is_source(path):
+            fix = "give it" if suffix in _ANY_MARKDOWN_SUFFIXES else "write it in Markdown, with"
             message = f"the file is not built; {fix} the suffix .md"
             findings.append(Diagnostic(show_path(path), 1, 1, "warning", message))
     return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)), has_links)
@@ -203,7 +203,7 @@ def _measure(content: Path, path: str) -> Measured:
 
 
 TEXTS = "text"
-"""Kind under which the cache keeps texts."""
+"""The stage of texts in the cache."""
 _READINGS = "reading"
 
 
@@ -222,35 +222,35 @@ class Reading(NamedTuple):
     minutes: int = 0
     """Whole minutes that the text takes to read."""
     terms: Terms = NO_TERMS
-    appears: datetime | None = UNDATED
+    likely_date: datetime | None = UNDATED
     """Likely date (UTC) of publication of a file without a document; None if it is withdrawn."""
 
     @property
     def is_draft(self) -> bool:
         """Whether the author keeps the file from readers."""
-        return self.document.draft if self.document else self.appears is None
+        return self.document.draft if self.document else self.likely_date is None
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class DocumentText:
     """The text of a document, as written and as HTML."""
 
     markdown: str
     conversion: Conversion
 
 
-class Texts:
+class TextReader:
     """Source files and their texts, read through the cache."""
 
     def __init__(self, request: Request, cache: Cache, code: str, dialect: Dialect) -> None:
         self._content, self._kept = request.content, request.kept_sources
         self._cache, self._code = cache, code
         self.dialect = dialect
-        self.asked: dict[str, None] = {}
-        """Paths of the requested documents, in order; a caller that reads it clears it first."""
+        self.requested: dict[str, None] = {}
+        """Paths of the requested documents, in order; callers clear it before they request any."""
 
     def key(self, document: Document) -> bytes:
-        """Return the key under which the document's text is kept."""
+        """Return the key of the document's text in the cache."""
         converter = self.dialect._replace(rules=SourceRules())  # these rules change no text
         return make_key(self._code, converter, document.path, document.digest)
 
@@ -276,7 +276,7 @@ class Texts:
         return {path: readings[path] for path in paths}, len(known)
 
     def examine(self, path: str, kept: str = "") -> Reading:
-        """Read and examine one file; its text goes into the cache, where pages look for it.
+        """Read and examine one file; its text goes into the cache, from which pages take it.
 
         `kept` is the digest of a kept source that is read in place of the file.
         """
@@ -292,11 +292,13 @@ class Texts:
                 None,
                 tuple(findings),
                 hashlib.sha256(raw).hexdigest(),
-                appears=guess_appearance(raw, self.dialect.rules),
+                likely_date=guess_publication(raw, self.dialect.rules),
             )
         facts, conversion = analyse(document, self.dialect)
         if conversion:
-            self._cache.put(TEXTS, [(self.key(document), Text(document.markdown, conversion))])
+            self._cache.put(
+                TEXTS, [(self.key(document), DocumentText(document.markdown, conversion))]
+            )
         return Reading(
             replace(document, markdown=""),
             facts,
@@ -306,12 +308,12 @@ class Texts:
             count_terms(document),
         )
 
-    def read(self, document: Document) -> Text:
+    def read(self, document: Document) -> DocumentText:
         """Return the document's text; raises BuildError when its file is no longer as checked."""
-        self.asked[document.path] = None
+        self.requested[document.path] = None
         return self._cache.fetch(TEXTS, self.key(document), partial(self._convert, document))
 
-    def _convert(self, document: Document) -> Text:
+    def _convert(self, document: Document) -> DocumentText:
         path = document.path
         try:
             kept = self._kept / document.digest if self._kept else None
@@ -324,7 +326,7 @@ class Texts:
         _, conversion = analyse(whole, self.dialect)
         if conversion is None:
             raise BuildError(f"{path} cannot be converted; `check` tells why")
-        return Text(whole.markdown, conversion)
+        return DocumentText(whole.markdown, conversion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,9 +344,9 @@ class Content:
     facts: Mapping[str, Facts]
     """Facts about each document for checks, by path."""
     image_set: ImageSet
-    sources: int
+    source_count: int
     """Number of source files."""
-    hits: int
+    cache_hits: int
     """Number of source files that were in the cache."""
     held: tuple[Held, ...]
     """Files with faults."""

@@ -8,12 +8,12 @@ from random import Random
 from typing import Final
 
 from site_build.cache import make_key
-from site_build.images.card import blend, mix_paint
+from site_build.images.card import blend, convert_hue
 from site_build.images.encode import Picture, cut
 
 SIZE: Final = (480, 1200)
 """Pixels of a photograph: twice the width that pages show, as high as the leaves of a page."""
-PHOTOGRAPHS: Final = frozenset({"jpeg", "webp", "avif"})
+PHOTOGRAPH_KINDS: Final = frozenset({"jpeg", "webp", "avif"})
 """Kinds of pictures that photographs are stored as."""
 _WIDTH: Final = 224
 _HILLS: Final = 9
@@ -34,11 +34,11 @@ def crop(source: Path, picture: Picture) -> bytes:
     return file.getvalue()
 
 
-def paint(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
+def draw_landscape(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
     """Return a landscape as SVG: the same hills for the same seed, by day and by night."""
     # Without tags, the hues of straw, moss and ochre.
     random, colours, height = Random(seed), list(hues) or [20, 28, 13], SIZE[1]  # noqa: S311
-    # A generator of its own, so that the hills do not depend on the number of tags.
+    # A second generator is used, so that the hills do not depend on the number of tags.
     Random(seed).shuffle(colours)  # noqa: S311
     sky, horizon, light = (
         ("#1b2330", "#3b3a46", "#d9d4c8") if night else ("#cddee4", "#f4e8d0", "#f2bd73")
@@ -57,8 +57,8 @@ def paint(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
         ]
         line = " ".join(f"{_STEP * place},{top:.1f}" for place, top in enumerate(tops))
         # Farther hills have more of the colour of the air.
-        paint_of_hill = mix_paint(colours[number % len(colours)], lightness, 0.08)
-        colour = blend(paint_of_hill, air, 0.35 + 0.65 * (number + 1) / _HILLS)
+        hill_colour = convert_hue(colours[number % len(colours)], lightness, 0.08)
+        colour = blend(hill_colour, air, 0.35 + 0.65 * (number + 1) / _HILLS)
         fill = "#{:02x}{:02x}{:02x}".format(*colour)
         drawn.append(f'<path d="M0,{height} L{line} {_WIDTH},{height}z" fill="{fill}"/>')
         for _ in range(random.randint(1, 4) if number > 2 else 0):  # noqa: PLR2004  trees, near by

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PIL import ImageFont
 
-LONGEST = 400
+LONGEST_TEXT = 400
 """Most code points of a text that are read; no card holds more."""
 
 
@@ -58,13 +58,13 @@ def choose_font(text: str, font: Font) -> Font:
     If there is none, return `font`.
     """
     # One letter of each script, by the script's name: HIRAGANA for HIRAGANA LETTER A.
-    signs = filter(_is_word_part, text[:LONGEST])
+    signs = filter(_is_word_part, text[:LONGEST_TEXT])
     letters = {unicodedata.name(sign, "").partition(" ")[0]: sign for sign in signs}
     for each in (font, *font.fallbacks):
-        if not letters or keep_writable(text, each):
+        if not letters or adapt_to_font(text, each):
             return each
     found = _find_system_font(" ".join(sorted(letters)), "".join(letters.values()))
-    return found if found and keep_writable(text, found) else font
+    return found if found and adapt_to_font(text, found) else font
 
 
 _system_fonts: dict[str, Font | None] = {}
@@ -86,22 +86,22 @@ def _find_system_font(scripts: str, letters: str) -> Font | None:
     return _system_fonts[scripts]
 
 
-def keep_writable(text: str, font: Font) -> str | None:
+def adapt_to_font(text: str, font: Font) -> str | None:
     """Return `text` as the font can write it, or None if it lacks a letter.
 
     Ornaments that the font lacks, emoji among them, are left out. Letters never are: a card without
     a title is better than one with half of it.
     """
-    kept = leave_ornaments(text, font)
-    is_whole = all(_is_drawn(sign, font) or not _is_word_part(sign) for sign in kept)
+    kept = drop_missing_ornaments(text, font)
+    is_whole = all(_has_glyph(sign, font) or not _is_word_part(sign) for sign in kept)
     return kept if kept and is_whole else None
 
 
-def leave_ornaments(text: str, font: Font) -> str:
+def drop_missing_ornaments(text: str, font: Font) -> str:
     """Return `text` without ornaments that the font lacks, and with single blanks."""
     found = (
-        sign if _is_word_part(sign) or _is_drawn(sign, font) else " " * sign.isspace()
-        for sign in unicodedata.normalize("NFC", text[:LONGEST])
+        sign if _is_word_part(sign) or _has_glyph(sign, font) else " " * sign.isspace()
+        for sign in unicodedata.normalize("NFC", text[:LONGEST_TEXT])
     )
     return " ".join("".join(found).split())
 
@@ -114,7 +114,7 @@ def _is_word_part(sign: str) -> bool:
 
 
 @lru_cache(maxsize=4_096)
-def _is_drawn(sign: str, font: Font) -> bool:
+def _has_glyph(sign: str, font: Font) -> bool:
     """Return whether the font has a glyph for a sign."""
     if sign == " ":
         return True

@@ -20,14 +20,14 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from PIL import ExifTags, Image, UnidentifiedImageError
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.addresses import CONVERTED
+from site_build.addresses import CONVERTED_SUFFIXES
 from site_build.images.encode import KINDS, LONGEST_SIDE, Form, Picture, list_forms, scale_height
 from site_build.site import Document
 from site_build.text import shorten
 
-UNSHOWN = (".tif", ".tiff")
+UNSHOWN_SUFFIXES = (".tif", ".tiff")
 """Suffixes of pictures that most browsers do not show; their metadata cannot be removed here."""
-SUFFIXES = frozenset(
+PICTURE_SUFFIXES = frozenset(
     {
         ".apng",
         ".avif",
@@ -39,8 +39,8 @@ SUFFIXES = frozenset(
         ".png",
         ".svg",
         ".webp",
-        *CONVERTED,
-        *UNSHOWN,
+        *CONVERTED_SUFFIXES,
+        *UNSHOWN_SUFFIXES,
     }
 )
 
@@ -49,7 +49,7 @@ LARGEST_PICTURE = 40_000_000
 MOST_PIXELS = 60_000_000
 """Most pixels: each takes four bytes of memory, in several copies while forms are made."""
 
-HEAVY = 2_000_000
+HEAVY_PICTURE = 2_000_000
 """Bytes above which the author is asked to save a picture smaller."""
 
 
@@ -73,7 +73,7 @@ MeasuredImages = Mapping[str, Measured]
 
 def is_picture(path: str) -> bool:
     """Return whether a file is a picture by its name."""
-    return PurePosixPath(path).suffix.lower() in SUFFIXES
+    return PurePosixPath(path).suffix.lower() in PICTURE_SUFFIXES
 
 
 def measure(path: str, data: bytes) -> Measured:
@@ -82,7 +82,7 @@ def measure(path: str, data: bytes) -> Measured:
     suffix = PurePosixPath(path).suffix.lower()
     if suffix == ".svg":
         return _measure_drawing(path, data, digest)
-    if suffix in UNSHOWN:
+    if suffix in UNSHOWN_SUFFIXES:
         fault = "is of a kind that most browsers do not show, and is not published"
         return Measured(None, f"{fault}; save it as JPEG or PNG")
     try:
@@ -122,9 +122,9 @@ def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     # Parts of an AVIF or a HEIC refer to each other by offsets, so metadata cannot be cut out.
     is_reduced = share < 1 or data[4:8] == b"ftyp"
     picture = Picture(path, digest, kind, *size, still, moves, is_reduced)
-    if len(data) <= HEAVY or picture.is_reduced:
+    if len(data) <= HEAVY_PICTURE or picture.is_reduced:
         return Measured(picture)
-    weight = f"{len(data) / 1e6:.1f} MB; save it below {HEAVY // 1_000_000}"
+    weight = f"{len(data) / 1e6:.1f} MB; save it below {HEAVY_PICTURE // 1_000_000}"
     return Measured(picture, remarks=(f"the picture weighs {weight}",))
 
 
@@ -168,7 +168,7 @@ def _read_length(text: str) -> float:
 
 COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""
-_ICON = 200
+_WIDEST_INLINE = 200
 """Widest picture that stays in its line, as badges do."""
 _TOKEN = re.compile(
     r"""(?P<comment><!--)|(?P<end>-->)|(?P<picture></?picture\b)|(?P<link></?a\b)"""
@@ -291,11 +291,11 @@ class _Images:
             return _write(token, added)
         self.seen += 1
         count = _count_in_row(token)
-        if count > 1 and picture and picture.width > _ICON and "class" not in image:
+        if count > 1 and picture and picture.width > _WIDEST_INLINE and "class" not in image:
             # The style sheet has a class for each twentieth of width by height, from 0.4 to 3.
             shape = round(picture.width / picture.height * 20)
             added["class"] = f"shape-{min(max(shape, 8), 60)}"
-        written = _write(token, {**added, **self._load(image)})
+        written = _write(token, {**added, **self._choose_loading(image)})
         forms = () if self.in_picture or "srcset" in image or not picture else list_forms(picture)
         if not forms or picture is None:
             return written
@@ -304,14 +304,14 @@ class _Images:
         share = 1 if count == 1 else 1.4 / count
         sizes = f"min({94 * share:.0f}vw, {width * share:.0f}px), min(88vw, {width}px)"
         sizes = f"(min-width: 41em) {sizes}"
-        shown = f"<picture>{_offer(forms, sizes)}{written}</picture>"
+        shown = f"<picture>{_write_sources(forms, sizes)}{written}</picture>"
         if not self.column or self.in_link or picture.width <= COLUMN * share:
             return shown
         # No heading has such an id, since anchors have no dots.
         name, source = f"picture.{self.seen}", escape(image["src"])
         said = "" if image.get("alt") else ' aria-label="Larger picture"'
         large = (
-            f'<picture>{_offer(forms, "96vw")}<img src="{source}" alt="" loading="lazy" '
+            f'<picture>{_write_sources(forms, "96vw")}<img src="{source}" alt="" loading="lazy" '
             f'width="{picture.width}" height="{picture.height}"></picture>'
         )
         return (
@@ -320,7 +320,7 @@ class _Images:
             f'popovertarget="{name}" aria-label="Close">{large}</button></span>'
         )
 
-    def _load(self, image: dict[str, str]) -> dict[str, str]:
+    def _choose_loading(self, image: dict[str, str]) -> dict[str, str]:
         """Return loading attributes: the first image is loaded at once, since it is seen first."""
         wanted = {"decoding": "async"}
         if self.seen > 1:
@@ -354,7 +354,7 @@ def _read_width(image: dict[str, str]) -> int:
     return int(text) if re.fullmatch("[0-9]{1,5}", text) else 0
 
 
-def _offer(forms: tuple[Form, ...], sizes: str) -> str:
+def _write_sources(forms: tuple[Form, ...], sizes: str) -> str:
     """Return a `<source>` for each kind of form, for an image that is shown in these `sizes`."""
     listed = {
         kind: ", ".join(f"/{quote(f.path)} {f.width}w" for f in forms if f.kind == kind)

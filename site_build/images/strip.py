@@ -94,7 +94,7 @@ def _strip_jpeg(data: bytes, exif: bytes) -> bytes:
         if marker in _JPEG_TABLES or content.startswith(_JPEG_COLOURS.get(marker, b"\0none")):
             kept.append(_frame_segment(marker, content))
         elif marker == 0xE0 and content.startswith(b"JFIF\0"):  # noqa: PLR2004 - APP0
-            # Without the thumbnail, whose size follows 12 bytes.
+            # The thumbnail, whose size follows 12 bytes, is removed.
             kept.append(_frame_segment(marker, content[:12] + bytes(2)))
         if marker == _JPEG_SCAN:
             end = _JPEG_MARKER.search(data, at)
@@ -152,9 +152,9 @@ def _list_gif(data: bytes) -> Iterator[bytes]:
     while at < len(data):
         start, kind = at, data[at : at + 1]
         if kind == b",":
-            at = _pass_blocks(data, at + 11 + _measure_colours(data, at + 9))
+            at = _skip_blocks(data, at + 11 + _measure_colours(data, at + 9))
         elif kind == b"!":
-            at = _pass_blocks(data, at + 2)
+            at = _skip_blocks(data, at + 2)
         else:
             at += 1
         is_control = data[start : start + 2] == b"!\xf9"
@@ -170,7 +170,7 @@ def _measure_colours(data: bytes, at: int) -> int:
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
-def _pass_blocks(data: bytes, at: int) -> int:
+def _skip_blocks(data: bytes, at: int) -> int:
     """Return the offset behind a series of sub-blocks that begins at `at`."""
     while at < len(data) and data[at]:
         at += data[at] + 1

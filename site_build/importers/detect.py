@@ -6,8 +6,8 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
-from site_build.addresses import SUFFIXES
-from site_build.importers.imported import FAULTS, Imported, UnreadableJournal
+from site_build.addresses import MARKDOWN_SUFFIXES
+from site_build.importers.imported import READING_ERRORS, Imported, UnreadableJournal
 
 SYSTEMS: Final = ("pelican", "hugo", "jekyll", "wordpress", "ghost", "substack", "markdown")
 _MARKS: Final = (
@@ -41,23 +41,23 @@ _MARKS: Final = (
 )
 """Systems, each with a pattern of a file's name and one of its content; the surest first."""
 _EXPORTS: Final = ("*.xml", "*.json", "*.zip")
-_MOST: Final = 200  # folders that are searched, and files that one pattern may find
+_MOST_SEARCHED: Final = 200  # folders that are searched, and files that one pattern may find
 
 
 def detect(path: Path) -> tuple[str, Path]:
     """Return the name of the system, of SYSTEMS, and the folder or file to read.
 
-    A folder with a single export stands for that export; the site may be one folder down.
+    Of a folder with a single export, that export is read; the site may be one folder down.
     Raises UnreadableJournal.
     """
     inner = [] if path.is_file() else sorted(path.glob("[!._]*/"))
-    for folder, (name, pattern, content) in product((path, *islice(inner, _MOST)), _MARKS):
+    for folder, (name, pattern, content) in product((path, *islice(inner, _MOST_SEARCHED)), _MARKS):
         is_named = path.is_file() and pattern in _EXPORTS and path.match(pattern)
-        files = [path] if is_named else islice(folder.glob(pattern), _MOST)
+        files = [path] if is_named else islice(folder.glob(pattern), _MOST_SEARCHED)
         found = [each for each in files if _has_content(each, content)]
         if found and (pattern not in _EXPORTS or len(found) == 1):
             return name, found[0] if pattern in _EXPORTS else folder
-    if any(True for suffix in (*SUFFIXES, ".mdx") for _ in path.rglob(f"*{suffix}")):
+    if any(True for suffix in (*MARKDOWN_SUFFIXES, ".mdx") for _ in path.rglob(f"*{suffix}")):
         return "markdown", path
     raise UnreadableJournal(
         f"{path} is no journal that can be read: it should be a folder with the settings of "
@@ -78,7 +78,7 @@ def read_journal(path: Path, system: str | None = None, *, trust: bool = False) 
     read = getattr(import_module(f"site_build.importers.{module}"), f"read_{module}")
     try:
         imported: Imported = read(root, **({"trust": True} if trust and name == "pelican" else {}))
-    except FAULTS as error:
+    except READING_ERRORS as error:
         raise UnreadableJournal(
             f"{root.name} is no journal of {name}, or it is cut ({error!r}); export "
             "it again, or unpack it and name the folder"

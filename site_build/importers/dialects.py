@@ -1,6 +1,6 @@
 """Systems that a folder of Markdown may come from: their files, their addresses and their syntax.
 
-`Converter` turns the Markdown of Obsidian, MDX, Zola and the others into that of this journal.
+`DialectConverter` turns Markdown of Obsidian, MDX, Zola and others into that of this journal.
 """
 
 import re
@@ -13,7 +13,7 @@ from site_build.text import fold, shorten
 
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}"
 _ATTRIBUTES = rf"(?:\s++(?:[\w:@.-]+(?:=(?:\"[^\"]*\"|'[^']*'|{_BRACES}))?|{_BRACES}))*+"
-_PIECES = {
+_PATTERNS = {
     "fence": r"^(?P<opening>[ \t>]*(?:(?:[-*+]|\d+\.)[ \t]+)?(?P<sign>`{3,}|~{3,})[ \t]*"
     r"[\w+#.-]*)[^\n`]*(?P<content>\n(?s:.*?)(?:^[ \t>]*(?P=sign)[`~]*[ \t]*$|\Z))",
     "kept": r"(?<!`)(?P<ticks>`+)(?!`)(?:[^\n]|\n(?!\s*\n))+?(?<!`)(?P=ticks)(?!`)"
@@ -27,7 +27,7 @@ _PIECES = {
     "span": r"(?<![\w:]):[a-z]+\[(?P<spanned>[^]\n]*)\](?!\()(?:\{[^}\n]*\})?",
     "escaped": r"(?P<left>\{[{%])/\*(?P<escaped>(?s:.*?))\*/(?P<right>[%}]\})",
     "comment": r"%%(?s:.*?)%%",
-    # The same, except in numbers such as `100 %%`.
+    # A comment, except in numbers such as `100 %%`.
     "remarked": r"(?<!\d)(?<!\d[ ])%%(?s:.*?)%%",
     # A comment; `{#id}` is the id of a heading.
     "aside": r"\{#(?![\w-]+\})(?:(?!\{#|#\})(?s:.))*+#\}",
@@ -55,7 +55,7 @@ _PIECES = {
     "braces": rf"(?<!\\){_BRACES}",
 }
 """Patterns of the syntax of each system, by name."""
-_CHANGED = {
+_REPLACEMENTS = {
     "fence": r"\g<opening>\g<content>",
     "kept": r"\g<0>",
     "section": r"/\g<section>",
@@ -65,15 +65,15 @@ _CHANGED = {
     "filter": r"\g<literal>",
     "string": r"\g<string>",
 } | dict.fromkeys(("box", "comment", "remarked", "aside", "label", "end", "module", "remark"), "")
-"""Replacements by name of the pattern; other patterns have a method `_change_NAME`, or `_show`."""
-_USED = {
+"""Replacements by name of the pattern; others call `_change_NAME`, or else `_change_component`."""
+_SYSTEM_PATTERNS = {
     "Obsidian": "comment callout label mark wiki loose pair tag",
     "Quartz": "comment callout label mark wiki loose pair tag",
     "Zola": "aside escaped callout wiki section rooted pair tag filter block end template",
     "Eleventy": "aside callout wiki pair tag filter block end template",
 }
 """Names of the patterns of each system."""
-SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+MARKDOWN_SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "Astro": (
         ("astro.config.*", "src/content/*/", "src/data/blog"),
         {
@@ -149,34 +149,38 @@ def slugify(text: str) -> str:
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 
-class Converter:
+class DialectConverter:
     """Converts one text into Markdown that needs no other system."""
 
     def __init__(self, system: str, known: Mapping[str, str], body: str, *, is_mdx: bool) -> None:
         """`known` has the paths of texts and files by the names that links use for them."""
         names = (
             "fence kept "
-            + _USED.get(system, "remarked leaf directive box span callout wiki rooted pair tag")
+            + _SYSTEM_PATTERNS.get(
+                system, "remarked leaf directive box span callout wiki rooted pair tag"
+            )
             + " module remark string braces" * is_mdx
         )
-        self._pieces = re.compile(
-            "|".join(f"(?P<{name}_>{_PIECES[name]})" for name in names.split()), re.MULTILINE
+        self._pattern = re.compile(
+            "|".join(f"(?P<{name}_>{_PATTERNS[name]})" for name in names.split()), re.MULTILINE
         )
         self._known = known
-        self._changed = _CHANGED | {"rooted": SOURCE + ("content/" if system == "Zola" else "src/")}
+        self._replacements = _REPLACEMENTS | {
+            "rooted": SOURCE + ("content/" if system == "Zola" else "src/")
+        }
         self._pictures = dict(re.findall(r"(?m)^import\s+(\w+)\s+from\s+[\"'](\S+?)[\"']", body))
         self._above = 0
         """Number of lines above the part that is being converted."""
         self.left_out: dict[str, int] = {}
-        """Line, from 0, of the first of all equal things left out, by a sentence about them."""
-        self.body = self._pieces.sub(self._change, body)
+        """Line, from 0, of the first thing left out for a reason, by a sentence with the reason."""
+        self.body = self._pattern.sub(self._change, body)
         """The text as Markdown."""
 
     def _change(self, found: re.Match[str]) -> str:
         kind = str(found.lastgroup).removesuffix("_")
-        if kind in self._changed:
-            return found.expand(self._changed[kind])
-        return str(getattr(self, f"_change_{kind}", self._show)(found))
+        if kind in self._replacements:
+            return found.expand(self._replacements[kind])
+        return str(getattr(self, f"_change_{kind}", self._change_component)(found))
 
     def _leave_out(self, found: re.Match[str], what: str, shown: str = "") -> str:
         """Note in a sentence that a match is left out, and return what is shown in its place."""
@@ -187,7 +191,7 @@ class Converter:
         """Convert the text of a group; its line numbers count from the beginning of the body."""
         lines = found.string.count("\n", 0, found.start(group))
         self._above += lines
-        shown = self._pieces.sub(self._change, found[group])
+        shown = self._pattern.sub(self._change, found[group])
         self._above -= lines
         return shown
 
@@ -221,9 +225,9 @@ class Converter:
     def _change_tag(self, found: re.Match[str]) -> str:
         if found["tag_name"] in {found["tag_name"].lower(), found["tag_name"].upper()}:
             return re.sub(rf"\s[\w:-]+={_BRACES}", "", found[0])
-        return "" if found["close"] else self._show(found)
+        return "" if found["close"] else self._change_component(found)
 
-    def _show(self, found: re.Match[str]) -> str:
+    def _change_component(self, found: re.Match[str]) -> str:
         """Return the Markdown that replaces a component or a shortcode, and its content."""
         kind = str(found.lastgroup)
         name, inner_group = found[f"{kind}name"], f"{kind}inner"

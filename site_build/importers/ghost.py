@@ -34,7 +34,7 @@ def read_ghost(root: Path) -> Imported:
     """Read an export, or a folder with one, and the files beside it.
 
     Those are the folder `content` with pictures, redirects, routes, and a list of members (CSV).
-    Raises an error of FAULTS for a broken export.
+    Raises an error of READING_ERRORS for a broken export.
     """
     path = next((e for e in sorted(root.glob("*.json")) if e.name != "redirects.json"), root)
     document = json.loads(read_text(path))

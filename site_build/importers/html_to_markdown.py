@@ -1,4 +1,4 @@
-"""HTML of other systems as Markdown that this journal renders to the same text."""
+"""Converts HTML of other systems to Markdown that this journal renders to the same text."""
 
 import re
 from collections import defaultdict
@@ -152,7 +152,7 @@ def convert(html: str) -> str:
         name = link if element.name == "iframe" else link.rpartition("/")[2]
         element.string = str(element.get("title") or name or link)
         element.name, element["href"] = "a", link
-    converter = _Converter(heading_style="atx", bullets="-", wrap=True, wrap_width=None)
+    converter = _HtmlConverter(heading_style="atx", bullets="-", wrap=True, wrap_width=None)
     converter.linked = frozenset(str(e["href"]) for e in soup.find_all("a", href=_INNER_LINK))
     return str(converter.convert_soup(soup)).strip() + "\n"
 
@@ -221,7 +221,7 @@ def quote_target(address: object) -> str:
     return quote(target, safe="!#$%&'*+,/:;=?@[]~", errors="ignore")
 
 
-class _Converter(MarkdownConverter):
+class _HtmlConverter(MarkdownConverter):
     """The rules of markdownify, with those that differ for this journal's Markdown."""
 
     linked: frozenset[str] = frozenset()
@@ -321,4 +321,4 @@ class _Converter(MarkdownConverter):
 
 
 for _name, _around in _AROUND.items():
-    setattr(_Converter, f"convert_{_name.replace('-', '_')}", partial(_surround, *_around))
+    setattr(_HtmlConverter, f"convert_{_name.replace('-', '_')}", partial(_surround, *_around))

@@ -32,7 +32,7 @@ from site_build.importers.shortcodes import convert_body
 
 _NO_TAGS = {"series", "authors", "author"}
 """Taxonomies whose terms are not imported as tags."""
-_IMAGES = (
+_IMAGE_KEYS = (
     "cover",
     "image",
     "images",
@@ -58,16 +58,16 @@ def read_hugo(root: Path) -> Imported:
 
 
 class _Reader:
-    """Reads one journal; `sites` has the settings by language, the default language first."""
+    """Reads one journal; `settings` has Hugo's settings by language, the default language first."""
 
     def __init__(self, root: Path) -> None:
         self.sources = dict(walk(root))
-        self.sites = read_settings(self.sources)
-        self.default, site = next(iter(self.sites.items()))
+        self.settings = read_settings(self.sources)
+        self.default, site = next(iter(self.settings.items()))
         origin, path = re.findall("^(https?://[^/]+|[^/]*)(.*)", str(site.get("baseurl", "")))[0]
         self.base = path.rstrip("/")
         size = site.get("paginate") or as_table(site.get("pagination")).get("pagersize")
-        self.size = int(next(iter(re.findall(r"[1-9]\d*", str(size))), 10))
+        self.page_size = int(next(iter(re.findall(r"[1-9]\d*", str(size))), 10))
         """Number of texts on one page of a list."""
         self.journal = Imported(
             "Hugo",
@@ -90,21 +90,21 @@ class _Reader:
                 if link
             ],
         )
-        self.homes = {
+        self.home_addresses = {
             lang: f"{self.base}/{lang}/"
             if lang != self.default or heads.read_flag(own.get("defaultcontentlanguageinsubdir"))
             else f"{self.base}/"
-            for lang, own in self.sites.items()
+            for lang, own in self.settings.items()
         }
         """Addresses of home pages by language."""
-        self.contents = {
+        self.folder_languages = {
             str(own.get("contentdir") or "content").strip("/"): lang
-            for lang, own in reversed(self.sites.items())
+            for lang, own in reversed(self.settings.items())
         }
         """Language of each folder of texts."""
-        self.places = {
+        self.folder_addresses = {
             **dict.fromkeys(heads.read_tags(site.get("staticdir", "static")), f"{self.base}/"),
-            **{folder: self.homes[lang] for folder, lang in self.contents.items()},
+            **{folder: self.home_addresses[lang] for folder, lang in self.folder_languages.items()},
         }
         """Addresses by folder of static files, texts or a bundle; empty for a draft's bundle."""
         self.featured = {
@@ -115,9 +115,9 @@ class _Reader:
             )
         }
         """Links to pictures that represent texts, by folder."""
-        self.index = {("", f"/{source.lower()}"): SOURCE + quote(source) for source in self.sources}
+        self.links = {("", f"/{source.lower()}"): SOURCE + quote(source) for source in self.sources}
         """Links by language (or empty) and path in lower case; those to texts also by name."""
-        self.lists: Counter[tuple[str, str, str]] = Counter()
+        self.list_sizes: Counter[tuple[str, str, str]] = Counter()
         """Number of texts in each list, by its address and the new targets of list and feed."""
         self.cascades = {".": as_tables(site.get("cascade"))}
         """Values of `cascade`, by folder."""
@@ -129,7 +129,7 @@ class _Reader:
             folders = [str(each) for each in PurePosixPath(source).parents]
             root, owner = (
                 next((each for each in folders if each in table), "")
-                for table in (self.contents, self.places)
+                for table in (self.folder_languages, self.folder_addresses)
             )
             suffix = posixpath.splitext(source)[1].lower()
             with self.journal.skipping_unreadable(source, source):
@@ -155,7 +155,7 @@ class _Reader:
                     self._add_text(source, root, owner)
                 elif posixpath.basename(source) in {"_redirects", "netlify.toml"}:
                     self.journal.redirects |= read_redirects(read_text(self.sources[source]))
-                elif owner and not self.places[owner]:
+                elif owner and not self.folder_addresses[owner]:
                     self.journal.note(
                         source,
                         0,
@@ -163,8 +163,8 @@ class _Reader:
                         "copy it when you publish the draft",
                     )
                 elif owner:
-                    self.journal.file_sources[source] = (
-                        self.places[owner] + source.removeprefix(f"{owner}/")
+                    self.journal.public_paths[source] = (
+                        self.folder_addresses[owner] + source.removeprefix(f"{owner}/")
                     ).lstrip("/")
         # Texts in the journal's language come first, so that they keep a name that two texts have.
         texts = self.journal.texts = sorted(self.journal.texts, key=lambda text: text.lang)
@@ -179,16 +179,19 @@ class _Reader:
                 text.first_line,
             )
         self.journal.files = {
-            public: self.sources[source] for source, public in self.journal.file_sources.items()
+            public: self.sources[source] for source, public in self.journal.public_paths.items()
         }
         addresses = {"/", *(text.address for text in texts)}
         self.journal.redirects |= {
             old: to
-            for (path, target, feed), count in self.lists.items()
+            for (path, target, feed), count in self.list_sizes.items()
             for old, to in (
                 (path, target),
                 (f"{path}index.xml", feed),
-                *((f"{path}page/{leaf}/", target) for leaf in range(1, count // self.size + 2)),
+                *(
+                    (f"{path}page/{leaf}/", target)
+                    for leaf in range(1, count // self.page_size + 2)
+                ),
             )
             if old not in addresses
         }
@@ -198,15 +201,15 @@ class _Reader:
         """Read a text's head, and find the addresses that it had."""
         head, body, line = heads.split_head(read_text(self.sources[source]))
         place, name, code = re.findall(
-            rf"(?i)(?:(.*)/)?(.*?)(?:\.({'|'.join(map(re.escape, self.sites))}))?\.\w+$",
+            rf"(?i)(?:(.*)/)?(.*?)(?:\.({'|'.join(map(re.escape, self.settings))}))?\.\w+$",
             source.removeprefix(f"{root}/"),
         )[0]
-        lang = code.lower() or self.contents[root]
+        lang = code.lower() or self.folder_languages[root]
         is_bundle = name == "index" and place != ""
         folder, name = (
             posixpath.split(place) if is_bundle else (place, re.sub("^_index$", "", name))
         )
-        head, site, home = lower_names(head), self.sites[lang], self.homes[lang]
+        head, site, home = lower_names(head), self.settings[lang], self.home_addresses[lang]
         above = PurePosixPath(root, folder)
         self.cascades.setdefault(str(above), as_tables(head.get("cascade")) if not name else [])
         handed_down = (
@@ -270,7 +273,7 @@ class _Reader:
             lang="" if lang == self.default else lang,
             description=str(head.get("description") or head.get("summary") or ""),
             series=heads.pick(head.get("series")),
-            image=heads.pick(head, _IMAGES)
+            image=heads.pick(head, _IMAGE_KEYS)
             or self.featured.get(posixpath.dirname(source) if is_bundle else "", ""),
             image_alt=str(as_table(head.get("cover")).get("alt") or ""),
             aliases=[
@@ -316,9 +319,9 @@ class _Reader:
         beside = posixpath.dirname(source)
         # A bundle without a page of its own may hold pictures for others.
         if is_bundle and text.status == "draft" and reason != "it was no page of its own":
-            self.places.setdefault(beside, "")
-        elif is_bundle and (lang == self.default or not self.places.get(beside)):
-            self.places[beside] = re.sub(r"(\.html|/)?$", "/", address, count=1)
+            self.folder_addresses.setdefault(beside, "")
+        elif is_bundle and (lang == self.default or not self.folder_addresses.get(beside)):
+            self.folder_addresses[beside] = re.sub(r"(\.html|/)?$", "/", address, count=1)
         is_public = text.status == "published"
         is_empty = text.kind == "page" and not body.strip() and (is_public or not name)
         if not is_empty:
@@ -335,7 +338,7 @@ class _Reader:
             (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower()),
             ("", f".{lang}"),
         ):
-            self.index.setdefault(
+            self.links.setdefault(
                 (each, key + mark), address if is_empty else SOURCE + quote(source)
             )
         targets = ("posts:" if text.kind == "post" else "archive:"), "feed:"
@@ -355,7 +358,7 @@ class _Reader:
             lists = (
                 dict.fromkeys((address, *text.aliases), targets) if section not in plurals else {}
             )
-        self.lists.update((old, *to) for old, to in lists.items() if path and is_public)
+        self.list_sizes.update((old, *to) for old, to in lists.items() if path and is_public)
 
     def _resolve(self, text: Text, lang: str | None, target: str) -> str:
         """Return the new link for a target in a text, and add the file that it needs."""
@@ -368,17 +371,17 @@ class _Reader:
         plain = re.sub(ending, "", path.lower()) if is_text else path.lower()
         keys = [
             posixpath.normpath(f"/{root}/{plain}").replace("//", "/").lower()
-            for root in (posixpath.dirname(text.source), *self.places, "assets")
+            for root in (posixpath.dirname(text.source), *self.folder_addresses, "assets")
         ]
         found = (
-            self.index.get((each, key))
+            self.links.get((each, key))
             for key in (*keys, posixpath.basename(plain))
             for each in (lang or text.lang or self.default, "")
         )
         link = next(filter(None, found), "")
         if link.startswith(f"{SOURCE}assets/"):
             file = unquote(link.removeprefix(SOURCE))
-            self.journal.file_sources[file] = (self.base + file.removeprefix("assets")).lstrip("/")
+            self.journal.public_paths[file] = (self.base + file.removeprefix("assets")).lstrip("/")
         # An absolute path without a text may be that of a list.
         if not link and lang is not None and not path.startswith("/"):
             return ""

@@ -59,7 +59,7 @@ def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
 
 
 def lower_names(value: Any) -> Any:
-    """Return values with all names in lower case: Hugo reads them in any."""
+    """Return values with all names in lower case, since Hugo ignores the case of names."""
     return json.loads(
         json.dumps(value, default=str),
         object_pairs_hook=lambda pairs: {name.lower(): each for name, each in pairs},

@@ -23,8 +23,8 @@ import yaml
 from site_build.errors import BuildError
 
 SOURCE = "source:"
-"""Begins a link to a text or a file of the old journal by its path below the root."""
-FAULTS: Final = (
+"""The beginning of a link to a text or a file of the old journal, before its path in the root."""
+READING_ERRORS: Final = (
     OSError,
     RuntimeError,
     ValueError,
@@ -102,7 +102,7 @@ class Text:
 
     @property
     def folder(self) -> str:
-        """Folder of the source, from `/` for the root, which no `..` in it leaves."""
+        """Folder of the source as an absolute path whose `/` is the root; `..` cannot leave it."""
         return posixpath.dirname(posixpath.normpath(f"/{self.source.lstrip('/')}"))
 
 
@@ -115,12 +115,12 @@ class Imported:
     texts: list[Text] = field(default_factory=list)
     files: dict[str, Path | bytes] = field(default_factory=dict)
     """Pictures and attachments by old public path, without the leading slash."""
-    file_sources: dict[str, str] = field(default_factory=dict)
+    public_paths: dict[str, str] = field(default_factory=dict)
     """Old public paths of files by path below the root, where the two differ."""
     redirects: dict[str, str] = field(default_factory=dict)
-    """Old paths of what is no text, with query: to an address of the new journal, to `source:PATH`,
-    or to one of `home:`, `posts:`, `archive:`, `tags:`, `tag:NAME`, `feed:` and `feed:NAME` of a
-    tag."""
+    """Targets by old path, with its query, for what is no text. A target is an address of the new
+    journal, `source:PATH`, or one of `home:`, `posts:`, `archive:`, `tags:`, `tag:NAME`, `feed:`
+    and, for the feed of a tag, `feed:NAME`."""
     title: str = ""
     description: str = ""
     author: str = ""
@@ -150,7 +150,7 @@ class Imported:
         self.findings.append(Finding(source, line, what, fix, kind))
 
     def note_true(self, source: str, findings: Mapping[str, object]) -> None:
-        """Add findings about a text: the keys whose values are true."""
+        """Add a finding about a text for each key whose value is true."""
         self.findings += [
             Finding(source, 0, what, "look at it in the new journal")
             for what, holds in findings.items()
@@ -162,7 +162,7 @@ class Imported:
         """End the block with a finding, `left out`, if the text cannot be read."""
         try:
             yield
-        except FAULTS as error:
+        except READING_ERRORS as error:
             line = getattr(error, "line", 0)  # a HeadError has one
             what = str(error) if line else f"{name!r} cannot be read ({error!r})"
             fix = "fix its head, then run the command again" if line else "copy it by hand"

@@ -20,7 +20,7 @@ _STYLES = {
     "none": "/:categories/:title:output_ext",
 }
 """Templates of addresses by the name that `permalink` may have."""
-_MOMENTS = {
+_DATE_PARTS = {
     "year": "%Y",
     "month": "%m",
     "day": "%d",
@@ -52,7 +52,7 @@ _TARGETS = {
     "": "home:",
 }
 """Targets that replace pages without a text of their own, by a word of their path or layout."""
-_PICTURES = (
+_PICTURE_KEYS = (
     "image",
     "header",
     "cover",
@@ -74,40 +74,40 @@ _PICTURES = (
 def read_jekyll(root: Path) -> Imported:
     """Return the journal in a folder of Jekyll, Octopress or Hexo. Raises UnreadableJournal."""
     try:
-        site = _Site(
+        reader = _Reader(
             root, *(_read(root, name) for name in ("_config.[yt]*ml", "_data/authors.y*ml"))
         )
     except (heads.HeadError, AttributeError, TypeError) as error:
         raise UnreadableJournal(
             f"_config.yml or _data/authors.yml: {error}; correct it and try again"
         ) from error
-    config = site.config
-    for name, path in site.paths.items():
-        with site.imported.skipping_unreadable(site.prefix + name, name):
-            site.add(name, path)
+    config = reader.config
+    for name, path in reader.paths.items():
+        with reader.imported.skipping_unreadable(reader.prefix + name, name):
+            reader.add(name, path)
     archives = {
-        kind: f"/{_name(config, f'{kind}_dir') or name}/:name/"
+        kind: f"/{_pick_text(config, f'{kind}_dir') or name}/:name/"
         for kind, name in (("tag", "tags"), ("category", "categories"))
-        if site.hexo or f"{kind}_dir" in config
-    } | _mapping(_mapping(config.get("jekyll-archives")).get("permalinks"))
-    pages = f"/{_name(config, 'paginate_path').strip('/') or 'page:num'}/"
-    last = len(site.imported.texts) // 5 * ("paginate" in config)
-    site.imported.redirects |= {
-        site.base + str(archives[kind]).replace(":name", form): f"tag:{tag}"
+        if reader.is_hexo or f"{kind}_dir" in config
+    } | _as_mapping(_as_mapping(config.get("jekyll-archives")).get("permalinks"))
+    pages = f"/{_pick_text(config, 'paginate_path').strip('/') or 'page:num'}/"
+    last = len(reader.imported.texts) // 5 * ("paginate" in config)
+    reader.imported.redirects |= {
+        reader.base + str(archives[kind]).replace(":name", form): f"tag:{tag}"
         for kind in archives.keys() & {"tag", "category"}
-        for text in site.imported.texts
+        for text in reader.imported.texts
         for tag in text.tags
         for form in (tag, _slug(tag), re.sub(r"[\W_]+", "-", tag))
-    } | {site.base + pages.replace(":num", str(page)): "posts:" for page in range(2, last + 2)}
-    return site.imported
+    } | {reader.base + pages.replace(":num", str(page)): "posts:" for page in range(2, last + 2)}
+    return reader.imported
 
 
-class _Site:
+class _Reader:
     """Reads one journal: its settings, and its texts and files into `imported`."""
 
     def __init__(self, root: Path, config: dict[str, Any], authors: dict[str, Any]) -> None:
-        self.hexo = (root / "source/_posts").is_dir() and "source" not in config
-        source = "source" if self.hexo else _name(config, "source").strip("./")
+        self.is_hexo = (root / "source/_posts").is_dir() and "source" not in config
+        source = "source" if self.is_hexo else _pick_text(config, "source").strip("./")
         self.prefix = f"{source}/".lstrip("/")
         self.included = heads.read_tags(config.get("include"))
         excluded = ["vendor", *heads.read_tags(config.get("exclude"))]
@@ -125,42 +125,42 @@ class _Site:
             for name in self.paths
             for part in (PurePosixPath(name).stem, PurePosixPath(name).name)
         }
-        origin, path = re.findall(r"^(https?://[^/]+|)(.*)", _name(config, "url"))[0]
-        base = _name(config, "baseurl", "root").strip("/") or path.strip("/") * bool(origin)
+        origin, path = re.findall(r"^(https?://[^/]+|)(.*)", _pick_text(config, "url"))[0]
+        base = _pick_text(config, "baseurl", "root").strip("/") or path.strip("/") * bool(origin)
         self.base = base and f"/{base}"
         self.config = config | {"baseurl": self.base, "url": origin}
         self.authors = authors
         zone = str(config.get("timezone"))
         self.zone: tzinfo = ZoneInfo(zone) if zone in available_timezones() else UTC
-        style = config.get("permalink") or (":year/:month/:day/:title/" if self.hexo else "date")
+        style = config.get("permalink") or (":year/:month/:day/:title/" if self.is_hexo else "date")
         style = _STYLES.get(str(style), str(style))
         # Addresses of pages end like those of posts, except in Hexo.
-        self.end = ":output_ext" if self.hexo else re.sub(r".*?(/|:output_ext|)$", r"\1", style)
+        self.end = ":output_ext" if self.is_hexo else re.sub(r".*?(/|:output_ext|)$", r"\1", style)
         self.templates = {"posts": style, "drafts": style} | {
             label: str(
-                _mapping(each).get("permalink")
+                _as_mapping(each).get("permalink")
                 or (style if label == "posts" else f"/:collection/:path{self.end}")
             )
-            for label, each in _mapping(config.get("collections")).items()
-            if label == "posts" or heads.read_flag(_mapping(each).get("output"))
+            for label, each in _as_mapping(config.get("collections")).items()
+            if label == "posts" or heads.read_flag(_as_mapping(each).get("output"))
         }
         self.defaults = sorted(
             (
-                (_name(_mapping(each.get("scope")), "path").strip("/").split("*")[0], each)
-                for each in map(_mapping, config.get("defaults") or [])
+                (_pick_text(_as_mapping(each.get("scope")), "path").strip("/").split("*")[0], each)
+                for each in map(_as_mapping, config.get("defaults") or [])
             ),
             key=lambda default: default[0],
         )
         self.imported = Imported(
-            "Hexo" if self.hexo else "Jekyll",
-            title=_name(config, "title", "name"),
-            description=_name(config, "description", "subtitle"),
-            author=_name(config, "author", "social"),
-            lang=_name(config, "lang", "locale", "language").replace("_", "-"),
+            "Hexo" if self.is_hexo else "Jekyll",
+            title=_pick_text(config, "title", "name"),
+            description=_pick_text(config, "description", "subtitle"),
+            author=_pick_text(config, "author", "social"),
+            lang=_pick_text(config, "lang", "locale", "language").replace("_", "-"),
             timezone=zone if self.zone is not UTC else "",
             origin=self.config["url"],
             redirects={f"{self.base}/{name}": "feed:" for name in ("feed.xml", "atom.xml")}
-            | ({f"{self.base}/archives/": "archive:"} if self.hexo else {}),
+            | ({f"{self.base}/archives/": "archive:"} if self.is_hexo else {}),
         )
 
     def add(self, name: str, path: Path) -> None:
@@ -174,30 +174,30 @@ class _Site:
             raise ValueError(f"{suffix} is not read; convert it to Markdown")
         text = read_text(path) if suffix in {*_MARKDOWN, ".html", ".htm"} else ""
         # The first line of a head may be missing in Hexo.
-        is_bare = self.hexo and re.match(r"\w+:[^\n]*\n(?:[^\n]+\n)*?---[ ]*\n", text)
+        is_bare = self.is_hexo and re.match(r"\w+:[^\n]*\n(?:[^\n]+\n)*?---[ ]*\n", text)
         head, body, line = heads.split_head(f"---\n{text}" if is_bare else text)
         if line == 1 and suffix not in _MARKDOWN:
             if label == "drafts":
                 return
             public = f"{self.base}/{name.replace('_', '', bool(label))}".lstrip("/")
             self.imported.files[public] = path
-            self.imported.file_sources[source] = public
+            self.imported.public_paths[source] = public
             return
         values = {
             key: value
             for folder, each in self.defaults
             if name.startswith(folder)
-            if _name(_mapping(each.get("scope")), "type") in {"", label or "pages"}
-            for key, value in _mapping(each.get("values")).items()
+            if _pick_text(_as_mapping(each.get("scope")), "type") in {"", label or "pages"}
+            for key, value in _as_mapping(each.get("values")).items()
         } | head
-        post = self.describe(name, label, values)
+        post = self.make_text(name, label, values)
         self.imported.note_true(
             source, {"is a draft here, for it had a password": values.get("password")}
         )
         pictures = (
             str(link)
-            for key in _PICTURES
-            for part, link in (_mapping(head.get(key)) or {"path": head.get(key)}).items()
+            for key in _PICTURE_KEYS
+            for part, link in (_as_mapping(head.get(key)) or {"path": head.get(key)}).items()
             if part in {"path", "teaser", "feature", "image", "og_image", "overlay_image", "url"}
             and re.search(r"\w\.\w{3,4}\b|//", str(link))
         )
@@ -218,7 +218,7 @@ class _Site:
                 source, line + at, f"{tag} is taken out", "write what it showed"
             ),
         )
-        body = re.sub(".+", r"<\g<0>>\n\n", _name(values, "redirect_to")) + body
+        body = re.sub(".+", r"<\g<0>>\n\n", _pick_text(values, "redirect_to")) + body
         words = len(re.findall(r"\w+", re.sub("<[^>]*>", "", body)))
         if post.kind == "page" and (words <= most_words or PurePosixPath(name).stem == "404"):
             path_and_layout = f"{name} {values.get('layout')}"
@@ -233,7 +233,7 @@ class _Site:
                 "see if that does",
             )
             return
-        media = re.sub("(?<=[^/])/*$", "/", _name(values, "media_subpath", "img_path"))
+        media = re.sub("(?<=[^/])/*$", "/", _pick_text(values, "media_subpath", "img_path"))
         body = convert_kramdown(body) if suffix in _MARKDOWN else convert(body)
         post.body = re.sub(
             r"(?P<alt>!\[[^\]\n]*\]\()(?!\w+:|//|#)(?P<link>[^)\s]+)",
@@ -243,11 +243,11 @@ class _Site:
         post.first_line = line
         self.imported.texts.append(post)
 
-    def describe(self, name: str, label: str, values: dict[str, Any]) -> Text:
+    def make_text(self, name: str, label: str, values: dict[str, Any]) -> Text:
         """Return a text from its head, without its body and its picture."""
         stem, inner = PurePosixPath(name).stem, PurePosixPath(name.rpartition(f"_{label}/")[2])
         # In Hexo a date belongs to the name, unless the settings say that names begin with one.
-        is_plain = self.hexo and ":year" not in _name(self.config, "new_post_name")
+        is_plain = self.is_hexo and ":year" not in _pick_text(self.config, "new_post_name")
         named = (
             None
             if is_plain
@@ -256,11 +256,11 @@ class _Site:
         head_date = heads.read_date(values.get("date"))
         if date := head_date or heads.read_date(named and named["date"]):
             # Ruby reads a time without a zone in UTC, but a day in the zone of the site.
-            in_utc = head_date and ":" in str(values.get("date")) and not self.hexo
+            in_utc = head_date and ":" in str(values.get("date")) and not self.is_hexo
             zone = date.tzinfo or (UTC if in_utc else self.zone)
             date = date.replace(tzinfo=zone).astimezone(self.zone)
         # Jekyll splits a text of tags at blanks, and Hexo does not.
-        split_keys = {"tags", "categories"} if not self.hexo else set()
+        split_keys = {"tags", "categories"} if not self.is_hexo else set()
         tags, categories = (
             [
                 tag
@@ -272,14 +272,14 @@ class _Site:
             ]
             for keys in (("tag", "tags"), ("category", "categories"))
         )
-        folders = name.removeprefix(f"{_name(self.config, 'collections_dir').strip('/')}/")
+        folders = name.removeprefix(f"{_pick_text(self.config, 'collections_dir').strip('/')}/")
         categories = [*folders.rpartition("_posts/")[0].split("/")[:-1], *categories]
-        slug = _name(values, "slug") or (named["slug"] if named else stem)
+        slug = _pick_text(values, "slug") or (named["slug"] if named else stem)
         page = "/:folder/" if stem == "index" else f"/:folder/:basename{self.end}"
-        template = _name(values, "permalink") or self.templates.get(label, page)
+        template = _pick_text(values, "permalink") or self.templates.get(label, page)
         fields = {
             # In Hexo, an address may use every key of the head.
-            **({key: str(value) for key, value in values.items()} if self.hexo else {}),
+            **({key: str(value) for key, value in values.items()} if self.is_hexo else {}),
             "categories": "/".join(categories).lower(),
             "slugified_categories": "/".join(map(_slug, categories)),
             "category": "/".join(map(_slug, categories)) or "uncategorized",
@@ -287,14 +287,14 @@ class _Site:
             "path": inner.with_suffix("").as_posix(),
             "folder": inner.parent.as_posix().strip("."),
             "basename": stem,
-            "name": stem if self.hexo else _slug(stem),
+            "name": stem if self.is_hexo else _slug(stem),
             "title": re.sub(r"[^\w.~!$&'()+,;=@]+", "-", slug).strip("-"),
             "slug": _slug(slug),
             "output_ext": ".html",
-            **({part: date.strftime(form) for part, form in _MOMENTS.items()} if date else {}),
-            **({"title": inner.with_suffix("").as_posix()} if self.hexo and label else {}),
+            **({part: date.strftime(form) for part, form in _DATE_PARTS.items()} if date else {}),
+            **({"title": inner.with_suffix("").as_posix()} if self.is_hexo and label else {}),
         }
-        author = _name(values, "author", "authors")
+        author = _pick_text(values, "author", "authors")
         address = re.sub(
             ":([a-z_]+)",
             lambda part: fields.get(part[1], part[0]),
@@ -303,7 +303,7 @@ class _Site:
         # Jekyll shows no post without a day in its name.
         public = (
             label != "drafts"
-            and (named or self.hexo or label != "posts")
+            and (named or self.is_hexo or label != "posts")
             and heads.read_flag(values.get("published", True))
             and not values.get("password")
         )
@@ -311,21 +311,22 @@ class _Site:
         return Text(
             source=self.prefix + name,
             body="",
-            title=_name(values, "title")
+            title=_pick_text(values, "title")
             or (inner.parent.name if stem == "index" else slug).replace("-", " ").title(),
             address=self.base + address if address else "",
             kind="post" if label in {"posts", "drafts"} else "page",
             status="published" if public else "draft",
             date=date,
-            updated=heads.read_date(_name(values, "last_modified_at", "updated", "modified")),
-            slug=_name(values, "slug"),
+            updated=heads.read_date(_pick_text(values, "last_modified_at", "updated", "modified")),
+            slug=_pick_text(values, "slug"),
             tags=list(dict.fromkeys(tags + categories)),
             category=next(iter(categories), ""),
-            author=_name(_mapping(self.authors.get(author)), "name", "display_name") or author,
-            lang=_name(values, "lang", "locale"),
-            description=_name(values, "description", "excerpt", "subtitle"),
-            series=_name(values, "series"),
-            image_alt=_name(_mapping(values.get("image")), "alt"),
+            author=_pick_text(_as_mapping(self.authors.get(author)), "name", "display_name")
+            or author,
+            lang=_pick_text(values, "lang", "locale"),
+            description=_pick_text(values, "description", "excerpt", "subtitle"),
+            series=_pick_text(values, "series"),
+            image_alt=_pick_text(_as_mapping(values.get("image")), "alt"),
             aliases=[
                 f"{self.base}/{alias.lstrip('/')}"
                 for key in ("redirect_from", "alias")
@@ -342,7 +343,7 @@ class _Site:
         return self.prefix + next((each for each in (beside, wanted) if each in self.paths), last)
 
     def place_picture(self, link: str, media: str, name: str) -> str:
-        """Return the link of a picture in the folder of a Hexo post, in `media`, or unchanged."""
+        """Return the link of a picture in a Hexo post's folder or in `media`, or else `link`."""
         below = link if link[0] == "/" else media + link
         places = (f"{PurePosixPath(name).with_suffix('')}/{link}", below.strip("/"))
         found = (f"source:{self.prefix}{place}" for place in places if place in self.paths)
@@ -356,16 +357,16 @@ def _read(root: Path, pattern: str) -> dict[str, Any]:
         # Jekyll reads the first of `.yml`, `.yaml` and `.toml`.
         for file in sorted(root.glob(pattern), reverse=True)
     )
-    return _mapping(next(values, {}))
+    return _as_mapping(next(values, {}))
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _as_mapping(value: object) -> dict[str, Any]:
     """Return a mapping as it is, a list as keys without values, and else an empty mapping."""
     named = dict.fromkeys(map(str, value)) if isinstance(value, list) else value
     return named if isinstance(named, dict) else {}
 
 
-def _name(values: dict[str, Any], *keys: str) -> str:
+def _pick_text(values: dict[str, Any], *keys: str) -> str:
     """Return the first value of the keys as text: of a list the first, of a mapping its name."""
     return heads.pick(next((values[key] for key in keys if values.get(key)), ""), ("name",))
 

@@ -1,4 +1,4 @@
-"""Reads a folder of Markdown, of Obsidian, Astro, Eleventy, Next.js, Zola and others, or of none.
+"""Reads a folder of Markdown of Obsidian, Astro, Eleventy, Next.js, Zola, others, or no system.
 
 A system is recognized by its files, and gives the old addresses of texts. Nothing of the folder is
 run: only literal values are read from settings.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from site_build.importers.dialects import SYSTEMS, Converter, slugify
+from site_build.importers.dialects import MARKDOWN_SYSTEMS, DialectConverter, slugify
 from site_build.importers.heads import (
     pick,
     read_date,
@@ -43,8 +43,8 @@ _GENERAL = re.compile(
     r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
 """Names of folders, and of tags that Eleventy collects texts by, which are no subject."""
-_POSTS = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
-_PAGES = re.compile(
+_POST_PATH = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
+_PAGE_PATH = re.compile(
     r"(?:(?:src|source|content|docs|site|pages)/)*(?:readme|index|about|now|contact|imprint|uses)"
     r"|(?:.*/)?(?:_index(?:\.\w+)?|pages?/.*)",
     re.IGNORECASE,
@@ -62,11 +62,11 @@ _DAY = re.compile(
     r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)(?:T\d\d[\d:.-]+Z)?[-_ ]*"
 )
 """A date in the name of a file or folder."""
-_DRAFT = {"draft true", "draft yes", "private true", "status draft", "status private"} | {
+_DRAFT_MARKS = {"draft true", "draft yes", "private true", "status draft", "status private"} | {
     f"{key} false" for key in ("published", "publish", "permalink", "dg-publish")
 }
 """Keys and values in heads that make a text a draft."""
-_HELD_BACK = re.compile(r"(?:^|/)_?(?:drafts?|private)/", re.IGNORECASE)
+_PRIVATE_FOLDER = re.compile(r"(?:^|/)_?(?:drafts?|private)/", re.IGNORECASE)
 """Folders of drafts and private texts."""
 _KEYS = {
     "date": "date pubdate pubdatetime publishdate publisheddate publishedat published_at "
@@ -109,7 +109,7 @@ def read_markdown_folder(root: Path) -> Imported:
     journal = Imported(
         next(
             name
-            for name, (marks, _) in SYSTEMS.items()
+            for name, (marks, _) in MARKDOWN_SYSTEMS.items()
             if any(path for mark in marks for path in root.glob(mark))
         )
     )
@@ -131,7 +131,7 @@ def read_markdown_folder(root: Path) -> Imported:
                 read_text(path),
             )
         )
-    } | SYSTEMS[journal.system][1]
+    } | MARKDOWN_SYSTEMS[journal.system][1]
     raws = dict[str, str]()
     for source in filter(_SUFFIX.search, files):
         with journal.skipping_unreadable(source, source):
@@ -165,17 +165,19 @@ def read_markdown_folder(root: Path) -> Imported:
         # A name may hold blanks, or follow other words.
         for each in (name.strip(), name.rpartition(" ")[2])
     }
-    journal.file_sources = {
-        # Such folders are no part of a file's address.
+    journal.public_paths = {
+        # The address of a file does not include these folders.
         source: re.sub(
             r"(?:(?:src|source|content|docs|site)/)?(?:(?:public|static)/)?", "", source, count=1
         )
         if rules
         else source
         for source, path in files.items()
-        if path.name in mentioned and _MEDIA.fullmatch(path.name) and not _HELD_BACK.search(source)
+        if path.name in mentioned
+        and _MEDIA.fullmatch(path.name)
+        and not _PRIVATE_FOLDER.search(source)
     }
-    journal.files = {public: files[source] for source, public in journal.file_sources.items()}
+    journal.files = {public: files[source] for source, public in journal.public_paths.items()}
     settings = "\n".join(
         read_text(path)
         for source, path in files.items()
@@ -225,7 +227,7 @@ def _add_text(
         return
     # Texts of Next.js may have a JavaScript object in place of a head.
     program = re.findall(r"(?ms)^export const \w+ = \{$(.*?)^\}", body * (not head))
-    converter = Converter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
+    converter = DialectConverter(journal.system, known, body, is_mdx=source.endswith(".mdx"))
     body = converter.body
     for what, below in converter.left_out.items():
         journal.note(source, line + below, what, "write what a reader can use in its place")
@@ -254,7 +256,7 @@ def _add_text(
     named = _DAY.search(stem)
     date = read_date(_pick(fields, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
     is_page = "page" in {_pick(fields, "layout"), _pick(fields, "type")} or (
-        not date and (_PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem)))
+        not date and (_PAGE_PATH.fullmatch(stem) or (is_site and not _POST_PATH.search(stem)))
     )
     tags = [
         tag
@@ -263,10 +265,10 @@ def _add_text(
         if journal.system != "Eleventy" or not _GENERAL.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
-    is_draft = {f"{key} {value}".lower() for key, value in fields.items()} & _DRAFT or (
-        _HELD_BACK.search(stem)
+    is_draft = {f"{key} {value}".lower() for key, value in fields.items()} & _DRAFT_MARKS or (
+        _PRIVATE_FOLDER.search(stem)
         or fields.get("password")
-        # In Eleventy, a rule without an address keeps texts out.
+        # In Eleventy, a rule without an address makes texts drafts.
         or not (
             _pick(fields, "address")
             or next((rules[rule] for rule in rules if re.fullmatch(rule, stem)), "/")

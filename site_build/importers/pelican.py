@@ -18,17 +18,24 @@ from pelican.paginator import Paginator  # type: ignore[import-untyped]
 
 from site_build.importers.heads import HeadError, read_tags, split_head
 from site_build.importers.html_to_markdown import convert, parse
-from site_build.importers.imported import FAULTS, SOURCE, Imported, Text, read_text, walk
+from site_build.importers.imported import (
+    READING_ERRORS,
+    SOURCE,
+    Imported,
+    Text,
+    read_text,
+    walk,
+)
 from site_build.importers.pelican_settings import read_settings
 from site_build.importers.restructured_text import find_media, read_restructured_text
 
-_SHOWN = re.compile(
+_PICTURE_ARGUMENTS = re.compile(
     r"""(?:.*?[ "'])??(?P<link>[^ "']+\.(?:avif|gif|jpe?g|png|svg|webp))(?:["' ]|\d+(?= |$))*"""
     r"""(?P<alt>[^"]*)""",
     re.IGNORECASE,
 )
 """The link of a picture in the arguments of a tag, and its description after the sizes."""
-_COVERS = (
+_PICTURE_KEYS = (
     "image",
     "cover",
     "featured_image",
@@ -38,13 +45,13 @@ _COVERS = (
     "thumbnail",
 )
 """Keys under which themes look for the picture of a post."""
-_UNREAD = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
+_PLUGIN_SUFFIXES = {"adoc", "asc", "asciidoc", "ipynb", "org", "textile"}
 """Suffixes of texts that only plugins of Pelican read."""
 _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
     "hidden": "hidden",
 }
-"""Our status for that of Pelican; all others are drafts."""
+"""Our statuses by those of Pelican; texts with any other are drafts."""
 _SYNTAX = re.compile(
     r"""
     (?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)|\Z)
@@ -88,23 +95,23 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
         ],
         findings=findings,
     )
-    site = _Site(root.resolve(), content, config, imported, base.rstrip("/") * bool(origin), [])
+    reader = _Reader(root.resolve(), content, config, imported, base.rstrip("/") * bool(origin), [])
     # If the content folder is the site's root, Pelican's output and themes are in it too.
     others = {str(config["OUTPUT_PATH"]).strip("./"), "output", "theme", "themes", "plugins"}
     for path, file in walk(content):
-        if content != site.root or path.partition("/")[0] not in others:
-            with imported.skipping_unreadable(site.name(path), path):
-                site.read(path, file)
+        if content != reader.root or path.partition("/")[0] not in others:
+            with imported.skipping_unreadable(reader.source_of(path), path):
+                reader.read(path, file)
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
-    with suppress(*FAULTS):  # Pelican makes no page of a form that cannot be filled in.
+    with suppress(*READING_ERRORS):  # Pelican makes no page of a form that cannot be filled in.
         imported.redirects |= {
-            old: to for old, to in _find_lists(config, site.posts) if old not in taken
+            old: to for old, to in _find_lists(config, reader.posts) if old not in taken
         }
     return imported
 
 
-class _Site(NamedTuple):
-    """A site with its settings; both folders are resolved paths."""
+class _Reader(NamedTuple):
+    """Reads one site into `imported`; both folders are resolved paths."""
 
     root: Path
     content: Path
@@ -115,8 +122,8 @@ class _Site(NamedTuple):
     posts: list[Any]
     """Pelican's objects for the public posts that were read."""
 
-    def name(self, path: str) -> str:
-        """Return a path below the content folder as one below the root."""
+    def source_of(self, path: str) -> str:
+        """Return the path below the root for one below the content folder."""
         return posixpath.normpath((self.content / path).relative_to(self.root).as_posix())
 
     def add_file(self, path: str, public: str = "") -> None:
@@ -125,11 +132,11 @@ class _Site(NamedTuple):
         metadata = readers.path_metadata(str(file), path, self.settings)
         place = public or contents.Static("", metadata, self.settings, str(file), {}).save_as
         self.imported.files[place] = file
-        self.imported.file_sources[self.name(path)] = place
+        self.imported.public_paths[self.source_of(path)] = place
 
     def read(self, path: str, file: Path) -> None:
         """Read a text or a file of the content."""
-        config, note = self.settings, partial(self.imported.note, self.name(path))
+        config, note = self.settings, partial(self.imported.note, self.source_of(path))
         if any(
             fnmatch(e, sign) for e in PurePosixPath(path).parts for sign in config["IGNORE_FILES"]
         ):
@@ -144,12 +151,12 @@ class _Site(NamedTuple):
         if not (is_text and self._read_text(path, file, kind, suffix)):
             if _is_below(path, config["STATIC_PATHS"], config["STATIC_EXCLUDES"]):
                 self.add_file(path)
-            elif kind is contents.Article and suffix in _UNREAD:
+            elif kind is contents.Article and suffix in _PLUGIN_SUFFIXES:
                 note(0, "its format is that of a plugin", "copy it by hand", "left out")
 
     def _read_text(self, path: str, file: Path, kind: Any, suffix: str) -> bool:
         """Read a text; return False for an HTML file that is no text."""
-        config, note = self.settings, partial(self.imported.note, self.name(path))
+        config, note = self.settings, partial(self.imported.note, self.source_of(path))
         head, body, line = _READERS[suffix](read_text(file), note)
         process = readers.BaseReader(config).process_metadata
         metadata = {
@@ -169,21 +176,22 @@ class _Site(NamedTuple):
         is_open = is_whole and not metadata.get("password")
         status = _STATUS.get(str(made.status).lower() if is_open else "", "draft")
         self.imported.note_true(
-            self.name(path), {"is a draft here, for it had a password": metadata.get("password")}
+            self.source_of(path),
+            {"is a draft here, for it had a password": metadata.get("password")},
         )
         if not is_whole:
             note(1, "Pelican left it out, so it is a draft: it has no title or no date", "add them")
-        places = [_show(prefix + at) for at in (made.url, made.save_as) if status != "draft"]
+        places = [_public_path(prefix + at) for at in (made.url, made.save_as) if status != "draft"]
         places = list(dict.fromkeys([*places, *(self.base + place for place in places)]))
         self.posts.extend([made] * (status == "published" and kind is contents.Article))
         tags = list(dict.fromkeys(str(tag) for tag in metadata.get("tags", ())))
         category = str(metadata.get("category", ""))
         usual = {"", str(config["DEFAULT_CATEGORY"]).lower(), *map(str.lower, tags)}
-        image = next((str(metadata[key]) for key in _COVERS if metadata.get(key)), "")
-        write = partial(self._write, path, made, line)
+        image = next((str(metadata[key]) for key in _PICTURE_KEYS if metadata.get(key)), "")
+        write = partial(self._replace_syntax, path, made, line)
         self.imported.texts.append(
             Text(
-                self.name(path),
+                self.source_of(path),
                 _SYNTAX.sub(write, body),
                 str(metadata.get("title", "")),
                 address=places[0] if places else "",
@@ -196,7 +204,7 @@ class _Site(NamedTuple):
                 category=category,
                 author=str(made.author) if {"author", "authors"} & metadata.keys() else "",
                 lang=lang,
-                # Without markup, since it is plain text here.
+                # Markup is removed, since a description is plain text here.
                 description=" ".join(
                     re.sub(
                         r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]",
@@ -214,7 +222,7 @@ class _Site(NamedTuple):
         )
         return True
 
-    def _write(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
+    def _replace_syntax(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
         """Return the Markdown that replaces a match of `_SYNTAX`."""
         kind, target, before = found["kind"], found["target"], found.string[: found.start()]
         line = first_line and first_line + before.count("\n")
@@ -227,14 +235,17 @@ class _Site(NamedTuple):
             if "jinja2content" in str(self.settings.get("PLUGINS")) and found["setting"] in known:
                 return str(known[found["setting"]])
             self.imported.note(
-                self.name(path), line, f"{found[0]} is not filled in", "write what it should show"
+                self.source_of(path),
+                line,
+                f"{found[0]} is not filled in",
+                "write what it should show",
             )
             return found[0]
         if found["plugin"]:
-            if shown := _SHOWN.match(found["words"]):
+            if shown := _PICTURE_ARGUMENTS.match(found["words"]):
                 return f"![{shown['alt']}]({shown['link']})"
             self.imported.note(
-                self.name(path),
+                self.source_of(path),
                 line,
                 f"the tag {found['plugin']} is that of a plugin",
                 "check what stands in its place",
@@ -242,7 +253,7 @@ class _Site(NamedTuple):
             media = find_media(found["plugin"], found["words"].partition(" ")[0].strip("\"'"))
             return re.sub(r"^https?://\S+$", r"<\g<0>>", media)
         if kind in _WRAPPERS:
-            return _show(_WRAPPERS[kind](unquote(target), self.settings).url)
+            return _public_path(_WRAPPERS[kind](unquote(target), self.settings).url)
         place, mark, folder = *re.split("(?=[?#]|$)", target, maxsplit=1), posixpath.dirname(path)
         place = posixpath.normpath(
             posixpath.join("" if place.startswith("/") else folder, unquote(place).lstrip("/"))
@@ -253,7 +264,7 @@ class _Site(NamedTuple):
         if kind != "filename" or file.suffix.lower().lstrip(".") not in _READERS:
             beside = posixpath.join(made.save_as, "..", posixpath.relpath(place, folder or "."))
             self.add_file(place, posixpath.normpath(beside) if kind == "attach" else "")
-        return f"{SOURCE}{self.name(place)}{mark}".replace(" ", "%20")
+        return f"{SOURCE}{self.source_of(place)}{mark}".replace(" ", "%20")
 
 
 def _find_lists(config: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, str]]:
@@ -298,13 +309,13 @@ def _find_lists(config: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str,
         paginator = Paginator(place, place, members, config, sizes.get(name, 0))
         for number in paginator.page_range if place else ():
             is_first = number == 1 or target.startswith("tag:")
-            yield _show(paginator.page(number).save_as), target if is_first else "posts:"
+            yield _public_path(paginator.page(number).save_as), target if is_first else "posts:"
     for setting, slug, name in feeds:
         if config.get(setting):
-            yield _show(str(config[setting]).format(slug=slug)), f"feed:{name}"
+            yield _public_path(str(config[setting]).format(slug=slug)), f"feed:{name}"
 
 
-def _show(address: str) -> str:
+def _public_path(address: str) -> str:
     """Return the path on the site of an address, or of a file, that Pelican gives."""
     return "/" + re.sub(r"(^|/)index\.html?$", r"\1", unquote(address).lstrip("/"))
 

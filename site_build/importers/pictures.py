@@ -12,9 +12,9 @@ from yarl import URL
 from edge_api.net.ssrf_guard import SsrfGuard, read_chunks
 from site_build.importers.imported import Imported
 
-LARGEST = 25_000_000  # bytes of one picture
+MAX_PICTURE_BYTES = 25_000_000  # bytes of one picture
 _GUARD = SsrfGuard()
-MOST = 1_000_000_000  # bytes of all pictures together
+MAX_TOTAL_BYTES = 1_000_000_000  # bytes of all pictures together
 
 
 async def fetch_pictures(
@@ -62,11 +62,11 @@ async def fetch_pictures(
         return dict(zip(requests, await asyncio.gather(*requests.values()), strict=True))
 
     found = await request_all(dict.fromkeys(files, 0))
-    wanted = {path: e for path, e in found.items() if isinstance(e, int) and e <= LARGEST}
+    wanted = {path: e for path, e in found.items() if isinstance(e, int) and e <= MAX_PICTURE_BYTES}
     size, number = sum(wanted.values()), f"{len(wanted):,} pictures of {origin}"
     if (
         wanted
-        and size <= MOST
+        and size <= MAX_TOTAL_BYTES
         and agrees(f"{number}, {size / 1e6:.1f} MB, are missing; fetch them?")
     ):
         found |= await request_all(wanted)

@@ -21,8 +21,15 @@ from zoneinfo import ZoneInfo
 from pydantic import TypeAdapter, ValidationError
 
 from edge_api.schema.environment import read_origin
-from site_build.addresses import CONTACT, FEED, SUFFIXES, SourceRules, locate_feed, name_file
-from site_build.checks.facts import EDGE, is_of_edge, map_urls
+from site_build.addresses import (
+    CONTACT,
+    FEED,
+    MARKDOWN_SUFFIXES,
+    SourceRules,
+    locate_feed,
+    name_file,
+)
+from site_build.checks.facts import EDGE_PAGES, is_of_edge, map_urls
 from site_build.checks.raw_markup import find_excess
 from site_build.content import front_matter
 from site_build.content.document import LARGEST_FILE, read_document
@@ -36,12 +43,12 @@ from site_build.site import Document
 from site_build.text import fold, make_slug, shorten
 
 _MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.PageFrontMatter}
-_MOST_TRIES: Final = 10_000  # numbered variants of one slug
+_MOST_VARIANTS: Final = 10_000  # numbered variants of one slug
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
     TypeAdapter[str](kind).validator.isinstance_python
-    for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
+    for kind in (front_matter.Slug, front_matter.AliasValue, front_matter.PictureLink)
 )
-_LONGEST: Final = LARGEST_FILE - 50_000
+_LONGEST_BODY: Final = LARGEST_FILE - 50_000
 """The most bytes of a body; the rest of a file is for its head, and for links that grow longer."""
 _LARGEST_DECODED: Final = 500_000
 """The most bytes of a JPEG or PNG that is decoded; of a larger one only the end is checked."""
@@ -57,15 +64,15 @@ class Plan:
     """Each text with its document and the values of its head."""
     files: dict[str, bytes | Path] = field(default_factory=dict)
     """All files of the new journal, by path."""
-    known: set[str] = field(default_factory=set)
+    addresses: set[str] = field(default_factory=set)
     """Addresses of the new journal, aliases of texts among them, without a leading slash."""
-    former: dict[str, str] = field(default_factory=dict)
+    redirects: dict[str, str] = field(default_factory=dict)
     """Present addresses by old path, for `redirects.txt`; without leading slashes."""
 
     def answers(self, address: str) -> bool:
         """Return whether an old address is one of the new journal, or leads to one."""
         path = canonical(address)
-        return bool({path, path.rstrip("/")} & self.known) or path in self.former
+        return bool({path, path.rstrip("/")} & self.addresses) or path in self.redirects
 
 
 def plan_journal(imported: Imported, name: str) -> Plan:
@@ -82,7 +89,7 @@ def plan_journal(imported: Imported, name: str) -> Plan:
     return plan
 
 
-def compare(imported: Imported, plan: Plan) -> Summary:
+def summarize(imported: Imported, plan: Plan) -> Summary:
     """Return a summary of the texts and addresses of the old journal that the new one has."""
     old = imported.redirects.keys() | {
         path
@@ -111,13 +118,13 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     )
     # Folders that contain all texts say nothing about one of them.
     shared = posixpath.commonpath(text.folder for text in imported.texts)
-    others = map_urls((), (), plan.rules).others | EDGE
+    others = map_urls((), (), plan.rules).others | EDGE_PAGES
     taken, used = {("", fold(each).rstrip("/")) for each in others}, Counter[str]()
     for text in sorted(
         imported.texts, key=lambda text: ("published", "hidden", "draft").index(text.status)
     ):
-        if len(text.body.encode(errors="replace")) > _LONGEST:
-            what, fix = f"it is longer than {_LONGEST:,} bytes", "put its pictures into files"
+        if len(text.body.encode(errors="replace")) > _LONGEST_BODY:
+            what, fix = f"it is longer than {_LONGEST_BODY:,} bytes", "put its pictures into files"
             imported.note(text.source, 0, what, fix, "left out")
             continue
         head = _make_head(imported, plan.rules, text, newest)
@@ -132,7 +139,7 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             make_slug(PurePosixPath(text.source).stem),
         )
         slug = next(filter(_IS_SLUG, names), text.kind)
-        while used[slug] < _MOST_TRIES:
+        while used[slug] < _MOST_VARIANTS:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             # A slug may have 200 bytes, of which its number needs a few.
@@ -198,7 +205,7 @@ def _make_head(
     try:
         _MODELS[text.kind].model_validate(given, context=zone)
     except ValidationError as refusal:
-        # From the last one on, so that the indexes of earlier list members stay valid.
+        # Go from last to first, so that the indexes of earlier list members stay valid.
         for complaint in reversed(refusal.errors(include_url=False)):
             name, *member = complaint["loc"]
             what, _, fix = complaint["msg"].partition("; ")
@@ -215,20 +222,16 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     """Put files at their old paths, and collect the addresses of the new journal."""
     public = [document for _, document, _ in plan.texts if not document.draft]
     # There always is a contact page.
-    plan.known.update(
+    plan.addresses.update(
         {CONTACT},
-        EDGE,
+        EDGE_PAGES,
         *({each.address, name_file(each.address)} for each in public),
         map_urls(public, (), plan.rules).others,
     )
-    sources = {path: source for source, path in imported.file_sources.items()}
+    sources = {path: source for source, path in imported.public_paths.items()}
     folders = {
         str(each)
-        for path in (
-            *imported.files,
-            "pages/contact.md",
-            *(document.path for _, document, _ in plan.texts),
-        )
+        for path in (*imported.files, "pages/contact.md", *(e.path for _, e, _ in plan.texts))
         for each in PurePosixPath(path).parents
     }
     for path, content in imported.files.items():
@@ -240,8 +243,8 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             f"its name is longer than {LONGEST_NAME} bytes": (
                 max(len(part.encode()) for part in parts) > LONGEST_NAME
             ),
-            "it is Markdown, and no text of the journal": path.lower().endswith(SUFFIXES),
-            "the journal has a page of its own there": path in plan.known or is_of_edge(path),
+            "it is Markdown, and no text of the journal": path.lower().endswith(MARKDOWN_SUFFIXES),
+            "the journal has a page of its own there": path in plan.addresses or is_of_edge(path),
             "a folder has its name": path in folders,
             "it cannot be read": not is_read,
         }
@@ -263,23 +266,23 @@ def _place_files(imported: Imported, plan: Plan) -> None:
         else:
             plan.files[f"content/{path}"] = content
     plan.settings["STATIC_PATHS"] = sorted({"images", *(e.split("/")[1] for e in plan.files)})
-    plan.known.update(name.removeprefix("content/") for name in plan.files)
+    plan.addresses.update(name.removeprefix("content/") for name in plan.files)
 
 
 def _plan_redirects(imported: Imported, plan: Plan) -> Links:
     """Redirect each old address to the present one; return the targets of old links."""
     files = {path: path for path in imported.files if f"content/{path}" in plan.files}
-    # Reversed, so that of two texts with one old address the first gets it.
+    # Texts are reversed, so that of two with one old address the first gets it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
     addresses = (
-        *((address, f"/{address}") for address in sorted(plan.known)),
+        *((address, f"/{address}") for address in sorted(plan.addresses)),
         *files.items(),
         *((alias, path) for text, path in texts for alias in text.aliases),
         *((text.address, path) for text, path in texts if text.address),
     )
     sources = (
         *files.items(),
-        *((source, path) for source, path in imported.file_sources.items() if path in files),
+        *((source, path) for source, path in imported.public_paths.items() if path in files),
         *((text.source, path) for text, path in texts),
     )
     links = Links(
@@ -311,11 +314,11 @@ def _plan_redirects(imported: Imported, plan: Plan) -> Links:
         above = {path[:at] for at, sign in enumerate(path) if sign == "/"}
         if plan.answers(old) or is_of_edge(path):
             continue
-        if aliases is None or not _IS_ALIAS(f"/{path}") or above & plan.known:
-            plan.former[path] = address
+        if aliases is None or not _IS_ALIAS(f"/{path}") or above & plan.addresses:
+            plan.redirects[path] = address
         else:
             aliases.append(f"/{path}")
-            plan.known.add(path)
+            plan.addresses.add(path)
     return links
 
 
@@ -324,7 +327,7 @@ def _find_address(target: str, plan: Plan, links: Links, places: dict[str, str])
     where, (kind, _, name) = plan.rules.addresses, target.partition(":")
     posts = where.journal or ""
     tags, tag = where.tags or posts, where.locate("tag", make_slug(name)) if where.tag else ""
-    has_tag = name != "" and tag in plan.known
+    has_tag = name != "" and tag in plan.addresses
     lists = {
         "home": "",
         "posts": posts,
@@ -367,7 +370,7 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     """Add all other files: contact page, settings, redirects, members and comments."""
     found = [(name, (links.find(link) or ("",))[0]) for name, link in imported.menu]
     # The theme's menu has the lists already.
-    lists = {f"/{each}" for each in {CONTACT, *EDGE, *plan.rules.addresses.list_overviews()}}
+    lists = {f"/{each}" for each in {CONTACT, *EDGE_PAGES, *plan.rules.addresses.list_overviews()}}
     menu = [(name, to) for name, to in found if re.match("/.|https?:", to) and to not in lists]
     plan.settings |= {"MENUITEMS": menu} if menu else {}
     if not any(document.address == CONTACT for _, document, _ in plan.texts):
@@ -383,7 +386,7 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
         ".gitignore": fill_starter("gitignore.txt"),
         "content/redirects.txt": "".join(
             f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n"
-            for old, address in plan.former.items()
+            for old, address in plan.redirects.items()
         ).encode(),
     }
     if imported.members:

@@ -367,7 +367,7 @@ class _Reader:
 def read_wordpress(root: Path) -> Imported:
     """Read an export, or all exports of a folder, with the folder `uploads` beside them.
 
-    Raises the exceptions in FAULTS of `imported.py` for a broken one.
+    Raises the exceptions in READING_ERRORS of `imported.py` for a broken one.
     """
     paths = [root] if root.is_file() else sorted(root.glob("*.xml"))
     exports = {e.name: _parse(e) for e in paths if b"wordpress.org/export/" in e.read_bytes()}

@@ -146,7 +146,7 @@ def render_list_page(identity: Identity, page: ListPage) -> str:
     """Return the alternate of one leaf of a list of posts."""
     place = "" if page.count == 1 else f", page {page.number} of {page.count}"
     ways = [
-        f"- {_link(identity, way, addresses.locate_leaf(page.first_address, number))}"
+        f"- {_link(identity, way, addresses.locate_list_page(page.first_address, number))}"
         for way, number in (("Newer", page.number - 1), ("Older", page.number + 1))
         if 1 <= number <= page.count
     ]

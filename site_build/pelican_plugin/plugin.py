@@ -55,8 +55,8 @@ from site_build.build.targets import explain_syntax
 from site_build.content.dates import parse_instant
 from site_build.content.kept import KEPT_FOLDER, prune_sources
 from site_build.errors import (
+    DISK_FULL_FIX,
     HELD_STATUS,
-    NO_ROOM,
     BuildError,
     ContentError,
     Diagnostic,
@@ -127,7 +127,7 @@ def _set_up_templates(generator: Any) -> None:
     )
     if generator.env.undefined is Undefined:
         lenient = note_unknown_names(build.edge_templates.unknown)
-        generator.env.undefined = StrictUndefined if build.is_ours else lenient
+        generator.env.undefined = StrictUndefined if build.is_default_theme else lenient
     if build.theme != HOUSE_THEME:
         # Another theme gets the templates that it and Pelican lack; these escape their values.
         house = FileSystemLoader(HOUSE_THEME / "templates")
@@ -372,7 +372,7 @@ def explain_disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:  # the manifest's alone: a cache works without its file
-        raise BuildError(f"the build cannot go on: {error}: {folder}; {NO_ROOM}") from error
+        raise BuildError(f"the build cannot go on: {error}: {folder}; {DISK_FULL_FIX}") from error
     except OSError as error:
         raise BuildError(
             f"the build cannot go on: {error.strerror}: {error.filename or folder}; "

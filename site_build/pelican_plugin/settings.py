@@ -17,7 +17,14 @@ from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 
 from edge_api.schema.environment import SettingsError, read_dotenv
 from edge_api.schema.sentences import Language, compile_catalogue, load_language
-from site_build.addresses import CONTACT_THANKS, HOUSE, MISSING, Addresses, SourceRules, name_file
+from site_build.addresses import (
+    CONTACT_THANKS,
+    DEFAULT_ADDRESSES,
+    MISSING,
+    Addresses,
+    SourceRules,
+    name_file,
+)
 from site_build.build.fingerprint import HOUSE_THEME
 from site_build.content.front_matter import KEYS
 from site_build.errors import BuildError
@@ -209,7 +216,11 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     if is_own and settings["CATEGORY_SAVE_AS"] == "categories/{slug}/index.html":
         settings["CATEGORY_SAVE_AS"] = ""  # our theme shows no categories
     # A journal always has these pages: without an address in the settings, they get a default one.
-    for name, url in (("ARTICLE", HOUSE.post), ("PAGE", HOUSE.page), ("INDEX", "")):
+    for name, url in (
+        ("ARTICLE", DEFAULT_ADDRESSES.post),
+        ("PAGE", DEFAULT_ADDRESSES.page),
+        ("INDEX", ""),
+    ):
         if not settings[f"{name}_SAVE_AS"] or (url and not settings[f"{name}_URL"]):
             settings |= {f"{name}_URL": url, f"{name}_SAVE_AS": name_file(url)}
             warn(f"{SETTINGS_FILE.name}: {name}_SAVE_AS cannot be empty: it stands at /{url}")

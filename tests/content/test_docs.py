@@ -16,7 +16,7 @@ from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS
 from site_build.__main__ import main as build_command
-from site_build.content.front_matter import ALIASES, PostFrontMatter
+from site_build.content.front_matter import PELICAN_KEYS, PostFrontMatter
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = re.compile("/admin/[a-z_]+")
@@ -141,7 +141,7 @@ def test_every_front_matter_key_is_documented() -> None:
         for name, field in PostFrontMatter.model_fields.items()
     ]
     sentences = [f"| {field.description} |" for field in PostFrontMatter.model_fields.values()]
-    aliases = [f"`{alias}` is another name" for alias in ALIASES]
+    aliases = [f"`{alias}` is another name" for alias in PELICAN_KEYS]
 
     assert missing("editors.md", [*rows, *sentences, *aliases]) == []
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 from pydantic import BaseModel, ConfigDict
 
 from edge_api.schema.index import IndexHead, PostRecord
-from site_build.addresses import HOUSE
+from site_build.addresses import DEFAULT_ADDRESSES
 from site_build.site import Document, Identity
 
 ME = Identity("https://journal.test", "A & B", "Of <things>.", "Ann", "en")
@@ -43,7 +43,7 @@ def make(slug: str, published: datetime = DAY, **changes: object) -> Document:
         "digest": "",
     }
     known = {**values, **changes}
-    known.setdefault("address", HOUSE.locate(str(known["kind"]), str(known["slug"])))
+    known.setdefault("address", DEFAULT_ADDRESSES.locate(str(known["kind"]), str(known["slug"])))
     return Document(**known)  # type: ignore[arg-type]
 
 

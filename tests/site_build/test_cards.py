@@ -18,14 +18,14 @@ from site_build.images.card import (
     SIZE,
     Card,
     blend,
+    can_write_title,
     choose_hue,
+    convert_hue,
     draw_card,
     fit,
-    has_title,
-    mix_paint,
     write_line,
 )
-from site_build.images.fonts import Font, choose_font, keep_writable, open_font, read_font
+from site_build.images.fonts import Font, adapt_to_font, choose_font, open_font, read_font
 from tests.site_build.workbench import (
     JOURNAL,
     ROOT,
@@ -97,7 +97,7 @@ def test_a_title_fits_its_box(font: Font, title: str) -> None:
 
     assert image.size == SIZE == (1200, 630)
     assert len(data) < TYPICAL
-    assert has_title(Card("Journal", title), font)
+    assert can_write_title(Card("Journal", title), font)
     assert find_ink(image, (88, 130, 1100, 530))
     assert find_ink(image, (0, 0, 80, 630)) is None
     assert find_ink(image, (1016, 0, 1100, 630)) is None
@@ -111,7 +111,7 @@ def test_a_title_without_letters_is_left_out(font: Font, title: str) -> None:
         Card("Journal", "", "1 May 2026", (3,)),
     )
 
-    assert not has_title(card, font)
+    assert not can_write_title(card, font)
     assert draw_card(card, font) == draw_card(plain, font)
 
 
@@ -195,9 +195,9 @@ def test_words_are_placed_as_in_a_whole_line(font: Font, text: str, size: int) -
 
 def test_ornaments_are_left_out_and_letters_are_not(font: Font) -> None:
     """Emoji go, without a trace of a blank; letters, digits and marks all stay."""
-    assert keep_writable("Go \U0001f680 now\u2009!", font) == "Go now !"
-    assert keep_writable("cafe\u0301 \u2192 \u00bd", font) == "caf\u00e9 \u2192 \u00bd"
-    assert keep_writable("tab\tand\nline", font) == "tab and line"
+    assert adapt_to_font("Go \U0001f680 now\u2009!", font) == "Go now !"
+    assert adapt_to_font("cafe\u0301 \u2192 \u00bd", font) == "caf\u00e9 \u2192 \u00bd"
+    assert adapt_to_font("tab\tand\nline", font) == "tab and line"
 
 
 def test_a_longer_title_is_set_smaller_and_cut_at_last(font: Font) -> None:
@@ -228,7 +228,7 @@ def test_the_edge_is_painted_in_the_hues_of_the_tags(font: Font) -> None:
     bare = look(draw_card(Card("Journal", "A title"), font))
 
     found = [painted.getpixel((1110, y)) for y in (100, 315, 530)]
-    assert found == [mix_paint(hue) for hue in (1, 9, 17)]
+    assert found == [convert_hue(hue) for hue in (1, 9, 17)]
     assert bare.getpixel((1110, 315)) == PAPER
 
 
@@ -250,8 +250,8 @@ def test_paper_and_ink_are_those_of_the_pages() -> None:
 
 def test_paint_is_the_colour_that_browsers_mix() -> None:
     """The paints of some hues, as Chromium shows `oklch(.6 .125 …)`."""
-    assert mix_paint(0) == (187, 93, 125)
-    assert mix_paint(60) == (35, 136, 195)
+    assert convert_hue(0) == (187, 93, 125)
+    assert convert_hue(60) == (35, 136, 195)
     assert choose_hue("api") == sum(b"api") * 47 % 90
     assert blend((255, 0, 0), (0, 0, 255), 0.5) == (128, 0, 128)
 

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markdown.inlinepatterns import BACKTICK_RE, BacktickInlineProcessor
 
-from site_build.addresses import HOUSE
+from site_build.addresses import DEFAULT_ADDRESSES
 from site_build.checks.analyse import analyse, convert
 from site_build.checks.cross import CrossCheck, NearSlugs
 from site_build.checks.facts import Facts
@@ -522,7 +522,9 @@ def find_problems(
     *posts: Document, files: tuple[str, ...] = (), unread: tuple[str, ...] = ()
 ) -> list[str]:
     """Return what a check of these documents together finds."""
-    documents = [replace(each, address=HOUSE.locate(each.kind, each.slug)) for each in posts]
+    documents = [
+        replace(each, address=DEFAULT_ADDRESSES.locate(each.kind, each.slug)) for each in posts
+    ]
     facts = {document.path: analyse(document)[0] for document in documents}
     found = CrossCheck().check(documents, facts, files, NOW, unread)
     return [str(finding) for finding in found]

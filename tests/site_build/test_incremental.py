@@ -20,7 +20,7 @@ from site_build.build.manifest import (
     Entry,
     Line,
     Manifest,
-    Stamp,
+    OutputStamp,
     parse_rows,
     read_manifest,
     read_rows,
@@ -43,7 +43,7 @@ LINE = Line("a", "key", "digest", 0, 9)
 
 def test_a_ledger_comes_back_as_it_was_written(tmp_path: Path) -> None:
     """As a whole, or its rows alone, whatever is in the names of files."""
-    ledger = Manifest({ENTRY.path: ENTRY}, {LINE.slug: LINE}, Stamp("", 1, 2))
+    ledger = Manifest({ENTRY.path: ENTRY}, {LINE.slug: LINE}, OutputStamp("", 1, 2))
     write_manifest(tmp_path, ledger)
 
     (read,) = read_manifest(tmp_path).entries.values()
@@ -54,7 +54,7 @@ def test_a_ledger_comes_back_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_ledger_without_entries_has_no_rows(tmp_path: Path) -> None:
     """And is read like any other."""
-    write_manifest(tmp_path, Manifest({}, {LINE.slug: LINE}, Stamp("", 1, 2)))
+    write_manifest(tmp_path, Manifest({}, {LINE.slug: LINE}, OutputStamp("", 1, 2)))
 
     assert read_rows(tmp_path) == frozenset()
     assert read_manifest(tmp_path).lines == {LINE.slug: LINE}
@@ -75,7 +75,9 @@ def test_of_a_damaged_ledger_no_row_is_believed(
     tmp_path: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
     """A spare that it speaks of is made anew."""
-    write_manifest(tmp_path, Manifest({ENTRY.path: ENTRY}, {LINE.slug: LINE}, Stamp("", 1, 2)))
+    write_manifest(
+        tmp_path, Manifest({ENTRY.path: ENTRY}, {LINE.slug: LINE}, OutputStamp("", 1, 2))
+    )
     file = tmp_path / MANIFEST_FILE
     whole = file.read_bytes()
     file.write_bytes(spoil(whole))
@@ -88,7 +90,7 @@ def test_of_a_damaged_ledger_no_row_is_believed(
 
 def test_a_manifest_of_another_version_is_not_read(tmp_path: Path) -> None:
     """Its rows may mean something else."""
-    write_manifest(tmp_path, Manifest({ENTRY.path: ENTRY}, {}, Stamp("", 1, 2)))
+    write_manifest(tmp_path, Manifest({ENTRY.path: ENTRY}, {}, OutputStamp("", 1, 2)))
     with closing(sqlite3.connect(tmp_path / MANIFEST_FILE)) as opened, opened:
         opened.execute("UPDATE head SET format = 9")
 
@@ -100,8 +102,8 @@ def test_a_manifest_is_written_from_the_one_before(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("first", "second", "third")]
     other = ENTRY._replace(path="b.html")
     kept, changed = ENTRY._replace(path="c.html"), ENTRY._replace(path="b.html", digest="new")
-    first = Manifest({each.path: each for each in (ENTRY, other, kept)}, {}, Stamp("", 1, 2))
-    second = Manifest({each.path: each for each in (changed, kept)}, {}, Stamp("", 3, 4))
+    first = Manifest({each.path: each for each in (ENTRY, other, kept)}, {}, OutputStamp("", 1, 2))
+    second = Manifest({each.path: each for each in (changed, kept)}, {}, OutputStamp("", 3, 4))
     for folder in folders:
         folder.mkdir()
     write_manifest(folders[0], first)

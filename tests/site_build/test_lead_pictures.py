@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageChops
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.images.card import PHOTOGRAPH, SIZE
+from site_build.images.card import PHOTOGRAPH_SIZE, SIZE
 from site_build.releases.release import build
 from tests.site_build.test_cards import run_card
 from tests.site_build.test_originals import make_gif, make_heic
@@ -82,7 +82,7 @@ def test_a_card_has_the_title_beside_the_picture(bench: Workbench) -> None:
 
     long, short = (look(cards / f"{name}.jpeg") for name in ("long", "short"))
 
-    left = SIZE[0] - PHOTOGRAPH[0]
+    left = SIZE[0] - PHOTOGRAPH_SIZE[0]
     photograph, paper = (left + 16, 0, *SIZE), (0, 0, left - 16, SIZE[1])
     assert long.size == SIZE
     assert (cards / "long.jpeg").stat().st_size < 300_000

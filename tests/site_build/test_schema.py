@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from benchmarks.corpus import find_corpus
 from site_build.cli.schema import describe_front_matter
 from site_build.content.document import read_document
-from site_build.content.front_matter import ALIASES, PageFrontMatter
+from site_build.content.front_matter import PELICAN_KEYS, PageFrontMatter
 from site_build.site import Kind
 from tests.patience import patience
 from tests.site_build.workbench import JOURNAL, ROOT
@@ -63,7 +63,7 @@ def test_the_schema_is_one(kind: Kind) -> None:
 
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert {*PageFrontMatter.model_fields, *ALIASES} <= schema["properties"].keys()
+    assert {*PageFrontMatter.model_fields, *PELICAN_KEYS} <= schema["properties"].keys()
 
 
 def test_every_head_has_the_same_verdict() -> None:

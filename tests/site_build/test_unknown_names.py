@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.schema.page_templates import read_notes
-from site_build.addresses import HOUSE
+from site_build.addresses import DEFAULT_ADDRESSES
 from site_build.build import edge_templates
 from site_build.errors import BuildError
 from tests.site_build.workbench import ROOT, run
@@ -153,9 +153,11 @@ def test_a_name_that_nobody_gives_is_a_defect_of_ours(
     folders = [house / "templates"]
 
     def find() -> edge_templates.EdgeTemplates:
-        return edge_templates.find_edge_templates(folders, lambda name: f"/theme/{name}", (), HOUSE)
+        return edge_templates.find_edge_templates(
+            folders, lambda name: f"/theme/{name}", (), DEFAULT_ADDRESSES
+        )
 
-    assert len(find().ours) == len(find().sources)
+    assert len(find().default_names) == len(find().sources)
     for source, fault in (("\n{{ nobody }}", "2: 'nobody'"), ("{{ link.x.y.z }}", "1: ")):
         (house / "templates" / "notice.html").write_text(source)
         with pytest.raises(BuildError, match=rf"notice\.html:{fault}"):

@@ -18,7 +18,7 @@ import pytest
 
 from edge_api.schema.heartbeat import Heartbeat
 from site_build.cli.terminal import open_console
-from site_build.cli.watch import Chronicle
+from site_build.cli.watch import EventPrinter
 from site_build.errors import ContentError, Diagnostic
 from site_build.progress import Report
 from site_build.releases.watcher import ReleaseEvent
@@ -94,11 +94,11 @@ def test_new_findings_are_printed(
     counts: str | None,
 ) -> None:
     """Neither what was there before nor what only moved."""
-    chronicle = Chronicle(open_console(), Path("content"))
+    printer = EventPrinter(open_console(), Path("content"))
     for event in before:
-        chronicle(event)
+        printer(event)
     capsys.readouterr()
-    chronicle(now)
+    printer(now)
     *lines, last = capsys.readouterr().out.splitlines()
 
     assert lines == [f"content/{each}" for each in printed]

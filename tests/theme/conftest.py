@@ -10,7 +10,7 @@ import jinja2
 import pytest
 
 from edge_api.schema.template_language import make_environment
-from site_build.addresses import HOUSE
+from site_build.addresses import DEFAULT_ADDRESSES
 from site_build.build.assets import Assets
 from tests.own_journal import TEST_CONTENT
 
@@ -33,7 +33,7 @@ def templates() -> jinja2.Environment:
         jinja2.FileSystemLoader(THEME / "templates"), jinja2.StrictUndefined
     )
     environment.globals["asset"] = Assets(THEME / "static").locate
-    environment.globals["addresses"] = HOUSE._asdict()
+    environment.globals["addresses"] = DEFAULT_ADDRESSES._asdict()
     return environment
 
 

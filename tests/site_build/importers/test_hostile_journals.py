@@ -8,7 +8,7 @@ import pytest
 
 from site_build.content.document import LARGEST_FILE
 from site_build.importers.detect import detect, read_journal
-from site_build.importers.dialects import Converter
+from site_build.importers.dialects import DialectConverter
 from site_build.importers.ghost import read_ghost
 from site_build.importers.heads import read_yaml
 from site_build.importers.html_to_markdown import convert
@@ -16,7 +16,7 @@ from site_build.importers.hugo import read_hugo
 from site_build.importers.imported import Imported, Text, UnreadableJournal
 from site_build.importers.liquid import convert_liquid
 from site_build.importers.pelican_settings import read_settings
-from site_build.importers.plan import compare, plan_journal
+from site_build.importers.plan import plan_journal, summarize
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from site_build.importers.plan import compare, plan_journal
 )
 def test_private_notes_stay_private(system: str, body: str, shown: str) -> None:
     """Comments of a dialect go; what only looks like one stays."""
-    assert Converter(system, {}, body, is_mdx=False).body == shown
+    assert DialectConverter(system, {}, body, is_mdx=False).body == shown
 
 
 @pytest.mark.parametrize("end", ["{% endcomment %}", ""])
@@ -116,7 +116,7 @@ def test_a_text_that_the_build_would_refuse_is_left_out() -> None:
     """For it is too long; it does not count as come over."""
     journal = Imported("Test", [Text("a.md", "A", "A"), Text("b.md", "B" * LARGEST_FILE, "B")])
     plan = plan_journal(journal, "journal")
-    assert compare(journal, plan)[:2] == (1, 2)
+    assert summarize(journal, plan)[:2] == (1, 2)
     assert sum(name.startswith("content/posts/") for name in plan.files) == 1
 
 

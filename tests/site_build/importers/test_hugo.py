@@ -294,7 +294,7 @@ def test_files_keep_their_addresses(tmp_path: Path) -> None:
         "b/posts/u/in/y.png",
         "b/img/b.png",
     }
-    assert journal.file_sources["content/posts/t/in/y.png"] == "b/posts/u/in/y.png"
+    assert journal.public_paths["content/posts/t/in/y.png"] == "b/posts/u/in/y.png"
     assert find(journal, "posts/t/index.md").body.strip() == "![](source:assets/img/b.png)"
     assert find(journal, "posts/t/part.md").status == "draft"
 

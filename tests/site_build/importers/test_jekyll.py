@@ -294,7 +294,7 @@ def test_octopress(read: Read) -> None:
         "/blog/2012/03/04/a/",
     )
     assert text.body == "![C](source:source/images/b.png)"
-    assert found.file_sources == {"source/images/b.png": "images/b.png"}
+    assert found.public_paths == {"source/images/b.png": "images/b.png"}
 
 
 def test_hexo(read: Read) -> None:

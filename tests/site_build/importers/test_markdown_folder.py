@@ -366,7 +366,7 @@ def test_media(tmp_path: Path) -> None:
         },
     )
     assert set(journal.files) == {"img/a b.png", "assets/hero.jpg"}
-    assert journal.file_sources["public/img/a b.png"] == "img/a b.png"
+    assert journal.public_paths["public/img/a b.png"] == "img/a b.png"
     assert journal.texts[0].image == "../../assets/hero.jpg"
 
 

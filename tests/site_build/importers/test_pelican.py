@@ -279,12 +279,12 @@ def test_links_between_sources_are_converted(tmp_path: Path) -> None:
         "```",
         "[out](/secret)",
     ]
-    assert imported.file_sources == {
+    assert imported.public_paths == {
         "content/images/c.png": "images/c.png",
         "content/pics/a b.png": "pics/a b.png",
         "content/sub/near.png": "p/a-post/near.png",
     }
-    assert imported.files.keys() == set(imported.file_sources.values())
+    assert imported.files.keys() == set(imported.public_paths.values())
 
 
 def test_syntax_of_plugins(tmp_path: Path) -> None:

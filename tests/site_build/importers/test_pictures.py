@@ -9,7 +9,7 @@ from aiohttp import web
 
 from edge_api.net.ssrf_guard import AddressPolicy, SsrfGuard, is_public
 from site_build.importers.imported import Imported, Text
-from site_build.importers.pictures import LARGEST, fetch_pictures
+from site_build.importers.pictures import MAX_PICTURE_BYTES, fetch_pictures
 
 BODY = """![one](/uploads/one.png) and [![two](two.jpg?w=300)](http://www.old.test:{port}/b%20c.gif)
 <img src="http://old.test:{port}/moved.webp" alt=""> ![held](/held.png) ![far](/far.png)
@@ -45,7 +45,7 @@ class OldHost:
             size = 3 if request.method == "HEAD" else len(PNG)
             body = PNG * (request.method == "GET")
             return web.Response(body=body or None, headers={"Content-Length": str(size)})
-        size = LARGEST + 1 if request.path == "/large.png" else len(PNG)
+        size = MAX_PICTURE_BYTES + 1 if request.path == "/large.png" else len(PNG)
         body = PNG if request.method == "GET" else b""
         return web.Response(body=body or None, headers={"Content-Length": str(size)})
 

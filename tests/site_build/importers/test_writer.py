@@ -15,7 +15,7 @@ from site_build.errors import BuildError
 from site_build.importers.detect import detect
 from site_build.importers.imported import Imported, Text, UnreadableJournal
 from site_build.importers.links import Links, rewrite_links, write_link
-from site_build.importers.plan import Plan, compare, plan_journal
+from site_build.importers.plan import Plan, plan_journal, summarize
 from site_build.importers.writer import write_journal
 
 MARCH = datetime.fromisoformat("2020-03-01")
@@ -68,7 +68,7 @@ def test_posts_stay_where_they_were() -> None:
     )
     assert plan.settings["ARTICLE_URL"] == "{date:%Y}/{date:%m}/{slug}/"
     assert plan.settings["PAGE_URL"] == "{slug}.html"
-    assert {"2020/03/oak/", "2020/03/elm/", "about.html"} <= plan.known
+    assert {"2020/03/oak/", "2020/03/elm/", "about.html"} <= plan.addresses
     assert "aliases: [/news/ash.html]" in read(plan, "content/posts/ash.md")
     assert read(plan, "content/redirects.txt") == "/?p=12 /2020/03/fir/\n"
     check_heads(plan)
@@ -80,7 +80,7 @@ def test_two_posts_with_one_address_are_kept() -> None:
     plan = plan_journal(journal, "ink")
     assert [document.slug for _, document, _ in plan.texts] == ["oak", "oak-2"]
     assert [each.what for each in journal.findings if "`oak-2`" in each.what]
-    assert compare(journal, plan)[:2] == (2, 2)
+    assert summarize(journal, plan)[:2] == (2, 2)
     check_heads(plan)
 
 
@@ -251,7 +251,7 @@ def test_lists_of_the_old_journal_lead_to_those_of_the_new() -> None:
         "/?p=1 /2020/03/oak/",
         "/old%20oak/ /2020/03/oak/",
     ]
-    summary = compare(journal, plan)
+    summary = summarize(journal, plan)
     assert summary.missing == ["/lost/"]
     assert str(summary) == "1 of 1 posts · 9 of 10 old addresses answer · 0 files need you"
 
@@ -290,7 +290,7 @@ def bring(folder: Path, *texts: Text) -> list[str]:
     """Import these texts into a folder, as `init` does; return what stays as it was."""
     journal = make_journal(*texts)
     plan = plan_journal(journal, "ink")
-    return write_journal(folder, plan.files, (journal, compare(journal, plan)))
+    return write_journal(folder, plan.files, (journal, summarize(journal, plan)))
 
 
 def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_the_second_part_of_an_export_does_not_replace_the_first(tmp_path: Path)
     for names, is_taken in ((("oak", "elm", "ash"), True), (("fir", "yew", "box"), False)):
         journal = make_journal(*map(make_post, names))
         plan = plan_journal(journal, "ink")
-        came = journal, compare(journal, plan)
+        came = journal, summarize(journal, plan)
         if is_taken:
             write_journal(folder, plan.files, came)
         else:
@@ -441,5 +441,5 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
     imported = make_journal(make_post("oak"))
     plan = plan_journal(imported, "ink")
     with pytest.raises(BuildError, match="is not below"):
-        write_journal(journal, plan.files, (imported, compare(imported, plan)))
+        write_journal(journal, plan.files, (imported, summarize(imported, plan)))
     assert (tmp_path / "x.md").exists()
