@@ -38,7 +38,7 @@ from edge_api.desk.sessions import (
     read_cookie,
     set_cookie,
 )
-from edge_api.leads.threads import MOST_COUNTED, count_people
+from edge_api.leads.threads import MAX_COUNTED_LEADS, count_people
 from edge_api.mail.answers import UNTRIED, Answers
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.input import FormErrors
@@ -350,7 +350,7 @@ async def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) 
     if visit.actor.may_use(LEADS.name):
         with suppress(Problem):  # the page that says so is shown all the same
             (people,) = await count_people(visit.service.store, visit.service.clock(), "new")
-            count = f"{people:,}{'+' if people >= MOST_COUNTED else ''}" if people else ""
+            count = f"{people:,}{'+' if people >= MAX_COUNTED_LEADS else ''}" if people else ""
     reached = [
         (label, path, label == here)
         for label, path, each in menu
