@@ -195,14 +195,14 @@ class SearchOpener:
     ) -> Search:
         files, is_tried = self._files, is_missing
         if files and is_tried:
-            await _make_file(files, posts_file)
+            await make_file(files, posts_file)
         head, posts, _ = await reading
         search = None
         if files and head.count >= self._min_posts:
             name = index_id(head.build_id, posts.digest)
             search = await _open_file(files, name)
             if search is None and not is_tried:  # the file is damaged, or has other posts
-                await _make_file(files, posts_file)
+                await make_file(files, posts_file)
                 search = await _open_file(files, name)
         return search or await open_search(posts.texts())
 
@@ -221,7 +221,8 @@ async def _open_file(files: IndexFiles, name: str) -> Search | None:
     return None
 
 
-async def _make_file(files: IndexFiles, posts_file: Path) -> None:
+async def make_file(files: IndexFiles, posts_file: Path) -> None:
+    """Make the index file in a process of its own; log a failure."""
     command = (sys.executable, "-P", "-s", "-m", __name__, str(posts_file), str(files.prefix))
     process = None
     try:

@@ -106,7 +106,7 @@ class Leads:
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
     ) -> CreatedLead:
-        """Store a lead, or repeat the answer to the same key. Raises as `Idempotency.once`."""
+        """Store a lead, or repeat the answer to the same key. Raises as `Idempotency.run_once`."""
         work = partial(self._save, lead, sender)
         if idempotency_key is None:
             answer, replayed = await work(lambda _answer: ()), False
