@@ -178,9 +178,7 @@ def address_filter(column: str, leads: Iterable[Row]) -> Filter:
     return Filter(column, "in", tuple(forms))
 
 
-_INVISIBLE_LETTERS: Final = frozenset(
-    "\u115f\u1160\u2800\u3164\uffa0"
-)  # letters that are invisible
+_INVISIBLE_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _MAX_EXCERPT: Final = 160  # characters
 
 
