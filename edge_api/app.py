@@ -51,9 +51,9 @@ from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
 from edge_api.leads.service import Leads
 from edge_api.mail.answers import Answers
-from edge_api.mail.dispatcher import make_mailing
-from edge_api.mail.incoming import Incoming
-from edge_api.mail.mailbox import POLL_SECONDS, Mailbox
+from edge_api.mail.dispatcher import make_mail_service
+from edge_api.mail.incoming import IncomingMail
+from edge_api.mail.mailbox import POLL_SECONDS, MailboxReader
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import Identity, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler
@@ -125,10 +125,10 @@ async def assemble(
         limiter = Limiter(settings, shared=limits)
         box = SecretBox(secret, KEY_PURPOSE)
         webhooks = WebhookDispatcher(store, clock, box, make_sender(settings))
-        mailing = make_mailing(settings, store, clock, secret)
+        mailing = make_mail_service(settings, store, clock, secret)
         feedback = Feedback(store, clock, secret)
-        mailbox = settings.mailbox_url and Mailbox(
-            settings.mailbox_url, Incoming(settings, store, clock, feedback), secret
+        mailbox = settings.mailbox_url and MailboxReader(
+            settings.mailbox_url, IncomingMail(settings, store, clock, feedback), secret
         )
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)

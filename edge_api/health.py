@@ -65,7 +65,7 @@ class Health:
     """Whether a peer that is not a trusted proxy sent forwarding headers."""
     warnings: dict[str, str] = field(default_factory=dict)
     """The last warning of each other part, by check; empty once the part works again."""
-    _logged: dict[str, str] = field(default_factory=dict)
+    _logged_messages: dict[str, str] = field(default_factory=dict)
 
     def start_draining(self) -> None:
         """Report from now on that the process is shutting down."""
@@ -94,17 +94,17 @@ class Health:
         }
 
     async def log_changes(self) -> None:
-        """Log each check that fails newly or passes again; store and builds log by themselves."""
+        """Log each check that begins to fail or passes again; store and builds log their own."""
         if (await self._store()).state != "pass":  # other checks would fail too
             return
         proxies = _UNTRUSTED if self.untrusted_forwarding else ""
         found = {name: each.message for name, each in (await self._extra_checks()).items()}
         for name, message in {"proxies": proxies, **found}.items():
-            if message and not self._logged.get(name):
+            if message and not self._logged_messages.get(name):
                 _log.warning("check %s: %s", name, message)
-            elif self._logged.get(name) and not message:
+            elif self._logged_messages.get(name) and not message:
                 _log.info("check %s passes again", name)
-            self._logged[name] = message
+            self._logged_messages[name] = message
 
     async def _store(self) -> Check:
         try:
@@ -155,7 +155,7 @@ class PublishingMonitor:
         await asyncio.to_thread(self._refresh)
 
     async def watcher(self) -> Check:
-        """Return the last check of the watcher, or of the content where there is none."""
+        """Return the last check of the watcher, or without a watcher that of the content."""
         return self._watcher
 
     async def code(self) -> Check:

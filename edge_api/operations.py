@@ -49,7 +49,7 @@ DOCUMENTED: tuple[AnyOperation, ...] = (
             name=name,
             path=path,
             summary=summary,
-            handler=mcp.exchange,  # never called: these paths are served as files
+            handler=mcp.reject_direct_call,  # never called: these paths are served as files
             responses=cacheable("The file", {"type": "string"}, headers=ETAG, media_types=types),
             problems=("not_found", "unavailable"),
             error_format="page",

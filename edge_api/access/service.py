@@ -185,7 +185,7 @@ class AccessDecisions:
         where = (Filter("id", "eq", row["id"]), Filter("status", "in", open_states))
         update = Update(ACCESS_REQUESTS, values, where, at_least=1)
         change = audited(self._actor, verb, update, now, ("id",))
-        mail = self._outbox.decision(row) if self._outbox else ()
+        mail = self._outbox.decision_entries(row) if self._outbox else ()
         if not await run_unless_conflict(self._store, *change, *mail):
             status = (await self._find(row["id"]))["status"]
             raise Problem("conflict", f"The request {row['id']} is {status} already")
@@ -258,7 +258,7 @@ class AccessRequests:
         row = ACCESS_REQUESTS.new_row(given, format_instant(now), partial(new_id, now))
         verb = "trap" if request.filled_honeypot else "file"
         audit = audit_entry(ANYONE, verb, ACCESS_REQUESTS, RowCount(0), now)
-        mail = self._outbox.request(row) if self._outbox else ()
+        mail = self._outbox.request_entries(row) if self._outbox else ()
         try:
             async with self._lock:  # no other request is stored between the count and the insert
                 if await count_pending(self._store, self._clock()) >= MAX_PENDING:

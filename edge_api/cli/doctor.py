@@ -40,7 +40,7 @@ from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
 from edge_api.mail.preparation import open_templates
-from edge_api.mail.transports import Refused, open_transport
+from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK
@@ -220,7 +220,7 @@ async def _check_relay(settings: Settings) -> list[str]:
         try:
             async with open_transport(settings.smtp_url)():
                 pass
-        except Refused as refused:
+        except MailRefusal as refused:
             relay, message = parse_relay(settings.smtp_url), refused.message
             if isinstance(relay, MaildirRelay):
                 return [f"SMTP_URL: {message}"]

@@ -12,8 +12,8 @@ from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, minute_column, print_list
 from edge_api.db.table import Row
-from edge_api.mail.dispatcher import make_mailing
-from edge_api.mail.incoming import MAX_OCTETS, Incoming
+from edge_api.mail.dispatcher import make_mail_service
+from edge_api.mail.incoming import MAX_OCTETS, IncomingMail
 from edge_api.mail.messages import MESSAGE_TYPES
 from edge_api.mail.preparation import open_templates, sample_message, site_title
 from edge_api.mail.queue import NO_RELAY, OutboxAdmin
@@ -100,7 +100,7 @@ async def run(arguments: Arguments, settings: Settings) -> int:
             print_list(found, _COLUMNS, none, as_json=arguments.json)
             return 0
         is_retry = arguments.action == "retry"
-        waiting = await mail.hasten() if is_retry and arguments.all else 0
+        waiting = await mail.make_all_due() if is_retry and arguments.all else 0
         count = await (mail.retry if is_retry else mail.discard)(arguments.id)
     done = "queued again" if is_retry else "deleted"
     also = f", {waiting} that waited {'is' if waiting == 1 else 'are'} due now" if waiting else ""
@@ -120,7 +120,7 @@ async def _run(settings: Settings) -> int:
     configure_logging(settings.log_format)
     ending = handle_signals()
     async with command_store(settings, create=True) as store:
-        mailing = make_mailing(settings, store, system_clock, secret_key(settings))
+        mailing = make_mail_service(settings, store, system_clock, secret_key(settings))
         running = asyncio.create_task(mailing.dispatcher.run())
         print(f"sending mail for {settings.site_url}", flush=True)
         await ending.wait()
@@ -137,7 +137,7 @@ async def _receive(settings: Settings) -> int:
         pass
     async with command_store(settings) as store:
         feedback = Feedback(store, system_clock, secret_key(settings))
-        is_ours = await Incoming(settings, store, system_clock, feedback).receive(raw)
+        is_ours = await IncomingMail(settings, store, system_clock, feedback).receive(raw)
     print("stored" if is_ours else "left alone: it answers no message of this journal")
     return 0
 

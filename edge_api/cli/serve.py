@@ -39,7 +39,7 @@ from edge_api.http.server import (
     start_server,
 )
 from edge_api.journal.builds import BuildManager
-from edge_api.mail.transports import Refused, make_maildir
+from edge_api.mail.transports import MailRefusal, make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER_VARIABLE
 from edge_api.metrics import make_private_app
 from edge_api.oauth.server import OAuthServer
@@ -110,7 +110,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         return asyncio.run(_supervise(arguments, settings))
     try:
         settings = _with_maildir(settings, arguments.keep_mail)
-    except Refused as refused:
+    except MailRefusal as refused:
         sys.stderr.write(f"--keep-mail: {refused.message}\n")
         return 2
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -120,7 +120,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
 
 
 def _with_maildir(settings: Settings, relay: str | None) -> Settings:
-    """Return the settings with a maildir as relay, if they have no relay. Raises Refused."""
+    """Return the settings with a maildir as relay, if they have no relay. Raises MailRefusal."""
     if relay is None or settings.smtp_url is not None:
         return settings
     maildir = parse_relay(relay)

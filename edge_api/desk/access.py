@@ -38,7 +38,7 @@ from edge_api.desk.screens import (
     safe_target,
 )
 from edge_api.desk.sessions import OWNER, Sessions
-from edge_api.mail.messages import KEY
+from edge_api.mail.messages import KEY_NOTICE
 from edge_api.mail.queue import Outbox, OutboxAdmin
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import OperationResult
@@ -203,7 +203,7 @@ async def revoke(visit: Visit) -> str:
     row = await _keys(visit).find(visit.path["key"])
     if row["revoked_at"]:
         raise Problem("conflict", "This key was revoked already")
-    await _keys(visit).revoke(row["id"], *visit.service[Outbox].to_owner(KEY, row))
+    await _keys(visit).revoke(row["id"], *visit.service[Outbox].owner_entries(KEY_NOTICE, row))
     visit.service[Outbox].wake()
     return f"{ACCESS.path}?revoked={row['id']}"
 
@@ -213,7 +213,7 @@ async def take_back(visit: Visit) -> str:
     if visit.actor != OWNER:
         raise Problem("forbidden", "Only the owner can take this back: sign in by a mailed link")
     row = await _keys(visit).find(visit.path["key"])
-    await _keys(visit).take_back(row["id"], *visit.service[Outbox].to_owner(KEY, row))
+    await _keys(visit).take_back(row["id"], *visit.service[Outbox].owner_entries(KEY_NOTICE, row))
     visit.service[Outbox].wake()
     return ACCESS.path
 

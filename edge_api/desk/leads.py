@@ -16,16 +16,16 @@ from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.desk.today import read_people
 from edge_api.leads.service import LeadQuery, Leads, all_leads
 from edge_api.leads.threads import (
-    MOST_COUNTED,
+    MAX_COUNTED_LEADS,
     PAGE_SIZE,
+    address_filter,
+    box_conditions,
+    complete_threads,
     count_people,
-    fill,
-    filter_of,
     first_words,
     leads_of,
     list_threads,
     name_of,
-    spelled,
 )
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import OperationResult
@@ -71,9 +71,9 @@ async def show_inbox(visit: Visit) -> Values:
     found, is_cut = await list_threads(store, now, read_query(visit), box)
     typed, last = visit.query.get("page", ""), max(1, -(-len(found) // PAGE_SIZE))
     page = min(max(1, int(typed[:6])), last) if typed.isascii() and typed.isdecimal() else 1
-    threads = await fill(store, found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
+    threads = await complete_threads(store, found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
     counts = dict(zip(BOXES, await count_people(store, now, *BOXES), strict=True))
-    to = spelled("recipient_email", [each.lead for each in threads])
+    to = address_filter("recipient_email", [each.lead for each in threads])
     back = to, Filter("status", "in", UNDELIVERED)
     mail = Read(EMAIL_SEND_LOG, ("recipient_email",), back, limit=1000)
     failed = await read_all(store, mail) if visit.actor.may_use(EMAIL_SEND_LOG.name) else ()
@@ -104,12 +104,12 @@ async def show_inbox(visit: Visit) -> Values:
 
 def format_count(number: int) -> str:
     """Format a number of people as the boxes show it."""
-    return f"{MOST_COUNTED - 1}+" if number >= MOST_COUNTED else str(number)
+    return f"{MAX_COUNTED_LEADS - 1}+" if number >= MAX_COUNTED_LEADS else str(number)
 
 
 async def export_csv(visit: Visit) -> OperationResult:
     """Return all leads that the inbox's filters find, as CSV."""
-    where = filter_of(read_box(visit), visit.service.clock())
+    where = box_conditions(read_box(visit), visit.service.clock())
     leads = all_leads(visit.service.store, replace(read_query(visit), where=where))
     return OperationResult(
         stream_csv(LEADS.readable, leads),
@@ -159,10 +159,10 @@ async def find_seen_leads(
     is_later = Filter("kind", "eq", "received"), Filter("created_at", "gt", seen)
     leads, replies = await store.run(
         Read(LEADS, (), (Filter("id", "in", tuple(ids)),)),
-        Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MOST_COUNTED),
+        Read(LEAD_MESSAGES, ("lead_id",), is_later, limit=MAX_COUNTED_LEADS),
     )
     people = {fold_address(row["email"]) for row in leads.rows}
-    same = [row for each in people for row in await leads_of(store, each, MOST_COUNTED)]
+    same = [row for each in people for row in await leads_of(store, each, MAX_COUNTED_LEADS)]
     settled = SETTLED if status == "contacted" else ()  # an answer reopens no finished lead
     found = {row["id"] for row in leads.rows if row["status"] not in settled}
     found |= {row["id"] for row in same if row["status"] == former and row["created_at"] <= seen}

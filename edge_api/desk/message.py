@@ -29,13 +29,13 @@ from edge_api.desk.leads import (
 from edge_api.desk.rendering import with_parameters
 from edge_api.desk.replies import list_replies
 from edge_api.desk.screens import Action, Screen, Values, Visit, render
-from edge_api.desk.tables import fields, read_row, save_row
+from edge_api.desk.tables import form_fields, read_row, save_row
 from edge_api.leads.service import Leads
 from edge_api.leads.threads import (
+    address_filter,
     leads_of,
     list_threads,
     name_of,
-    spelled,
     text_key,
 )
 from edge_api.mail.answers import Answers
@@ -54,10 +54,10 @@ async def show_message(visit: Visit) -> Values:
     store, answers = service.store, service[Answers]
     leads = await leads_of(store, row["email"])
     leads += [] if row["id"] in {each["id"] for each in leads} else [row]
-    messages = await answers.of_leads([each["id"] for each in leads])
+    messages = await answers.list_messages([each["id"] for each in leads])
     drafts = [each for each in messages if each["kind"] == "draft" and each["lead_id"] == row["id"]]
     may_see = visit.actor.may_use(EMAIL_SEND_LOG.name)
-    read = Read(EMAIL_SEND_LOG, (), (spelled("recipient_email", leads),), NEWEST, 20)
+    read = Read(EMAIL_SEND_LOG, (), (address_filter("recipient_email", leads),), NEWEST, 20)
     log = await read_all(store, read) if may_see else []
     may_suppress = visit.actor.may_use(SUPPRESSED_EMAILS.name)
     # Build the thread, oldest first. Of equal messages of the person, keep only the last.
@@ -91,12 +91,12 @@ async def show_message(visit: Visit) -> Values:
         "mail": log if may_see else None,
         "draft": drafts[-1] if drafts else None,
         "subject": await answers.default_subject(row),
-        "problem": await answers.problem_of(row["email"]),
+        "problem": await answers.unmailable_reason(row["email"]),
         "replies": list_replies(service.settings),
         "reminders": {key: label for key, (label, _) in reminders(visit.now).items()},
         "statuses": [each for each in STATUSES if each != "spam"],
         "sent_columns": [*SentLead.model_fields],
-        "notes": {column.name: text for column, text in fields(LEADS, row)}["notes"],
+        "notes": {column.name: text for column, text in form_fields(LEADS, row)}["notes"],
         # Quoted as RFC 3676, section 4.5, says.
         "quote": "\r\n".join(["", "", f"{row['name']} wrote:", *quoted]),
         "suppression": may_suppress and await read_first(store, read_suppression(row["email"])),
@@ -168,7 +168,9 @@ async def act(visit: Visit) -> str:
     notes = {name: visit.typed[name] for name in ("notes", "was.notes") if name in visit.typed}
     await save_row(replace(visit, form=notes), LEADS, row["id"])
     if "text" in visit.typed:  # every button saves the draft; an empty text deletes it
-        drafts = [each for each in await answers.of_leads([row["id"]]) if each["kind"] == "draft"]
+        drafts = [
+            each for each in await answers.list_messages([row["id"]]) if each["kind"] == "draft"
+        ]
         stored, shown = drafts[-1]["body"] if drafts else "", visit.typed.get("was.text", "")
         if stored.split() not in (shown.split(), text.split()):  # mail keeps no blanks at line ends
             raise FormErrors(

@@ -38,7 +38,7 @@ from edge_api.desk.sessions import (
     read_cookie,
     set_cookie,
 )
-from edge_api.leads.threads import MOST_COUNTED, count_people
+from edge_api.leads.threads import MAX_COUNTED_LEADS, count_people
 from edge_api.mail.answers import UNTRIED, Answers
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.input import FormErrors
@@ -354,7 +354,7 @@ async def _navigation_values(
     if visit.actor.may_use(LEADS.name):
         with suppress(Problem):  # show the page without the number
             (people,) = await count_people(visit.service.store, visit.service.clock(), "new")
-            count = f"{people:,}{'+' if people >= MOST_COUNTED else ''}" if people else ""
+            count = f"{people:,}{'+' if people >= MAX_COUNTED_LEADS else ''}" if people else ""
     reached = [
         (label, path, label == here)
         for label, path, each in menu

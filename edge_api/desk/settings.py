@@ -10,7 +10,7 @@ from edge_api.mail.suppressions import Reason, normalize_recipient, suppress_by_
 from edge_api.operation.input import FormErrors
 from edge_api.settings import SETTINGS, show_value
 
-BELOW: Final = (
+LINKED_SCREENS: Final = (
     ("/desk/access/", "Access", "requests, keys, and who is signed in", ""),
     ("/desk/mail/", "Mail", "what waits, and what was given up", EMAIL_SEND_LOG.name),
     ("/desk/suppressed/", "Suppressed addresses", "who gets no mail", SUPPRESSED_EMAILS.name),
@@ -19,15 +19,20 @@ BELOW: Final = (
     ("/desk/tables/", "Tables", "every row as it is stored", None),
     ("/desk/audit/", "Audit", "what was done and by whom, with undo", None),
 )
-"""The address, name and purpose of each screen below Settings, and the table that a sign-in needs
-for it: an empty name stands for all tables, `None` for any one."""
+"""The address, name and purpose of each screen that Settings links to, and the table that the
+sign-in must be allowed to use: an empty name stands for all tables, `None` requires no table."""
 
 
 async def show_settings(visit: Visit) -> Values:
-    """Return the screens that the sign-in may open; for all tables, the edge's settings too."""
+    """Return links to the screens that the sign-in may open.
+
+    A sign-in that may use all tables gets the edge's settings too.
+    """
     settings, shown = visit.service.settings, SETTINGS if visit.actor.may_use("") else {}
     return {
-        "below": [each[:3] for each in BELOW if each[3] is None or visit.actor.may_use(each[3])],
+        "below": [
+            each[:3] for each in LINKED_SCREENS if each[3] is None or visit.actor.may_use(each[3])
+        ],
         "settings": [
             (name, show_value(getattr(settings, name.lower()), each), each.description)
             for name, each in shown.items()

@@ -21,7 +21,7 @@ from edge_api.desk.screens import (
     safe_target,
 )
 from edge_api.desk.sessions import BROWSER_COOKIE, OWNER, Sessions, read_cookie, set_cookie
-from edge_api.mail.messages import LINK
+from edge_api.mail.messages import SIGN_IN_LINK
 from edge_api.mail.queue import Outbox
 from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.model import AnyOperation
@@ -88,7 +88,7 @@ async def mail_link(service: Service, request: Request) -> OperationResult:
     target = safe_target(dict(form_pairs(request.body)).get("to", DESK))
     row = links.new_row(target, is_known=bool(browser))
     is_safe = settings.is_loopback or settings.site_url.startswith("https:")
-    entries = service[Outbox].to_owner(LINK, row) if is_safe else ()
+    entries = service[Outbox].owner_entries(SIGN_IN_LINK, row) if is_safe else ()
     await service.store.run(*links.store_queries(row, entries))
     service[Outbox].wake()
     return await render(service, "link_sent", "Look into your mail", is_known=bool(browser))

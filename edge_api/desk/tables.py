@@ -18,7 +18,7 @@ from edge_api.db.types import ColumnType, refuse_inexact
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors
 
-FIRST: Final = ("name", "email", "recipient_email", "status", "reason", "created_at")
+FIRST_COLUMNS: Final = ("name", "email", "recipient_email", "status", "reason", "created_at")
 """Columns that a list of rows shows first."""
 
 
@@ -40,9 +40,9 @@ def find_table(visit: Visit) -> Table:
 async def list_rows(visit: Visit) -> Values:
     """Return a page of rows; the address has filters and order in PostgREST's dialect."""
     table = find_table(visit)
-    # No filters: the fields of the form that adds one, a notice, and `select`, which is ignored.
-    others = ("column", "operator", "value", "done", "select")
-    pairs = [pair for pair in visit.pairs if pair[0] not in others]
+    # The fields of the form that adds a filter, a notice, and `select`, which is ignored.
+    not_filters = ("column", "operator", "value", "done", "select")
+    pairs = [pair for pair in visit.pairs if pair[0] not in not_filters]
     fault, page = "", None
     order = dict(pairs).get("order") or ",".join(
         f"{name}.desc" for name in ("created_at", table.key) if name in table.columns
@@ -68,7 +68,9 @@ async def list_rows(visit: Visit) -> Values:
         "pairs": pairs,
         "filters": [pair for pair in pairs if pair[0] in table.columns],
         "order": order.partition(",")[0],
-        "names": sorted(table.readable, key=lambda name: (name not in FIRST, name == table.key)),
+        "names": sorted(
+            table.readable, key=lambda name: (name not in FIRST_COLUMNS, name == table.key)
+        ),
         "operators": OPERATORS,
         "sortable": [name for name in table.readable if table.columns[name].kind in COMPARABLE],
         "fault": fault,
@@ -93,13 +95,13 @@ async def show_row(visit: Visit) -> Values:
         "title": f"A row of {table.name}" if key else f"A new row of {table.name}",
         "table": table,
         "row": row,
-        "fields": fields(table, shown),
+        "fields": form_fields(table, shown),
         "once": str(uuid4()),
     }
 
 
-def fields(table: Table, row: Row) -> list[tuple[Column, str]]:
-    """Return the columns that can be changed, with their values as text; NULL is empty text."""
+def form_fields(table: Table, row: Row) -> list[tuple[Column, str]]:
+    """Return the columns of a form, with their values as text; NULL is an empty text."""
     return [
         (column, "" if row[name] is None else format_value(row[name]).replace("\r\n", "\n"))
         for name, column in table.columns.items()
@@ -149,7 +151,7 @@ async def save_row(visit: Visit, table: Table, key: str) -> None:
     match: dict[str, Any] = {table.key: row[table.key]}
     texts: dict[str, str] = {}
     errors: dict[str, str] = {}
-    for column, current in fields(table, row):
+    for column, current in form_fields(table, row):
         name = column.name
         wanted, was = visit.typed.get(name), visit.typed.get(f"was.{name}", current)
         if wanted is None or wanted in (was, current):

@@ -15,20 +15,20 @@ from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Screen, Values, Visit
 from edge_api.health import Health, PublishingMonitor
-from edge_api.leads.threads import MOST_COUNTED, count_people, filter_of
+from edge_api.leads.threads import MAX_COUNTED_LEADS, box_conditions, count_people
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.paths import DESK
 
 DAYS: Final = 30  # days of the chart
-# A read with a limit uses the order of an index: else all matching rows would be sorted first.
-_DEAD_FIRST: Final = (Order("dead_at", nulls_first=True),)
-_SAID: Final = ("mail was given up", "events for webhooks were given up")
+# The order of an index, so that a read with a limit does not sort all matching rows.
+_DEAD_AT_ORDER: Final = (Order("dead_at", nulls_first=True),)
+_OMITTED_ERRORS: Final = ("mail was given up", "events for webhooks were given up")
 """Beginnings of readiness errors that Today omits, since it shows them as entries with a link."""
 
 
 async def today(visit: Visit) -> Values:
     """Return what waits, what does not work, and how many messages came on each day."""
-    values: dict[str, Any] = {"most": MOST_COUNTED}
+    values: dict[str, Any] = {"most": MAX_COUNTED_LEADS}
     service = visit.service
     if visit.actor.may_use(LEADS.name):
         values |= await read_people(service.store, visit.now)
@@ -38,11 +38,13 @@ async def today(visit: Visit) -> Values:
         values["failing"] = await _find_failing(service.store, service.clock())
         _, _, values["warning"] = await Keys(service.store, service.clock).find_unreviewed()
     if visit.actor.may_use(EMAIL_SEND_LOG.name):
-        dead = Read(EMAIL_OUTBOX, ("id",), (GIVEN_UP,), _DEAD_FIRST, MOST_COUNTED)
+        dead = Read(EMAIL_OUTBOX, ("id",), (GIVEN_UP,), _DEAD_AT_ORDER, MAX_COUNTED_LEADS)
         values["dead"] = len(await read_all(service.store, dead))
     checks = (await service[Health].report())["checks"].values()
     errors = (each["error"] for each in checks if "error" in each)
-    faults = [part for each in errors for part in each.split("; ") if not part.startswith(_SAID)]
+    faults = [
+        part for each in errors for part in each.split("; ") if not part.startswith(_OMITTED_ERRORS)
+    ]
     faults += service[PublishingMonitor].held if visit.actor.may_use("") else []
     return {**values, "faults": faults}
 
@@ -61,11 +63,11 @@ async def read_people(store: Store, now: datetime) -> Values:
             ("email",),
             (Filter("status", "eq", "contacted"), this_month),
             NEWEST,
-            MOST_COUNTED,
+            MAX_COUNTED_LEADS,
         ),
-        Read(LEADS, ("id",), due, (Order("remind_at", descending=True),), MOST_COUNTED),
+        Read(LEADS, ("id",), due, (Order("remind_at", descending=True),), MAX_COUNTED_LEADS),
         Read(LEADS, ("id",), limit=1),
-        Read(LEADS, ("id", "created_at"), filter_of("new", now), (Order("created_at"),), 50),
+        Read(LEADS, ("id", "created_at"), box_conditions("new", now), (Order("created_at"),), 50),
     )
     waiting = {row["id"]: row["created_at"] for row in oldest.rows}
     of_waiting = Filter("kind", "eq", "received"), Filter("lead_id", "in", tuple(waiting))
@@ -86,7 +88,7 @@ async def _find_failing(store: Store, now: datetime) -> str:
     """Return the time of the oldest webhook event whose delivery failed, or an empty string."""
     later = (WAITING, Filter("attempts", "gt", 0), Filter("due_at", "gt", format_instant(now)))
     results = await store.run(
-        Read(WEBHOOK_DELIVERIES, ("created_at",), (GIVEN_UP,), _DEAD_FIRST, 1),
+        Read(WEBHOOK_DELIVERIES, ("created_at",), (GIVEN_UP,), _DEAD_AT_ORDER, 1),
         Read(WEBHOOK_DELIVERIES, ("created_at",), later, (Order("due_at"),), 1),
     )
     return min((row["created_at"] for each in results for row in each.rows), default="")
@@ -97,7 +99,7 @@ _past_counts: Final[WeakKeyDictionary[Store, tuple[datetime, Sequence[int]]]] = 
 
 
 async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
-    """Return the days of the chart with the number of messages of each, at most `MOST_COUNTED`.
+    """Return the days of the chart and the number of messages of each, at most `MAX_COUNTED_LEADS`.
 
     Past days are counted at the first request of a day and kept in memory, today at each request.
     """
@@ -109,7 +111,7 @@ async def _count_days(store: Store, now: datetime) -> Sequence[tuple[str, int]]:
             ("id",),
             (Filter("created_at", "gte", start), Filter("created_at", "lt", end)),
             NEWEST,
-            MOST_COUNTED,
+            MAX_COUNTED_LEADS,
         )
         for start, end in pairwise(map(format_instant, starts))
     ]

@@ -16,7 +16,7 @@ from edge_api.operation.service import Service
 
 API_KEY_HEADER: Final = istr("X-API-Key")
 _AUTHORIZATION: Final = istr("Authorization")
-_NONE: Final[tuple[str, ...]] = ()
+_NO_VALUES: Final[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Admission:
             raise
 
     def count(self, request: Request, actor: Actor) -> None:
-        """Count a request, or a further message in one. Raises Problem `too_many_requests`."""
+        """Count a request, or another message of its batch. Raises Problem `too_many_requests`."""
         _set_limit_headers(request, self._service.limiter.count(AUTHENTICATED, actor.limit_key))
 
     async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
@@ -110,8 +110,8 @@ def read_credential(headers: CIMultiDictProxy[str]) -> str | None:
 
     Raises Problem `invalid` for two that differ; other schemes than Bearer are ignored.
     """
-    keys = headers.getall(API_KEY_HEADER, _NONE)
-    authorizations = headers.getall(_AUTHORIZATION, _NONE)
+    keys = headers.getall(API_KEY_HEADER, _NO_VALUES)
+    authorizations = headers.getall(_AUTHORIZATION, _NO_VALUES)
     if len(keys) == 1 and not authorizations:  # the usual case, answered without parsing
         return keys[0].strip()
     parts = [value.strip().partition(" ") for value in authorizations]

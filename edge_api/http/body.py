@@ -23,7 +23,7 @@ from edge_api.schema.sentences import sentence
 CODINGS: Final = ("gzip", "deflate", "br")
 """Content codings that the service decompresses."""
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
-"""Sent where a body was not read to its end: the next request would begin at an unknown place."""
+"""Sent if a body was not read to its end: the start of the next request is then unknown."""
 MAX_FORM_FIELDS: Final = 100  # the most members of a form; ours have less than a third of that
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
 
@@ -37,7 +37,7 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     coding = _check_coding(request)
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes, too_large)
-    _meet_expectation(request)
+    _send_continue(request)
     raw = bytearray()
     try:
         # A body that has arrived already needs no time limit.
@@ -108,8 +108,8 @@ def _check_coding(request: Request) -> str:
     return coding
 
 
-def _meet_expectation(request: Request) -> None:
-    """Ask for the body where the client waits for that (RFC 9110, section 10.1.1)."""
+def _send_continue(request: Request) -> None:
+    """Send `100 Continue` to a client that waits for it before the body (RFC 9110, 10.1.1)."""
     expected = request.headers.get("Expect")
     if expected is None or request.transport is None:
         return
@@ -149,7 +149,7 @@ def decode(raw: bytes, body: Body[Any]) -> Any:
         message = f"The body is not valid JSON (line {error.lineno}, column {error.colno})"
         if not raw:
             message = "The body is empty: send a JSON value"
-        elif not error.doc:  # as orjson has it for bytes that are not UTF-8
+        elif not error.doc:  # orjson sets no document for bytes that are not UTF-8
             message = "The body is not in UTF-8"
         raise Problem("invalid", message, sqlstate="PGRST102") from None
     except ValueError as error:

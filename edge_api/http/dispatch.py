@@ -39,8 +39,8 @@ from edge_api.operation.negotiation import prefers_json
 from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
-FOREIGN_HOSTS: Final = 20
-"""The edge logs a warning if so many first requests all name another host than SITE_URL does."""
+FOREIGN_REQUESTS_FOR_WARNING: Final = 20
+"""If the first requests, this many, all name another host than SITE_URL, a warning is logged."""
 _log = logging.getLogger(__name__)
 
 RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
@@ -68,7 +68,7 @@ class Resource:
     """All methods of one path, each of them a route."""
 
     def __init__(self, routes: Mapping[str, Route], site: Route) -> None:
-        """Take routes by method; `site` answers GET where a POST takes the form of a page."""
+        """Take routes by method; `site` answers GET for a page whose form is sent by POST."""
         first = next(iter(routes.values()))
         self._is_page = first.operation is not None and first.operation.is_page
         self._methods = dict(routes)
@@ -113,7 +113,7 @@ class App:
         self._headers = (STRICT_TRANSPORT,) if is_https else ()
         self._header_lines = header_lines(self._headers)
         self._site_host = _host_of(urlsplit(service.settings.site_url).netloc)
-        self._foreign_hosts = 0
+        self._foreign_requests = 0
         self._is_loopback = service.settings.is_loopback
         self._hosts = {"localhost", "127.0.0.1", "[::1]", self._site_host}
         named = "localhost, 127.0.0.1 or [::1]" if self._is_loopback else self._site_host
@@ -125,7 +125,7 @@ class App:
         for each in operations:
             handler = handlers.get(each.name) or Endpoint(each, service, documents).answer
             by_path[each.path][each.method] = Route(each.name, handler, each.error_format, each)
-        self._desk = Route("desk", self._answer_desk, "page") if DESK in by_path else self._site
+        self._desk = Route("desk", self._redirect_desk, "page") if DESK in by_path else self._site
         self._routes = Routes(
             {path: Resource(routes, self._site) for path, routes in by_path.items()}
         )
@@ -138,7 +138,10 @@ class App:
         request.closes_connection = self._health.draining
         route, variables = self._find(request)
         # Load balancers and Prometheus use an IP address for readiness and metrics: not counted.
-        if self._foreign_hosts < FOREIGN_HOSTS and route.name not in ("readiness", "metrics"):
+        if self._foreign_requests < FOREIGN_REQUESTS_FOR_WARNING and route.name not in (
+            "readiness",
+            "metrics",
+        ):
             self._count_host(request.headers.get(hdrs.HOST, ""))
         try:
             admitted = UNAUTHENTICATED
@@ -159,13 +162,13 @@ class App:
     def _count_host(self, host: str) -> None:
         """Log once if requests name other hosts than SITE_URL; stop at the first that names it."""
         is_known = _host_of(host) in (self._hosts if self._is_loopback else (self._site_host,))
-        self._foreign_hosts += FOREIGN_HOSTS + 1 if is_known else 1
-        if self._foreign_hosts == FOREIGN_HOSTS:
+        self._foreign_requests += FOREIGN_REQUESTS_FOR_WARNING + 1 if is_known else 1
+        if self._foreign_requests == FOREIGN_REQUESTS_FOR_WARNING:
             self._health.warnings["host"] = "requests name another host than that of SITE_URL"
             _log.warning(
                 "%d requests named the host %r and not that of SITE_URL, %s: set SITE_URL to the "
                 "address that readers use and build again, or let the proxy pass their Host on",
-                FOREIGN_HOSTS,
+                FOREIGN_REQUESTS_FOR_WARNING,
                 host[:100],
                 self._site_host,
             )
@@ -202,7 +205,7 @@ class App:
         )
         return (_SERVER_OPTIONS if is_server else self._site), _NO_VARIABLES
 
-    async def _answer_desk(self, request: Request, *_: Any) -> PreparedResponse:
+    async def _redirect_desk(self, request: Request, *_: Any) -> PreparedResponse:
         """Redirect to the same address with a slash, or raise Problem `not_found`."""
         path = f"{request.rel_url.raw_path}/"
         to = request.rel_url.with_path(path, encoded=True, keep_query=True)

@@ -54,7 +54,7 @@ ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "br": lambda body: brotli.compress(body, quality=5),
     "gzip": lambda body: gzip.compress(body, 6, mtime=0),
 }
-"""Encoders of what is made for a request; a build has the time to compress harder."""
+"""Encoders of responses made at run time; a build has the time to compress harder."""
 
 
 class DocumentResponses:
@@ -66,7 +66,7 @@ class DocumentResponses:
     async def answer(
         self, document: Document, request: Request, common: Headers = API_HEADERS
     ) -> PreparedResponse:
-        """Return the best form of `document` with `common`, or 304 (RFC 9110, 13.2)."""
+        """Return `document` in the best coding with `common` headers, or 304 (RFC 9110, 13.2)."""
         coding = _coding(document.body, request)
         condition = joined_header(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
@@ -86,7 +86,7 @@ class DocumentResponses:
 
 
 def coded_etag(etag: str, coding: str) -> str:
-    """Return the validator of one coding: each is a representation of its own."""
+    """Return the ETag of a document in one coding: each is a representation of its own."""
     return f'{etag[:-1]}-{coding}"' if coding else etag
 
 
@@ -98,7 +98,7 @@ def _coding(body: bytes, request: Request) -> str:
 
 
 async def compress(answer: PreparedResponse, request: Request) -> PreparedResponse:
-    """Return an answer that is made for this request alone, compressed if that is worth it."""
+    """Return an uncached answer, compressed if it is above `COMPRESSION_THRESHOLD`."""
     if len(answer.sent_body) <= COMPRESSION_THRESHOLD:
         return answer
     varies = ("Vary", "Accept-Encoding")
@@ -230,7 +230,7 @@ async def _stream(
     first: Sequence[bytes],
     rest: AsyncGenerator[bytes, None],
 ) -> StreamedResponse:
-    """Send the parts of a body as they are made; for HEAD, the head."""
+    """Send the parts of a body as they are made; for HEAD, send only the head."""
     own = (*_headers_of(result), *request.origin_headers, *request.limit_headers.items())
     response = StreamedResponse(request, result.status, own)
     try:

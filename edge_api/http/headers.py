@@ -52,10 +52,10 @@ PRIVATE_HEADERS: Final[Headers] = (
     SAME_ORIGIN_RESOURCE,
 )
 """The headers of the owner's pages."""
-_SHARED_VALUES: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
-SHARED_HEADERS: Final[Headers] = (
+_SHARED_DRAFT_VALUES: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
+SHARED_DRAFT_HEADERS: Final[Headers] = (
     ("Cache-Control", "no-store"),
-    *((name, _SHARED_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
+    *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
 """The headers of shared drafts, whose addresses are secret: `Referrer-Policy` hides them."""
 

@@ -60,16 +60,16 @@ def configure_logging(log_format: str, worker: int | None = None) -> None:
 
 # The part of a path after `/shared/` or `/desk/link/` is a token, which no log may have.
 _SLASH: Final = re.compile(r"([/\\]|%(?:25)*(?:2f|5c))", re.IGNORECASE)
-_FOLDER: Final = re.compile(r"\W*(shared|desk|link)(?:[^\w-].*)?", re.IGNORECASE | re.DOTALL)
+_TOKEN_FOLDER: Final = re.compile(r"\W*(shared|desk|link)(?:[^\w-].*)?", re.IGNORECASE | re.DOTALL)
 _log = logging.getLogger("edge_api.access")
 
 
 class AccessLog:
-    """Writes a line for each request, as an observer of all of them."""
+    """An `Observer` that writes a line for each request."""
 
     def __init__(self, log_format: str) -> None:
-        """Take the format of the lines: `combined`, as of web servers, or `json`."""
-        self._write = _json if log_format == "json" else _combined
+        """Take the format of the lines: `json`, or `combined` as Apache and nginx write it."""
+        self._write = _format_json if log_format == "json" else _format_combined
 
     def __call__(
         self, request: Request, route: str, response: web.StreamResponse, seconds: float
@@ -97,7 +97,7 @@ def redact_path(raw_path: str) -> str:
     """Return a path as it was sent, with `-` for a token, however its folder is encoded."""
     is_desk, parts = False, _SLASH.split(raw_path)
     for at, part in enumerate(parts):
-        found = _FOLDER.fullmatch(unquote(re.sub("%(?:25)+", "%", part)))
+        found = _TOKEN_FOLDER.fullmatch(unquote(re.sub("%(?:25)+", "%", part)))
         name = found[1].casefold() if found else ""
         is_desk |= name == "desk"
         if name == "shared" or (is_desk and name == "link"):
@@ -106,7 +106,7 @@ def redact_path(raw_path: str) -> str:
     return raw_path
 
 
-def _combined(entry: Mapping[str, Any]) -> str:
+def _format_combined(entry: Mapping[str, Any]) -> str:
     at = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(entry["time"]))
     line = f"{entry['method']} {entry['path']} HTTP/{entry['version']}"
     quoted = "".join(
@@ -116,6 +116,6 @@ def _combined(entry: Mapping[str, Any]) -> str:
     return f'- - - [{at}] "{line}" {entry["status"]} {entry["bytes"] or "-"} "-" "{quoted}"'
 
 
-def _json(entry: Mapping[str, Any]) -> str:
+def _format_json(entry: Mapping[str, Any]) -> str:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(entry["time"]))
     return orjson.dumps({**entry, "time": at}).decode()

@@ -54,11 +54,11 @@ class EdgePages:
         # A value that is not given is None.
         given = {**dict.fromkeys(PAGE_VARIABLES[name]), **values}
         page = (f"{name}.html", BASE_TEMPLATE, {TITLE_PLACEHOLDER: title}, given)
-        return await self._make(lambda folder: _render(folder, *page))
+        return await self._render_current(lambda folder: _render(folder, *page))
 
     async def render_form(self, form: Form, **values: Any) -> bytes:
         """Return the contact page with one of its forms filled in. Raises as `render` does."""
-        return await self._make(partial(_render_form, form=form, values=values))
+        return await self._render_current(partial(_render_form, form=form, values=values))
 
     def translate(self, text: str) -> str:
         """Return a sentence in the language of the current build; without a build in English."""
@@ -67,23 +67,23 @@ class EdgePages:
         except (Problem, OSError):
             return text
 
-    async def _make(self, make: Callable[[Path], bytes]) -> bytes:
+    async def _render_current(self, render: Callable[[Path], bytes]) -> bytes:
         """Render a page of the current build; retry once if that was replaced meanwhile."""
         for _ in range(2):
             folder = self._builds.site().folder
             try:
-                return await asyncio.to_thread(make, folder)
+                return await asyncio.to_thread(render, folder)
             except OSError:
                 if self._builds.site().folder == folder:
                     break
-        raise unavailable_page()
+        raise unavailable_problem()
 
 
 def _render(
     folder: Path, template: str, frame: str, texts: Mapping[str, str], values: Mapping[str, Any]
 ) -> bytes:
     """Return a page: a rendered template in a frame whose placeholders `texts` replaces."""
-    content, shell = _fill(folder, template, values, folder / TEMPLATES_FOLDER / frame)
+    content, shell = _render_with_frame(folder, template, values, folder / TEMPLATES_FOLDER / frame)
     for placeholder, text in texts.items():
         shell = shell.replace(placeholder, escape(read_language(folder).translate(text)))
     before, _, after = shell.partition(CONTENT_PLACEHOLDER)
@@ -93,7 +93,7 @@ def _render(
 def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
     message = sentence("The form could not be taken, and its page cannot be shown: try again later")
     place = folder / SITE_FOLDER / CONTACT_PAGE
-    filled, page = _fill(folder, form.template, values, place, message)
+    filled, page = _render_with_frame(folder, form.template, values, place, message)
     before, _, rest = page.partition(form.start_marker)
     _, _, after = rest.partition(form.end_marker)
     return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
@@ -102,15 +102,15 @@ def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
 _UNAVAILABLE: Final = sentence("This page cannot be shown now: try again later")
 
 
-def unavailable_page(message: str = _UNAVAILABLE) -> Problem:
+def unavailable_problem(message: str = _UNAVAILABLE) -> Problem:
     """Return the problem that reports a page that cannot be rendered."""
     return Problem("unavailable", message, headers={"Retry-After": "60"})
 
 
-def _fill(
+def _render_with_frame(
     folder: Path, name: str, values: Mapping[str, Any], frame: Path, message: str = _UNAVAILABLE
 ) -> tuple[str, str]:
-    """Return a rendered template of a build, and the text of the page that it is inserted into.
+    """Return a rendered template of a build, and the text of its frame, a page around it.
 
     Raises Problem `unavailable` with the message, and FileNotFoundError if the build is gone.
     """
@@ -122,7 +122,7 @@ def _fill(
         folder.stat()
     except jinja2.UndefinedError as error:
         _log.error("the template %s cannot be shown: %s", name, error.message)
-    raise unavailable_page(message)
+    raise unavailable_problem(message)
 
 
 @lru_cache(maxsize=32)  # the templates of two builds
@@ -136,7 +136,7 @@ def _get_template(folder: Path, name: str) -> jinja2.Template:
 
 
 def _read_assets(names: Iterable[str]) -> dict[str, bytes]:
-    """Return the named files of `try_out/` by URL path, in this order."""
+    """Return the named files of `try_out/` by URL path, in the given order."""
     found = {}
     for name in names:
         data = files(__package__).joinpath("try_out", name).read_bytes()
@@ -165,7 +165,7 @@ class Reference:
         pages = [address for path in DOCS_PAGES for address in (path, f"{path}{MARKDOWN_INDEX}")]
         self.files: Mapping[str, SiteFile] = MappingProxyType(
             {
-                each: SiteFile(_name(each), tuple(CODINGS))
+                each: SiteFile(_file_name(each), tuple(CODINGS))
                 for each in (*pages, TRY_OUT_PATH, *self._assets)
             }
         )
@@ -180,7 +180,7 @@ class Reference:
             return await asyncio.to_thread(self._make, file.name, folder, newest_slug)
 
     def _make(self, name: str, folder: Path, newest_slug: str | None) -> bytes:
-        if name == _name(TRY_OUT_PATH):
+        if name == _file_name(TRY_OUT_PATH):
             texts = {TITLE_PLACEHOLDER: "Try the API"}
             return _render(folder, TRY_OUT_TEMPLATE, BASE_TEMPLATE, texts, self._try_out)
         path = f"/{name.rpartition('/')[0]}/"
@@ -198,6 +198,6 @@ class Reference:
         )
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     name = path.removeprefix("/")
     return f"{name}{INDEX_HTML}" if name.endswith("/") else name

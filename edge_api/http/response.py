@@ -1,6 +1,6 @@
 """Requests with their ids, responses that are serialized once, and responses to problems.
 
-To the bytes of a prepared response only the date, the request's id and its rate limit are added.
+Only the date, the request's id and its rate limit are added to a prepared response's bytes.
 This bypasses aiohttp's header machinery, which costs as much as everything else together. A problem
 becomes a response in the error format of its operation.
 """
@@ -43,7 +43,7 @@ class Request(BaseRequest):
     closes_connection = False
     """Whether the connection closes after the answer, since the service is stopping."""
     cancel_on_disconnect = False
-    """Whether its handler is cancelled when the client disconnects."""
+    """Whether the request's handler is cancelled when the client disconnects."""
     origin_headers: Headers = ()
     """Headers for every answer of this origin."""
     limit_headers: Mapping[str, str] = MappingProxyType({})
@@ -54,7 +54,7 @@ class Request(BaseRequest):
 
 ID_HEADER = istr("X-Request-ID")
 _VALID_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
-_PROCESS = secrets.token_hex(4)  # tells apart the ids of different processes
+_PROCESS_PREFIX = secrets.token_hex(4)  # distinguishes the ids of different processes
 _counter = itertools.count(secrets.randbits(16))
 _current_id: ContextVar[str] = ContextVar("request_id", default="-")
 
@@ -63,7 +63,7 @@ def assign_request_id(request: Request) -> None:
     """Set the request's id: the one in its header if that is well formed, else a new one."""
     request_id = request.headers.get(ID_HEADER)
     if request_id is None or _VALID_ID.fullmatch(request_id) is None:
-        request_id = f"{_PROCESS}{next(_counter):08x}"
+        request_id = f"{_PROCESS_PREFIX}{next(_counter):08x}"
     request.request_id = request_id
     _current_id.set(request_id)
 
@@ -134,7 +134,7 @@ def move_limit_headers(request: Request, headers: Mapping[str, str]) -> Mapping[
 
 
 def _join_policies(*fields: str) -> str:
-    """Join rate-limit headers into one list; each policy has its last member."""
+    """Join rate-limit headers into one list; of members for the same policy, the last counts."""
     items = [item for field in fields for item in field.split(", ")]
     return ", ".join({item.partition(";")[0]: item for item in items}.values())
 
@@ -257,10 +257,10 @@ def _date_line(now: int) -> bytes:
 
 
 _log = logging.getLogger(__name__)
-_TITLE: Final = sentence("This did not work")
+_ERROR_TITLE: Final = sentence("This did not work")
 
 
-def _postgrest(problem: Problem) -> dict[str, str | None]:
+def _postgrest_error(problem: Problem) -> dict[str, str | None]:
     """Return `error` and PostgREST's members; for an invalid credential only `error`."""
     if problem.code == "unauthenticated":
         return {"error": problem.message}
@@ -273,7 +273,7 @@ def _postgrest(problem: Problem) -> dict[str, str | None]:
     }
 
 
-def _oauth(problem: Problem) -> dict[str, str]:
+def _oauth_error(problem: Problem) -> dict[str, str]:
     """Return the members of an OAuth error in its allowed characters (RFC 6749, section 5.2)."""
     description = re.sub(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]", "'", problem.message)
     return {"error": problem.oauth, "error_description": description}
@@ -286,9 +286,9 @@ def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
-_MEMBERS: Mapping[ErrorFormat, Callable[[Problem], Mapping[str, Any]]] = {
-    "postgrest": _postgrest,
-    "oauth": _oauth,
+_ERROR_MEMBERS: Mapping[ErrorFormat, Callable[[Problem], Mapping[str, Any]]] = {
+    "postgrest": _postgrest_error,
+    "oauth": _oauth_error,
     "jsonrpc": jsonrpc_error,
 }
 
@@ -301,7 +301,7 @@ def error_response(problem: Problem, error_format: ErrorFormat = "plain") -> Pre
         *API_HEADERS,
         *problem.headers.items(),
     ]
-    members = _MEMBERS.get(error_format)
+    members = _ERROR_MEMBERS.get(error_format)
     body = orjson.dumps(members(problem) if members else {"error": problem.message})
     return PreparedResponse(problem.status, headers, body)
 
@@ -320,10 +320,10 @@ async def error_page(pages: PageRenderer, problem: Problem, accepted: str = "") 
     media_type = MARKDOWN if prefers_markdown(accepted) else HTML
     try:
         if media_type == MARKDOWN:
-            body = f"# {_TITLE}\n\n{escape_markdown(problem.message)}.\n".encode()
+            body = f"# {_ERROR_TITLE}\n\n{escape_markdown(problem.message)}.\n".encode()
         else:
             body = await pages.render(
-                "notice", _TITLE, sentences=[sentence("%(fault)s.", fault=problem.message)]
+                "notice", _ERROR_TITLE, sentences=[sentence("%(fault)s.", fault=problem.message)]
             )
     except Problem:
         return error_response(problem)

@@ -38,7 +38,7 @@ HEAD_TIMEOUT_SECONDS: Final = 15.0
 SEND_TIMEOUT_SECONDS: Final = 30.0  # time limit for a client that reads nothing of its answer
 MAX_DESCRIPTORS: Final = 65_536  # the limit of open files is raised to this if the system allows it
 
-_KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+_KEEP_SOCKET_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 """Keeps the file of a Unix socket when its server closes, as every Python before 3.13 does."""
 
 _UNKNOWN_METHOD: Final = re.compile(
@@ -67,7 +67,7 @@ class ConnectionProtocol(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection and wait for its first request."""
         # Kept here too: aiohttp drops a transport when it closes it, while that may still send.
-        self.response = cast("asyncio.Transport", transport)
+        self.kept_transport = cast("asyncio.Transport", transport)
         super().connection_made(transport)
         self._connections.add(self)
 
@@ -148,9 +148,9 @@ class Connections:
         # Oldest first. A connection with a request under way is in neither.
         self._incomplete: dict[ConnectionProtocol, float] = {}
         self._idle: dict[ConnectionProtocol, None] = {}
-        # Number of bytes that wait for a client, and the time since it read any. Longest first.
+        # The number of unsent bytes, and when the client last read any; longest ago first.
         self._sending: dict[ConnectionProtocol, tuple[int, float]] = {}
-        self._closed = 0
+        self._closed_count = 0
         self._report_at = 0.0
         self._sweep()
 
@@ -159,7 +159,7 @@ class Connections:
         self._count += 1
         self._incomplete[connection] = self._loop.time()
         if self._count > self._limit:
-            self._closed += 1
+            self._closed_count += 1
             # The new one is the last of the incomplete ones.
             others: Iterable[ConnectionProtocol] = self._incomplete
             if len(self._incomplete) == 1:
@@ -191,21 +191,21 @@ class Connections:
 
     def note_sending(self, connection: ConnectionProtocol) -> None:
         """Note that an answer waits for its client to read."""
-        size = connection.response.get_write_buffer_size()
+        size = connection.kept_transport.get_write_buffer_size()
         self._sending[connection] = (size, self._loop.time())
 
     def note_sent(self, connection: ConnectionProtocol) -> None:
         """Note that no answer waits any more."""
         self._sending.pop(connection, None)
 
-    def close(self) -> None:
+    def stop_checking(self) -> None:
         """Stop checking timeouts."""
         self._sweeping.cancel()
 
     def _close(self, connection: ConnectionProtocol) -> None:
         self.note_request(connection)
         self.note_sent(connection)
-        connection.response.abort()  # `close` would wait until the client has read its answer
+        connection.kept_transport.abort()  # `close` would wait until the client has read its answer
         connection.force_close()
 
     def _sweep(self) -> None:
@@ -214,22 +214,22 @@ class Connections:
         latest = now - self._head_seconds
         late = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
         for connection, (size, since) in list(self._sending.items()):
-            if connection.response.get_write_buffer_size() < size:
+            if connection.kept_transport.get_write_buffer_size() < size:
                 self.note_sent(connection)
                 self.note_sending(connection)
             elif since < now - SEND_TIMEOUT_SECONDS:
                 late.append((connection, since))
         for connection, _ in late:
             self._close(connection)
-        if self._closed and now >= self._report_at:
+        if self._closed_count and now >= self._report_at:
             _log.warning(
                 "%d connections were closed to keep descriptors free: at most %d are kept; "
                 "raise the limit of open files (LimitNOFILE, ulimit -n), "
                 "or check which clients open them",
-                self._closed,
+                self._closed_count,
                 self._limit,
             )
-            self._closed, self._report_at = 0, now + 60.0  # one line a minute at the most
+            self._closed_count, self._report_at = 0, now + 60.0  # one line a minute at the most
         self._sweeping = self._loop.call_later(min(1.0, self._head_seconds / 4), self._sweep)
 
 
@@ -271,7 +271,7 @@ class Server:
         self.stop_accepting()
         ending = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._abort_connections)
         await self.runner.cleanup()
-        self.connections.close()
+        self.connections.stop_checking()
         ending.cancel()
 
     def _abort_connections(self) -> None:
@@ -365,7 +365,7 @@ async def start_server(
     for each in sockets:
         create: Any = loop.create_server
         if each.family == socket.AF_UNIX:  # other workers may still use its file
-            create = partial(loop.create_unix_server, **_KEPT_FILE)
+            create = partial(loop.create_unix_server, **_KEEP_SOCKET_FILE)
         # An event loop also accepts up to `backlog` connections in one turn: keep that small.
         listeners.append(await create(factory, sock=each, backlog=32))
         each.listen(BACKLOG)

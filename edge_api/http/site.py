@@ -1,4 +1,4 @@
-"""The built site at `/`: which of the files listed at load answers a request, and in which form."""
+"""The built site at `/`: chooses the file, and its representation, that answers a request."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ from edge_api.auth.client_address import client_address
 from edge_api.db.caches import SingleFlight, SizedCache
 from edge_api.db.problems import Problem
 from edge_api.http.endpoint import encode, options_response, preflight_response
-from edge_api.http.headers import PAGE_HEADERS, SHARED_HEADERS
+from edge_api.http.headers import PAGE_HEADERS, SHARED_DRAFT_HEADERS
 from edge_api.http.pages import Reference
 from edge_api.http.response import PreparedResponse, Request, joined_header
 from edge_api.http.static import (
@@ -46,7 +46,7 @@ from edge_api.schema.site_policy import media_type
 _READ_METHODS: Final = ("GET", "HEAD")
 _ALLOW: Final = "GET, HEAD, OPTIONS"
 _ALIASES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
-"""Paths of operations with the slash that built pages have."""
+"""Redirects to operations from their paths with a final slash, which built pages have."""
 
 
 class _Choice(NamedTuple):
@@ -62,11 +62,11 @@ class SitePages:
     """The files of one build's site and the reference, and their cached representations."""
 
     def __init__(self, build: BuiltSite, reference: Reference) -> None:
-        """Copy what is needed from the build, which may be closed before this."""
+        """Copy the needed parts of the build, since that may be closed earlier."""
         self.build_files = build.files
         self.files = {**build.files, **reference.files}
         self._folder = build.folder / SITE_FOLDER
-        self._moved = dict(list_redirects(build.moved, self.files))
+        self._redirects = dict(list_redirects(build.moved, self.files))
         self._reference = reference
         self._newest_slug = build.newest_slug
         self._cache: SizedCache[Representation] = SizedCache()
@@ -76,13 +76,13 @@ class SitePages:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
         path, query = request.path, request.rel_url.raw_query_string
         # The query alone may distinguish a former address from that of a page.
-        if query and (to := self._moved.get(f"{normalize('NFC', path)}?{unquote(query)}")):
+        if query and (to := self._redirects.get(f"{normalize('NFC', path)}?{unquote(query)}")):
             return _redirect(308, to)
         file, status = self.files.get(path), 200
         if file is None:
             elsewhere = self.redirect_target(path)
             if elsewhere is not None:
-                status = 308 if _plain_path(path) in self._moved else 301
+                status = 308 if _normalize_path(path) in self._redirects else 301
                 return _redirect(status, f"{elsewhere}?{query}" if query else elsewhere)
             status, file = 404, self.files.get("/404.html")
             if file is None:
@@ -97,8 +97,12 @@ class SitePages:
 
     def redirect_target(self, path: str) -> str | None:
         """Return the address that another name of a page redirects to."""
-        plain = _plain_path(path)
-        return self._moved.get(plain) or _ALIASES.get(plain) or canonical_address(self.files, plain)
+        normalized = _normalize_path(path)
+        return (
+            self._redirects.get(normalized)
+            or _ALIASES.get(normalized)
+            or canonical_address(self.files, normalized)
+        )
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
         accepted = joined_header(request.headers, "Accept")
@@ -113,7 +117,7 @@ class SitePages:
         return _Choice(chosen, coding, status, alternate is not None)
 
     async def _suggest_addresses(self, path: str, text: bytes) -> PreparedResponse:
-        """Return the Markdown of a missing page with links to the closest addresses there are."""
+        """Return the Markdown of a missing page, with links to pages with the closest addresses."""
         closest = await asyncio.to_thread(lambda: self._suggester.find(path, 5))
         lines = [f"- [{escape_markdown(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
@@ -157,22 +161,22 @@ class Site:
     async def answer(self, request: Request, *_: object) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
         if request.rel_url.raw_path.startswith(SHARED):  # not decoded, as proxies match it
-            return await self._read_shared(request)
+            return await self._answer_shared_draft(request)
         if request.method in _READ_METHODS:
-            return await self._read(request)
+            return await self._answer_from_build(request)
         pages = self._current()
         file = pages.files.get(request.path)
         if file is None and pages.redirect_target(request.path) is None:
-            return await self._read(request)
-        return _answer_other(request, is_open=file is not None and allows_any_origin(file))
+            return await self._answer_from_build(request)
+        return _answer_options(request, is_open=file is not None and allows_any_origin(file))
 
-    async def _read_shared(self, request: Request) -> web.StreamResponse:
+    async def _answer_shared_draft(self, request: Request) -> web.StreamResponse:
         """Answer with a shared draft, read from the disk so that its revocation counts at once.
 
         Without such a draft, answer as for a missing page.
         """
         token, slash, name = request.path.removeprefix(SHARED).partition("/")
-        headers = (("Content-Type", media_type(name or "index.html")), *SHARED_HEADERS)
+        headers = (("Content-Type", media_type(name or "index.html")), *SHARED_DRAFT_HEADERS)
         asked = self._service.settings.build_dir, token, name or "index.html"
         with suppress(OSError):
             if slash:
@@ -181,21 +185,21 @@ class Site:
             elif not re.fullmatch(r"[\w-]{22}", token, re.ASCII):
                 raise FileNotFoundError
             if request.method not in _READ_METHODS:
-                return _answer_other(request)
+                return _answer_options(request)
             if slash:
                 return await answer_file(found, request)
             # The redirect does not reveal whether a draft is shared under this token.
-            return PreparedResponse(308, (("Location", f"{SHARED}{token}/"), *SHARED_HEADERS))
-        response = await self._read(request)
+            return PreparedResponse(308, (("Location", f"{SHARED}{token}/"), *SHARED_DRAFT_HEADERS))
+        response = await self._answer_from_build(request)
         if response.status == HTTPStatus.NOT_FOUND:  # the token may be a guess
             trusted = self._service.settings.trusted_proxies
             caller = client_address(request.remote or "", request.headers, trusted)
             await self._service.limiter.hit("failed_auth", caller.key)
         return response
 
-    async def _read(self, request: Request) -> web.StreamResponse:
+    async def _answer_from_build(self, request: Request) -> web.StreamResponse:
         """Answer from the current build; retry once if that was replaced meanwhile."""
-        if request.path == CONTACT and (page := await self._start_message(request)):
+        if request.path == CONTACT and (page := await self._prefill_contact_page(request)):
             return page
         for _ in range(2):
             pages = self._current()
@@ -208,7 +212,7 @@ class Site:
             "unavailable", sentence("This file cannot be read now"), headers={"Retry-After": "5"}
         )
 
-    async def _start_message(self, request: Request) -> web.StreamResponse | None:
+    async def _prefill_contact_page(self, request: Request) -> web.StreamResponse | None:
         """Return the contact page with a message about a public post that the query names."""
         accepted = joined_header(request.headers, "Accept") or ""
         if self._service.settings.leads_require_credential or prefers_markdown(accepted):
@@ -228,7 +232,7 @@ class Site:
         return self._pages
 
 
-def _plain_path(path: str) -> str:
+def _normalize_path(path: str) -> str:
     """Return a path in the form of pages: in Unicode's NFC, without repeated slashes."""
     return re.sub("/{2,}", "/", normalize("NFC", path))
 
@@ -238,8 +242,8 @@ def _redirect(status: int, location: str) -> PreparedResponse:
     return PreparedResponse(status, headers)
 
 
-def _answer_other(request: Request, *, is_open: bool = False) -> PreparedResponse:
-    """Answer OPTIONS; `is_open`: scripts of any origin may read it. Raises Problem otherwise."""
+def _answer_options(request: Request, *, is_open: bool = False) -> PreparedResponse:
+    """Answer OPTIONS; `is_open`: to scripts of any origin. Raises Problem for other methods."""
     if request.method != "OPTIONS":
         raise Problem("method_not_allowed", headers={"Allow": _ALLOW})
     return preflight_response(_ALLOW) if is_open else options_response(_ALLOW)

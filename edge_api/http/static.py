@@ -94,7 +94,7 @@ def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
         for path in (f"{each}{feed}" for each in folders for feed in ("feed.xml", "feed.json"))
         if path in files
     ]
-    machines = [
+    for_programs = [
         f"<{path}>; {rest}"
         for path, rest in (
             ("/llms.txt", 'rel="describedby"; type="text/plain"'),
@@ -102,13 +102,16 @@ def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
         )
         if path in files
     ]
-    return (("Link", ", ".join([*own, *feeds, *machines, *API_LINKS])),)
+    return (("Link", ", ".join([*own, *feeds, *for_programs, *API_LINKS])),)
 
 
 def list_redirects(
     moved: Mapping[str, str], files: Mapping[str, SiteFile]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the address that each name of a moved page leads to; its Markdown leads to Markdown."""
+    """Yield each former path of a moved page, also with `index.html`, and its present address.
+
+    The former path of the page's Markdown is redirected to the present Markdown.
+    """
     for former, present in moved.items():
         address = quote(present)
         yield former, address
@@ -128,7 +131,7 @@ def list_redirects(
 def canonical_address(files: Mapping[str, SiteFile], path: str) -> str | None:
     """Return the address of a page, given its path without the slash or with `index.html`.
 
-    A path that is an address itself was not sent in Unicode's NFC.
+    If `path` is an address itself, the request had it in another spelling before normalization.
     """
     if path in files:
         return quote(path)
@@ -147,7 +150,7 @@ def range_applies(condition: str | None, etag: str) -> bool:
 def parse_range(header: str, size: int) -> range | None:
     """Return the positions among `size` bytes that a `Range` asks for (RFC 9110, 14.1.2).
 
-    They are empty where there are none; `None` for another unit, broken syntax and several ranges.
+    They are empty beyond the end; `None` for another unit, broken syntax and several ranges.
     """
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):
@@ -187,7 +190,8 @@ def represent(
 ) -> Representation:
     """Return one representation of a file, or of a rendered `body`; called in a thread.
 
-    `path` is that of the file without a coding, which a build has made. Raises OSError.
+    `path` is that of the uncompressed file; a build has put its compressed forms beside it. Raises
+    OSError.
     """
     if body is None:
         path = path.with_name(f"{path.name}{CODINGS.get(coding, '')}")

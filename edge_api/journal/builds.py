@@ -65,7 +65,7 @@ def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, P
         with path.open("rb") as file:
             lines = hash_lines(file, digest)
             head = _read_head(next(lines, b""))
-            posts = enumerate(list_posts(lines), start=2)
+            posts = enumerate(read_post_lines(lines), start=2)
             entries = tuple(
                 known.get(post) or make_entry(_read_record(number, post), post)
                 for number, post in posts
@@ -88,7 +88,7 @@ def hash_lines(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
         yield line
 
 
-def list_posts(lines: Iterable[bytes]) -> Iterator[bytes]:
+def read_post_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the JSON of each post after the head. Raises BuildRefusal for a truncated file."""
     for line in lines:
         if line == INDEX_END:
@@ -141,7 +141,7 @@ LOST: Final = f"the current build is gone, and the one before it is served: run 
 _log = logging.getLogger(__name__)
 
 
-class Search(Protocol):
+class PostSearch(Protocol):
     """Searches the posts of one build."""
 
     async def find(self, words: str, limit: int) -> list[str]:
@@ -156,7 +156,7 @@ class Search(Protocol):
 
 BuildContents = tuple[IndexHead, Posts, Mapping[str, SiteFile]]
 """The contents of a build without its search: its head, its posts, and its files by path."""
-SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[Search]]
+SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[PostSearch]]
 """Opens the search of the build in a folder while its contents are being read."""
 
 
@@ -179,7 +179,7 @@ class Build(BuiltSite):
 
     head: IndexHead
     posts: Posts
-    search: Search
+    search: PostSearch
     cache: SingleFlightCache[Document] = field(
         default_factory=lambda: SingleFlightCache(lambda document: len(document.body))
     )
@@ -204,9 +204,9 @@ class BuildManager:
         self._retry_seconds = retry_seconds
         self._link = build_dir / CURRENT_LINK
         self._open_search = open_search
-        self._seen: _BuildState | None = None
+        self._seen_state: _BuildState | None = None
         self._retry_at = 0.0
-        self._retired: list[tuple[weakref.ref[Build], Search]] = []
+        self._retired: list[tuple[weakref.ref[Build], PostSearch]] = []
         self._refresh_lock = asyncio.Lock()
         self.site_url = site_url
         self.current: Build | None = None
@@ -235,18 +235,18 @@ class BuildManager:
     async def refresh(self) -> None:
         """Check for a new current build, and serve it once it is loaded completely."""
         async with self._refresh_lock:
-            # Close the search of each former build that no request uses any more.
+            # Close the search of each replaced build that no request uses any more.
             unused = [search for build, search in self._retired if build() is None]
             self._retired = [entry for entry in self._retired if entry[1] not in unused]
             for search in unused:
                 await search.close()
-            seen, is_lost = await asyncio.to_thread(self._look)
+            seen, is_lost = await asyncio.to_thread(self._read_current)
             is_waiting = asyncio.get_running_loop().time() < self._retry_at
-            if seen == self._seen and is_waiting and not is_lost:
+            if seen == self._seen_state and is_waiting and not is_lost:
                 return
-            self._seen, self._retry_at = seen, float("inf")
+            self._seen_state, self._retry_at = seen, float("inf")
             error, trace = await self._load(seen[0]) if seen else (NO_BUILD, None)
-            if self.current is None or (await asyncio.to_thread(self._look))[1]:
+            if self.current is None or (await asyncio.to_thread(self._read_current))[1]:
                 error = await self._fall_back(error)
             if error and error != self.error:
                 _log.error("%s", error, exc_info=trace)
@@ -259,7 +259,7 @@ class BuildManager:
             await search.close()
         self._retired = []
 
-    def _look(self) -> tuple[_BuildState | None, bool]:
+    def _read_current(self) -> tuple[_BuildState | None, bool]:
         """Return the state of `current`, and whether the pages of the served build are gone."""
         is_lost = self.current and not (self.current.folder / SITE_FOLDER).is_dir()
         return _read_state(self._link), bool(is_lost)
@@ -276,13 +276,13 @@ class BuildManager:
         except Exception:  # noqa: BLE001  as in `_load`
             self._swap(None)
         site = None
-        if self._seen and self.current is None:
-            folder = self._seen[0]
+        if self._seen_state and self.current is None:
+            folder = self._seen_state[0]
             with suppress(BuildRefusal):
                 site = BuiltSite(folder, await asyncio.to_thread(_list_files, folder, is_bare=True))
                 error += "; its pages are served meanwhile, but nothing that needs the index"
         self._unindexed = site
-        return LOST if self.current and not self._seen else error
+        return LOST if self.current and not self._seen_state else error
 
     async def _load(self, folder: Path) -> tuple[str, Exception | None]:
         """Serve the build in a folder; return the error to report, and the exception to log."""

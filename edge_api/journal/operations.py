@@ -35,7 +35,7 @@ from edge_api.schema.paths import REST_PREFIX
 
 PATH: Final = f"{REST_PREFIX}/posts"
 
-_CURSOR: Final = (
+_CURSOR_PATTERN: Final = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_"
     rf"{SLUG_PATTERN}"
 )
@@ -43,7 +43,7 @@ _NO_NUL: Final = {"pattern": f"^{PATTERNS[ColumnType.TEXT]}$"}
 
 
 def _check_cursor(text: str) -> str:
-    if re.fullmatch(_CURSOR, text) is None:
+    if re.fullmatch(_CURSOR_PATTERN, text) is None:
         raise ValueError("is not one that an answer gave: leave it out to begin at the top")
     return text
 
@@ -52,7 +52,7 @@ Cursor = Annotated[
     str,
     Field(max_length=300),
     AfterValidator(_check_cursor),
-    WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR}$"}),
+    WithJsonSchema({"type": "string", "maxLength": 300, "pattern": f"^{_CURSOR_PATTERN}$"}),
 ]
 Tag = Annotated[
     str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(check_text)
@@ -138,8 +138,12 @@ def link_to_post(member: str) -> dict[str, Any]:
 
 MAX_SEARCH_RESULTS: Final = 50  # the most results of one search
 
-_POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
-_RESULT_PROPERTIES: Final = {"id": _POST["slug"], "title": _POST["title"], "url": _POST["url"]}
+_POST_PROPERTIES: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
+_RESULT_PROPERTIES: Final = {
+    "id": _POST_PROPERTIES["slug"],
+    "title": _POST_PROPERTIES["title"],
+    "url": _POST_PROPERTIES["url"],
+}
 
 
 def next_cursor(value: Json) -> str | None:
@@ -148,7 +152,7 @@ def next_cursor(value: Json) -> str | None:
     return None if address is None else parse_qs(urlsplit(address).query)["cursor"][0]
 
 
-def _list_as_pages(value: Json) -> Json:
+def _with_next_cursor(value: Json) -> Json:
     rest = {name: item for name, item in value.items() if name != "next"}
     cursor = next_cursor(value)
     return rest if cursor is None else {**rest, "next_cursor": cursor}
@@ -174,7 +178,7 @@ def _as_document(value: Json) -> Json:
     }
 
 
-_LIST: Final = output_schema(PostList)
+_LIST_SCHEMA: Final = output_schema(PostList)
 
 SEARCH: Final = Tool(
     name="search",
@@ -223,7 +227,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         cancel_on_disconnect=True,
         handler=list_posts,
         query=ListQuery,
-        responses=cacheable("Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
+        responses=cacheable("Posts", _LIST_SCHEMA, headers=ETAG, links=link_to_post("posts")),
         tools=(
             Tool(
                 name="list_posts",
@@ -238,13 +242,13 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                         "description": "`next_cursor` of the answer before.",
                     }
                 },
-                to_result=_list_as_pages,
+                to_result=_with_next_cursor,
                 output={
-                    **_LIST,
+                    **_LIST_SCHEMA,
                     "properties": {
                         **{
                             name: item
-                            for name, item in _LIST["properties"].items()
+                            for name, item in _LIST_SCHEMA["properties"].items()
                             if name != "next"
                         },
                         "next_cursor": {
@@ -286,7 +290,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 output=object_schema(
                     {
                         **_RESULT_PROPERTIES,
-                        "text": _POST["content"],
+                        "text": _POST_PROPERTIES["content"],
                         "metadata": {
                             "type": "object",
                             "additionalProperties": {"type": "string"},

@@ -19,7 +19,7 @@ from edge_api.schema.index import PostRecord, SearchText
 CACHE_CONTROL: Final = "private, no-cache"
 """Only the client may store an answer, and must revalidate it: a new build is current at once."""
 
-_BREAK: Final = re.compile(
+_WORD_BREAK: Final = re.compile(
     r"<(?=/?(?:p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\w*|caption|summary"
     r"|[bh]r|details|aside|section)\b)"
 )
@@ -76,7 +76,7 @@ def make_entry(record: PostRecord, body: bytes) -> Entry:
     )
 
 
-def compare(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
+def find_changes(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
     """Return the change of each post that differs: `published`, `updated` or `removed`, by slug.
 
     Both mappings have a value for each slug that changes with the contents of the post.
@@ -128,7 +128,7 @@ class Posts:
 
     def texts(self) -> Iterator[SearchText]:
         """Yield the search text of each post, newest first."""
-        return (read_text(entry.document.body) for entry in self.entries)
+        return (extract_search_text(entry.document.body) for entry in self.entries)
 
     def paths(self) -> frozenset[str]:
         """Return the paths of the pages of all posts."""
@@ -157,10 +157,10 @@ class Posts:
         ]
 
 
-def read_text(body: bytes) -> SearchText:
+def extract_search_text(body: bytes) -> SearchText:
     """Return the search text of a post; `body` is its JSON."""
     post = orjson.loads(body)
-    prose, code = plain_text(post["content_html"])
+    prose, code = split_prose_and_code(post["content_html"])
     return SearchText(
         slug=post["slug"],
         title=post["title"],
@@ -171,12 +171,12 @@ def read_text(body: bytes) -> SearchText:
     )
 
 
-def plain_text(html: str) -> tuple[str, str]:
+def split_prose_and_code(html: str) -> tuple[str, str]:
     """Return the prose of a post, which includes inline code, and the text of its code blocks.
 
     Both have no markup and only single spaces, as search indexes and shows them.
     """
-    body = LexborHTMLParser(_BREAK.sub(" <", html)).body
+    body = LexborHTMLParser(_WORD_BREAK.sub(" <", html)).body
     if body is None:
         return "", ""
     blocks = body.css("pre") if "<pre" in html else []

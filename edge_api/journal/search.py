@@ -133,7 +133,7 @@ def _describe(hit: SearchHit, post: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def read_page(text: str) -> int:
+def parse_page_number(text: str) -> int:
     """Parse the number of a page: 1 for an invalid one, and at most `MAX_PAGE`."""
     if re.fullmatch("[1-9][0-9]*", text) is None:
         return 1
@@ -205,7 +205,7 @@ async def show_search(service: Service, request: OperationRequest[None, None]) -
     """Show a page of results, or only the form without a query."""
     given = dict(request.pairs)
     words = _UNPRINTABLE.sub(" ", given.get("q", "")[:MAX_QUERY_LENGTH]).strip()
-    page = read_page(given.get("page", ""))
+    page = parse_page_number(given.get("page", ""))
     is_markdown = prefers_markdown(request.headers.get("Accept", ""))
     build = service[BuildManager].build()
     make = partial(_make_page, service, build, words, page, is_markdown=is_markdown)
@@ -218,7 +218,7 @@ async def _make_page(
     results = await find_results(build, words, page)
     if is_markdown:
         return _document(
-            write_results(results, service.settings.site_url).encode(), MARKDOWN, NEGOTIATED
+            format_results(results, service.settings.site_url).encode(), MARKDOWN, NEGOTIATED
         )
     body = await service.pages.render(
         "search", page_title(words), words=words, results=results, page_size=PAGE_SIZE
@@ -235,9 +235,9 @@ def _links(build: Build, results: Results) -> Headers:
     return (("Link", ", ".join(links)),) if links else ()
 
 
-def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Document:
+def _document(body: bytes, media_type: str, cache_control: str, links: Headers = ()) -> Document:
     headers = (("X-Robots-Tag", "noindex"), *links)
-    return Document(body, media_type, caching, headers, is_cached=False, varies=("Accept",))
+    return Document(body, media_type, cache_control, headers, is_cached=False, varies=("Accept",))
 
 
 def page_title(words: str) -> str:
@@ -360,19 +360,19 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 )
 
 
-def write_results(results: Results, site_url: str) -> str:
+def format_results(results: Results, site_url: str) -> str:
     """Format the results as Markdown; addresses begin with `site_url`."""
     title = f"# Search: {escape_markdown(results.words)}" if results.words else "# Search"
     links = [("Earlier results", results.previous_url), ("More results", results.next_url)]
     onward = [f"[{label}]({site_url}{address})" for label, address in links if address]
-    listed = "\n".join(map(_line, results.results))
+    listed = "\n".join(map(_result_line, results.results))
     other = f"[{escape_markdown(results.suggestion or '')}]({site_url}{results.suggested_address})"
     suggestion = f"Did you mean {other}?" if results.suggestion else ""
-    parts = (title, _sentence(results, site_url), suggestion, listed, *onward)
+    parts = (title, _summary_line(results, site_url), suggestion, listed, *onward)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _sentence(results: Results, site_url: str) -> str:
+def _summary_line(results: Results, site_url: str) -> str:
     if not results.words:
         return f"Give words in the address: `{site_url}/search?q=words`."
     if not results.total:
@@ -381,7 +381,7 @@ def _sentence(results: Results, site_url: str) -> str:
     return f"{results.summary}{page_label}"
 
 
-def _line(result: Mapping[str, Any]) -> str:
+def _result_line(result: Mapping[str, Any]) -> str:
     title = "".join(segment.text for segment in result["title"])
     pieces = (
         f"**{escape_markdown(text)}**" if match else escape_markdown(text)

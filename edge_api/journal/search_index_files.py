@@ -25,8 +25,14 @@ from typing import Final
 from edge_api.db.errors import unavailable
 from edge_api.db.fts.index import Search, open_index, open_search, update_index
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import BuildContents, BuildRefusal, hash_lines, list_posts, read_head
-from edge_api.journal.posts import read_text
+from edge_api.journal.builds import (
+    BuildContents,
+    BuildRefusal,
+    hash_lines,
+    read_head,
+    read_post_lines,
+)
+from edge_api.journal.posts import extract_search_text
 from edge_api.schema.index import INDEX_FILE, SearchHits, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
@@ -45,10 +51,10 @@ class IndexFiles:
     def __init__(self, prefix: Path) -> None:
         self.prefix = prefix.absolute()
         # Part of each checksum, since changed code may index a text differently.
-        self._code = InstalledCode(PACKAGE).digest.hex()
+        self._code_digest = InstalledCode(PACKAGE).digest.hex()
 
     def list_by_prefix(self, name: str = "") -> list[Path]:
-        """Return files whose names have `name` after the prefix, damaged too. Raises OSError."""
+        """Return all files, even damaged, that have `name` after the prefix. Raises OSError."""
         start = f"{self.prefix.name}-{name}"
         return [path for path in self.prefix.parent.iterdir() if path.name.startswith(start)]
 
@@ -65,8 +71,8 @@ class IndexFiles:
             with posts_file.open("rb") as file:
                 lines = hash_lines(file, digest)
                 next(lines)
-                digests = [_post_digest(post) for post in list_posts(lines)]
-            name = file_name(read_head(posts_file).build_id, digest.hexdigest())
+                digests = [_post_digest(post) for post in read_post_lines(lines)]
+            name = index_id(read_head(posts_file).build_id, digest.hexdigest())
             path = self.find(name) or self._write(posts_file, name, digests)
             for other in {*self.list_by_prefix()} - {path}:
                 other.unlink(missing_ok=True)
@@ -89,12 +95,12 @@ class IndexFiles:
 
     def _checksum(self, path: Path, name: str) -> str:
         with path.open("rb") as file:
-            start = partial(sha256, f"{self._code} {name}\n".encode())
+            start = partial(sha256, f"{self._code_digest} {name}\n".encode())
             return file_digest(file, start).hexdigest()[:_DIGEST_LENGTH]
 
 
-def file_name(build_id: str, digest: str) -> str:
-    """Return the part of a file's name after the prefix, before its checksum."""
+def index_id(build_id: str, digest: str) -> str:
+    """Return the id of an index, the part of its file's name between prefix and checksum."""
     return f"{build_id}-{digest[:_DIGEST_LENGTH]}"
 
 
@@ -109,7 +115,11 @@ def _read_texts(posts_file: Path, wanted: Container[bytes]) -> Iterator[SearchTe
     """
     with posts_file.open("rb") as lines, ThreadPoolExecutor(1) as thread:
         next(lines)
-        texts = (read_text(post) for post in list_posts(lines) if _post_digest(post) in wanted)
+        texts = (
+            extract_search_text(post)
+            for post in read_post_lines(lines)
+            if _post_digest(post) in wanted
+        )
         ahead = thread.submit(list, islice(texts, _READ_AHEAD))
         while batch := ahead.result():
             ahead = thread.submit(list, islice(texts, _READ_AHEAD))
@@ -156,7 +166,7 @@ class SearchOpener:
         """Take the prefix of the files; without one, build indexes in a thread and keep none."""
         self._files = IndexFiles(prefix) if prefix else None
         self._min_posts = min_posts
-        self._is_first = True
+        self._is_first_build = True
 
     async def __call__(
         self, folder: Path, reading: asyncio.Future[BuildContents]
@@ -168,7 +178,7 @@ class SearchOpener:
         """
         files, posts_file = self._files, folder / INDEX_FILE
         is_missing = files is not None and await self._is_missing(files, posts_file)
-        is_first, self._is_first = self._is_first, False
+        is_first, self._is_first_build = self._is_first_build, False
         opening = partial(self._open, posts_file, reading, is_missing=is_missing)
         if not (is_first and is_missing):
             return await opening()
@@ -185,15 +195,15 @@ class SearchOpener:
     ) -> Search:
         files, is_tried = self._files, is_missing
         if files and is_tried:
-            await _make(files, posts_file)
+            await make_file(files, posts_file)
         head, posts, _ = await reading
         search = None
         if files and head.count >= self._min_posts:
-            name = file_name(head.build_id, posts.digest)
-            search = await _open(files, name)
+            name = index_id(head.build_id, posts.digest)
+            search = await _open_file(files, name)
             if search is None and not is_tried:  # the file is damaged, or has other posts
-                await _make(files, posts_file)
-                search = await _open(files, name)
+                await make_file(files, posts_file)
+                search = await _open_file(files, name)
         return search or await open_search(posts.texts())
 
     async def _is_missing(self, files: IndexFiles, posts_file: Path) -> bool:
@@ -204,14 +214,15 @@ class SearchOpener:
             return False
 
 
-async def _open(files: IndexFiles, name: str) -> Search | None:
+async def _open_file(files: IndexFiles, name: str) -> Search | None:
     with suppress(OSError, Problem):
         if path := await asyncio.to_thread(files.find, name):
             return await open_index(path)
     return None
 
 
-async def _make(files: IndexFiles, posts_file: Path) -> None:
+async def make_file(files: IndexFiles, posts_file: Path) -> None:
+    """Make the index file in a process of its own; log a failure."""
     command = (sys.executable, "-P", "-s", "-m", __name__, str(posts_file), str(files.prefix))
     process = None
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-_MIN_SIMILARITY: Final = 0.6  # of 1, as difflib counts it, for a path to be worth naming
+_MIN_SIMILARITY: Final = 0.6  # the least ratio of difflib, at most 1, for a suggestion
 
 
 class PathSuggester:
@@ -27,7 +27,9 @@ class PathSuggester:
         # Only these are compared letter by letter.
         near = [path for path in nlargest(40, shared, key=shared.__getitem__) if shared[path]]
         similarity = {
-            path: max(_ratio(wanted, path.lower()), _ratio(_name(wanted), _name(path.lower())))
+            path: max(
+                _ratio(wanted, path.lower()), _ratio(_page_name(wanted), _page_name(path.lower()))
+            )
             for path in near
         }
         likely = [path for path, score in similarity.items() if score >= _MIN_SIMILARITY]
@@ -38,7 +40,7 @@ def _trigrams(text: str) -> frozenset[str]:
     return frozenset(text[start : start + 3] for start in range(len(text) - 2))
 
 
-def _name(path: str) -> str:
+def _page_name(path: str) -> str:
     last = path.rstrip("/").rpartition("/")[2]
     return last.rpartition(".")[0] or last
 

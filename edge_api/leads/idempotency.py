@@ -1,7 +1,8 @@
 """Requests that are run once, however often they are sent: the Idempotency-Key.
 
-After draft-ietf-httpapi-idempotency-key-header. The answer is stored in the transaction of the
-work; a unique key decides between processes, a lock within one.
+This implements draft-ietf-httpapi-idempotency-key-header. The answer is stored in the transaction
+of the work. Of simultaneous requests one runs: within a process by a lock, and between processes by
+the unique key of the stored answer.
 """
 
 import asyncio
@@ -71,7 +72,7 @@ class Idempotency:
         self._status = status
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def once(self, identity: IdempotentRequest, work: Work) -> tuple[str, bool]:
+    async def run_once(self, identity: IdempotentRequest, work: Work) -> tuple[str, bool]:
         """Return the answer, and whether it is a stored one.
 
         Raises Problem `idempotency_mismatch` for a key of another request, `in_progress` when the

@@ -12,7 +12,7 @@ from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.tables import LEADS
 from edge_api.db.types import parse_integer
 from edge_api.leads.input import LeadInput, read_form
-from edge_api.leads.service import Created, Leads, Sender
+from edge_api.leads.service import CreatedLead, Leads, Sender
 from edge_api.operation.forms import BODY as FORM_BODY
 from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
 from edge_api.operation.input import FormErrors
@@ -88,7 +88,7 @@ async def create_lead(
     return lead_response(created, request.actor)
 
 
-def lead_response(created: Created, actor: Actor | None) -> OperationResult:
+def lead_response(created: CreatedLead, actor: Actor | None) -> OperationResult:
     """Return the answer to the sender of a lead; it has `Location` if they may read the lead."""
     headers = {}
     if actor and "admin:read" in actor.scopes and actor.may_use(LEADS.name):
@@ -134,7 +134,7 @@ _LEAD_EXAMPLE = {**_SUMMARY_EXAMPLE, "message": _INPUT_EXAMPLE["message"]}
 async def submit_form(
     service: Service, request: OperationRequest[None, FormFields]
 ) -> OperationResult:
-    """Store the lead and redirect to the thanks, or show the form again; answer scripts in JSON."""
+    """Store the lead and redirect to a page of thanks, or show the form again; scripts get JSON."""
     for_script = prefers_json(request.headers.get("Accept", ""))
     try:
         created = await _create(service, request)
@@ -142,14 +142,16 @@ async def submit_form(
         if not for_script:
             return await render_form_errors(service, CONTACT_FORM, request, error)
         if isinstance(error, FormErrors):
-            said = {name: service.pages.translate(text) for name, text in error.by_field.items()}
-            raise Problem("invalid", str(FormErrors(said))) from None
+            translated = {
+                name: service.pages.translate(text) for name, text in error.by_field.items()
+            }
+            raise Problem("invalid", str(FormErrors(translated))) from None
         error.message = service.pages.translate(error.message)
         raise
     return lead_response(created, None) if for_script else redirect("/contact/thanks/")
 
 
-async def _create(service: Service, request: OperationRequest[None, FormFields]) -> Created:
+async def _create(service: Service, request: OperationRequest[None, FormFields]) -> CreatedLead:
     if service.settings.leads_require_credential:
         raise Problem(
             "forbidden", sentence("This form is closed; write to us by the API with a key")

@@ -46,7 +46,7 @@ from edge_api.outbox import run_unless_conflict
 
 PUBLIC_MEMBERS: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
 
-_LIMIT: Final = "leads"
+_RATE_LIMIT: Final = "leads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedLead:
     """A lead that was accepted."""
 
     row: Row
@@ -105,8 +105,8 @@ class Leads:
 
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
-    ) -> Created:
-        """Store a lead, or repeat the answer to the same key. Raises as `Idempotency.once`."""
+    ) -> CreatedLead:
+        """Store a lead, or repeat the answer to the same key. Raises as `Idempotency.run_once`."""
         work = partial(self._save, lead, sender)
         if idempotency_key is None:
             answer, replayed = await work(lambda _answer: ()), False
@@ -118,9 +118,9 @@ class Leads:
                 else f"address:{sender.address} {normalize_address(lead.email)}"
             )
             claim = identify_request(self._secret, scope, idempotency_key, lead.canonical())
-            answer, replayed = await self._idempotency.once(claim, work)
-        quota = None if sender.actor else await self._limiter.peek(_LIMIT, sender.address)
-        return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
+            answer, replayed = await self._idempotency.run_once(claim, work)
+        quota = None if sender.actor else await self._limiter.peek(_RATE_LIMIT, sender.address)
+        return CreatedLead(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
     async def recent(self, limit: int) -> bytes:
         """Return the list of the newest leads that are not spam, newest first, in JSON."""
@@ -134,7 +134,7 @@ class Leads:
 
     async def _save(self, lead: LeadInput, sender: Sender, store_response: StoreResponse) -> str:
         if sender.actor is None:
-            await self._limiter.hit(_LIMIT, sender.address)
+            await self._limiter.hit(_RATE_LIMIT, sender.address)
         try:
             rows = self._rows(lead, sender)
             published = {name: rows[0][name] for name in PUBLIC_MEMBERS}
@@ -148,7 +148,7 @@ class Leads:
             results = await self._store.run(*first, *chain.from_iterable(entries))
         except Problem:
             if sender.actor is None:
-                await self._limiter.refund(_LIMIT, sender.address)
+                await self._limiter.refund(_RATE_LIMIT, sender.address)
             raise
         written = iter(results[len(first) :])
         for listener, queries in zip(self._listeners, entries, strict=True):
@@ -232,7 +232,7 @@ FIRST_SEARCHED: Final = 250
 """Rows that a search first reads without the index, which is slow for frequent words."""
 MAX_SEARCHED: Final = 2000  # the most rows that a search reads, in the requested order
 PAGE_SIZE: Final = 500  # the rows that `all_leads` holds in memory at a time
-MIN_INDEXED: Final = 3  # characters of the shortest word that the index of trigrams finds
+MIN_INDEXED_LENGTH: Final = 3  # characters of a word that the index of trigrams finds
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +249,13 @@ class LeadQuery:
 async def find_leads(store: Store, query: LeadQuery) -> list[Row]:
     """Return the leads that a query finds, ordered by their time.
 
-    A search finds the first `MAX_SEARCHED` leads at most; if no word has `MIN_INDEXED` characters,
-    it reads no more leads than that. Raises Problem `unavailable`.
+    A search finds the first `MAX_SEARCHED` leads at most; if no word has `MIN_INDEXED_LENGTH`
+    characters, it also reads no more than `MAX_SEARCHED` leads. Raises Problem `unavailable`.
     """
     where, words = query.where, fold_accents(query.search).split()
     if not words:
         return await _read(store, query, where, query.limit)
-    indexed = tuple(word for word in words if len(word) >= MIN_INDEXED)
+    indexed = tuple(word for word in words if len(word) >= MIN_INDEXED_LENGTH)
     by_index, newest = (
         (*where, Filter("id", name, indexed)) for name in ("search", "search_newest")
     )
@@ -268,7 +268,7 @@ async def find_leads(store: Store, query: LeadQuery) -> list[Row]:
     found: list[Row] = []
     for part, offset, count in steps:
         rows = await _read(store, query, part, count, offset)
-        found = [*(found if offset else ()), *(row for row in rows if _has_all(row, words))]
+        found = [*(found if offset else ()), *(row for row in rows if _has_all_words(row, words))]
         if len(found) >= query.limit or (len(rows) < count and part is not newest):
             break
     return found[: query.limit]
@@ -283,7 +283,7 @@ async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[R
     words, op = fold_accents(query.search).split(), "gt" if query.oldest_first else "lt"
     where = query.where
     while rows := await _read(store, query, where, PAGE_SIZE):
-        yield [row for row in rows if _has_all(row, words)]
+        yield [row for row in rows if _has_all_words(row, words)]
         at, key = rows[-1]["created_at"], rows[-1]["id"]
         beyond = (Filter("created_at", op, at), Filter("id", op, key))
         where = (*query.where, Filter("created_at", f"{op}e", at), Filter("id", "any", beyond))
@@ -296,6 +296,6 @@ async def _read(
     return await read_all(store, Read(LEADS, (), where, order, limit, offset))
 
 
-def _has_all(row: Row, words: list[str]) -> bool:
+def _has_all_words(row: Row, words: list[str]) -> bool:
     text = fold_accents("\n".join(row[name] for name in LEADS.searched))
     return all(word in text for word in words)

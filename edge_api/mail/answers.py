@@ -47,7 +47,7 @@ from edge_api.settings import Settings
 UNDO_TIME: Final = timedelta(seconds=20)
 """The time for which an answer waits in the outbox, so that it can be taken back."""
 MAX_PER_HOUR: Final = 60
-MAX_TEXT: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0  # characters
+MAX_TEXT_LENGTH: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0  # characters
 _SENT: Final = Filter("kind", "eq", "sent")
 # After an attempt it is not known whether the relay has accepted the mail: its reply may be lost.
 UNTRIED: Final = (*UNCLAIMED, Filter("attempts", "eq", 0))
@@ -75,7 +75,7 @@ class Answers:
         body, title = _clean(text, subject)
         if not body:
             raise Problem("invalid", "Write an answer first: the text is empty")
-        if reason := await self.problem_of(lead["email"]):
+        if reason := await self.unmailable_reason(lead["email"]):
             raise Problem("conflict", reason.rstrip("."))
         title = title or await self.default_subject(lead)
         message = self._row(lead, "sent", body, title)
@@ -115,13 +115,13 @@ class Answers:
         """Return an answer that was sent or waits. Raises Problem `unavailable`."""
         return await find_row(self.store, LEAD_MESSAGES, message_id, _SENT)
 
-    async def of_leads(self, ids: Sequence[str]) -> list[Row]:
+    async def list_messages(self, ids: Sequence[str]) -> list[Row]:
         """Return the newest messages of leads, drafts among them, oldest first."""
         where = (Filter("lead_id", "in", tuple(ids)),)
         newest = Read(LEAD_MESSAGES, (), where, NEWEST, limit=200)
         return (await read_all(self.store, newest))[::-1]
 
-    async def problem_of(self, email: str) -> str:
+    async def unmailable_reason(self, email: str) -> str:
         """Return a sentence that says why an address cannot be mailed; empty if it can."""
         if self.settings.smtp_url is None:
             return f"No answer can be sent: {NO_RELAY}."
@@ -135,7 +135,7 @@ class Answers:
         """Return the subject for an answer without one, in the language of the site."""
         if named := [
             row["subject"]
-            for row in await self.of_leads([lead["id"]])
+            for row in await self.list_messages([lead["id"]])
             if row["kind"] != "draft" and row["subject"]
         ]:
             # The last subject may begin with "Re:" or its like already.
@@ -162,7 +162,10 @@ def _require_scope(actor: Actor) -> None:
 
 def _clean(text: str, subject: str) -> tuple[str, str]:
     """Normalize text and subject for mail. Raises Problem `invalid` if one is too long."""
-    for name, given, most in ("text", text, MAX_TEXT), ("subject", subject, MAX_SUBJECT_LENGTH):
+    for name, given, most in (
+        ("text", text, MAX_TEXT_LENGTH),
+        ("subject", subject, MAX_SUBJECT_LENGTH),
+    ):
         if (more := len(given) - most) > 0:
             raise Problem(
                 "invalid",
@@ -230,7 +233,7 @@ def _take_back(
     yield Delete(EMAIL_SEND_LOG, (Filter("message_id", "eq", message["id"]),))
     yield Delete(LEAD_MESSAGES, _draft_of(message))
     bodies = message["body"], *(row["body"] for row in results[-1].rows)
-    draft = {"kind": "draft", "audit_id": None, "body": "\n\n".join(bodies)[:MAX_TEXT]}
+    draft = {"kind": "draft", "audit_id": None, "body": "\n\n".join(bodies)[:MAX_TEXT_LENGTH]}
     yield Update(LEAD_MESSAGES, draft, same)
     yield Delete(FORMER_ROWS, of_change)
     kept = results[-1].rows

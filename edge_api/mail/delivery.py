@@ -20,9 +20,16 @@ from edge_api.db.query import Delete, Query, Store, Update, where_id
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.mail.preparation import MessageComposer, NotSent
-from edge_api.mail.queue import Claims, log_insert, must_reach_owner, pause, retry_for, time_to_live
+from edge_api.mail.queue import (
+    MailLeases,
+    log_insert,
+    must_reach_owner,
+    pause,
+    retry_for,
+    time_to_live,
+)
 from edge_api.mail.suppressions import is_suppressed, suppression
-from edge_api.mail.transports import CLOSING, MailSession, Refused, Transport
+from edge_api.mail.transports import CLOSING_CODE, MailRefusal, MailSession, Transport
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
 """The kinds of refusals. `retry`: try later. `greylisted`: try again after five minutes or later.
@@ -54,7 +61,7 @@ _RULES: Final[tuple[tuple[RefusalKind, str], ...]] = (
 RFC 5321, section 4.2; RFC 3463, section 3; RFC 4954, section 6; RFC 7505, section 4."""
 
 
-def classify(refused: Refused) -> RefusalKind:
+def classify(refused: MailRefusal) -> RefusalKind:
     """Return the kind of a refusal."""
     text = f"{refused.stage} {refused.code} {refused.enhanced}"
     return next(kind for kind, pattern in _RULES if re.fullmatch(pattern, text))
@@ -79,13 +86,13 @@ class Connection(AsyncExitStack):
         self._session: MailSession | None = None
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
-        """Send a message; return once the relay has accepted it. Raises Refused."""
+        """Send a message; return once the relay has accepted it. Raises MailRefusal."""
         if self._session is None:
             self._session = await self.enter_async_context(self._transport())
         await self._session.send(sender, recipient, message)
 
 
-class Delivery(Claims):
+class Delivery(MailLeases):
     """Delivers entries that it has claimed, and logs how each claim ends.
 
     `sender` is the address on the envelope. Every method raises Problem `unavailable`.
@@ -132,12 +139,12 @@ class Delivery(Claims):
         try:
             async with self.renewing(entry):
                 await connection.send(self._sender, entry["recipient_email"], message)
-        except Refused as refused:
+        except MailRefusal as refused:
             return await self._record_refusal(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed
             reason = f"{type(error).__name__} while it was handed over"
             _log.error("mail %s: %s", entry["id"], reason)
-            return await self._record_refusal(entry, Refused("connect", None, "", reason))
+            return await self._record_refusal(entry, MailRefusal("connect", None, "", reason))
         await self._record_sent(entry)
         return True
 
@@ -160,7 +167,7 @@ class Delivery(Claims):
                 return
         _log.error("mail %s was sent, but that could not be recorded", entry["id"])
 
-    async def _record_refusal(self, entry: Row, refused: Refused) -> bool:
+    async def _record_refusal(self, entry: Row, refused: MailRefusal) -> bool:
         """Record a refusal by its kind; return whether the batch may go on."""
         now, reason = self._clock(), refused.message
         match classify(refused):
@@ -179,7 +186,7 @@ class Delivery(Claims):
                 return await self._pause(entry, "failed", reason, now + timedelta(minutes=5))
             case "retry":
                 await self.failed(entry, reason, next_attempt(entry, now))
-                return refused.stage != "connect" and refused.code != CLOSING
+                return refused.stage != "connect" and refused.code != CLOSING_CODE
         return True
 
     async def suppressed(self, entry: Row, reason: str) -> None:

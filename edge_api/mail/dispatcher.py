@@ -1,4 +1,4 @@
-"""The mail dispatcher, which sends due entries in batches, and all parts that mail consists of.
+"""The mail dispatcher, which sends due entries in batches, and `MailService`, the parts of mail.
 
 Leads are accepted even if mail fails. Readiness is public, so the check of mail names no addresses.
 """
@@ -23,7 +23,14 @@ from edge_api.health import Check
 from edge_api.mail.delivery import Connection, Delivery
 from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Queue
 from edge_api.mail.preparation import PLACEHOLDER_SENDER, MessageComposer, open_templates
-from edge_api.mail.queue import LEASE, READ_STATE, Outbox, paused_until, send_state, time_to_live
+from edge_api.mail.queue import (
+    LEASE,
+    READ_STATE,
+    Outbox,
+    dispatcher_state,
+    paused_until,
+    time_to_live,
+)
 from edge_api.mail.suppressions import UnsubscribeLinks, read_suppression
 from edge_api.mail.transports import Transport, null_session, open_transport
 from edge_api.schema.environment import EDGE
@@ -32,7 +39,7 @@ from edge_api.settings import Settings
 _log: Final = logging.getLogger(__name__)
 
 
-class Dispatcher(outbox.OutboxDispatcher):
+class MailDispatcher(outbox.OutboxDispatcher):
     """Sends the mail of one store through one relay."""
 
     def __init__(
@@ -45,7 +52,7 @@ class Dispatcher(outbox.OutboxDispatcher):
     async def send_batch(self) -> bool:
         """Send one batch of due entries; return whether there may be more. Raises Problem."""
         now = self._clock()
-        state = send_state(await read_all(self._store, READ_STATE), now)
+        state = dispatcher_state(await read_all(self._store, READ_STATE), now)
         if paused_until(state, now):
             return False
         entries, is_complete = await self._delivery.claim_due(state["batch_size"])
@@ -74,13 +81,13 @@ class Dispatcher(outbox.OutboxDispatcher):
 
 
 @dataclass(frozen=True, slots=True)
-class Mailing:
+class MailService:
     """The parts that queue and send mail, and their state for readiness."""
 
     store: Store
     clock: Clock
     outbox: Outbox
-    dispatcher: Dispatcher
+    dispatcher: MailDispatcher
     links: UnsubscribeLinks
     desk_links: DeskLinks
 
@@ -96,7 +103,7 @@ class Mailing:
                 Read(EMAIL_OUTBOX, ("id",), given_up, limit=1),
                 read_suppression(owner or ""),
             )
-            state = send_state(found.rows, now)
+            state = dispatcher_state(found.rows, now)
             late = await self.store.run(*(_late_query(state, queue, now) for queue in QUEUES))
         except Problem:
             return Check("warn", "the state of mail cannot be read")
@@ -128,13 +135,13 @@ def _late_query(state: Row, queue: Queue, now: datetime) -> Read:
     return Read(EMAIL_OUTBOX, ("id",), where, limit=1)
 
 
-def make_mailing(
+def make_mail_service(
     settings: Settings,
     store: Store,
     clock: Clock,
     secret: bytes,
     transport: Transport | None = None,
-) -> Mailing:
+) -> MailService:
     """Make the parts of mail, not running yet; `transport` replaces the one of SMTP_URL."""
     if transport is None:
         transport = open_transport(settings.smtp_url) if settings.smtp_url else null_session
@@ -144,6 +151,6 @@ def make_mailing(
         settings, store, clock, secret, links, desk_links, open_templates(settings)
     )
     sender = parse_mailbox(settings.mail_from or PLACEHOLDER_SENDER).address
-    dispatcher = Dispatcher(store, clock, transport, Delivery(store, clock, composer, sender))
+    dispatcher = MailDispatcher(store, clock, transport, Delivery(store, clock, composer, sender))
     outbox = Outbox(settings, clock, dispatcher.wake)
-    return Mailing(store, clock, outbox, dispatcher, links, desk_links)
+    return MailService(store, clock, outbox, dispatcher, links, desk_links)

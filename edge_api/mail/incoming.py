@@ -53,27 +53,28 @@ MAX_OCTETS: Final = 2 << 20
 """The most octets that are read of a message: its text comes before its attachments."""
 MAX_RECEIVED: Final = 20
 """The most replies stored for one lead in a day: two programs may answer each other for ever."""
-_MAX_BODY: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
-_MAX_ID: Final = LEAD_MESSAGES.columns["message_id"].bounds[1] or 0
-_CUT: Final = "\n[cut here: the rest is in the mailbox]"
+_MAX_BODY_LENGTH: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
+_MAX_ID_LENGTH: Final = LEAD_MESSAGES.columns["message_id"].bounds[1] or 0
+_CUT_NOTICE: Final = "\n[cut here: the rest is in the mailbox]"
 _PARSED_PART: Final = re.compile(
     rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
     rb"(?:(?:(?!multipart/|message/|content-type|content-disposition).)*+"
     rb"(?:multipart/|message/|content-type|content-disposition)?+){0,40}+"
 )
-"""Finds what is parsed of a message, the shorter of two matches: group 1 ends after 20,000 lines,
-the whole match after 40 marks of containers. The parser compares each line with each container."""
+"""Finds the part of a message that is parsed, the shorter of two matches: group 1 has at most
+20,000 lines, the whole match at most 40 words that may declare a container. Python's parser
+compares each line with the boundary of each container around it."""
 _TAG: Final = re.compile(
     r"(?i)</?(?!(?:head|script|style|template|title)\b)[a-z]"
     r"""(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|[^>])*+>?"""
 )
-"""An HTML tag that is removed before parsing, as nested tags take the square of their number."""
+"""An HTML tag that is removed before parsing, which takes quadratic time for nested tags."""
 _log: Final = logging.getLogger(__name__)
 
 
 class _BoundedPolicy(EmailPolicy):
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
-        """Return a header's name and value in Unicode, cut, as parsing takes quadratic time."""
+        """Return a header's name and truncated value, since parsing takes quadratic time."""
         name, _, value = "".join(sourcelines)[:2000].partition(":")
         octets = value.strip().encode("ascii", "surrogateescape")
         return name, octets.decode("utf-8", "replace")
@@ -88,7 +89,7 @@ def _is_automatic(message: EmailMessage) -> bool:
     return is_mass or is_marked or path == "<>" or submitted.partition(";")[0] not in ("", "no")
 
 
-def _is_verified(message: EmailMessage, sender: str, authority: str | None) -> bool:
+def _is_verified(message: EmailMessage, sender: str, authserv_id: str | None) -> bool:
     """Return whether our mail server says that DMARC passed for the sender's domain (RFC 8601).
 
     Only the topmost Authentication-Results counts, and only if all of it is understood.
@@ -98,18 +99,18 @@ def _is_verified(message: EmailMessage, sender: str, authority: str | None) -> b
         " ",
         str(message.get("Authentication-Results", "")),
     )
-    server, domain = re.escape(authority or ""), re.escape(sender.rpartition("@")[2])
+    server, domain = re.escape(authserv_id or ""), re.escape(sender.rpartition("@")[2])
     other = r'\s*+(?!dmarc\b)[^;"()\\]*+'
     passed = rf'\s*+dmarc\s*=\s*pass\s(?:[^;"()\\]*\s)?header\.from\s*=\s*{domain}\s*'
     pattern = rf"(?i)\s*{server}(?:\s+1)?\s*(?:;{other})*;{passed}(?:;{other})*"
-    return bool(authority and domain and re.fullmatch(pattern, results))
+    return bool(authserv_id and domain and re.fullmatch(pattern, results))
 
 
 def _read_part(part: Any) -> str:
     """Return the decoded text of a part; `""` for `None`."""
     octets = b"" if part is None else part.get_payload(decode=True)
     charset = "utf-8" if part is None else str(part.get_content_charset("utf-8"))
-    # These codecs of Python are not for mail, and some take the square of a text's length.
+    # These codecs of Python are not for mail, and some take quadratic time.
     is_slow = re.match("(?i)idna|puny|.*escape|undef", charset)
     try:
         return str(octets.decode("utf-8" if is_slow else charset, "replace"))
@@ -121,7 +122,7 @@ def _strip_markup(html: str) -> str:
     lines = re.sub(
         r"(?i)<(?=(?:br|div|li|tr|/?(?:p|h[1-6]|table|blockquote|pre))\b)",
         "\n<",
-        " ".join(html[: 4 * _MAX_BODY].split()),
+        " ".join(html[: 4 * _MAX_BODY_LENGTH].split()),
     )
     tree = LexborHTMLParser(_TAG.sub("", lines))
     tree.strip_tags(["head", "script", "style", "template", "title"])
@@ -130,14 +131,14 @@ def _strip_markup(html: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(words))
 
 
-def _read_reply(raw: bytes, authority: str | None) -> Row:
+def _read_reply(raw: bytes, authserv_id: str | None) -> Row:
     """Return the columns that are stored of a reply."""
     found = _PARSED_PART.match(raw)
     kept = min(found[0], found[1], key=len) if found else b""
     message: Any = message_from_bytes(kept, policy=_BoundedPolicy())
     plain, html = (_read_part(message.get_body((kind,))) for kind in ("plain", "html"))
     text = plain if plain.strip() else _strip_markup(html)
-    lines = re.split("\r\n|\r|\n", text[:_MAX_BODY])
+    lines = re.split("\r\n|\r|\n", text[:_MAX_BODY_LENGTH])
     body = "\n".join(one_line(line).rstrip() for line in lines).strip("\n")
     senders = getaddresses(map(str, message.get_all("From", [])))
     sender = one_line(senders[0][1]) if len(senders) == 1 else ""
@@ -150,10 +151,12 @@ def _read_reply(raw: bytes, authority: str | None) -> Row:
         if re.fullmatch(r"[^\s@]{1,64}@[^\s@]{1,190}", sender)
         else "unknown@sender.invalid",
         "subject": " ".join(one_line(str(message.get("Subject", ""))).split())[:MAX_SUBJECT_LENGTH],
-        "body": body[: _MAX_BODY - len(_CUT)] + _CUT if len(text) > _MAX_BODY else body,
+        "body": body[: _MAX_BODY_LENGTH - len(_CUT_NOTICE)] + _CUT_NOTICE
+        if len(text) > _MAX_BODY_LENGTH
+        else body,
         "message_digest": sha256(identity).hexdigest(),
-        "message_id": own_id if len(own_id) <= _MAX_ID and is_message_id(own_id) else None,
-        "is_verified": int(_is_verified(message, sender, authority)),
+        "message_id": own_id if len(own_id) <= _MAX_ID_LENGTH and is_message_id(own_id) else None,
+        "is_verified": int(_is_verified(message, sender, authserv_id)),
         "is_automatic": int(_is_automatic(message)),
         # Only the first 20, since reading each name takes time.
         "attachments": [one_line(re.split(r"[/\\]", each)[-1])[:100] for each in islice(names, 20)]
@@ -169,15 +172,15 @@ def is_report(raw: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
-    """Stores replies to the mail of one installation, and reports about it."""
+class IncomingMail:
+    """Stores replies to the mail of one installation, and records reported bounces."""
 
     settings: Settings
     store: Store
     clock: Clock
     feedback: Feedback
 
-    def _find_ids(self, text: str) -> tuple[str, ...]:
+    def _find_our_ids(self, text: str) -> tuple[str, ...]:
         host = re.escape(urlsplit(self.settings.site_url).hostname or "localhost")
         found = re.findall(
             rf"(?i)<([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})@{host}>", text
@@ -188,10 +191,10 @@ class Incoming:
         """Return the UUIDs of our Message-IDs that the headers of a message refer to."""
         text = raw.decode("latin-1").replace("\r\n", "\n").partition("\n\n")[0]
         named = re.findall(r"(?im)^(?:References|In-Reply-To):((?:[^\n]|\n[ \t])*+)", text)
-        return self._find_ids(" ".join(named))
+        return self._find_our_ids(" ".join(named))
 
     async def receive(self, raw: bytes) -> bool:
-        """Store a reply, or the failure in a report; return whether it is stored, now or before.
+        """Store a reply, or the failure in a report; return whether it is stored, now or earlier.
 
         Raises Problem, also if the lead changes at the same moment: then try again.
         """
@@ -199,7 +202,7 @@ class Incoming:
             failed = re.search(rb"(?im)^Action: *failed\b", raw)
             status = re.search(rb"(?im)^Status: *(5\.\d{1,3}\.\d{1,3})\b", raw)
             named = re.findall(r"(?im)^Message-ID:\s*(<[^<>\s]{1,998}>)", raw.decode("latin-1"))
-            ids = self._find_ids("".join(named))
+            ids = self._find_our_ids("".join(named))
             if not (ids and failed and status):
                 return False
             code = status[1].decode()

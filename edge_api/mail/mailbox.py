@@ -22,17 +22,19 @@ from edge_api.db.query import Filter, Insert, Read, Update, read_first
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.health import Check
-from edge_api.mail.incoming import MAX_OCTETS, Incoming, is_report
+from edge_api.mail.incoming import MAX_OCTETS, IncomingMail, is_report
 from edge_api.outbox import run_unless_conflict
 
-POLL_SECONDS: Final = 20.0  # between an edge's checks whether a turn is due
+POLL_SECONDS: Final = 20.0  # the interval at which an edge checks whether a turn is due
 PAUSE: Final = timedelta(seconds=50)
 """The time between two turns, of the same edge or of two."""
 PAUSE_AFTER_FAULT: Final = timedelta(minutes=10)
 """The time to the next turn after a fault: servers lock out clients with a wrong password."""
-TURN: Final = timedelta(minutes=5)
-"""The longest turn; if an edge is killed while it reads, another edge may read after that."""
-_HEADERS: Final = "(UID BODY.PEEK[HEADER.FIELDS (REFERENCES IN-REPLY-TO CONTENT-TYPE)]<0.16384>)"
+MAX_TURN: Final = timedelta(minutes=5)
+"""The longest time of a turn; if an edge is killed in its turn, another may read after that."""
+_FETCHED_HEADERS: Final = (
+    "(UID BODY.PEEK[HEADER.FIELDS (REFERENCES IN-REPLY-TO CONTENT-TYPE)]<0.16384>)"
+)
 _FAULTS: Final = {
     SSLCertVerificationError: "the mailbox's certificate is not to be trusted",
     IMAP4.abort: "the mailbox closed the connection, or offers no TLS",
@@ -83,10 +85,10 @@ async def _open(server: MailServer) -> AsyncIterator[IMAP4]:
             client.shutdown()
 
 
-class Mailbox:
+class MailboxReader:
     """Reads the mailbox of one installation, in turn with other edges."""
 
-    def __init__(self, server: MailServer, incoming: Incoming, secret: bytes) -> None:
+    def __init__(self, server: MailServer, incoming: IncomingMail, secret: bytes) -> None:
         self._server = server
         self._incoming = incoming
         # Another server or password makes a turn due at once. The digest is keyed, so that nobody
@@ -102,13 +104,13 @@ class Mailbox:
         return None
 
     async def read(self) -> None:
-        """Read what is new, unless it is another edge's turn, or too early. Raises Problem."""
+        """Read the new messages if a turn is due, and no other edge has it. Raises Problem."""
         state = await self._take_turn()
         if state is None:
             return
         fault = None
         try:
-            async with asyncio.timeout(TURN.total_seconds()), _open(self._server) as client:
+            async with asyncio.timeout(MAX_TURN.total_seconds()), _open(self._server) as client:
                 await self._read_new(client, state)
         except tuple(_FAULTS) as error:
             fault = next(text for kind, text in _FAULTS.items() if isinstance(error, kind))
@@ -128,7 +130,7 @@ class Mailbox:
         if await read_first(store, Read(MAILBOX_STATE)) is None:
             first = MAILBOX_STATE.trusted_row({}, "", str)
             await run_unless_conflict(store, Insert(MAILBOX_STATE, [first]))
-        self._turn_end = format_instant(now + TURN)
+        self._turn_end = format_instant(now + MAX_TURN)
         where = Filter("id", "eq", 1), Filter("id", "any", is_due)
         (taken,) = await store.run(Update(MAILBOX_STATE, {"turn_until": self._turn_end}, where))
         return next(iter(taken.rows), None)
@@ -149,7 +151,7 @@ class Mailbox:
             if last + 1 >= uid_next:
                 return
             first, last = last + 1, min(last + 200, uid_next - 1)
-            for uid, header in await _fetch(client, f"{first}:{last}", _HEADERS):
+            for uid, header in await _fetch(client, f"{first}:{last}", _FETCHED_HEADERS):
                 if is_report(header) or self._incoming.read_references(header):
                     await self._read_one(client, uid)
 

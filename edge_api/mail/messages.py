@@ -82,7 +82,7 @@ ACKNOWLEDGEMENT: Final = MessageType(
     to_visitor=True,
 )
 """Thanks the sender of a lead, but quotes nothing: they may have given another's address."""
-DECISION: Final = MessageType(
+ACCESS_DECISION: Final = MessageType(
     "access_decision",
     "auth",
     "{{ _('Your request for access is approved') if approved else "
@@ -92,7 +92,7 @@ DECISION: Final = MessageType(
     to_visitor=True,
 )
 """Notifies a person of the decision on their request for access."""
-REQUEST: Final = MessageType(
+REQUEST_NOTICE: Final = MessageType(
     "access_request",
     "transactional",
     "{{ request.name }} asks for access",
@@ -101,7 +101,7 @@ REQUEST: Final = MessageType(
     retry_for=timedelta(hours=72),
 )
 """Notifies the owner of a request for access, which would lapse without a decision."""
-SUMMARY: Final = MessageType(
+OWNER_SUMMARY: Final = MessageType(
     "owner_summary",
     "transactional",
     "{{ number }} more enquir{{ 'y' if number == 1 else 'ies' }}",
@@ -110,7 +110,7 @@ SUMMARY: Final = MessageType(
     retry_for=timedelta(hours=72),
 )
 """Notifies the owner of several leads in one message, in place of too many notices."""
-HIDDEN: Final = MessageType(
+HIDDEN_LEADS: Final = MessageType(
     "hidden_leads",
     "transactional",
     "{{ number }} enquir{{ 'y looks' if number == 1 else 'ies look' }} like spam",
@@ -119,7 +119,7 @@ HIDDEN: Final = MessageType(
     retry_for=timedelta(hours=72),
 )
 """Lists for the owner, once a day, the leads that were hidden because they look like spam."""
-LINK: Final = MessageType(
+SIGN_IN_LINK: Final = MessageType(
     "desk_link",
     "auth",
     "Sign in to the desk: {{ site_title }}",
@@ -128,7 +128,7 @@ LINK: Final = MessageType(
     retry_for=timedelta(hours=24),
 )
 """Mails the owner a link to sign in, made when it is sent; a used or expired one is not sent."""
-KEY: Final = MessageType(
+KEY_NOTICE: Final = MessageType(
     "key_notice",
     "auth",
     "The key {{ key.name }} {{ 'was revoked' if key.revoked_at else 'is valid as before' }}",
@@ -154,12 +154,12 @@ MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
         for each in (
             NOTIFICATION,
             ACKNOWLEDGEMENT,
-            DECISION,
-            REQUEST,
-            SUMMARY,
-            HIDDEN,
-            LINK,
-            KEY,
+            ACCESS_DECISION,
+            REQUEST_NOTICE,
+            OWNER_SUMMARY,
+            HIDDEN_LEADS,
+            SIGN_IN_LINK,
+            KEY_NOTICE,
             ANSWER,
         )
     }
@@ -181,7 +181,7 @@ def _is_repeated(lead: Mapping[str, Any]) -> bool:
     return _reasons(lead) == ["repeated"]
 
 
-_SHIPPED: Final[Mapping[str, str]] = {
+_SHIPPED_TEMPLATES: Final[Mapping[str, str]] = {
     **{f"{name}.subject": each.subject for name, each in MESSAGE_TYPES.items()},
     **{
         file.name: file.read_text("utf-8")
@@ -194,8 +194,8 @@ _SHIPPED: Final[Mapping[str, str]] = {
 def _read_folder(folder: Path) -> dict[str, str]:
     try:
         found = {each.name: each for each in folder.iterdir() if not each.name.startswith(".")}
-        if unknown := sorted(found.keys() - _SHIPPED.keys()):
-            known = ", ".join(sorted(_SHIPPED))
+        if unknown := sorted(found.keys() - _SHIPPED_TEMPLATES.keys()):
+            known = ", ".join(sorted(_SHIPPED_TEMPLATES))
             raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
         texts = {}
         for name, file in found.items():
@@ -219,7 +219,7 @@ class MailTemplates:
     def __init__(self, folder: Path | None = None) -> None:
         self.unknown: UnknownNames = {}
         """Unknown names that templates of the folder have asked for."""
-        texts = {**_SHIPPED, **(_read_folder(folder) if folder else {})}
+        texts = {**_SHIPPED_TEMPLATES, **(_read_folder(folder) if folder else {})}
         self._environment = Environment(
             # The name is given as the file too, with which unknown names are reported.
             loader=FunctionLoader(
@@ -282,11 +282,13 @@ def one_line(text: str) -> str:
     Line ends, tabs and other control characters become spaces; characters of Unicode's category Cf,
     such as those that turn the direction of writing, and lone surrogates are removed.
     """
-    return text if text.isascii() and text.isprintable() else "".join(map(_sanitize, text))
+    return (
+        text if text.isascii() and text.isprintable() else "".join(map(_sanitize_character, text))
+    )
 
 
-def label(text: str) -> str:
-    """Return a name with spaces for all characters by which it could pass for an address."""
+def safe_display_name(text: str) -> str:
+    """Return a display name, with spaces for characters that could make it look like an address."""
     kept = (
         char if char in _LABEL_CHARACTERS or unicodedata.category(char)[0] in "LMN" else " "
         for char in one_line(text)
@@ -294,7 +296,7 @@ def label(text: str) -> str:
     return " ".join("".join(kept).split())
 
 
-def _sanitize(char: str) -> str:
+def _sanitize_character(char: str) -> str:
     category = unicodedata.category(char)
     if category in ("Cc", "Zl", "Zp"):
         return " "
@@ -303,12 +305,12 @@ def _sanitize(char: str) -> str:
 
 MAX_SUBJECT_LENGTH: Final = 200  # characters
 
-_ENCODED_WORD: Final = "=?"
+_ENCODED_WORD_START: Final = "=?"
 
 
 def is_message_id(text: str) -> bool:
     """Return whether a text may be put into a header as the Message-ID of another message."""
-    return bool(re.fullmatch(r"<[!-;=?-~]+@[!-;=?-~]+>", text)) and _ENCODED_WORD not in text
+    return bool(re.fullmatch(r"<[!-;=?-~]+@[!-;=?-~]+>", text)) and _ENCODED_WORD_START not in text
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +335,11 @@ class _UnfoldedHeader(UnstructuredHeader, BaseHeader):
         return f"{self.name}: {self}{policy.linesep}"
 
 
-_HEADERS: Final = HeaderRegistry()
-_IDS: Final = ("Message-ID", "In-Reply-To", "References")
-for _name in (*_IDS, "List-Unsubscribe", "List-Unsubscribe-Post"):
-    _HEADERS.map_to_type(_name, _UnfoldedHeader)
-_POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADERS)
+_HEADER_TYPES: Final = HeaderRegistry()
+_ID_HEADERS: Final = ("Message-ID", "In-Reply-To", "References")
+for _name in (*_ID_HEADERS, "List-Unsubscribe", "List-Unsubscribe-Post"):
+    _HEADER_TYPES.map_to_type(_name, _UnfoldedHeader)
+_POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADER_TYPES)
 
 
 def compose(
@@ -347,7 +349,7 @@ def compose(
     templates: MailTemplates = DEFAULT_TEMPLATES,
     language: Language = ENGLISH,
 ) -> EmailMessage:
-    """Return a message with text and HTML (RFC 5322, MIME), in ASCII but for addresses beyond it.
+    """Return a message with text and HTML (RFC 5322, MIME), in ASCII, except for addresses.
 
     Raises TypeError for values that are not those of the type, and ValueError for an invalid
     envelope.
@@ -363,7 +365,7 @@ def compose(
         lead = values["lead"]
         with suppress(ValueError):  # an invalid address is in the text only
             message["Reply-To"] = _address(parse_mailbox(lead["email"]), lead["name"])
-    message["Subject"] = subject[:MAX_SUBJECT_LENGTH].replace(_ENCODED_WORD, "= ?")
+    message["Subject"] = subject[:MAX_SUBJECT_LENGTH].replace(_ENCODED_WORD_START, "= ?")
     message["Date"] = envelope.date.astimezone(UTC)
     if re.fullmatch(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}", envelope.host) is None:
         raise ValueError("the host of a Message-ID must be a domain or an address")
@@ -377,7 +379,7 @@ def compose(
     if message_type.unsubscribable:  # one-click unsubscribing is a POST over https (RFC 8058)
         url = envelope.unsubscribe_url or ""
         # Other characters end a URL in a header; a line has 998 octets (RFC 5322, 2.1.1).
-        if re.fullmatch(r"https?://[!#-;=?-~]{1,900}", url) is None or _ENCODED_WORD in url:
+        if re.fullmatch(r"https?://[!#-;=?-~]{1,900}", url) is None or _ENCODED_WORD_START in url:
             raise ValueError(
                 "the address to unsubscribe at must be a URL of http or https, in ASCII"
             )
@@ -392,5 +394,5 @@ def compose(
 
 def _address(mailbox: Mailbox, name: str | None = None) -> Address:
     # Made of its parts, since `addr_spec` refuses a local part beyond ASCII.
-    display_name = label(mailbox.name if name is None else name)
+    display_name = safe_display_name(mailbox.name if name is None else name)
     return Address(display_name, mailbox.local_part, mailbox.domain)

@@ -47,10 +47,10 @@ async def show_unsubscribe(
     try:
         address = await service[UnsubscribeLinks].subscriber(_token(request))
     except Problem as problem:
-        return await _refuse(service, problem)
+        return await _render_unknown_link(service, problem)
     if await is_suppressed(service.store, address):
         return await _render_done(service, address, sentence("Already unsubscribed"))
-    return await _page(
+    return await _render_page(
         service,
         "unsubscribe",
         sentence("Unsubscribe"),
@@ -66,7 +66,7 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
         address = await links.subscriber(token)
         is_new = await links.unsubscribe(token)
     except Problem as problem:
-        return await _refuse(service, problem)
+        return await _render_unknown_link(service, problem)
     title = sentence("You are unsubscribed") if is_new else sentence("Already unsubscribed")
     try:
         return await _render_done(service, address, title)
@@ -82,10 +82,10 @@ def _token(request: OperationRequest[Any, Any]) -> str:
 
 async def _render_done(service: Service, address: str, title: str) -> HtmlResult:
     notice = sentence("Nothing more is mailed to %(address)s by this site.", address=mask(address))
-    return await _page(service, "notice", title, sentences=[notice])
+    return await _render_page(service, "notice", title, sentences=[notice])
 
 
-async def _refuse(service: Service, problem: Problem) -> HtmlResult:
+async def _render_unknown_link(service: Service, problem: Problem) -> HtmlResult:
     """Return the page for an unknown link. Raises any other problem."""
     if problem.code != "not_found":
         raise problem
@@ -93,7 +93,7 @@ async def _refuse(service: Service, problem: Problem) -> HtmlResult:
         sentence("This link is not known here, so nothing was changed."),
         sentence("It may have been cut off on its way: use the whole of the link in the mail."),
     ]
-    return await _page(
+    return await _render_page(
         service,
         "notice",
         sentence("This link is not known"),
@@ -102,7 +102,7 @@ async def _refuse(service: Service, problem: Problem) -> HtmlResult:
     )
 
 
-async def _page(
+async def _render_page(
     service: Service, name: PageName, title: str, *, status: int = 200, **values: Any
 ) -> HtmlResult:
     body = await service.pages.render(name, title, **values)
@@ -146,7 +146,7 @@ def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) ->
 async def handle_email_event(
     service: Service, request: OperationRequest[None, Event]
 ) -> OperationResult:
-    """Log the outcome of a message; suppress its address after a bounce, a complaint or a wish."""
+    """Log the outcome of a message; suppress its address after a bounce, complaint or request."""
     event: Event = request.body
     if event.type not in REPORT_TYPES:
         message = f"Events of type {event.type} are ignored; known are {', '.join(REPORT_TYPES)}"
@@ -184,7 +184,7 @@ _HEADER_DESCRIPTIONS: Final = (
 
 _TEXT: Final = {"type": "string", "minLength": 1}
 _PARAMETERS: Final = (Parameter("token", "query", _TEXT, "The secret of the link.", required=True),)
-_UNKNOWN: Final = page(404, "A page: nobody was given this link")
+_UNKNOWN_LINK: Final = page(404, "A page: nobody was given this link")
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
@@ -196,7 +196,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="page",
         handler=show_unsubscribe,
         parameters=_PARAMETERS,
-        responses=(page(200, "The question"), _UNKNOWN),
+        responses=(page(200, "The question"), _UNKNOWN_LINK),
         problems=("unavailable",),
     ),
     Operation(
@@ -213,7 +213,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="page",
         handler=unsubscribe,
         parameters=_PARAMETERS,
-        responses=(page(200, "Nothing more is mailed there", "text/plain"), _UNKNOWN),
+        responses=(page(200, "Nothing more is mailed there", "text/plain"), _UNKNOWN_LINK),
         problems=("unavailable",),
     ),
     Operation(

@@ -1,6 +1,6 @@
 """Preparation: compose the message of an outbox entry when it is sent, and sample messages.
 
-As it reads the store at that moment, nothing erased is sent, and nothing to suppressed addresses.
+It reads the store at that moment: nothing erased is sent, and nothing to suppressed addresses.
 Samples are for `mail preview`, and to check an operator's templates.
 """
 
@@ -44,19 +44,19 @@ from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     ANSWER,
     DEFAULT_TEMPLATES,
-    HIDDEN,
-    KEY,
-    LINK,
+    HIDDEN_LEADS,
+    KEY_NOTICE,
     MESSAGE_TYPES,
     NOTIFICATION,
-    REQUEST,
-    SUMMARY,
+    OWNER_SUMMARY,
+    REQUEST_NOTICE,
+    SIGN_IN_LINK,
     Envelope,
     MailTemplates,
     compose,
     is_message_id,
-    label,
     one_line,
+    safe_display_name,
 )
 from edge_api.mail.queue import message_type_of, must_reach_owner
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
@@ -97,8 +97,10 @@ class MessageComposer:
         if await is_suppressed(self.store, entry["recipient_email"]):
             return NotSent("the address is suppressed", is_permanent=not must_reach_owner(entry))
         message_type = message_type_of(entry)
-        if message_type in (SUMMARY, HIDDEN):
-            return await (self._summarize if message_type == SUMMARY else self._list_hidden)(entry)
+        if message_type in (OWNER_SUMMARY, HIDDEN_LEADS):
+            return await (self._summarize if message_type == OWNER_SUMMARY else self._list_hidden)(
+                entry
+            )
         table = (message_type and message_type.about) or LEADS
         subject = await find_row(self.store, table, entry["subject_id"])
         if subject is None:
@@ -109,7 +111,7 @@ class MessageComposer:
             return NotSent(reason)
         if message_type == ANSWER:
             return await self._answer(entry, subject)
-        if message_type == LINK and not self.desk_links.is_row_usable(subject):
+        if message_type == SIGN_IN_LINK and not self.desk_links.is_row_usable(subject):
             return NotSent("the link was used, or has expired")
         return await self._compose(entry, self._values(entry, subject))
 
@@ -150,7 +152,7 @@ class MessageComposer:
 
     async def _summarize(self, entry: Row) -> EmailMessage | NotSent:
         """Return one message for all owner notices that were held since the last such message."""
-        ours = Filter("template_name", "eq", SUMMARY.template)
+        ours = Filter("template_name", "eq", OWNER_SUMMARY.template)
         sent = (ours, Filter("status", "eq", "sent"))
         last = await read_first(self.store, Read(EMAIL_SEND_LOG, (), sent, NEWEST, 1))
         since = last["created_at"] if last else ""
@@ -158,7 +160,7 @@ class MessageComposer:
             return NotSent("the owner was notified in one message with others")
         held = ours, Filter("status", "eq", "pending"), Filter("created_at", "gt", since)
         number = await count_rows(self.store, EMAIL_SEND_LOG, *held) or 1
-        return await self._compose(entry, {"number": number, "desk_url": self._desk("leads/")})
+        return await self._compose(entry, {"number": number, "desk_url": self._desk_url("leads/")})
 
     async def _list_hidden(self, entry: Row) -> EmailMessage | NotSent:
         """Return one message for all leads that were hidden since its entry was queued."""
@@ -172,12 +174,12 @@ class MessageComposer:
         (found,) = await self.store.run(Read(LEADS, (), where, NEWEST, 100, with_total=True))
         if not found.rows:
             return NotSent("none of the hidden leads is left")
-        desk_url = self._desk("leads/?status=spam")
+        desk_url = self._desk_url("leads/?status=spam")
         values = {"number": found.total, "leads": found.rows, "desk_url": desk_url}
         return await self._compose(entry, values)
 
     async def _answer(self, entry: Row, lead: Row) -> EmailMessage | NotSent:
-        """Return an answer that quotes what it answers, the same at each attempt."""
+        """Return an answer that quotes the message it replies to, the same at each attempt."""
         answer = await find_row(
             self.store, LEAD_MESSAGES, entry["id"], Filter("kind", "eq", "sent")
         )
@@ -218,7 +220,7 @@ class MessageComposer:
         sender = parse_mailbox(self.settings.mail_from or PLACEHOLDER_SENDER)
         owner = parse_mailbox(self.settings.owner_email) if self.settings.owner_email else sender
         is_same = owner.domain.lower() == sender.domain.lower()
-        name = label(owner.name or sender.name or site_title(self.settings))
+        name = safe_display_name(owner.name or sender.name or site_title(self.settings))
         return f"{name} <{(owner if is_same else sender).address}>"
 
     async def _compose(self, entry: Row, values: Row, **changes: Any) -> EmailMessage:
@@ -251,19 +253,19 @@ class MessageComposer:
             case ACKNOWLEDGEMENT.template:
                 return {}
             case NOTIFICATION.template:
-                return {"lead": subject, "desk_url": self._desk(f"leads/{subject['id']}/")}
-            case REQUEST.template:
-                return {"request": subject, "desk_url": self._desk("access/")}
-            case LINK.template:
+                return {"lead": subject, "desk_url": self._desk_url(f"leads/{subject['id']}/")}
+            case REQUEST_NOTICE.template:
+                return {"request": subject, "desk_url": self._desk_url("access/")}
+            case SIGN_IN_LINK.template:
                 return {
                     "link_url": self.desk_links.address(subject["id"]),
                     "expires_at": subject["expires_at"],
                 }
-            case KEY.template:
+            case KEY_NOTICE.template:
                 return {
                     "key": subject,
                     "undo_until": undo_until(subject, self.clock()),
-                    "desk_url": self._desk("access/"),
+                    "desk_url": self._desk_url("access/"),
                 }
         return {
             "approved": subject["status"] != "denied",
@@ -271,13 +273,13 @@ class MessageComposer:
             "expires_at": subject["expires_at"],
         }
 
-    def _desk(self, path: str) -> str:
+    def _desk_url(self, path: str) -> str:
         """Return the address of a screen of the desk; `""` if the desk is off."""
         return f"{self.settings.site_url}{DESK}{path}" if self.settings.desk == "on" else ""
 
 
 def _require_entry(entry: Row) -> Update:
-    """Return the query that conflicts if the entry was erased, or another dispatcher has it."""
+    """Return a query that fails if the entry was erased, or is leased by another dispatcher."""
     return Update(EMAIL_OUTBOX, {"lease": entry["lease"]}, where_leased(entry), at_least=1)
 
 
@@ -294,14 +296,13 @@ def site_language(settings: Settings) -> Language:
     return read_language((settings.build_dir / CURRENT_LINK).resolve())
 
 
-_LEAD: Final[Mapping[str, Any]] = {
+_SAMPLE_LEAD: Final[Mapping[str, Any]] = {
     "name": "Ada Lovelace",
     "email": "ada@example.org",
     "budget_tier": "growth",
     "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
 }
-"""The values of a sample lead."""
-_REQUEST: Final[Mapping[str, Any]] = {
+_SAMPLE_REQUEST: Final[Mapping[str, Any]] = {
     "type": "api_key",
     "name": "Ada Lovelace",
     "purpose": "Read the posts from a program of mine.",
@@ -309,7 +310,6 @@ _REQUEST: Final[Mapping[str, Any]] = {
     "claim_digest": "0" * 64,
     "expires_at": "2099-01-01T00:00:00.000000Z",
 }
-"""The values of a sample request for access."""
 
 
 def open_templates(settings: Settings) -> MailTemplates:
@@ -336,7 +336,7 @@ def sample_message(
     """Return a message with sample values. Raises as `compose`."""
     now = system_clock()
     values = {
-        "lead": LEADS.new_row(_LEAD, format_instant(now), lambda: new_id(now)),
+        "lead": LEADS.new_row(_SAMPLE_LEAD, format_instant(now), lambda: new_id(now)),
         "desk_url": f"{settings.site_url}{DESK}leads/",
         "link_url": f"{settings.site_url}{DESK}link/SAMPLE/",
         "key": {
@@ -347,13 +347,19 @@ def sample_message(
         },
         "undo_until": format_instant(now + UNDO_TIME),
         "number": 7,
-        "leads": [LEADS.new_row(_LEAD, format_instant(now), lambda: new_id(now))],
-        "request": ACCESS_REQUESTS.new_row(_REQUEST, format_instant(now), lambda: new_id(now)),
+        "leads": [LEADS.new_row(_SAMPLE_LEAD, format_instant(now), lambda: new_id(now))],
+        "request": ACCESS_REQUESTS.new_row(
+            _SAMPLE_REQUEST, format_instant(now), lambda: new_id(now)
+        ),
         "approved": True,
         "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
         "expires_at": format_instant(now + timedelta(days=14)),
         "answer": {"subject": "Re: a new journal", "body": "Thursday at ten?\n\nGrace"},
-        "quoted": {"name": _LEAD["name"], "at": format_instant(now), "text": _LEAD["message"]},
+        "quoted": {
+            "name": _SAMPLE_LEAD["name"],
+            "at": format_instant(now),
+            "text": _SAMPLE_LEAD["message"],
+        },
         "site_title": site_title,
         "site_url": settings.site_url,
     }

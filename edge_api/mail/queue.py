@@ -36,14 +36,14 @@ from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE
 from edge_api.db.types import format_instant
 from edge_api.mail.messages import (
+    ACCESS_DECISION,
     ACKNOWLEDGEMENT,
-    DECISION,
-    HIDDEN,
+    HIDDEN_LEADS,
     MESSAGE_TYPES,
     NOTIFICATION,
+    OWNER_SUMMARY,
     QUEUES,
-    REQUEST,
-    SUMMARY,
+    REQUEST_NOTICE,
     MessageType,
     Queue,
 )
@@ -61,9 +61,9 @@ from edge_api.settings import Settings
 READ_STATE = Read(EMAIL_SEND_STATE)
 
 
-def send_state(rows: list[Row], now: datetime) -> Row:
-    """Return the dispatcher state that `READ_STATE` has read, or the default one."""
-    return rows[0] if rows else _default_row(now)
+def dispatcher_state(rows: list[Row], now: datetime) -> Row:
+    """Return the row that `READ_STATE` has found, or the default one."""
+    return rows[0] if rows else _default_state(now)
 
 
 def paused_until(state: Row, now: datetime) -> str | None:
@@ -79,14 +79,14 @@ def time_to_live(state: Row, queue: Queue) -> timedelta:
 
 async def pause(store: Store, until: datetime, now: datetime) -> Update:
     """Return the query that pauses every dispatcher; make its row if missing. Raises Problem."""
-    await run_unless_conflict(store, Insert(EMAIL_SEND_STATE, [_default_row(now)]))
+    await run_unless_conflict(store, Insert(EMAIL_SEND_STATE, [_default_state(now)]))
     values = EMAIL_SEND_STATE.new_values(
         {"retry_after_until": format_instant(until)}, format_instant(now)
     )
     return Update(EMAIL_SEND_STATE, values, (Filter("id", "eq", 1),))
 
 
-def _default_row(now: datetime) -> Row:
+def _default_state(now: datetime) -> Row:
     return EMAIL_SEND_STATE.new_row({}, format_instant(now), str)
 
 
@@ -144,7 +144,7 @@ def log_insert(
 LEASE: Final = timedelta(seconds=120)
 
 
-class Claims(Leases):
+class MailLeases(Leases):
     """The leases of one dispatcher of mail."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -173,7 +173,7 @@ MAX_ADDRESS_LENGTH: Final = 254
 """Octets of an address (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets)."""
 MAX_LOCAL_PART_LENGTH: Final = 64  # octets (RFC 5321, section 4.5.3.1.1)
 
-_RESERVED: Final = frozenset(
+_RESERVED_DOMAINS: Final = frozenset(
     {
         "test",  # RFC 6761
         "invalid",
@@ -221,19 +221,19 @@ class Outbox:
         if self.is_configured:
             self._wake()
 
-    def decision(self, request: Row) -> tuple[Query, ...]:
+    def decision_entries(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies somebody of the decision on their request for access."""
         email = request["email"]
         if not self.is_configured or email is None:
             return ()
-        return self._queue(DECISION, email, request, undeliverable_reason(email))
+        return self._queue(ACCESS_DECISION, email, request, undeliverable_reason(email))
 
-    def request(self, request: Row) -> tuple[Query, ...]:
+    def request_entries(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies the owner of a request for access that waits."""
         is_mailed = self.is_configured and request["status"] == "pending"
-        return self._notify_owner(REQUEST, request) if is_mailed else ()
+        return self._notify_owner(REQUEST_NOTICE, request) if is_mailed else ()
 
-    def to_owner(self, message_type: MessageType, subject: Row) -> tuple[Insert, ...]:
+    def owner_entries(self, message_type: MessageType, subject: Row) -> tuple[Insert, ...]:
         """Return the entry that mails the owner at once, if there is one to be mailed."""
         to = self.owner
         return self._queue(message_type, to, subject, None) if to and self.is_configured else ()
@@ -248,9 +248,9 @@ class Outbox:
             return self._queue(message_type, owner or "owner", subject, "OWNER_EMAIL is not set")
         now = self._clock()
         single = new_entry(message_type, owner, subject["id"], now)
-        held = new_entry(SUMMARY, owner, subject["id"], now)
+        held = new_entry(OWNER_SUMMARY, owner, subject["id"], now)
         held["due_at"] = format_instant(now + BURST_WINDOW)
-        notices = tuple(each.template for each in (NOTIFICATION, REQUEST, SUMMARY))
+        notices = tuple(each.template for each in (NOTIFICATION, REQUEST_NOTICE, OWNER_SUMMARY))
         where = (
             Filter("template_name", "in", notices),
             Filter("status", "eq", "pending"),
@@ -274,9 +274,9 @@ class Outbox:
         # Due a day after the first hidden lead. No lead is its subject: erasing that lead would
         # erase the entry too.
         due = dict.fromkeys(("due_at", "queued_at"), format_instant(now + timedelta(days=1)))
-        entry = {**new_entry(HIDDEN, self.owner, new_id(now), now), **due}
+        entry = {**new_entry(HIDDEN_LEADS, self.owner, new_id(now), now), **due}
         # One that is claimed may have read its leads already.
-        waiting = Filter("template_name", "eq", HIDDEN.template), *UNCLAIMED
+        waiting = Filter("template_name", "eq", HIDDEN_LEADS.template), *UNCLAIMED
         read, log = Read(EMAIL_OUTBOX, ("id",), waiting, limit=1), log_insert(entry, "pending", now)
         return (  # the outbox last: what is stored there would be found by the read
             InsertFromRead(read, lambda rows: Insert(log.table, () if rows else log.rows)),
@@ -300,7 +300,7 @@ class Outbox:
 
 
 def undeliverable_reason(address: str) -> str | None:
-    """Return why an address is never mailed, in words without it; `None` where it may be."""
+    """Return why an address is never mailed, without naming it; `None` if it can be mailed."""
     try:
         normalize_address(address)
         mailbox = parse_mailbox(address)
@@ -311,7 +311,7 @@ def undeliverable_reason(address: str) -> str | None:
     if len(mailbox.local_part.encode()) > MAX_LOCAL_PART_LENGTH:
         return f"The address has more than {MAX_LOCAL_PART_LENGTH} octets before the @"
     labels = mailbox.domain.lower().split(".")
-    if any(".".join(labels[start:]) in _RESERVED for start in range(len(labels))):
+    if any(".".join(labels[start:]) in _RESERVED_DOMAINS for start in range(len(labels))):
         return "The address is in a domain that is reserved and receives no mail"
     return None
 
@@ -354,8 +354,11 @@ class OutboxAdmin:
             await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
         return _count(dead, entry_id)
 
-    async def hasten(self) -> int:
-        """Make all waiting entries due now, end a pause; return their number. Raises Problem."""
+    async def make_all_due(self) -> int:
+        """Make all waiting entries due now, and end a pause; return their number.
+
+        Raises Problem.
+        """
         now = self._clock()
         (found,) = await self._store.run(Read(EMAIL_OUTBOX, ("id",), UNCLAIMED))
         resumed = EMAIL_SEND_STATE.new_values({"retry_after_until": None}, format_instant(now))

@@ -205,7 +205,7 @@ class Feedback:
         """
         claim = identify_request(self._secret, "email hook", delivery_id, b"")
         record = partial(self._record, event, delivery_id)
-        answer, replayed = await self._idempotency.once(claim, record)
+        answer, replayed = await self._idempotency.run_once(claim, record)
         return answer.encode(), replayed
 
     async def record_bounce(

@@ -2,7 +2,7 @@
 
 SMTP uses one connection for a batch, and has one recipient for each message. A maildir has a file
 for each message, never an incomplete one; mail programs such as mutt can open it. Every failure is
-raised as `Refused`.
+raised as `MailRefusal`.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from edge_api.db.mail_addresses import Mailbox, MaildirRelay, MailServer, parse_
 from edge_api.mail.queue import NO_RELAY
 from edge_api.settings import is_loopback
 
-CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
+CLOSING_CODE: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
 """The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""
 
 
 # Not frozen: `contextlib` writes tracebacks into exceptions that pass through it.
 @dataclass(unsafe_hash=True)
-class Refused(Exception):  # noqa: N818  an answer, which may well be expected
+class MailRefusal(Exception):  # noqa: N818  an answer, which may well be expected
     """A relay refused a message, or could not be reached."""
 
     stage: Stage
@@ -48,11 +48,11 @@ class MailSession(Protocol):
     """One connection to a relay."""
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
-        """Send the message to one recipient; return once it is accepted. Raises Refused."""
+        """Send the message to one recipient; return once it is accepted. Raises MailRefusal."""
 
 
 Transport = Callable[[], AbstractAsyncContextManager[MailSession]]
-"""Returns a connection to the relay that lasts for a batch. Entering it raises Refused."""
+"""Returns a connection to the relay that lasts for a batch. Entering it raises MailRefusal."""
 
 TRANSPORT_ERRORS: Final = (SMTPException, OSError)
 """The exceptions of connecting, sending and waiting; TimeoutError is an OSError."""
@@ -69,7 +69,7 @@ _STAGES: Final[Mapping[Stage, str]] = {
 class SmtpSession:
     """One SMTP connection, opened again if the relay closed it between two messages.
 
-    Entering it raises Refused; `ssl` has the trusted certificates. `timeouts` are two times in
+    Entering it raises MailRefusal; `ssl` has the trusted certificates. `timeouts` are two times in
     seconds. The first is for connecting with the login, and for each envelope. The second is for
     the data of a message (RFC 5321, section 4.5.3.2.6): if it is too short, the relay may have
     accepted a message that is then sent again.
@@ -107,10 +107,10 @@ class SmtpSession:
         self._client.close()
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
-        """Send the message to one recipient; return once it is accepted. Raises Refused."""
-        origin, target = _mailbox("sender", sender), _mailbox("recipient", recipient)
+        """Send the message to one recipient; return once it is accepted. Raises MailRefusal."""
+        origin, target = _parse_mailbox("sender", sender), _parse_mailbox("recipient", recipient)
         async with self._translate_errors(self._envelope_seconds):
-            octets, encoding = await self._begin(origin, target, message)
+            octets, encoding = await self._begin_transaction(origin, target, message)
             self._stage = "recipient"
             await self._client.rcpt(target.address, encoding=encoding)
         async with self._translate_errors(self._data_seconds):
@@ -120,14 +120,14 @@ class SmtpSession:
 
     @asynccontextmanager
     async def _translate_errors(self, seconds: float) -> AsyncIterator[None]:
-        """Turn exceptions into Refused; close a connection that broke within a step."""
+        """Turn exceptions into MailRefusal; close a connection that broke within a step."""
         try:
             async with asyncio.timeout(seconds):
                 yield
         except TRANSPORT_ERRORS as error:
             if not isinstance(error, SMTPResponseException):
                 self._client.close()
-            raise to_refused(self._stage, error, seconds) from None
+            raise to_refusal(self._stage, error, seconds) from None
         except asyncio.CancelledError:
             self._client.close()
             raise
@@ -137,13 +137,13 @@ class SmtpSession:
         try:
             await self._client.connect()
             await self._client.ehlo()
-            await self._secure()
+            await self._start_tls()
             await self._login()
         except BaseException:
             self._client.close()
             raise
 
-    async def _secure(self) -> None:
+    async def _start_tls(self) -> None:
         """Start TLS as the relay's address requires, unless it is on already.
 
         On this machine it is only started if it is required: local relays have self-signed
@@ -155,7 +155,9 @@ class SmtpSession:
         ):
             return
         if not offered:
-            raise _no_answer("connect", "the relay offers no STARTTLS, which its address asks for")
+            raise _refusal_without_code(
+                "connect", "the relay offers no STARTTLS, which its address asks for"
+            )
         await self._client.starttls()
         await self._client.ehlo()
 
@@ -165,12 +167,16 @@ class SmtpSession:
         self._stage = "login"
         encrypted = self._client.get_transport_info("sslcontext") is not None
         if not encrypted and not is_loopback(self._relay.host):
-            raise _no_answer("login", "the relay offers no TLS, without which no password is sent")
+            raise _refusal_without_code(
+                "login", "the relay offers no TLS, without which no password is sent"
+            )
         if not self._client.supported_auth_methods:
-            raise _no_answer("login", "the relay offers no login that this service knows")
+            raise _refusal_without_code(
+                "login", "the relay offers no login that this service knows"
+            )
         await self._client.login(self._relay.user, self._relay.password or "")
 
-    async def _begin(
+    async def _begin_transaction(
         self, sender: Mailbox, recipient: Mailbox, message: EmailMessage
     ) -> tuple[bytes, str]:
         """Send MAIL FROM, on a new connection if necessary; return the octets and the encoding.
@@ -180,16 +186,16 @@ class SmtpSession:
         if not self._client.is_connected:
             await self._open()
         try:
-            return await self._name_sender(sender, recipient, message)
+            return await self._send_mail_from(sender, recipient, message)
         except (SMTPServerDisconnected, SMTPResponseException) as error:
-            is_answer = isinstance(error, SMTPResponseException) and error.code != CLOSING
+            is_answer = isinstance(error, SMTPResponseException) and error.code != CLOSING_CODE
             if is_answer or not self._used:
                 raise
         self._client.close()
         await self._open()
-        return await self._name_sender(sender, recipient, message)
+        return await self._send_mail_from(sender, recipient, message)
 
-    async def _name_sender(
+    async def _send_mail_from(
         self, sender: Mailbox, recipient: Mailbox, message: EmailMessage
     ) -> tuple[bytes, str]:
         self._stage = "sender"
@@ -199,7 +205,7 @@ class SmtpSession:
         on_envelope = sender.international or recipient.international
         offered = self._client.supports_extension("smtputf8")
         if on_envelope and not offered:
-            raise Refused(
+            raise MailRefusal(
                 "recipient", None, "5.6.7", "the relay takes no addresses beyond ASCII: 5.6.7"
             )
         international = offered and (on_envelope or any(map(_is_non_ascii, message.values())))
@@ -213,29 +219,31 @@ class SmtpSession:
         return octets, encoding
 
 
-def _mailbox(stage: Stage, text: str) -> Mailbox:
+def _parse_mailbox(stage: Stage, text: str) -> Mailbox:
     try:
         return parse_mailbox(text)
     except ValueError:
-        raise Refused(
+        raise MailRefusal(
             stage, None, "5.1.3", f"the {stage} cannot be written on an envelope: 5.1.3"
         ) from None
 
 
-def to_refused(stage: Stage, error: BaseException, seconds: float) -> Refused:
-    """Return an exception as Refused, without the relay's words, which may hold addresses."""
+def to_refusal(stage: Stage, error: BaseException, seconds: float) -> MailRefusal:
+    """Return an exception as MailRefusal, without the relay's words, which may hold addresses."""
     if isinstance(error, SMTPResponseException) and error.code in range(200, 600):
         found = re.match(r"([245])\.\d{1,3}\.\d{1,3}(?![\d.])", error.message)  # RFC 2034, 4
         enhanced = found[0] if found and found[1] == str(error.code)[0] else ""
         codes = f"{error.code} {enhanced}".rstrip()
-        return Refused(stage, error.code, enhanced, f"the relay refused {_STAGES[stage]}: {codes}")
+        return MailRefusal(
+            stage, error.code, enhanced, f"the relay refused {_STAGES[stage]}: {codes}"
+        )
     if stage == "login" and isinstance(error, SMTPServerDisconnected):
-        return _no_answer("login", "the relay closed the connection at the login")
-    return _no_answer("connect", _explain(error, seconds))
+        return _refusal_without_code("login", "the relay closed the connection at the login")
+    return _refusal_without_code("connect", _explain(error, seconds))
 
 
-def _no_answer(stage: Stage, message: str) -> Refused:
-    return Refused(stage, None, "", message)
+def _refusal_without_code(stage: Stage, message: str) -> MailRefusal:
+    return MailRefusal(stage, None, "", message)
 
 
 def _explain(error: BaseException, seconds: float) -> str:
@@ -280,27 +288,27 @@ class MaildirTransport:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator["MaildirTransport"]:
-        """Return a session with the folder. Entering it raises Refused."""
+        """Return a session with the folder. Entering it raises MailRefusal."""
         await asyncio.to_thread(make_maildir, self._path)
         yield self
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:  # noqa: ARG002  the headers name both
-        """Add the message to the folder; return once it is on the disk. Raises Refused."""
+        """Add the message to the folder; return once it is on the disk. Raises MailRefusal."""
         octets = serialize(message, international=True, line_end="\n")
         try:
             await asyncio.to_thread(Maildir(self._path, create=False).add, octets)
         except (OSError, Error) as error:
-            raise _no_answer("data", _folder_error(error)) from None
+            raise _refusal_without_code("data", _folder_error(error)) from None
 
 
 def make_maildir(path: Path) -> None:
-    """Create the folder, unless it exists. Raises Refused."""
+    """Create the folder, unless it exists. Raises MailRefusal."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for folder in (path, path / "tmp", path / "new", path / "cur"):
             folder.mkdir(0o700, exist_ok=True)
     except OSError as error:
-        raise _no_answer("connect", _folder_error(error)) from None
+        raise _refusal_without_code("connect", _folder_error(error)) from None
 
 
 def _folder_error(error: Exception) -> str:
@@ -311,8 +319,8 @@ def _folder_error(error: Exception) -> str:
 
 @asynccontextmanager
 async def null_session() -> AsyncIterator[MailSession]:
-    """Raise Refused, where no relay is configured: messages wait as for a relay that is down."""
-    raise _no_answer("connect", NO_RELAY)
+    """Raise MailRefusal, as no relay is configured: messages wait as for a relay that is down."""
+    raise _refusal_without_code("connect", NO_RELAY)
     yield  # never reached, but a context manager needs it
 
 

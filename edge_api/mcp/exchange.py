@@ -60,13 +60,15 @@ from edge_api.mcp.transport import Caller, Event, EventQueue, Message, ResponseS
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.service import JSON, NO_STORE
 
-DEFAULT_VERSION: Final = "2025-03-26"
-"""The revision of a client without the header (2025-06-18, transports)."""
-BATCHING: Final = "2025-03-26"  # the revision with batches
+DEFAULT_REVISION: Final = "2025-03-26"
+"""The revision of a client that sends no `MCP-Protocol-Version` (2025-06-18, transports)."""
+BATCH_REVISION: Final = "2025-03-26"  # the revision with batches
 
-_FORMAT: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
+_INVALID_FORMAT: Final = (
+    "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
+)
 
-Headers = CIMultiDictProxy[str]
+RequestHeaders = CIMultiDictProxy[str]
 
 
 class Rejection(Exception):  # noqa: N818  a rejected message is no error of ours
@@ -89,17 +91,17 @@ class Call:
     route: InboundModernRoute | None  # `None` for the revisions with a handshake
 
 
-def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | None:
+def read_message(message: Any, headers: RequestHeaders, server: Server[Any]) -> Call | None:
     """Return the request, or `None` for a notification. Raises Rejection."""
     if not isinstance(message, dict):
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_FORMAT))
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_INVALID_FORMAT))
     if "id" not in message:
         _check_notification(message, headers)
         return None
     request = _check_request(message)
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
-        return Call(request.id, request.method, request.params, version or DEFAULT_VERSION, None)
+        return Call(request.id, request.method, request.params, version or DEFAULT_REVISION, None)
     meta = (request.params or {}).get("_meta")
     if not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta):
         _check_version(version, request.id)  # there is no envelope to compare the headers with
@@ -112,7 +114,7 @@ def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | 
     raise Rejection(_error(route), request.id)
 
 
-def decode(raw: bytes, headers: Headers) -> Any:
+def decode(raw: bytes, headers: RequestHeaders) -> Any:
     """Return the message of a body, or the list of a batch (2025-03-26). Raises Rejection."""
     try:
         decoded = orjson.loads(raw)
@@ -123,12 +125,15 @@ def decode(raw: bytes, headers: Headers) -> Any:
     if isinstance(decoded, list):
         methods = [each.get("method") for each in decoded if isinstance(each, dict)]
         is_valid = 0 < len(decoded) <= MAX_BATCH and "initialize" not in methods
-        if headers.get(MCP_PROTOCOL_VERSION_HEADER, DEFAULT_VERSION) != BATCHING or not is_valid:
+        if (
+            headers.get(MCP_PROTOCOL_VERSION_HEADER, DEFAULT_REVISION) != BATCH_REVISION
+            or not is_valid
+        ):
             raise Rejection(
                 ErrorData(
                     code=INVALID_REQUEST,
-                    message=f"Send one message: a batch is of revision {BATCHING} alone, of 1 to "
-                    f"{MAX_BATCH} messages, without initialize",
+                    message=f"Send one message: a batch is of revision {BATCH_REVISION} alone, of "
+                    f"1 to {MAX_BATCH} messages, without initialize",
                 )
             )
     return decoded
@@ -143,12 +148,12 @@ def _check_version(version: str, request_id: RequestId | None = None) -> None:
         raise Rejection(_error(replace(unsupported, message=message)), request_id)
 
 
-def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
+def _check_notification(message: Mapping[str, Any], headers: RequestHeaders) -> None:
     """Raise Rejection for an invalid notification; without a session it has no effect."""
     try:
         JSONRPCNotification.model_validate(message)
     except ValidationError:
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_FORMAT)) from None
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_INVALID_FORMAT)) from None
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if version is not None:
         _check_version(version)
@@ -173,11 +178,11 @@ def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
     try:
         return JSONRPCRequest.model_validate(message)
     except ValidationError:
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_FORMAT)) from None
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_INVALID_FORMAT)) from None
 
 
 def _route(
-    message: Mapping[str, Any], headers: Headers
+    message: Mapping[str, Any], headers: RequestHeaders
 ) -> InboundModernRoute | InboundLadderRejection:
     """Return the route of a request, or a rejection if its body and its headers disagree."""
     repeated = find_duplicated_routing_header(headers.items())
@@ -188,7 +193,7 @@ def _route(
 
 
 def _compare_arguments(
-    request: JSONRPCRequest, headers: Headers, server: Server[Any]
+    request: JSONRPCRequest, headers: RequestHeaders, server: Server[Any]
 ) -> InboundLadderRejection | None:
     """Return a rejection if headers differ from the arguments of the tool that they copy."""
     find, params = server.get_tool_input_schema, request.params or {}
@@ -208,7 +213,7 @@ def _error(rejection: InboundLadderRejection) -> ErrorData:
     return ErrorData(code=rejection.code, message=rejection.message, data=data)
 
 
-EVENTS: Final = "text/event-stream"
+EVENT_STREAM: Final = "text/event-stream"
 
 _ACCEPTED_RESPONSE: Final = PreparedResponse(202, [("Cache-Control", NO_STORE), *API_HEADERS])
 """The answer to notifications."""
@@ -319,9 +324,13 @@ class RequestExecution:
     async def answer(self, stream: ResponseStream) -> web.StreamResponse:
         """Return JSON, or a stream if events come before the answer. Raises Problem."""
         is_endless = self._call.method == "subscriptions/listen" and self._call.route is not None
-        wants_events = media_weight(joined_header(self._request.headers, "Accept") or "*/*", EVENTS)
+        wants_events = media_weight(
+            joined_header(self._request.headers, "Accept") or "*/*", EVENT_STREAM
+        )
         if is_endless and not wants_events:
-            raise Problem("not_acceptable", f"Accept {EVENTS}: the answer is a stream of events")
+            raise Problem(
+                "not_acceptable", f"Accept {EVENT_STREAM}: the answer is a stream of events"
+            )
         if is_endless or (wants_events and self._progress_token is not None):
             answer = await stream.run(self.run, is_endless=is_endless)
         else:
@@ -333,7 +342,7 @@ class RequestExecution:
         return progress_token_from_params(self._call.params)
 
     async def run(self, events: EventQueue | None) -> Message:
-        """Return the last message, also after an error."""
+        """Return the response of JSON-RPC, which has the error if the request fails."""
         headers, route = self._request.headers, self._call.route
         about = (route.client_info, route.client_capabilities) if route else (None, None)
         context = RequestContext(

@@ -38,7 +38,7 @@ ID_RANGE: Final = range(-(2**63), 2**63)
 
 _URI: Final = {"type": "string", "format": "uri"}
 _STRING: Final = {"type": "string"}
-_MESSAGE: Final = object_schema(
+_MESSAGE_SCHEMA: Final = object_schema(
     {
         "jsonrpc": {"const": "2.0"},
         "id": {
@@ -55,7 +55,7 @@ _MESSAGE: Final = object_schema(
     "method",
     description="A JSON-RPC 2.0 request, or without `id` a notification.",
 )
-_ANSWER: Final = object_schema(
+_RESPONSE_SCHEMA: Final = object_schema(
     {
         "jsonrpc": {"const": "2.0"},
         "id": {"type": ["string", "integer", "null"]},
@@ -87,8 +87,10 @@ _CARD_MEMBERS: Final = {
     "remotes": {"type": "array", "items": object_schema(_REMOTE_MEMBERS, *_REMOTE_MEMBERS)},
 }
 _CARD_REQUIRED: Final = ("$schema", "name", "version", "description", "remotes")
-_IN_DRAFTS: Final = {key: {"type": "object"} for key in ("serverInfo", "transport", "capabilities")}
-"""The further members that the server card has in drafts of the extension."""
+_DRAFT_MEMBERS: Final = {
+    key: {"type": "object"} for key in ("serverInfo", "transport", "capabilities")
+}
+"""Members of the server card that only drafts of the extension define."""
 _CATALOG_ENTRY: Final = object_schema(
     {
         "identifier": {"type": "string", "pattern": "^urn:air:"},
@@ -125,9 +127,9 @@ CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """Supported revisions of the protocol, the oldest first."""
-NAME: Final = "fore-edge"
+PRODUCT_NAME: Final = "fore-edge"
 SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
-TITLE: Final = "Journal"  # the title while there is no build that names the site
+DEFAULT_TITLE: Final = "Journal"  # the title while there is no build that names the site
 SERVER_DESCRIPTION: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
@@ -150,14 +152,14 @@ it is 403."""
 
 def server_name(site_url: str) -> str:
     """Return the name of the server: the reversed domain, a slash, the product."""
-    return f"{'.'.join(reversed(_name_host(site_url).split('.')))}/{NAME}"
+    return f"{'.'.join(reversed(_host_name(site_url).split('.')))}/{PRODUCT_NAME}"
 
 
 class Identity(NamedTuple):
     """The site as agents see it; `icon` is the URL of the theme's icon, `""` without one."""
 
     site_url: str
-    title: str = TITLE
+    title: str = DEFAULT_TITLE
     icon: str = ""
 
     @property
@@ -186,7 +188,7 @@ def identify(service: Service) -> Identity:
     return _identities[build]
 
 
-def _name_host(site_url: str) -> str:
+def _host_name(site_url: str) -> str:
     """Return the host of the site, with hyphens for the colons of an IPv6 address."""
     return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
@@ -232,9 +234,9 @@ def _describe_server(site: Identity) -> dict[str, Any]:
 
 def ai_catalog(site: Identity) -> Document:
     """Return the catalog that links to the server card."""
-    host = _name_host(site.site_url)
+    host = _host_name(site.site_url)
     entry = {
-        "identifier": f"urn:air:{host}:mcp:{NAME}",
+        "identifier": f"urn:air:{host}:mcp:{PRODUCT_NAME}",
         "displayName": site.title,
         "type": CARD_TYPE,
         "url": f"{site.site_url}{SERVER_CARD}",
@@ -286,7 +288,9 @@ def _is_local(origin: str) -> bool:
         return False
 
 
-async def exchange(_service: Service, _request: OperationRequest[Any, Any]) -> OperationResult:
+async def reject_direct_call(
+    _service: Service, _request: OperationRequest[Any, Any]
+) -> OperationResult:
     """Raise Problem `internal`: `McpEndpoint` handles this operation."""
     raise Problem("internal")
 
@@ -296,7 +300,12 @@ MAX_MESSAGE_BYTES: Final = analyze.MAX_BODY + 16 * 1024
 BODY: Final = Body(
     TypeAdapter(dict[str, Any]),
     # One message, or a batch; an invalid item of a batch gets an error.
-    {"anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": MAX_BATCH, "items": {}}]},
+    {
+        "anyOf": [
+            _MESSAGE_SCHEMA,
+            {"type": "array", "minItems": 1, "maxItems": MAX_BATCH, "items": {}},
+        ]
+    },
     {
         "list": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
         "call": {
@@ -320,14 +329,14 @@ MCP: Final = Operation(
     scope="mcp",
     audience="mcp",
     error_format="jsonrpc",
-    handler=exchange,
+    handler=reject_direct_call,
     check_sender=check_origin,
     body=BODY,
     responses=(
         SuccessResponse(
             200,
             "The response, or a stream of events with the response last",
-            {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]},
+            {"anyOf": [_RESPONSE_SCHEMA, {"type": "array", "items": _RESPONSE_SCHEMA}]},
             media_types=(JSON, "text/event-stream"),
         ),
         SuccessResponse(202, "The notification is taken"),
@@ -357,9 +366,9 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         responses=cacheable(
             "The card",
             object_schema(
-                {**_CARD_MEMBERS, **_IN_DRAFTS},
+                {**_CARD_MEMBERS, **_DRAFT_MEMBERS},
                 *_CARD_REQUIRED,
-                *_IN_DRAFTS,
+                *_DRAFT_MEMBERS,
                 additionalProperties=False,
             ),
         ),

@@ -113,7 +113,7 @@ MARKDOWN: Final = "text/markdown"
 PAGE_SIZE: Final = 50  # resources in one answer
 
 
-class Journal:
+class JournalResources:
     """Reads the current build for an actor; answers requests for resources and prompts."""
 
     def __init__(self, service: Service, operations: Iterable[AnyOperation]) -> None:
@@ -250,15 +250,15 @@ class Journal:
     async def text(self, actor: Actor, uri: str) -> str:
         """Return the Markdown of the page at `uri`. Raises Problem."""
         self.require_scope(actor)
-        path = self._path(uri)
+        path = self._site_path(uri)
         head = self.build.head
         if slug := find_slug(head.post_path, path):
-            return await self._post(actor, slug, path)
+            return await self._post_markdown(actor, slug, path)
         if find_slug(head.tag_path, path):
             return await self.markdown(path)
         raise Problem("not_found", f"No resource has this URI: see {self.post_template}")
 
-    async def _post(self, actor: Actor, slug: str, path: str) -> str:
+    async def _post_markdown(self, actor: Actor, slug: str, path: str) -> str:
         """Return the Markdown of a post's page; if it has none, Markdown made from the post."""
         post = await self._call(self._get, actor, {"slug": slug})
         try:
@@ -268,7 +268,7 @@ class Journal:
                 raise
             return f"# {post['title']}\n\n{post['content']}\n"
 
-    def _path(self, uri: str) -> str:
+    def _site_path(self, uri: str) -> str:
         """Return the decoded path of a URI of this site, else `""`."""
         if not uri.startswith(f"{self._site_url}/"):
             return ""
@@ -294,7 +294,7 @@ class Journal:
         actor = actor_of(context)
         self.require_scope(actor)
         given = params.arguments or {}
-        _check(prompt, given)
+        _check_arguments(prompt, given)
         try:
             if prompt is SUMMARIZE:
                 messages = await self._summarize(actor, given["slug"])
@@ -335,7 +335,7 @@ class Journal:
         ]
 
 
-def _check(prompt: Prompt, given: Mapping[str, str]) -> None:
+def _check_arguments(prompt: Prompt, given: Mapping[str, str]) -> None:
     arguments = {argument.name: argument for argument in prompt.arguments or ()}
     for name in given:
         if name not in arguments:

@@ -48,7 +48,7 @@ from mcp_types import (
 from edge_api.db.problems import Problem
 from edge_api.health import Health
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import Entry, compare
+from edge_api.journal.posts import Entry, find_changes
 from edge_api.mcp.operations import (
     REVISIONS,
     SERVER_DESCRIPTION,
@@ -61,7 +61,7 @@ from edge_api.mcp.resources import (
     DIGEST,
     SUMMARIZE,
     Context,
-    Journal,
+    JournalResources,
     actor_of,
     reject_cursor,
 )
@@ -80,7 +80,7 @@ _log = logging.getLogger(__name__)
 class ChangeNotifier:
     """Notifies subscribed clients of changed posts."""
 
-    def __init__(self, service: Service, journal: Journal) -> None:
+    def __init__(self, service: Service, journal: JournalResources) -> None:
         self._service = service
         self._journal = journal
         self._bus = InMemorySubscriptionBus()
@@ -127,7 +127,7 @@ def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent
     old, new = _entries(before), _entries(now)
     if [each.summary for each in old.values()] != [each.summary for each in new.values()]:
         yield ResourcesListChanged()
-    for slug in compare(old, new):
+    for slug in find_changes(old, new):
         entry = new.get(slug) or old[slug]
         yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
 
@@ -156,7 +156,7 @@ class GetSkillParams(RequestParams):
 class Skills:
     """Answers requests for skills (SEP-2640): public files, for which the scope `mcp` suffices."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: JournalResources) -> None:
         self._journal = journal
         self._hint = {"ttlMs": CACHE_TTL_MS, "cacheScope": "public"}
 
@@ -258,7 +258,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Callabl
 
     A new server is made when one of these changes; it keeps the subscriptions.
     """
-    journal = Journal(service, operations)
+    journal = JournalResources(service, operations)
     tools = ToolHandlers(service, bind_tools(operations))
     hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
@@ -298,7 +298,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Callabl
 
 
 async def complete(
-    journal: Journal, context: Context, params: CompleteRequestParams
+    journal: JournalResources, context: Context, params: CompleteRequestParams
 ) -> CompleteResult:
     """Complete an argument of a prompt, or a variable of a template: return the matching values.
 

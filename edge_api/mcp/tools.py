@@ -90,7 +90,7 @@ def make_request(
         if value == "" and item.required and item.location == "query":  # the same as absent
             value = None
         if value is not None or (item.location == "body" and argument in arguments):
-            parts[item.location] += _members(argument, item, value)
+            parts[item.location] += _named_values(argument, item, value)
         elif item.required and item.location != "body":  # `check_body` reports missing members
             raise Problem("invalid", f"{argument}: is required")
     path, headers = dict(parts["path"]), dict(parts["header"])
@@ -99,8 +99,8 @@ def make_request(
     return OperationRequest(actor, "", path, query, parts["pairs"], body, headers, "mcp")
 
 
-def _text(argument: str, value: Any) -> str:
-    """Return a value as the text of a URL. Raises Problem `invalid`."""
+def _url_text(argument: str, value: Any) -> str:
+    """Return a value as text for the URL of a request. Raises Problem `invalid`."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -110,14 +110,14 @@ def _text(argument: str, value: Any) -> str:
     raise Problem("invalid", f"{argument}: must be a string or an integer")
 
 
-def _members(argument: str, item: Input, value: Any) -> Sequence[tuple[str, Any]]:
+def _named_values(argument: str, item: Input, value: Any) -> Sequence[tuple[str, Any]]:
     """Return an argument as pairs of name and value; a list in a query has one for each item."""
     if item.location == "body":
         return [(item.name, value)]
     if item.location != "pairs" or not isinstance(value, dict):
-        return [(item.name, _text(argument, value))]
+        return [(item.name, _url_text(argument, value))]
     return [
-        (member, _text(f"{argument}.{member}", each))
+        (member, _url_text(f"{argument}.{member}", each))
         for member, items in value.items()
         for each in (items if isinstance(items, list) else [items])
     ]
@@ -135,10 +135,10 @@ class BoundTool:
     @property
     def scope(self) -> Scope | None:
         """The scope that every call needs."""
-        return self.tool.scope or self._first.scope
+        return self.tool.scope or self._first_operation.scope
 
     @property
-    def _first(self) -> AnyOperation:
+    def _first_operation(self) -> AnyOperation:
         return next(iter(self.operations.values()))
 
     @property
@@ -159,7 +159,7 @@ class BoundTool:
     @property
     def output_schema(self) -> Json:
         """The JSON Schema of the result."""
-        success = self._first.responses[0].schema
+        success = self._first_operation.responses[0].schema
         assert success is not None  # noqa: S101  a tool has a result
         result = self.tool.output or (success() if callable(success) else success)
         schema: Json = simplify_schema(result)
@@ -176,7 +176,7 @@ class BoundTool:
                 raise Problem(
                     "invalid", f"{name[:100]}: is no argument; known are {', '.join(known)}"
                 )
-        operation = self._first
+        operation = self._first_operation
         if discriminator:
             choice = arguments.get(discriminator)
             if not isinstance(choice, str) or choice not in self.operations:

@@ -15,7 +15,7 @@ from edge_api.db.query import Filter, Insert, InsertFromRead, Query, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import compare
+from edge_api.journal.posts import find_changes
 from edge_api.outbox import run_unless_conflict
 from edge_api.webhooks.endpoints import READ_ENABLED, format_event, make_deliveries
 
@@ -58,7 +58,7 @@ def _make_queries(row: Row | None, build: Build, now: datetime) -> tuple[Query, 
     if row is None:  # the posts at the first start count as announced
         return (Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]),)
     before, events = orjson.loads(row["posts"]), []
-    for slug, change in compare(before, described).items():
+    for slug, change in find_changes(before, described).items():
         url = (described.get(slug) or before[slug])[1]
         data = {"slug": slug, "url": url} if change == "removed" else posts.summary(slug)
         body = format_event(f"post.{change}", format_instant(now), data)

@@ -13,7 +13,7 @@ from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.leads.input import dedupe_digest
 from edge_api.leads.service import FIRST_SEARCHED
-from edge_api.leads.threads import MOST_COUNTED, MOST_FOUND, PAGE_SIZE
+from edge_api.leads.threads import MAX_COUNTED_LEADS, MAX_FOUND_LEADS, PAGE_SIZE
 from tests.edge.conftest import RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
 from tests.edge.store.samples import make_row
@@ -287,10 +287,10 @@ async def test_a_read_only_key_sees_no_buttons(edge: RunningEdge) -> None:
 async def test_a_search_says_that_more_may_follow_only_where_it_was_cut(owner: Browser) -> None:
     """It stops at 200 messages, whoever sent them; a full box has nothing to do with it."""
     many = {"name": "many", "email": "many@x.org", "message": "blue"}
-    given = [{**many, "created_at": ago(hours=number)} for number in range(MOST_FOUND)]
+    given = [{**many, "created_at": ago(hours=number)} for number in range(MAX_FOUND_LEADS)]
     given += [
         {"name": f"n{number}", "message": "red", "created_at": ago(hours=300 + number)}
-        for number in range(MOST_COUNTED)
+        for number in range(MAX_COUNTED_LEADS)
     ]
     given[-1]["message"] = "unmistakable blue"
     await store_leads(owner, *given)
@@ -299,7 +299,7 @@ async def test_a_search_says_that_more_may_follow_only_where_it_was_cut(owner: B
 
     assert (names_of(cut), "All 1+" in cut.said, MORE in cut.said) == (["many"], True, True)
     assert (names_of(whole), "All 1+" in whole.said, MORE in whole.said) == (
-        [f"n{MOST_COUNTED - 1}"],
+        [f"n{MAX_COUNTED_LEADS - 1}"],
         False,
         False,
     )

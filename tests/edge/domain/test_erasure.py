@@ -46,7 +46,7 @@ from edge_api.desk.sessions import OWNER as SIGNED_IN
 from edge_api.leads.input import LeadInput
 from edge_api.leads.service import Leads, Sender
 from edge_api.mail.answers import Answers
-from edge_api.mail.dispatcher import Mailing, make_mailing
+from edge_api.mail.dispatcher import MailService, make_mail_service
 from edge_api.settings import read_settings
 from edge_api.webhooks.dispatcher import WebhookDispatcher, WebhookSender
 from tests.edge.domain.conftest import MovableClock
@@ -81,7 +81,7 @@ class Program:
         self.store = store
         self.rows = Rows(store, system_clock)
         settings = read_settings(given, dotenv=None)
-        self.mailing: Mailing = make_mailing(settings, store, system_clock, SECRET)
+        self.mailing: MailService = make_mail_service(settings, store, system_clock, SECRET)
         self.answers = Answers(settings, store, system_clock)
         # Nobody listens there, so each delivery is changed by an attempt that failed.
         sender = WebhookSender(lambda _address: True, lambda _address: True)

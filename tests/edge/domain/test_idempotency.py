@@ -80,7 +80,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_the_same_request_gets_the_same_answer(idempotency: Idempotency, doer: Doer) -> None:
     """Done once; said to be a repetition from the second time on."""
-    answers = [await idempotency.once(claim(), doer) for _ in range(3)]
+    answers = [await idempotency.run_once(claim(), doer) for _ in range(3)]
 
     assert answers == [("answer 1", False), ("answer 1", True), ("answer 1", True)]
     assert doer.done == 1
@@ -90,17 +90,17 @@ async def test_a_key_used_for_another_request_is_refused(
     idempotency: Idempotency, doer: Doer
 ) -> None:
     """422, and the first answer stays."""
-    await idempotency.once(claim(), doer)
+    await idempotency.run_once(claim(), doer)
 
-    problem = await problem_of(idempotency.once(claim(request=b"other"), doer))
+    problem = await problem_of(idempotency.run_once(claim(request=b"other"), doer))
     assert (problem.code, problem.status) == ("idempotency_mismatch", 422)
-    assert await idempotency.once(claim(), doer) == ("answer 1", True)
+    assert await idempotency.run_once(claim(), doer) == ("answer 1", True)
 
 
 async def test_keys_and_scopes_are_kept_apart(idempotency: Idempotency, doer: Doer) -> None:
     """The same key of somebody else is another key."""
     for other in (claim(), claim(key="l"), claim(scope="t")):
-        assert (await idempotency.once(other, doer))[1] is False
+        assert (await idempotency.run_once(other, doer))[1] is False
 
     assert doer.done == 3
 
@@ -109,22 +109,22 @@ async def test_a_restart_forgets_nothing(
     idempotency: Idempotency, doer: Doer, store: Store, clock: Any
 ) -> None:
     """The answer is in the store, not in memory."""
-    await idempotency.once(claim(), doer)
+    await idempotency.run_once(claim(), doer)
 
-    assert await Idempotency(store, clock).once(claim(), doer) == ("answer 1", True)
+    assert await Idempotency(store, clock).run_once(claim(), doer) == ("answer 1", True)
 
 
 async def test_an_answer_is_kept_for_24_hours(
     idempotency: Idempotency, doer: Doer, clock: Any, store: Store
 ) -> None:
     """After that the key is new, and what has expired is gone from the store."""
-    await idempotency.once(claim(), doer)
-    await idempotency.once(claim(key="another"), doer)
+    await idempotency.run_once(claim(), doer)
+    await idempotency.run_once(claim(key="another"), doer)
     clock.move(hours=23, minutes=59)
-    assert await idempotency.once(claim(), doer) == ("answer 1", True)
+    assert await idempotency.run_once(claim(), doer) == ("answer 1", True)
     clock.move(minutes=1)
 
-    assert await idempotency.once(claim(), doer) == ("answer 3", False)
+    assert await idempotency.run_once(claim(), doer) == ("answer 3", False)
     (result,) = await store.run(Read(IDEMPOTENCY_KEYS))
     assert [row["id"] for row in result.rows] == [claim().id]
 
@@ -133,9 +133,9 @@ async def test_expired_idempotency_keys_are_deleted(
     idempotency: Idempotency, doer: Doer, clock: Any, store: Store
 ) -> None:
     """An answer says who sent what: it goes when its time is over, whether or not others come."""
-    await idempotency.once(claim(), doer)
+    await idempotency.run_once(claim(), doer)
     clock.move(hours=12)
-    await idempotency.once(claim(key="another"), doer)
+    await idempotency.run_once(claim(key="another"), doer)
     clock.move(hours=12)
 
     await delete_expired(store, clock)
@@ -173,7 +173,7 @@ async def test_a_running_edge_deletes_expired_idempotency_keys(
     async with make_edge() as edge:
         store = edge.service.store
         idempotency = Idempotency(store, system_clock)
-        await idempotency.once(claim(), Doer(store))
+        await idempotency.run_once(claim(), Doer(store))
         stored.set()
         for _ in range(1000):
             (result,) = await store.run(Read(IDEMPOTENCY_KEYS))
@@ -186,7 +186,7 @@ async def test_a_running_edge_deletes_expired_idempotency_keys(
 
 async def test_fifty_concurrent_requests_run_once(idempotency: Idempotency, doer: Doer) -> None:
     """Forty-nine wait for the first and get its answer."""
-    answers = await asyncio.gather(*(idempotency.once(claim(), doer) for _ in range(50)))
+    answers = await asyncio.gather(*(idempotency.run_once(claim(), doer) for _ in range(50)))
 
     assert sorted(answers) == [("answer 1", False)] + [("answer 1", True)] * 49
     assert doer.done == 1
@@ -197,8 +197,8 @@ async def test_a_waiting_request_with_another_body_is_refused(
 ) -> None:
     """It learns so as soon as the first is done."""
     first, second = await asyncio.gather(
-        idempotency.once(claim(), doer),
-        idempotency.once(claim(request=b"other"), doer),
+        idempotency.run_once(claim(), doer),
+        idempotency.run_once(claim(request=b"other"), doer),
         return_exceptions=True,
     )
 
@@ -213,10 +213,10 @@ async def test_waiting_for_the_first_request_times_out(
     """409, with the time after which to come again; the first one is not disturbed."""
     idempotency = Idempotency(store, clock, timeout=0.1)
     doer.gate = asyncio.Event()
-    first = asyncio.create_task(idempotency.once(claim(), doer))
+    first = asyncio.create_task(idempotency.run_once(claim(), doer))
     await asyncio.sleep(0)
 
-    problem = await problem_of(idempotency.once(claim(), doer))
+    problem = await problem_of(idempotency.run_once(claim(), doer))
     assert (problem.code, problem.status) == ("in_progress", 409)
     assert dict(problem.headers) == {"Retry-After": "1"}
     doer.gate.set()
@@ -228,9 +228,9 @@ async def test_when_the_first_fails_the_next_takes_its_place(
 ) -> None:
     """A failure is no answer: it is not kept, and whoever waited tries for itself."""
     doer.gate, doer.problem = asyncio.Event(), Problem("unavailable")
-    first = asyncio.create_task(idempotency.once(claim(), doer))
+    first = asyncio.create_task(idempotency.run_once(claim(), doer))
     await asyncio.sleep(0)
-    second = asyncio.create_task(idempotency.once(claim(), doer))
+    second = asyncio.create_task(idempotency.run_once(claim(), doer))
     await asyncio.sleep(0)
     doer.gate.set()
 
@@ -244,9 +244,9 @@ async def test_when_the_first_is_cancelled_the_next_takes_its_place(
 ) -> None:
     """Its client hung up before anything was done."""
     doer.gate = asyncio.Event()
-    first = asyncio.create_task(idempotency.once(claim(), doer))
+    first = asyncio.create_task(idempotency.run_once(claim(), doer))
     await asyncio.sleep(0)
-    second = asyncio.create_task(idempotency.once(claim(), doer))
+    second = asyncio.create_task(idempotency.run_once(claim(), doer))
     await asyncio.sleep(0)
     first.cancel()
     doer.gate.set()
@@ -261,7 +261,7 @@ async def test_between_processes_the_unique_key_decides(
     """Two that know nothing of one another: one is done, the other gets its answer."""
     doer.gate = asyncio.Event()
     here, there = Idempotency(store, clock), Idempotency(store, clock)
-    tasks = [asyncio.create_task(side.once(claim(), doer)) for side in (here, there)]
+    tasks = [asyncio.create_task(side.run_once(claim(), doer)) for side in (here, there)]
     await until(lambda: len(doer.gate._waiters) == 2)  # type: ignore[union-attr]  # noqa: SLF001  both have looked
     doer.gate.set()
 
@@ -276,7 +276,9 @@ async def test_another_conflict_is_not_taken_for_a_repetition(
     """It reaches whoever asked."""
     doer.problem = Problem("conflict", "something else is there")
 
-    assert (await problem_of(idempotency.once(claim(), doer))).message == "something else is there"
+    assert (
+        await problem_of(idempotency.run_once(claim(), doer))
+    ).message == "something else is there"
 
 
 @pytest.mark.parametrize("key", ["!", "~", "x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"'])

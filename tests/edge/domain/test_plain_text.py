@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.journal.posts import plain_text
+from edge_api.journal.posts import split_prose_and_code
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ from edge_api.journal.posts import plain_text
 )
 def test_a_text_is_what_a_reader_sees(html: str, prose: str, code: str) -> None:
     """Words end where blocks do, and nowhere else; blocks of code are separate."""
-    assert plain_text(html) == (prose, code)
+    assert split_prose_and_code(html) == (prose, code)

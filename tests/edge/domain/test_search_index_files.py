@@ -92,7 +92,7 @@ async def test_a_start_does_not_wait_for_the_index(
     tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Posts are there before it is made; a search waits, and what failed is tried again."""
-    gate, make = asyncio.Event(), search_index_files._make
+    gate, make = asyncio.Event(), search_index_files.make_file
     faults = [OSError("the disk is full")]
 
     async def make_slowly(files: IndexFiles, index: Path) -> None:
@@ -101,7 +101,7 @@ async def test_a_start_does_not_wait_for_the_index(
             raise faults.pop()
         await make(files, index)
 
-    monkeypatch.setattr(search_index_files, "_make", make_slowly)
+    monkeypatch.setattr(search_index_files, "make_file", make_slowly)
     publish(tmp_path, "build-0001", *SLUGS)
     builds = BuildManager(tmp_path, SITE_URL, SearchOpener(prefix, 1))
     await builds.refresh()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.mail.delivery import classify
-from edge_api.mail.transports import Refused, open_transport
+from edge_api.mail.transports import MailRefusal, open_transport
 from tests.edge.mail.conftest import notification
 
 SENDER, RECIPIENT = "journal@journal.example", "owner@localhost"
@@ -65,7 +65,7 @@ async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     """A file in the way refuses the mail for now, without naming the place."""
     (tmp_path / "file").write_text("not a folder")
 
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(MailRefusal) as caught:
         async with open_transport(f"maildir:{tmp_path / 'file'}")():
             pass
 
@@ -78,7 +78,7 @@ async def test_a_folder_that_goes_away_is_refused(tmp_path: Path) -> None:
     async with open_transport(f"maildir:{tmp_path / 'mail'}")() as session:
         for part in ("tmp", "new", "cur"):
             (tmp_path / "mail" / part).rmdir()
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(MailRefusal) as caught:
             await session.send(SENDER, RECIPIENT, notification())
 
     assert (caught.value.stage, classify(caught.value)) == ("data", "retry")

@@ -4,7 +4,7 @@ from typing import get_args
 import pytest
 
 from edge_api.mail.delivery import RefusalKind, classify
-from edge_api.mail.transports import Refused, Stage
+from edge_api.mail.transports import MailRefusal, Stage
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
@@ -81,7 +81,7 @@ CASES: list[tuple[Stage, int | None, str, RefusalKind]] = [
 
 def verdict(stage: Stage, code: int | None, enhanced: str) -> RefusalKind:
     """Return what a refusal is judged to be."""
-    return classify(Refused(stage, code, enhanced, "the relay refused it"))
+    return classify(MailRefusal(stage, code, enhanced, "the relay refused it"))
 
 
 @pytest.mark.parametrize(("stage", "code", "enhanced", "expected"), CASES)

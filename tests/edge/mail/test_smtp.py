@@ -11,8 +11,8 @@ import pytest
 from edge_api.db.mail_addresses import MailServer, parse_relay
 from edge_api.mail.delivery import classify
 from edge_api.mail.transports import (
+    MailRefusal,
     MailSession,
-    Refused,
     SmtpSession,
     Stage,
     Transport,
@@ -47,9 +47,9 @@ async def post(session: MailSession, message: EmailMessage | None = None, **chan
     await session.send(given["sender"], given["recipient"], message or notification())
 
 
-async def refusal_of(carrier: Transport, **changes: Any) -> Refused:
+async def refusal_of(carrier: Transport, **changes: Any) -> MailRefusal:
     """Return how a relay refuses a message, whenever it does."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(MailRefusal) as caught:
         async with carrier() as session:
             await post(session, **changes)
     return caught.value
@@ -99,7 +99,7 @@ async def test_a_relay_that_says_goodbye_between_messages_is_called_again() -> N
     async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session)
         relay.answers["sender"] = "421 4.3.2 enough for one connection"
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(MailRefusal) as caught:
             await post(session)
 
     assert (caught.value.stage, caught.value.code) == ("sender", 421)
@@ -131,7 +131,7 @@ async def test_a_refusal_has_its_stage_and_codes(
 ) -> None:
     """A relay's reply at a stage is reported in codes, without its text; the next one passes."""
     async with serving(Relay({stage: answer})) as relay, near(relay.port)() as session:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(MailRefusal) as caught:
             await post(session)
         relay.answers.clear()
         await post(session)
@@ -149,7 +149,7 @@ async def test_a_refusal_has_its_stage_and_codes(
 async def test_a_connection_that_drops_is_no_answer(stage: str) -> None:
     """A relay that hangs up within a message has said nothing; the next one is carried."""
     async with serving(Relay(drops_at=stage)) as relay, near(relay.port)() as session:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(MailRefusal) as caught:
             await post(session)
         relay.drops_at = None
         await post(session)
@@ -167,7 +167,7 @@ async def test_a_relay_that_falls_silent_is_left(stage: str) -> None:
     """A relay that does not answer is given its time and no more; the next message is carried."""
     relay = Relay(silent_at=stage)
     async with serving(relay), near(relay.port, seconds=2)() as session:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(MailRefusal) as caught:
             await post(session)
         relay.silent_at = None
         await post(session)

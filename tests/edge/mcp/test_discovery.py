@@ -10,7 +10,7 @@ import pytest
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from edge_api.journal.builds import BuildManager
-from edge_api.mcp.operations import REVISIONS, SERVER_DESCRIPTION, TITLE, server_name
+from edge_api.mcp.operations import DEFAULT_TITLE, REVISIONS, SERVER_DESCRIPTION, server_name
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -58,7 +58,7 @@ async def test_without_a_build_the_site_has_a_plain_name(make_edge: Any, tmp_pat
         _, catalog = await get(edge, "/.well-known/ai-catalog.json")
         _, card = await get(edge, SERVER_CARD)
 
-    assert (catalog["host"]["displayName"], card["title"]) == (TITLE, TITLE)
+    assert (catalog["host"]["displayName"], card["title"]) == (DEFAULT_TITLE, DEFAULT_TITLE)
 
 
 async def test_the_card_in_the_root_says_what_the_server_can_do(edge: Any) -> None:

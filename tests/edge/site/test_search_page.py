@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.journal.builds import BuildManager, Search
+from edge_api.journal.builds import BuildManager, PostSearch
 from edge_api.schema.index import MAX_QUERY_LENGTH
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.page_scripts import has_own_scripts_alone
@@ -540,7 +540,7 @@ async def test_results_are_cached_while_the_build_is_served(make_edge: Any, tmp_
             answers = await asyncio.gather(*(_text(edge, path, key) for path in 3 * paths))
             return set(answers)
 
-        search = cast("Search", Counted(builds.build().search, asked))
+        search = cast("PostSearch", Counted(builds.build().search, asked))
         builds.current = replace(builds.build(), search=search)
         first = await read_all()
         assert await read_all() == first
@@ -554,7 +554,7 @@ async def test_results_are_cached_while_the_build_is_served(make_edge: Any, tmp_
 class Counted:
     """A search that notes what it is asked."""
 
-    def __init__(self, search: Search, asked: list[str]) -> None:
+    def __init__(self, search: PostSearch, asked: list[str]) -> None:
         self._search, self._asked = search, asked
 
     def __getattr__(self, name: str) -> Any:

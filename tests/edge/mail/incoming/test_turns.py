@@ -9,8 +9,8 @@ import pytest
 from edge_api.auth.actor import system_clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.mail.incoming import Incoming
-from edge_api.mail.mailbox import TURN, Mailbox
+from edge_api.mail.incoming import IncomingMail
+from edge_api.mail.mailbox import MAX_TURN, MailboxReader
 from edge_api.mail.suppressions import Feedback
 from edge_api.settings import read_settings
 from tests.edge.conftest import SITE_URL
@@ -23,7 +23,7 @@ SECRET = b"a secret of this test alone, 32 bytes"
 
 
 @dataclass(frozen=True)
-class HeldUp(Incoming):
+class HeldUp(IncomingMail):
     """What an edge does with incoming mail that is held up before each message."""
 
     hold: Callable[[], Awaitable[object]]
@@ -31,7 +31,7 @@ class HeldUp(Incoming):
     async def receive(self, raw: bytes) -> bool:
         """Store a message, after a while."""
         await self.hold()
-        return await Incoming.receive(self, raw)
+        return await IncomingMail.receive(self, raw)
 
 
 def mailbox_of(
@@ -39,13 +39,13 @@ def mailbox_of(
     folder: Folder,
     clock: MovableClock,
     hold: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0),
-) -> Mailbox:
+) -> MailboxReader:
     """Return the mailbox as one edge reads it."""
     given = {"SITE_URL": SITE_URL, "MAILBOX_URL": folder.url("imap")}
     settings = read_settings(given, dotenv=None)
     assert settings.mailbox_url is not None
     incoming = HeldUp(settings, store, clock, Feedback(store, clock, SECRET), hold)
-    return Mailbox(settings.mailbox_url, incoming, SECRET)
+    return MailboxReader(settings.mailbox_url, incoming, SECRET)
 
 
 async def test_an_edge_whose_turn_is_over_saves_no_mailbox_state(
@@ -72,7 +72,7 @@ async def test_an_edge_whose_turn_is_over_saves_no_mailbox_state(
         client.delete(f'"{folder.name}"')
         client.create(f'"{folder.name}"')
     folder.put(old, new)
-    clock.move(seconds=TURN.total_seconds())
+    clock.move(seconds=MAX_TURN.total_seconds())
     await other.read()
     state = await mailbox_state(store)
     awake.set()

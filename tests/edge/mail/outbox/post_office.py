@@ -13,7 +13,7 @@ from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant
-from edge_api.mail.dispatcher import Mailing, make_mailing
+from edge_api.mail.dispatcher import MailService, make_mail_service
 from edge_api.mail.transports import SmtpSession
 from edge_api.settings import Settings, read_settings
 from tests.edge.domain.conftest import MovableClock
@@ -47,7 +47,7 @@ class PostOffice:
     store: Store
     clock: TickingClock
     settings: Settings
-    mailing: Mailing
+    mailing: MailService
 
     async def take_lead(self, **changes: Any) -> Row:
         """Store a lead as the service does, with what tells of it, and return it."""
@@ -132,5 +132,5 @@ def open_office(
     if relay is not None and isinstance(place, MailServer):
         timeouts = (relay.patience, relay.patience)
         transport = partial(SmtpSession, place, create_default_context(), timeouts)
-    mailing = make_mailing(settings, store, clock, SECRET, transport)
+    mailing = make_mail_service(settings, store, clock, SECRET, transport)
     return PostOffice(store, clock, settings, mailing)

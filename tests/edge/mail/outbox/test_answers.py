@@ -19,7 +19,7 @@ from edge_api.db.table import Row
 from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.sessions import OWNER as SIGNED_IN
-from edge_api.mail.answers import MAX_PER_HOUR, MAX_TEXT, UNDO_TIME, Answers
+from edge_api.mail.answers import MAX_PER_HOUR, MAX_TEXT_LENGTH, UNDO_TIME, Answers
 from edge_api.mail.queue import OutboxAdmin
 from edge_api.mail.suppressions import EmailEvent, Feedback
 from tests.edge.edge_process import until
@@ -242,7 +242,7 @@ async def test_an_answer_that_comes_back_is_seen_at_the_message(
     assert [row["status"] for row in log] == ["pending", "bounced"]
     assert (await office.suppressed(), await office.outbox()) == ({ANN: "bounce"}, [])
     assert (await office.mailing.check()).state == "pass"
-    assert "suppressed" in await answers.problem_of(ANN.upper())
+    assert "suppressed" in await answers.unmailable_reason(ANN.upper())
     assert "suppressed" in await refused("conflict", answers.send(lead, "Hm", "", SIGNED_IN))
 
 
@@ -285,7 +285,7 @@ async def test_an_answer_is_taken_back(office: PostOffice, answers: Answers, rel
 
     draft = await answers.take_back(sent["id"], SIGNED_IN)
     assert (draft["kind"], draft["body"], draft["subject"]) == ("draft", TEXT, "Thursday")
-    assert await answers.of_leads([lead["id"]]) == [draft]
+    assert await answers.list_messages([lead["id"]]) == [draft]
     assert await states(office) == before
     assert (await office.outbox(), await office.log()) == ([], [])
     assert await office.rows(FORMER_ROWS) == []
@@ -299,7 +299,7 @@ async def test_an_answer_is_taken_back(office: PostOffice, answers: Answers, rel
 
     again = await answers.send(lead, TEXT, "Thursday", SIGNED_IN)
     assert again["id"] != sent["id"]
-    assert [row["kind"] for row in await answers.of_leads([lead["id"]])] == ["sent"]
+    assert [row["kind"] for row in await answers.list_messages([lead["id"]])] == ["sent"]
 
 
 async def test_later_changes_by_others_are_not_undone(office: PostOffice, answers: Answers) -> None:
@@ -400,7 +400,7 @@ async def test_two_presses_send_one_answer(
         answers.send(lead, TEXT, first["subject"], SIGNED_IN),
     )
     assert {row["id"] for row in again} == {first["id"]}
-    assert [row["kind"] for row in await answers.of_leads([lead["id"]])] == ["sent"]
+    assert [row["kind"] for row in await answers.list_messages([lead["id"]])] == ["sent"]
     second = await answers.send(lead, "And Friday?", "", SIGNED_IN)
     assert second["id"] != first["id"]
     office.clock.move(seconds=21)
@@ -440,7 +440,11 @@ async def test_at_most_sixty_are_sent_within_an_hour(
     [
         ("", "", "text is empty"),
         (" \n\t\u200b\n", "", "text is empty"),
-        ("x" * (MAX_TEXT + 3), "", "100,003 characters, and the most is 100,000: shorten it by 3"),
+        (
+            "x" * (MAX_TEXT_LENGTH + 3),
+            "",
+            "100,003 characters, and the most is 100,000: shorten it by 3",
+        ),
         ("x" * 2_000_000, "", "2,000,000 characters"),
         ("Hi", "s" * 201, "subject has 201 characters"),
     ],
@@ -471,11 +475,11 @@ async def test_nobody_else_sends_answers(office: PostOffice, answers: Answers) -
     key = Actor("k", "k", "api_key", frozenset({"admin:read", "admin:write"}))
     assert "mail:send" in await refused("forbidden", answers.send(lead, TEXT, "", key))
     silent = answers_of(open_office(office.store, office.clock, None))
-    assert "SMTP_URL" in await silent.problem_of(ANN)
+    assert "SMTP_URL" in await silent.unmailable_reason(ANN)
     assert "SMTP_URL" in await refused("conflict", silent.send(lead, TEXT, "", SIGNED_IN))
     reserved = await store_lead(office, email="ann@example.com")
     assert "reserved" in await refused("conflict", answers.send(reserved, TEXT, "", SIGNED_IN))
-    assert (await answers.problem_of(ANN), await office.outbox()) == ("", [])
+    assert (await answers.unmailable_reason(ANN), await office.outbox()) == ("", [])
 
 
 async def test_a_draft_is_kept_and_replaced(office: PostOffice, answers: Answers) -> None:
@@ -484,12 +488,12 @@ async def test_a_draft_is_kept_and_replaced(office: PostOffice, answers: Answers
     await answers.save_draft(other, "Another", "")
     await answers.save_draft(lead, "Dear", "S")
     await answers.save_draft(lead, "Dear Ann", "")
-    drafts = await answers.of_leads([lead["id"], other["id"]])
+    drafts = await answers.list_messages([lead["id"], other["id"]])
     assert [(row["body"], row["subject"]) for row in drafts] == [("Another", ""), ("Dear Ann", "")]
     await answers.save_draft(lead, " ", "")
-    assert [row["body"] for row in await answers.of_leads([lead["id"]])] == []
+    assert [row["body"] for row in await answers.list_messages([lead["id"]])] == []
     assert "shorten it by 1" in await refused(
-        "invalid", answers.save_draft(lead, "x" * (MAX_TEXT + 1), "")
+        "invalid", answers.save_draft(lead, "x" * (MAX_TEXT_LENGTH + 1), "")
     )
     await Privacy(office.store, office.clock).erase(ANN, SIGNED_IN)
     await refused("conflict", answers.save_draft(lead, "Dear", ""))

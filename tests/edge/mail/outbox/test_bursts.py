@@ -4,7 +4,7 @@ import pytest
 
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
 from edge_api.db.query import Insert
-from edge_api.mail.messages import LINK
+from edge_api.mail.messages import SIGN_IN_LINK
 from edge_api.mail.queue import BURST
 from tests.edge.mail.outbox.post_office import PostOffice
 from tests.edge.mail.outbox.scripted_relay import Relay
@@ -72,7 +72,9 @@ async def test_a_request_for_access_is_notified_and_a_honeypot_is_not(
                 "status": status,
             },
         )
-        await office.store.run(Insert(ACCESS_REQUESTS, [row]), *office.mailing.outbox.request(row))
+        await office.store.run(
+            Insert(ACCESS_REQUESTS, [row]), *office.mailing.outbox.request_entries(row)
+        )
     await drain(office)
 
     (sent,) = relay.taken
@@ -85,7 +87,9 @@ async def test_a_link_to_the_desk_is_made_when_it_is_sent(office: PostOffice, re
     links = office.mailing.desk_links
     for _ in range(2):
         row = links.new_row()
-        await office.store.run(*links.store_queries(row, office.mailing.outbox.to_owner(LINK, row)))
+        await office.store.run(
+            *links.store_queries(row, office.mailing.outbox.owner_entries(SIGN_IN_LINK, row))
+        )
     assert await links.consume(links.address(row["id"]).rstrip("/").rpartition("/")[2])
     assert not await links.consume(links.address(row["id"]).rstrip("/").rpartition("/")[2])
     everything = str([await office.rows(EMAIL_OUTBOX), await office.rows(DESK_LINKS)])

@@ -84,9 +84,9 @@ async def test_waiting_mail_is_sent_once_the_relay_works(office: PostOffice, rel
     assert len(relay.taken) == 0
 
     admin = OutboxAdmin(office.store, office.clock)
-    assert await admin.hasten() == 2
+    assert await admin.make_all_due() == 2
     await office.tick()
-    assert (len(relay.taken), await office.outbox(), await admin.hasten()) == (2, [], 0)
+    assert (len(relay.taken), await office.outbox(), await admin.make_all_due()) == (2, [], 0)
 
 
 async def test_nothing_to_queue_again_is_nothing(office: PostOffice) -> None:
@@ -117,7 +117,7 @@ async def test_a_message_under_way_is_not_hastened(office: PostOffice, relay: Re
     await until(lambda: len(relay.tried) == 1)
     (claimed,) = await office.outbox()
     await office.take_lead()
-    hastened = await OutboxAdmin(office.store, office.clock).hasten()
+    hastened = await OutboxAdmin(office.store, office.clock).make_all_due()
     entries = await office.outbox()
     relay.silent.set()
     await sending

@@ -6,7 +6,7 @@ import pytest
 
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Filter, Store, Update
-from edge_api.mail.queue import Claims
+from edge_api.mail.queue import MailLeases
 from tests.edge.engines import Opener
 from tests.edge.mail.outbox.post_office import OWNER, PostOffice, TickingClock, open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
@@ -20,7 +20,7 @@ async def test_a_claimed_entry_is_left_to_its_owner(
     """Two dispatchers get different entries; a third gets none until a lease is over."""
     for _ in range(5):
         await office.take_lead()
-    first, second = Claims(store, clock), Claims(store, clock)
+    first, second = MailLeases(store, clock), MailLeases(store, clock)
     taken = (await first.claim_due(3))[0]
     others = (await second.claim_due(3))[0]
 
@@ -40,7 +40,7 @@ async def test_concurrent_claims_do_not_overlap(
         await office.take_lead()
     stores = [await open_another() for _ in range(3)]
     batches = await asyncio.gather(
-        *(Claims(store, clock).claim_due(7) for store in stores for _ in range(4))
+        *(MailLeases(store, clock).claim_due(7) for store in stores for _ in range(4))
     )
 
     ids = [entry["id"] for batch, _ in batches for entry in batch]
@@ -54,7 +54,7 @@ async def test_a_released_entry_is_due_at_once(
     """Leases that are given back hold up nobody; those that are another's by now stay."""
     for _ in range(2):
         await office.take_lead()
-    claims = Claims(store, clock)
+    claims = MailLeases(store, clock)
     early = (await claims.claim_due(2))[0]
     clock.move(seconds=121)
     late = (await claims.claim_due(1))[0]
@@ -94,7 +94,7 @@ async def test_a_lease_that_was_lost_is_left_to_its_owner(
     async def oversleep(_address: str) -> None:
         relay.before_recipient = None
         clock.move(seconds=121)
-        await Claims(store, clock).claim_due(2)
+        await MailLeases(store, clock).claim_due(2)
 
     relay.before_recipient = oversleep
     await office.tick()
@@ -115,7 +115,7 @@ async def test_a_failure_of_another_entry_is_not_written(
 
     async def oversleep(_address: str) -> None:
         clock.move(seconds=121)
-        await Claims(store, clock).claim_due(1)
+        await MailLeases(store, clock).claim_due(1)
 
     relay.before_recipient = oversleep
     await office.tick()
@@ -144,7 +144,7 @@ async def test_an_entry_with_many_claims_is_claimed_alone_and_last(
     await office.change_entries(claims=3)
     for _ in range(2):
         await office.take_lead()
-    claims = Claims(store, clock)
+    claims = MailLeases(store, clock)
 
     assert [len((await claims.claim_due(10))[0]) for _ in range(4)] == [2, 1, 1, 1]
 
