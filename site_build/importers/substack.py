@@ -32,7 +32,8 @@ _EMBEDDED: Final = re.compile(
 def read_substack(root: Path) -> Imported:
     """Read an export: a zip, or the folder that it unpacks to.
 
-    Raises one of FAULTS (`importers/imported.py`) if it is broken, UnreadableJournal if too large.
+    Raises one of READING_ERRORS (`importers/imported.py`) if it is broken, and UnreadableJournal
+    if it is too large.
     """
     archive = zipfile.ZipFile(root) if root.is_file() else None
     if archive and sum(each.file_size for each in archive.infolist()) > LARGEST_EXPORT:
