@@ -92,6 +92,19 @@ async def test_a_short_lock_is_waited_for(store: SQLiteStore, rival: sqlite3.Con
     assert len((await writing)[0].rows) == 1
 
 
+async def test_a_lock_is_waited_for_after_the_log_was_cut(
+    store: SQLiteStore, rival: sqlite3.Connection
+) -> None:
+    """An erasure cuts the log, and takes no patience from the writes that follow it."""
+    assert await store.scrub()
+    rival.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(write(store))
+    await asyncio.wait([writing], timeout=0.2)
+    rival.execute("COMMIT")
+
+    assert len((await writing)[0].rows) == 1
+
+
 async def test_a_full_disk_refuses_writes_alone(store: SQLiteStore) -> None:
     """No page more may be had: reads go on, nothing is half-written, and room fixes it."""
     await write(store)
