@@ -127,6 +127,14 @@ async def test_due_and_answered_threads_come_first(owner: Browser) -> None:
     assert names_of(await owner.get(f"{INBOX}?q=x.org")) == ["fresh", "due", "old", "done"]
 
 
+async def test_a_reminder_hides_a_lead_whose_sender_replied(owner: Browser) -> None:
+    """It waits until the reminder is due, though a reply alone brings a lead back into New."""
+    lead = await owner.lead(name="later", remind_at=ago(days=-3))
+    await reply(owner, lead, "I wrote back", hours=1)
+    assert names_of(await owner.get(INBOX)) == []
+    assert names_of(await owner.get(f"{INBOX}?status=waiting")) == ["later"]
+
+
 @pytest.mark.parametrize("name", ["\u2800", "\u3164\u200b", "\u00a0 \u2003", "\u0301"])
 async def test_an_invisible_name_is_replaced_by_the_address(owner: Browser, name: str) -> None:
     """And a text is on one line, with its links as their host."""
