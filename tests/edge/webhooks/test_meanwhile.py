@@ -142,6 +142,24 @@ async def test_a_late_refusal_does_not_disable_a_reenabled_endpoint(
     assert await disablings(office) == [1]
 
 
+async def test_a_refusal_gives_up_no_delivery_of_another_endpoint(
+    office: Office, receiver: Receiver
+) -> None:
+    """What waits for the other one is sent when that is enabled again."""
+    await office.endpoints.add(receiver.url)
+    other = await office.endpoints.add(f"{receiver.url}/other")
+    await office.lead()
+    await office.endpoints.pause(other["id"])
+    receiver.status = 410
+    await office.dispatcher.run_once()
+    assert await disablings(office) == [1]
+
+    receiver.status = 200
+    await office.endpoints.enable(other["id"])
+    await office.dispatcher.run_once()
+    assert len(receiver.received) == 2
+
+
 async def test_a_pause_beyond_the_calendar_is_a_failure_like_any_other(
     office: Office, receiver: Receiver
 ) -> None:
