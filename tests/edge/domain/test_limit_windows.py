@@ -111,15 +111,31 @@ async def test_a_refund_is_of_every_window(counter: Counter) -> None:
     assert left_of(await counter.limits.peek(limit, "x")) == [2, 1]
 
 
+async def sweep(counter: Counter, limit: RateLimit) -> None:
+    """Clear away what has passed: in memory, many other senders bring that about."""
+    if isinstance(counter.limits, PostgresLimits):
+        await counter.limits.sweep()
+        return
+    for sender in range(3000):
+        await counter.hit(limit, key=f"sender {sender}")
+
+
 async def test_a_sweep_leaves_the_longest_window(counter: Counter) -> None:
     """What is cleared away has passed in all windows of its limit, not in the first alone."""
     limit = limit_of("5/minute;1/day")
     await counter.hit(limit)
     await counter.pass_time(3600)
-    if isinstance(counter.limits, PostgresLimits):
-        await counter.limits.sweep()
-    else:
-        for sender in range(3000):
-            await counter.hit(limit, key=f"sender {sender}")
+    await sweep(counter, limit)
 
     assert not (await counter.hit(limit)).allowed
+
+
+async def test_a_sweep_leaves_hits_that_are_newer_than_a_passed_one(counter: Counter) -> None:
+    """A sender whose first hit has passed is not cleared away with the hits that still count."""
+    limit = limit_of("3/minute")
+    for pause in (0, 50, 0):
+        await counter.hit(limit, after=pause)
+    await counter.pass_time(11)
+    await sweep(counter, limit)
+
+    assert left_of(await counter.limits.peek(limit, "x")) == [1]
