@@ -1,9 +1,11 @@
 """Tokens taken back (RFC 7009)."""
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from edge_api.auth.keys import KEY_ROTATION_OVERLAP
+from edge_api.db.types import format_instant
 from edge_api.oauth.consents import ConsentRequest
 from tests.edge.oauth.conftest import World, basic, new_verifier, refusal
 
@@ -88,6 +90,17 @@ async def test_a_code_is_void_once_its_key_is_revoked(world: World) -> None:
     await world.keys.revoke(key)
 
     late = world.redeem(client, code, verifier)
+    assert (await refusal(late)).oauth == "invalid_grant"
+
+
+async def test_a_grant_ends_with_the_expiry_of_its_key(world: World) -> None:
+    """A refresh is refused then, in place of an answer with tokens that are worth nothing."""
+    client, code, verifier, key = await allowed(world)
+    tokens = await world.redeem(client, code, verifier)
+    await world.keys.set_end(key, format_instant(world.clock() + timedelta(days=1)))
+    world.clock.move(days=1)
+
+    late = world.refresh(client, tokens["refresh_token"])
     assert (await refusal(late)).oauth == "invalid_grant"
 
 
