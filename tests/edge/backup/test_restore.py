@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from edge_api.backup.replica import parse_zoned_instant
 from edge_api.backup.restoration import carry_over
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.migrations import MIGRATIONS
@@ -222,6 +223,12 @@ def test_an_invalid_backup_is_refused(
     assert message in complained
     assert "Traceback" not in complained
     assert (installation.store.read_bytes(), files_of(installation)) == (before, files)
+
+
+def test_an_instant_with_an_offset_is_restored_in_utc() -> None:
+    """An operator may give the time of a clock on the wall: the replica knows UTC alone."""
+    instant = parse_zoned_instant("2026-01-31T08:05:09+02:00")
+    assert instant.isoformat() == "2026-01-31T06:05:09+00:00"
 
 
 def prepare_bad_files(installation: Installation) -> None:
