@@ -218,10 +218,10 @@ async def test_a_store_that_is_replaced_is_taken_up(store: SQLiteStore, path: Pa
 
     await refusal_of(store.run(READ))
     await recovery_of(lambda: store.run(READ))
-    assert await total(store) == 1
-    assert store.version() != before
-    await write(store)
-    assert await total(store) == 2
+    for leads in (1, 2, 3):  # after as many commits as before, SQLite's own number is the same
+        assert await total(store) == leads
+        assert store.version() != before
+        await write(store)
 
 
 async def test_a_log_that_is_deleted_loses_nothing_acknowledged(
