@@ -12,7 +12,8 @@ import feedparser  # type: ignore[import-untyped]
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.site_build.records import PostIndex
+from site_build.releases.release import build
+from tests.site_build.records import PostIndex, parse
 from tests.site_build.workbench import (
     GOLDEN,
     JOURNAL,
@@ -24,6 +25,7 @@ from tests.site_build.workbench import (
     find,
     make_golden,
     run_build,
+    run_journal,
     run_pelican,
     take,
     unpack,
@@ -306,6 +308,28 @@ def test_an_empty_journal_is_a_site(empty_bench: Workbench) -> None:
     assert read_index(edition).posts == ()
     assert feedparser.parse((edition / "site" / "feed.xml").read_bytes()).bozo is False
     assert (edition / "site" / "journal" / "index.html").is_file()
+
+
+def test_a_link_to_a_tag_of_hidden_posts_alone_is_broken(empty_bench: Workbench) -> None:
+    """The build makes no page for such a tag, and warns of the link."""
+    empty_bench.post("aside", status="hidden", tags="[oak]")
+    empty_bench.post("shown", text="[Oak](/tags/oak/)")
+
+    findings = build(empty_bench.order()).findings
+
+    assert not (empty_bench.output / "current" / "site" / "tags" / "oak").exists()
+    assert [each.path for each in findings if "no page at `/tags/oak/`" in each.message] == [
+        "posts/shown.md"
+    ]
+
+
+def test_the_search_has_a_short_name_in_well_formed_xml(empty_bench: Workbench) -> None:
+    """A name is cut to 16 characters, and not within the entity of one of them."""
+    output = empty_bench.output / "site"
+    run_journal(empty_bench.content, output, SITENAME="Bread, Salt & Company")
+
+    root = parse((output / "opensearch.xml").read_bytes())
+    assert root[0].text == "Bread, Salt & Co"
 
 
 def test_long_lists_are_cut_above_their_bound(empty_bench: Workbench) -> None:

@@ -15,20 +15,23 @@ from site_build.preview.server import Preview, listen, name_origin, watch
 from site_build.preview.session import PreviewSession, State
 from site_build.progress import Request
 from tests.patience import patience
-from tests.site_build.workbench import FleetingPath, Workbench
+from tests.site_build.workbench import SITE_URL, FleetingPath, Workbench
 
 pytestmark = pytest.mark.size("test")
 
 
+def open_session(bench: Workbench, origin: str) -> PreviewSession:
+    """Return a preview of a workbench's content, which is served at `origin`."""
+    state, cache = bench.output, bench.output / "cache.sqlite"
+    now = datetime.max.replace(tzinfo=UTC)
+    request = Request(bench.content, state / "site", state, state, cache, now, 1)
+    return PreviewSession(request, Dialect(origin), list_sources(bench.content)[1:])
+
+
 async def test_a_change_seen_by_a_request_is_checked_later(bench: Workbench) -> None:
     """With nothing watched, the page that is asked for shows the change; the warning follows."""
-    state = bench.output
-    cache, now = bench.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
-    request = Request(bench.content, state / "site", state, state, cache, now, 1)
     listening = listen("127.0.0.1", 0)
-    stage = PreviewSession(
-        request, Dialect(name_origin(listening)), list_sources(bench.content)[1:]
-    )
+    stage = open_session(bench, name_origin(listening))
     states: asyncio.Queue[State] = asyncio.Queue()
     preview, ending = Preview(stage, bench.content, "127.0.0.1", states.put_nowait), asyncio.Event()
     serving = asyncio.create_task(preview.serve(listening, (), ending))
@@ -41,6 +44,22 @@ async def test_a_change_seen_by_a_request_is_checked_later(bench: Workbench) -> 
                 continue
     ending.set()
     await serving
+
+
+def test_the_error_goes_when_a_moved_content_folder_is_back_unchanged(
+    empty_bench: Workbench,
+) -> None:
+    """No file has changed since the last good reading, yet the state is made anew."""
+    empty_bench.post("one")
+    session = open_session(empty_bench, SITE_URL)
+    away = empty_bench.content.rename(empty_bench.content.with_name("away"))
+    session.refresh()
+    assert session.state.site_problem
+
+    away.rename(empty_bench.content)
+    session.refresh()
+
+    assert session.state.site_problem is None
 
 
 async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: Path) -> None:

@@ -294,6 +294,18 @@ def test_feeds_and_the_api_have_plain_images(bench: Workbench) -> None:
     assert plain.replace("<", "&lt;").replace(">", "&gt;") in feed
 
 
+def test_the_index_and_feeds_have_the_size_of_a_replaced_picture(empty_bench: Workbench) -> None:
+    """The post that shows it is as it was; its record is made anew."""
+    empty_bench.post("shown", text="![A](/images/a.png)")
+    for width in (30, 40):
+        put(empty_bench, "a.png", pack(draw(width, 20), "PNG"))
+        edition = empty_bench.build()
+        (post,) = PostIndex.model_validate_json((edition / "posts.json").read_bytes()).posts
+        assert f'width="{width}"' in post.content_html
+        feed = (edition / "site" / "feed.xml").read_text(encoding="utf-8")
+        assert f'width="{width}"' in feed
+
+
 def test_attributes_set_by_the_author_are_kept() -> None:
     """Dimensions, sources and loading that the HTML has are not set again."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)

@@ -300,6 +300,23 @@ def test_a_watcher_builds_as_if_it_remembered_nothing(
         memory.note(str(folder / path) for path in compare(before, seen))
 
 
+def test_a_watcher_finds_the_page_of_a_source_that_an_edit_links_to(
+    empty_bench: Workbench,
+) -> None:
+    """The Markdown of an edited post links to the page, not to the file."""
+    memory = BuildMemory()
+    empty_bench.post("target")
+    post = empty_bench.post("source")
+    build(empty_bench.order(), memory)
+    post.write_text(f"{post.read_text(encoding='utf-8')}\nSee [it](target.md).\n")
+    memory.note([str(post.absolute())])
+
+    build(empty_bench.order(), memory)
+
+    twin = empty_bench.output / "current" / "site" / "journal" / "source" / "index.md"
+    assert "See [it](/journal/target/)." in twin.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("template", "before", "after"),
     [

@@ -180,6 +180,18 @@ async def test_robots_txt_is_obeyed(site: Site) -> None:
     assert "cannot be read" in (await site.refuse("/private")).message
 
 
+async def test_robots_txt_is_obeyed_after_a_redirect_within_a_site(site: Site) -> None:
+    """An allowed page leads to a disallowed one, which is not requested."""
+    site.answers = {
+        "/a": web.Response(status=302, headers={"Location": "/private"}),
+        "/private": text("x"),
+        ROBOTS: text("User-agent: *\nDisallow: /private\n"),
+    }
+
+    assert "asks to keep away" in (await site.refuse("/a")).message
+    assert site.asked == [ROBOTS, "/a"]
+
+
 async def test_a_slow_server_is_not_waited_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is for the whole visit."""
     monkeypatch.setattr(visitor_module, "FETCH_TIMEOUT_SECONDS", 0.3)

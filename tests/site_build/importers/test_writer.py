@@ -171,6 +171,16 @@ def test_links_to_what_every_journal_has_are_kept() -> None:
     assert plan.settings["MENUITEMS"] == [("Ink", "/tags/ink/")]
 
 
+def test_a_link_to_an_alias_of_two_texts_leads_to_the_first() -> None:
+    """The first has the alias, so links and visitors come to the same text."""
+    oak, elm = (make_post(name, aliases=["/old/"]) for name in ("oak", "elm"))
+    plan = plan_journal(make_journal(oak, elm, make_post("ash", "[a](/old/)")), "ink")
+
+    assert "aliases: [/old/]" in read(plan, "content/posts/oak.md")
+    assert "aliases" not in read(plan, "content/posts/elm.md")
+    assert read(plan, "content/posts/ash.md").endswith("[a](oak.md)\n")
+
+
 def test_a_link_with_brackets_is_one_link() -> None:
     """Brackets in an address, which a pattern might cut, are read as Markdown reads them."""
     links = Links("", {"a_(b)": "posts/a.md"}, {})
@@ -317,6 +327,18 @@ def test_an_import_again_leaves_what_a_person_changed(tmp_path: Path) -> None:
         "1 files removed, since the old journal has them no more\n\n- `content/posts/ash.md`"
         in report
     )
+
+
+def test_an_import_again_keeps_an_edited_text_that_the_old_journal_removed(tmp_path: Path) -> None:
+    """Only those removed texts go that are still as the import wrote them."""
+    bring(tmp_path, *map(make_post, ("oak", "elm", "ash", "fir", "yew")))
+    posts = tmp_path / "content" / "posts"
+    (posts / "elm.md").write_text("edited")
+
+    bring(tmp_path, *map(make_post, ("oak", "fir", "yew")))
+
+    assert (posts / "elm.md").read_text() == "edited"
+    assert not (posts / "ash.md").exists()
 
 
 def test_the_second_part_of_an_export_does_not_replace_the_first(tmp_path: Path) -> None:
