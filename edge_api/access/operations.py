@@ -97,7 +97,9 @@ class ClaimedCredentials(Credential):
     credentials: list[Credential]
 
 
-async def show_form(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
+async def redirect_to_form(
+    service: Service, _request: OperationRequest[None, None]
+) -> OperationResult:
     """Redirect a browser to the form for people, or to the contact page if that has none."""
     address = "/contact/#access" if service.settings.access_requests == "on" else "/contact/"
     return OperationResult(b"", status=303, headers={"Location": address}, media_type=HTML)
@@ -243,7 +245,7 @@ FORMS: tuple[AnyOperation, ...] = (
         path=ACCESS_FORM_PATH,
         summary="The form that asks for access",
         tag="access",
-        handler=show_form,
+        handler=redirect_to_form,
         responses=(SuccessResponse(303, "To the form"),),
         error_format="form",
     ),
@@ -292,7 +294,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=REQUEST_ACCESS,
         summary="Redirect a browser to the form that requests a credential",
         tag=_TAG,
-        handler=show_form,
+        handler=redirect_to_form,
         responses=(
             SuccessResponse(303, "Redirect to the form", headers={"Location": "The contact page."}),
         ),

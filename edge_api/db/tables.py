@@ -137,8 +137,8 @@ class CredentialRow(RowModel):
     )
     last_used_at: Timestamp | None = None
     needs_review: Annotated[Integer, Field(ge=0, le=1)] = Field(
-        default=1,  # for keys that a former version issues until its restart
-        description="1 for a key of an access request before 1.0.1 whose end was not set since.",
+        default=1,  # a former version that still runs after an upgrade issues keys without it
+        description="1 if its expiry is to be reviewed: a request before 1.0.1 asked for it.",
     )
 
 
@@ -161,7 +161,7 @@ class AuditRow(RowModel):
     actor: Text
     verb: Text
     table_name: Text
-    columns: Text = Field(description="The columns that the match named, separated by commas.")
+    columns: Text = Field(description="The columns by which rows were chosen, separated by commas.")
     rows: Integer
 
 

@@ -127,7 +127,7 @@ class IndexFile:
 
 
 def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
-    """Return the entry of a line that is stored in `source`."""
+    """Return the `Line` of these bytes; `source` is the file that holds them, or the bytes."""
     return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 

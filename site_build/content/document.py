@@ -23,7 +23,7 @@ from site_build.content.dates import read_instant
 from site_build.content.front_matter import KEYS, LONGEST_DESCRIPTION, PELICAN_KEYS
 from site_build.content.head import (
     HANDLER,
-    SECOND_COLON,
+    SECOND_COLON_FAULT,
     Fault,
     HeadEntry,
     YamlFaultError,
@@ -243,7 +243,7 @@ def _split(text: str) -> tuple[list[HeadEntry], int, int, str] | Fault:
         found = read_pelican_head(head, head_at)
         # In Pelican's lines `Key: value`, a value may have a colon, unless it begins with a
         # character that has a meaning in YAML.
-        is_broken_yaml = SECOND_COLON not in str(fault) or re.search(
+        is_broken_yaml = SECOND_COLON_FAULT not in str(fault) or re.search(
             r"(?m)^[^:\n]*:[ \t]*[\[{\"'|>&*!%@`#-]", head
         )
         if is_broken_yaml or found is None or found[1] < len(head):

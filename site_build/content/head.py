@@ -39,13 +39,13 @@ LONGEST_YAML = 65_536
 
 DEEPEST_NESTING = 8
 
-SECOND_COLON = "a second colon"
+SECOND_COLON_FAULT = "a second colon"
 _LIST_FIX = "separate the members with commas and close the bracket"
 _QUOTE_FIX = "use single quotes, where a backslash stands for itself"
 _YAML_FAULTS = {
     "tab character": "a tab stands where only blanks may; indent with spaces",
     "mapping values are not allowed": (
-        f"{SECOND_COLON} stands in one line; put a value that holds a colon in quotes"
+        f"{SECOND_COLON_FAULT} stands in one line; put a value that holds a colon in quotes"
     ),
     "cannot start any token": (
         "a value begins with a sign that means something else here; "

@@ -12,7 +12,7 @@ from site_build.images.card import blend, convert_hue
 from site_build.images.encode import Picture, cut
 
 SIZE: Final = (480, 1200)
-"""Pixels of a photograph: twice the width that pages show, as high as the leaves of a page."""
+"""Width and height of a photograph in pixels: twice the width at which pages show it."""
 PHOTOGRAPH_KINDS: Final = frozenset({"jpeg", "webp", "avif"})
 """Kinds of pictures that photographs are stored as."""
 _WIDTH: Final = 224
@@ -29,7 +29,7 @@ def crop_key(picture: Picture) -> bytes:
 def crop(source: Path, picture: Picture) -> bytes:
     """Return the middle of a photograph as WebP. Raises BuildError and OSError."""
     file = io.BytesIO()
-    # A low quality is enough behind the lines between the leaves.
+    # The page draws the lines of a fore-edge over the picture, which hide a low quality.
     cut(source, picture, SIZE, "white").save(file, "WEBP", quality=45, method=4)
     return file.getvalue()
 

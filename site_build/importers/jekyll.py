@@ -45,13 +45,13 @@ _NOT_IMPORTED = re.compile(
     r"|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)(?:\..*)?|robots\.txt|(?:package|search).*\.json"
 )
 """Files of a theme, a tool or a host, which are not imported."""
-_TARGETS = {
+_LIST_TARGETS = {
     "feed|atom|rss": "feed:",
     "tag|categor|topic": "tags:",
     "archive|post|blog|news|year": "archive:",
     "": "home:",
 }
-"""Targets that replace pages without a text of their own, by a word of their path or layout."""
+"""Lists of ours that replace generated pages, by a pattern of the page's path or layout."""
 _PICTURE_KEYS = (
     "image",
     "header",
@@ -222,7 +222,9 @@ class _Reader:
         words = len(re.findall(r"\w+", re.sub("<[^>]*>", "", body)))
         if post.kind == "page" and (words <= most_words or PurePosixPath(name).stem == "404"):
             path_and_layout = f"{name} {values.get('layout')}"
-            goal = next(goal for word, goal in _TARGETS.items() if re.search(word, path_and_layout))
+            goal = next(
+                goal for word, goal in _LIST_TARGETS.items() if re.search(word, path_and_layout)
+            )
             self.imported.redirects |= dict.fromkeys(
                 {post.address, *post.aliases} - {"", "/"}, goal
             )

@@ -39,10 +39,10 @@ _MEDIA = re.compile(
     re.IGNORECASE,
 )
 """Name of a file that may be published; code may not."""
-_GENERAL = re.compile(
+_WITHOUT_SUBJECT = re.compile(
     r"|\d+|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
-"""Names of folders, and of tags that Eleventy collects texts by, which are no subject."""
+"""Names of folders, and of tags of Eleventy's collections, that say nothing of the subject."""
 _POST_PATH = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
 _PAGE_PATH = re.compile(
     r"(?:(?:src|source|content|docs|site|pages)/)*(?:readme|index|about|now|contact|imprint|uses)"
@@ -91,7 +91,7 @@ _SETTINGS = {
     "timezone": r"time_?zone=([A-Za-z_]+/[\w/+-]+)[\"'`]",
     "origin": r"(?:site|website|site_?url|base_?url|url)=(https?://[^/\"'`]+)",
 }
-"""Patterns of a journal's settings; `=` is any sign between key and value, with a quote."""
+"""Patterns of settings; `=` stands for the sign between key and value, and an opening quote."""
 _LISTS = (
     {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"}
     | {
@@ -262,7 +262,7 @@ def _add_text(
         tag
         for keys in (("tags", "tag"), ("categories", "category"))
         for tag in read_tags(next((fields[key] for key in keys if fields.get(key)), ""))
-        if journal.system != "Eleventy" or not _GENERAL.fullmatch(tag)
+        if journal.system != "Eleventy" or not _WITHOUT_SUBJECT.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
     is_draft = {f"{key} {value}".lower() for key, value in fields.items()} & _DRAFT_MARKS or (
@@ -286,7 +286,7 @@ def _add_text(
             "draft" if is_draft else "hidden" if read_flag(fields.get("unlisted")) else "published",
             date,
             read_date(_pick(fields, "updated")),
-            tags=tags or [folder] * (not _GENERAL.fullmatch(folder)),
+            tags=tags or [folder] * (not _WITHOUT_SUBJECT.fullmatch(folder)),
             lang=lang or _pick(fields, "lang"),
             # In Obsidian, aliases are names and no addresses.
             aliases=[

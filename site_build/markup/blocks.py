@@ -268,7 +268,7 @@ class Blocks(BlockProcessor):
 
     def _open_admonition(self, parent: Element, token: Token) -> Element:
         extension = self._extensions["admonition"]
-        found = extension.RE.match(f"!!!{token.info}")  # even for `???`: none can be folded
+        found = extension.RE.match(f"!!!{token.info}")  # a foldable `???` becomes a box, too
         if not found:
             SubElement(parent, "p").text = f"{token.markup}{token.info}"
             return parent

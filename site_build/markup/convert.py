@@ -178,7 +178,7 @@ def _render_toc(entries: list[dict[str, Any]]) -> str:
 
 
 _TAG = re.compile(r"""<[a-z](?:[^<>"']|"[^"]*"|'[^']*')*>""", re.IGNORECASE)
-_ATTRIBUTE = re.compile(
+_VALUE_OR_UNSAFE_ATTRIBUTE = re.compile(
     r"""(?P<value>=\s*(?:"[^"]*"|'[^']*'))"""
     r"""|[\s/]+(?:style|on[a-z]+)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)"""
     r"""|(?<=["'])(?:style|on[a-z]+)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""",
@@ -232,7 +232,8 @@ class _HtmlRules(Postprocessor):
         if not re.search(r"(?i)[\s\"'/](?:style|on[a-z]+)\s*=", text):
             return text
         return _TAG.sub(
-            lambda tag: _ATTRIBUTE.sub(lambda found: found["value"] or "", tag[0]), text
+            lambda tag: _VALUE_OR_UNSAFE_ATTRIBUTE.sub(lambda found: found["value"] or "", tag[0]),
+            text,
         )
 
 

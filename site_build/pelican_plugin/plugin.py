@@ -371,7 +371,7 @@ def explain_disk_errors(folder: Path) -> Iterator[None]:
     """Turn errors of the disk into a BuildError with the path, or else `folder`, and a fix."""
     try:
         yield
-    except sqlite3.Error as error:  # the manifest's alone: a cache works without its file
+    except sqlite3.Error as error:  # of the manifest: a cache that fails goes on in memory
         raise BuildError(f"the build cannot go on: {error}: {folder}; {DISK_FULL_FIX}") from error
     except OSError as error:
         raise BuildError(

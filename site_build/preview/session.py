@@ -176,7 +176,8 @@ class PreviewSession:
             known = KnownContent(replace(content, documents=public), related)
             self._build = build_preview(self._request, self._site_url, known)
         except BuildError as error:
-            self._has_current_related = True  # The next attempt follows the next change.
+            # There is no page that related posts could be found for later.
+            self._has_current_related = True
             return replace(self.state, errors=errors, site_problem=read_error_message(str(error)))
         return State(self._name_version(), content.documents, errors, findings=self.state.findings)
 
