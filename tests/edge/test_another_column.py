@@ -57,7 +57,7 @@ def test_another_column_is_whole(
     """It is taken and bound wherever a lead is sent, and shown wherever one is read."""
     with placed(engine, request, tmp_path) as url:
         copy, installation = copy_product(tmp_path, url)
-        replace_once(copy / "db" / "sent.py", ("\n\nclass SentAccessRequest(", COLUMN))
+        replace_once(copy / "db" / "visitor_columns.py", ("\n\nclass SentAccessRequest(", COLUMN))
         add_step(copy, SQLITE, SQLITE.replace("TEXT", 'text COLLATE "C"'))
         said(installation, "migrate")
         scopes = ("--scopes", "admin:read leads:write mcp")

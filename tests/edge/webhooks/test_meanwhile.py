@@ -74,8 +74,7 @@ async def test_a_store_that_is_too_slow_is_logged_without_a_trace(
     await office.lead()
     (drain,) = await office.dispatcher._start_all()  # noqa: SLF001  the first half of a turn
     for engine in ("sqlite", "postgres"):
-        home = {"sqlite": "session", "postgres": "writer"}[engine]
-        monkeypatch.setattr(f"edge_api.db.{engine}.{home}.FAST_SECONDS", 0.0)
+        monkeypatch.setattr(f"edge_api.db.{engine}.store_connections.FAST_SECONDS", 0.0)
     await drain
     running = asyncio.create_task(office.dispatcher.run())
 
