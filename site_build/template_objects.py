@@ -308,7 +308,8 @@ class Article(_DocumentView, PelicanArticle):  # type: ignore[misc]
         self.prev_article, self.next_article = earlier, later
         self.series, self.related, self.next_in_tag = series, related, next_in_tag
         place = series and (series.name, series.number, series.count, len(series.shown))
-        linked = (earlier, later, next_in_tag, *(series.shown if series else ()), *related)
+        in_series = series.shown if series else ()
+        linked = (earlier, later, next_in_tag, *in_series, *related)
         self._set_digest_parts(place, linked)
 
 

@@ -268,7 +268,8 @@ async def find_leads(store: Store, query: LeadQuery) -> list[Row]:
     found: list[Row] = []
     for part, offset, count in steps:
         rows = await _read(store, query, part, count, offset)
-        found = [*(found if offset else ()), *(row for row in rows if _has_all_words(row, words))]
+        matching = [row for row in rows if _has_all_words(row, words)]
+        found = found + matching if offset else matching
         if len(found) >= query.limit or (len(rows) < count and part is not newest):
             break
     return found[: query.limit]

@@ -382,11 +382,8 @@ class OutboxAdmin:
 def _given_up(entry_id: str | None, template: str | None) -> Where:
     """Return the conditions of one entry that was given up, of all of a template, or of all."""
     one = () if entry_id is None else where_id(entry_id.lower())
-    return (
-        GIVEN_UP,
-        *one,
-        *(() if template is None else (Filter("template_name", "eq", template),)),
-    )
+    of_template = () if template is None else (Filter("template_name", "eq", template),)
+    return (GIVEN_UP, *one, *of_template)
 
 
 def _count(found: QueryResult, entry_id: str | None) -> int:
