@@ -27,10 +27,12 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.openapi import openapi_document
 from edge_api.settings import Settings
+from edge_api.writing import operations as writing
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     *posts.OPERATIONS,
     *search.OPERATIONS,
+    *writing.OPERATIONS,
     *leads.OPERATIONS,
     *analyze.OPERATIONS,
     *admin.OPERATIONS,
@@ -101,6 +103,11 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
         for each in operations
         if each.name not in forms
     )
+
+
+def offer(operations: Iterable[AnyOperation], settings: Settings) -> list[AnyOperation]:
+    """Return the operations that documents and tools name: those of writing only if it is on."""
+    return [each for each in operations if settings.writing == "on" or each.tag != writing.TAG]
 
 
 def make_openapi(

@@ -175,12 +175,13 @@ class Authenticator:
 
 
 def actor_of(row: Row) -> Actor:
-    """Return the actor of a row of credentials."""
+    """Return the actor of a row of credentials; who may publish may write drafts."""
+    scopes = frozenset(row["scopes"].split())
     return Actor(
         credential_id=row["id"],
         name=row["name"],
         type=row["type"],
-        scopes=frozenset(row["scopes"].split()),
+        scopes=scopes | {"posts:draft"} if "posts:publish" in scopes else scopes,
         tables=None if row["tables"] is None else frozenset(row["tables"].split()),
     )
 

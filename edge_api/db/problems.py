@@ -25,12 +25,15 @@ Code = Literal[
     "body_timeout",
     "conflict",
     "in_progress",
+    "stale",
     "too_large",
     "unsupported_media_type",
     "range_not_satisfiable",
     "misdirected",
     "idempotency_mismatch",
     "fetch_failed",
+    "locked",
+    "unnamed",
     "too_many_requests",
     "internal",
     "not_implemented",
@@ -96,6 +99,7 @@ PROBLEMS: Mapping[Code, ProblemKind] = {
     "in_progress": ProblemKind(
         409, sentence("The first request with this key is running"), "55P03"
     ),
+    "stale": ProblemKind(412, sentence("It was changed since you read it"), "40001"),
     "too_large": ProblemKind(413, sentence("The body is too large"), "54000"),
     "unsupported_media_type": ProblemKind(415, sentence("Send application/json"), "PGRST102"),
     "range_not_satisfiable": ProblemKind(
@@ -110,6 +114,8 @@ PROBLEMS: Mapping[Code, ProblemKind] = {
     "fetch_failed": ProblemKind(
         422, sentence("The document at the address could not be fetched"), "08006"
     ),
+    "locked": ProblemKind(423, sentence("Something else has to be finished first"), "55006"),
+    "unnamed": ProblemKind(428, sentence("Name the version that you read, in If-Match"), "22023"),
     "too_many_requests": ProblemKind(
         429, sentence("Too many requests"), "PGRST003", "temporarily_unavailable"
     ),

@@ -77,6 +77,8 @@ def read_limit(name: str, rate: str) -> RateLimit | None:
 
 Scope = Literal[
     "posts:read",
+    "posts:draft",
+    "posts:publish",
     "leads:read",
     "leads:write",
     "admin:read",
@@ -88,6 +90,8 @@ Scope = Literal[
 
 SCOPES: Mapping[Scope, str] = {
     "posts:read": sentence("read the published posts, as everybody can on the site"),
+    "posts:draft": sentence("read drafts and write drafts, which you publish or bin"),
+    "posts:publish": sentence("publish, change and withdraw posts in your name"),
     "leads:read": sentence("read all enquiries: names, addresses, messages"),
     "leads:write": sentence("send enquiries without being checked for spam"),
     "admin:read": sentence(
@@ -103,7 +107,15 @@ assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  the type repeats the keys
 
 CREDENTIAL_SCOPES: Mapping[SecretKind, tuple[Scope, ...]] = {
     "api_key": tuple(scope for scope in SCOPES if scope != "mcp"),
-    "access_token": ("posts:read", "leads:read", "leads:write", "admin:read", "mcp"),
+    "access_token": (
+        "posts:read",
+        "posts:draft",
+        "posts:publish",
+        "leads:read",
+        "leads:write",
+        "admin:read",
+        "mcp",
+    ),
 }
 """The scopes that have an effect on each type of credential: keys for REST, tokens for MCP."""
 

@@ -11,7 +11,7 @@ from edge_api.schema.environment import BUILD
 from site_build.cli.check import Source, find_dialect, read_sources
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
-from site_build.content.edits import STARTED_COMMENT, change_line, rewrite
+from site_build.content.edits import rewrite, set_state
 from site_build.content.kept import find_slug
 from site_build.errors import BuildError
 from site_build.options import CONTENT, INSTANT
@@ -52,18 +52,12 @@ def run(arguments: Arguments) -> int:
     console, now = open_console(), datetime.now(UTC).replace(microsecond=0)
     path, raw, before, _ = find_post(content, slug)
     place, is_draft, rules = content / path, action == "withdraw", find_dialect(content).rules
-    date = f"{getattr(arguments, 'instant', now):%Y-%m-%dT%H:%M:%SZ}"
-    if action == "schedule" and arguments.instant <= now:
-        raise BuildError(f"{date} is past; `post publish {slug}` publishes it now", 2)
-    changed = raw
-    if is_draft or not (before and before.hidden):  # a hidden post stays hidden
-        changed = change_line(raw, "status", "draft" if is_draft else None)
-    with_status, _ = read_document(path, changed, rules)
-    keeps_date = (
-        with_status and with_status.published <= now and STARTED_COMMENT.encode() not in raw
-    )
-    if action == "schedule" or not (is_draft or keeps_date):
-        changed = change_line(changed, "date", date)
+    at = arguments.instant if action == "schedule" else None
+    if at and at <= now:
+        raise BuildError(
+            f"{at:%Y-%m-%dT%H:%M:%SZ} is past; `post publish {slug}` publishes it now", 2
+        )
+    changed = set_state(path, raw, rules, is_draft=is_draft, at=at, now=now)
     after, findings = read_document(path, changed, rules)
     if after and (after.draft, after.slug) != (is_draft, slug):
         raise BuildError(f"{place} has a head that cannot be changed line by line; edit it")

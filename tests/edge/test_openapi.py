@@ -21,9 +21,9 @@ DOCUMENT = "/api/public/v1/openapi.json"
 
 
 @pytest.fixture
-async def document(edge: Any) -> dict[str, Any]:
-    """Return the document as it is served."""
-    async with edge.ask("GET", DOCUMENT) as answer:
+async def document(make_edge: Any) -> dict[str, Any]:
+    """Return the document as it is served where posts can be written."""
+    async with make_edge(WRITING="on") as edge, edge.ask("GET", DOCUMENT) as answer:
         assert answer.status == 200
         return dict(await answer.json())
 

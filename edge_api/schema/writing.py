@@ -1,0 +1,245 @@
+"""Requests to write and their answers: files of a spool, which edge and watcher exchange."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeVar
+from uuid import uuid4
+
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+
+from edge_api.schema.environment import sqlite_file
+
+MAX_TEXT_BYTES: Final = 1024 * 1024
+MAX_PICTURE_BYTES: Final = 20 * 1024 * 1024
+_MAX_RECORD_BYTES: Final = 32 * 1024 * 1024
+"""Most bytes of a record: a text whose every character JSON escapes, or a picture in base64."""
+
+_LOCK: Final = ".lock"
+"""The file that a watcher locks as long as it answers."""
+
+Operation = Literal[
+    "check",
+    "list",
+    "get",
+    "save",
+    "picture",
+    "publish",
+    "withdraw",
+    # Of the desk alone:
+    "bin",
+    "history",
+    "former",
+    "preview",
+    "share",
+]
+State = Literal["draft", "scheduled", "published", "hidden"]
+Refusal = Literal[
+    "",
+    "invalid",
+    "forbidden",
+    "not_found",
+    "conflict",
+    "stale",
+    "locked",
+    "unnamed",
+    "unavailable",
+]
+"""Why nothing was done, as a code of `db/problems.py`; empty where it was done."""
+
+
+class Finding(BaseModel, frozen=True):
+    """One defect of a text."""
+
+    line: Annotated[int, Field(description="Line of the text, from 1.")]
+    column: Annotated[int, Field(description="Column in characters, from 1.")]
+    severity: Annotated[
+        Literal["error", "warning"],
+        Field(description="An error keeps the text from being published."),
+    ]
+    message: Annotated[str, Field(description="What is wrong, and what to do.")]
+
+
+class SourceSummary(BaseModel, frozen=True):
+    """A source without its text."""
+
+    slug: Annotated[str, Field(description="The name of the post in its address.")]
+    title: Annotated[str, Field(description="Empty where the head cannot be read.")]
+    state: Annotated[State, Field(description="What readers see of it.")]
+    date: Annotated[
+        AwareDatetime | None, Field(description="When it appeared or will; absent where unknown.")
+    ] = None
+    author: Annotated[
+        str, Field(description="The credential that wrote the draft; empty for the owner.")
+    ] = ""
+    version: Annotated[
+        str, Field(description="Changes with each change; send it as If-Match.", min_length=40)
+    ]
+    is_changed: Annotated[
+        bool, Field(description="Whether a draft of a public text waits to be published.")
+    ] = False
+    url: Annotated[str, Field(description="The address on the site; empty where unknown.")] = ""
+
+
+class Source(SourceSummary, frozen=True):
+    """A source: a Markdown file with its head."""
+
+    markdown: Annotated[str, Field(description="The whole file, its front matter included.")]
+
+
+class FormerVersion(BaseModel, frozen=True):
+    """A version that a source had."""
+
+    version: str
+    """Its blob id."""
+    at: AwareDatetime
+    author: str
+    message: str
+    """The first line of its commit; empty where there is no git."""
+
+
+class WriteRequest(BaseModel, frozen=True, extra="forbid"):
+    """What the watcher is asked to do, by somebody whose rights the edge has checked."""
+
+    operation: Operation
+    author: str
+    """The name of the credential; empty for the owner at the desk."""
+    may_publish: bool
+    asked_at: AwareDatetime
+    """When it was asked for, in UTC; a post that is published now gets this date."""
+    slug: str = ""
+    markdown: str | None = None
+    base: str | None = None
+    """The version that was read; `None` where none was named."""
+    at: AwareDatetime | None = None
+    """When to publish; `None` is now."""
+    name: str = ""
+    """The file name of a picture."""
+    data: str = ""
+    """A picture in base64."""
+
+
+class WriteAnswer(BaseModel, frozen=True):
+    """What the watcher did, or why it did nothing."""
+
+    refusal: Refusal = ""
+    message: str = ""
+    """What is wrong and what to do; empty without a refusal."""
+    version: str = ""
+    """The present version, where there is one."""
+    source: Source | None = None
+    sources: tuple[SourceSummary, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    path: str = ""
+    """The address that a text uses for the picture; the token of a preview or of a share."""
+    versions: tuple[FormerVersion, ...] = ()
+    """Former versions, the newest first."""
+
+
+Record = TypeVar("Record", WriteRequest, WriteAnswer)
+
+
+def locate_var(database_url: str, build_dir: Path) -> Path:
+    """Return the folder of spool, drafts and former versions: that of the store, or `var`."""
+    store = sqlite_file(database_url)
+    return store.parent if store else build_dir.parent / "var"
+
+
+class Spool:
+    """A folder of records; each has a random name, and appears in one step.
+
+    A request is `NAME.request`, then `NAME.work` while it is carried out, then `NAME.answer`.
+    """
+
+    def __init__(self, var: Path) -> None:
+        self.folder = var / "spool"
+
+    def is_watched(self) -> bool:
+        """Return whether a watcher holds the lock of the spool."""
+        try:
+            with (self.folder / _LOCK).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Hold the lock, which a killed process leaves by itself. Raises OSError."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self.folder / _LOCK).open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+
+    def put(self, request: WriteRequest) -> str:
+        """Store a request and return its name. Raises OSError."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = uuid4().hex
+        self._store(f"{name}.request", request)
+        return name
+
+    def claim(self) -> Iterator[tuple[str, WriteRequest]]:
+        """Yield requests with their names, oldest first; damaged ones are removed.
+
+        Raises OSError.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = [each for each in os.scandir(self.folder) if each.name.endswith(".request")]
+        for entry in sorted(found, key=lambda each: each.stat(follow_symlinks=False).st_mtime_ns):
+            name = entry.name.partition(".")[0]
+            with suppress(FileNotFoundError):  # the edge has withdrawn it
+                (self.folder / entry.name).rename(self.folder / f"{name}.work")
+                if request := self._read(f"{name}.work", WriteRequest):
+                    yield name, request
+                else:
+                    (self.folder / f"{name}.work").unlink()
+
+    def answer(self, name: str, answer: WriteAnswer) -> None:
+        """Store the answer to a request, and remove the request. Raises OSError."""
+        self._store(f"{name}.answer", answer)
+        (self.folder / f"{name}.work").unlink()
+
+    def take(self, name: str) -> WriteAnswer | None:
+        """Return the answer to a request and remove it; `None` while there is none."""
+        answer = self._read(f"{name}.answer", WriteAnswer)
+        if answer:
+            (self.folder / f"{name}.answer").unlink()
+        return answer
+
+    def withdraw(self, name: str) -> bool:
+        """Remove a request that was not begun; return whether it was removed."""
+        with suppress(FileNotFoundError):
+            (self.folder / f"{name}.request").unlink()
+            return True
+        return False
+
+    def tidy(self, before: float) -> None:
+        """Remove requests that a killed watcher had begun, and answers that nobody took.
+
+        `before` is the instant, in seconds since 1970, before which an answer is old.
+        """
+        for each in self.folder.glob("*.[aw]*"):
+            with suppress(FileNotFoundError):
+                if each.suffix == ".work" or each.lstat().st_mtime < before:
+                    each.unlink()
+
+    def _store(self, name: str, record: BaseModel) -> None:
+        partial = self.folder / f".{name}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(partial, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(record.model_dump_json())
+        partial.replace(self.folder / name)
+
+    def _read(self, name: str, model: type[Record]) -> Record | None:
+        """Return a record; `None` for none, for a link, and for one that is damaged or too long."""
+        try:
+            # Without O_NONBLOCK a named pipe would be waited for.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with os.fdopen(os.open(self.folder / name, flags), "rb") as file:
+                return model.model_validate_json(file.read(_MAX_RECORD_BYTES))
+        except (OSError, ValidationError):
+            return None

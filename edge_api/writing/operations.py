@@ -1,0 +1,367 @@
+"""The operations of writing: REST and MCP tools for sources, drafts, pictures and publication."""
+
+import re
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from pydantic import BaseModel, TypeAdapter
+
+from edge_api.db.problems import Problem
+from edge_api.operation.model import (
+    ADDITIVE,
+    AnyOperation,
+    Body,
+    HeaderArgument,
+    Operation,
+    OperationRequest,
+    Parameter,
+    SuccessResponse,
+    Tool,
+    ToolHints,
+    output_schema,
+)
+from edge_api.operation.service import OperationResult, Service
+from edge_api.schema.paths import REST_PREFIX
+from edge_api.schema.writing import (
+    MAX_PICTURE_BYTES,
+    MAX_TEXT_BYTES,
+    WriteAnswer,
+    WriteRequest,
+)
+from edge_api.schema.writing import Operation as Write
+from edge_api.writing.models import (
+    Draft,
+    Findings,
+    Picture,
+    Publication,
+    SourceAnswer,
+    Sources,
+    StoredPicture,
+    Text,
+)
+from edge_api.writing.service import Writing
+
+PATH: Final = f"{REST_PREFIX}/sources"
+TAG: Final = "writing"
+IF_MATCH: Final = "If-Match"
+_WRITES: Final = ToolHints(read_only=False, destructive=True, idempotent=True, open_world=False)
+
+
+async def _ask(
+    service: Service, request: OperationRequest[Any, Any], operation: Write, **values: Any
+) -> WriteAnswer:
+    """Send a request to the watcher in the name of the caller. Raises Problem."""
+    actor = request.actor
+    assert actor is not None  # noqa: S101  each operation requires a credential
+    base = request.headers.get(IF_MATCH)
+    if base is not None:
+        found = re.fullmatch(r'\s*"?([0-9a-f]{40})"?\s*', base)
+        if found is None:
+            raise Problem("invalid", f"{IF_MATCH}: send the one version that you read, in quotes")
+        base = found[1]
+    return await service[Writing].ask(
+        WriteRequest(
+            operation=operation,
+            author=actor.name,
+            may_publish="posts:publish" in actor.scopes,
+            asked_at=service.clock().replace(microsecond=0),
+            base=base,
+            **{"slug": request.path.get("slug", ""), **values},
+        )
+    )
+
+
+def _show(answer: WriteAnswer, status: int = 200) -> OperationResult:
+    assert answer.source is not None  # noqa: S101  every operation on a source returns it
+    value = {
+        "source": answer.source.model_dump(mode="json", exclude_none=True),
+        "findings": [each.model_dump() for each in answer.findings],
+    }
+    return OperationResult(value, status, {"ETag": f'"{answer.version}"'})
+
+
+async def check_post(service: Service, request: OperationRequest[None, Text]) -> OperationResult:
+    """Return findings about a text, and store nothing."""
+    text = request.body
+    answer = await _ask(service, request, "check", markdown=text.markdown, slug=text.slug or "")
+    return OperationResult({"findings": [each.model_dump() for each in answer.findings]})
+
+
+async def list_sources(service: Service, request: OperationRequest[None, None]) -> OperationResult:
+    """List sources that are not simply published."""
+    answer = await _ask(service, request, "list")
+    found = [each.model_dump(mode="json", exclude_none=True) for each in answer.sources]
+    return OperationResult({"sources": found})
+
+
+async def get_source(service: Service, request: OperationRequest[None, None]) -> OperationResult:
+    """Return a source with its text."""
+    return _show(await _ask(service, request, "get"))
+
+
+async def save_draft(service: Service, request: OperationRequest[None, Draft]) -> OperationResult:
+    """Store a draft."""
+    draft = request.body
+    return _show(
+        await _ask(service, request, "save", markdown=draft.markdown, slug=draft.slug or "")
+    )
+
+
+async def add_picture(
+    service: Service, request: OperationRequest[None, Picture]
+) -> OperationResult:
+    """Store a picture without its metadata."""
+    picture = request.body
+    answer = await _ask(service, request, "picture", name=picture.name, data=picture.data)
+    return OperationResult({"path": answer.path}, 201)
+
+
+async def publish_post(
+    service: Service, request: OperationRequest[None, Publication]
+) -> OperationResult:
+    """Publish a draft now, or let it appear later."""
+    return _show(await _ask(service, request, "publish", at=request.body.at))
+
+
+async def withdraw_post(service: Service, request: OperationRequest[None, None]) -> OperationResult:
+    """Make a published post a draft again."""
+    return _show(await _ask(service, request, "withdraw"))
+
+
+_VERSION: Final = Parameter(
+    IF_MATCH,
+    "header",
+    {"type": "string"},
+    "The version that was read, as `ETag` or `version` has it: without it a source that is there "
+    "is not changed (428), and with another one neither (412).",
+)
+_SLUG: Final = Parameter(
+    "slug", "path", {"type": "string", "maxLength": 200}, "The post's name.", required=True
+)
+_VERSION_ARGUMENT: Final = MappingProxyType(
+    {
+        "version": HeaderArgument(
+            IF_MATCH,
+            {
+                "type": "string",
+                "pattern": "^[0-9a-f]{40}$",
+                "description": "The `version` that you read: needed to change what is there.",
+            },
+        )
+    }
+)
+_ETAG: Final = MappingProxyType({"ETag": "The version of the source; send it as If-Match."})
+_SOURCE_EXAMPLE: Final = {
+    "slug": "two-winters",
+    "title": "Two winters",
+    "state": "draft",
+    "date": "2026-11-20T09:30:00Z",
+    "author": "Claude",
+    "version": "8ab686eafeb1f44702738c8b0f24f2567c36da6d",
+    "is_changed": False,
+    "url": "https://journal.example/journal/two-winters/",
+    "markdown": "---\ntitle: Two winters\nslug: two-winters\n---\n\nThe store has stood.\n",
+}
+_FINDING_EXAMPLE: Final = {
+    "line": 6,
+    "column": 1,
+    "severity": "warning",
+    "message": "the picture has no description; say what it shows",
+}
+_SHOWN: Final = SuccessResponse(
+    200,
+    "The source as it is stored now",
+    output_schema(SourceAnswer),
+    {"source": _SOURCE_EXAMPLE, "findings": [_FINDING_EXAMPLE]},
+    headers=_ETAG,
+)
+_CHANGES: Final = ("not_found", "conflict", "stale", "locked", "unnamed", "unavailable")
+
+
+def _body(model: type[BaseModel], example: dict[str, Any], most: int) -> Body[Any]:
+    return Body(
+        TypeAdapter(model),
+        model.model_json_schema(),
+        MappingProxyType({"example": example}),
+        max_bytes=most,
+    )
+
+
+_BASE: Final[AnyOperation] = Operation(
+    name="",
+    path=PATH,
+    summary="",
+    handler=list_sources,
+    responses=(),
+    tag=TAG,
+    credential="required",
+    scope="posts:draft",
+)
+_TEXT_EXAMPLE: Final = {
+    "slug": "two-winters",
+    "markdown": "# Two winters\n\nThe store has stood for two winters.\n",
+}
+OPERATIONS: tuple[AnyOperation, ...] = (
+    replace(
+        _BASE,
+        name="check_post",
+        method="POST",
+        path=f"{PATH}/check",
+        summary="Check a text, and store nothing",
+        description="Returns what `check` would say of it, as if it were published.",
+        handler=check_post,
+        body=_body(Text, _TEXT_EXAMPLE, 2 * MAX_TEXT_BYTES),
+        responses=(
+            SuccessResponse(
+                200, "The findings", output_schema(Findings), {"findings": [_FINDING_EXAMPLE]}
+            ),
+        ),
+        problems=("conflict", "unavailable"),
+        tools=(
+            Tool(
+                "check_post",
+                "Check a text",
+                "Return faults of a Markdown text, each with its line and what to do. Nothing is "
+                "stored.",
+            ),
+        ),
+    ),
+    replace(
+        _BASE,
+        name="list_sources",
+        summary="List drafts and scheduled posts",
+        handler=list_sources,
+        responses=(
+            SuccessResponse(
+                200,
+                "Drafts by credentials first",
+                output_schema(Sources),
+                {"sources": [{k: v for k, v in _SOURCE_EXAMPLE.items() if k != "markdown"}]},
+            ),
+        ),
+        problems=("unavailable",),
+        tools=(
+            Tool(
+                "list_sources",
+                "List drafts",
+                "List drafts and scheduled posts, with who wrote them.",
+            ),
+        ),
+    ),
+    replace(
+        _BASE,
+        name="get_source",
+        path=f"{PATH}/{{slug}}",
+        summary="Get a post as its author wrote it",
+        handler=get_source,
+        parameters=(_SLUG,),
+        responses=(_SHOWN,),
+        problems=("not_found", "conflict", "unavailable"),
+        tools=(
+            Tool(
+                "get_source",
+                "Get a post's source",
+                "Return the Markdown of a draft or a published post, its version, and faults.",
+            ),
+        ),
+    ),
+    replace(
+        _BASE,
+        name="save_draft",
+        method="POST",
+        summary="Save a draft",
+        description="A new draft, or another version of one. A draft of a credential waits at the "
+        "desk until it is published or binned; it changes nothing that a public address shows.",
+        handler=save_draft,
+        parameters=(_VERSION,),
+        body=_body(Draft, _TEXT_EXAMPLE, 2 * MAX_TEXT_BYTES),
+        responses=(_SHOWN,),
+        problems=_CHANGES,
+        tools=(
+            Tool(
+                "save_draft",
+                "Save a draft",
+                "Store a Markdown text as a draft. The owner reads it before it is published.",
+                hints=_WRITES,
+                headers=_VERSION_ARGUMENT,
+            ),
+        ),
+    ),
+    replace(
+        _BASE,
+        name="add_picture",
+        method="POST",
+        path=f"{PATH}/pictures",
+        summary="Add a picture to a draft",
+        description="Metadata such as the place is removed. No picture is replaced.",
+        handler=add_picture,
+        body=_body(
+            Picture,
+            {"name": "store.png", "data": "iVBORw0KGgo="},
+            MAX_PICTURE_BYTES * 4 // 3 + 1024,
+        ),
+        responses=(
+            SuccessResponse(
+                201,
+                "The picture is stored",
+                output_schema(StoredPicture),
+                {"path": "/images/store.png"},
+            ),
+        ),
+        problems=("unavailable",),
+        tools=(
+            Tool(
+                "add_picture",
+                "Add a picture",
+                "Store a picture, and return the path that a text names it by: "
+                "`![what it shows](/images/store.jpg)`.",
+                hints=ADDITIVE,
+            ),
+        ),
+    ),
+    replace(
+        _BASE,
+        name="publish_post",
+        method="POST",
+        path=f"{PATH}/{{slug}}/publish",
+        summary="Publish a draft, now or later",
+        handler=publish_post,
+        scope="posts:publish",
+        parameters=(_SLUG, _VERSION),
+        body=_body(Publication, {"at": "2027-03-01T07:00:00Z"}, 1024),
+        responses=(_SHOWN,),
+        problems=_CHANGES,
+        tools=(
+            Tool(
+                "publish_post",
+                "Publish a draft",
+                "Publish the version of a draft that you read, so that everybody can read it.",
+                hints=_WRITES,
+                headers=_VERSION_ARGUMENT,
+            ),
+        ),
+    ),
+    replace(
+        _BASE,
+        name="withdraw_post",
+        method="POST",
+        path=f"{PATH}/{{slug}}/withdraw",
+        summary="Take a published post off the site",
+        description="It is a draft again, and its address answers 410.",
+        handler=withdraw_post,
+        scope="posts:publish",
+        parameters=(_SLUG, _VERSION),
+        responses=(_SHOWN,),
+        problems=_CHANGES,
+        tools=(
+            Tool(
+                "withdraw_post",
+                "Withdraw a post",
+                "Make a published post a draft again, so that nobody can read it.",
+                hints=_WRITES,
+                headers=_VERSION_ARGUMENT,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,194 @@
+"""Commits of single files in the journal's own git repository, by plumbing that runs no program.
+
+Hooks, filters, signing and the user's configuration have no effect: the bytes are stored as they
+are, with a temporary index. What else is changed or staged in the repository stays as it is.
+"""
+
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from edge_api.schema.writing import Refusal
+
+_QUIET: Final = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+)
+_UNFINISHED: Final = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "BISECT_LOG": "a bisection",
+}
+"""Files of a repository that show an operation which its owner has not finished."""
+_DIGITS: Final = 40  # of a name in a repository with SHA-1
+_LOCK_TRIES: Final = 3
+_TIMEOUT_SECONDS: Final = 30
+
+
+class CommitRefusal(Exception):  # noqa: N818  an answer, not a fault of the code
+    """Why a file cannot be committed now; `kind` is a refusal of `edge_api.schema.writing`."""
+
+    def __init__(self, kind: Refusal, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def blob_id(raw: bytes) -> str:
+    """Return the name that git gives to a file with these bytes, 40 hexadecimal digits."""
+    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
+
+
+class Repository:
+    """The git repository that a folder of content is in."""
+
+    def __init__(self, top: Path, git_dir: Path) -> None:
+        self._top, self._git_dir = top, git_dir
+
+    @classmethod
+    def find(cls, content: Path) -> "Repository | None":
+        """Return the repository of a folder; None without one, and where git ignores the folder.
+
+        Raises CommitRefusal where root would run git in somebody else's repository.
+        """
+        content = content.resolve()
+        if os.geteuid() == 0 and content.stat().st_uid != 0:
+            raise CommitRefusal(
+                "unavailable", "run the watcher as the owner of the content, not as root"
+            )
+        if not any((each / ".git").exists() for each in (content, *content.parents)):
+            return None
+        asked = ("rev-parse", "--show-object-format", "--show-toplevel", "--absolute-git-dir")
+        try:
+            kind, top, git_dir = _git(content, *asked).decode().splitlines()
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            raise CommitRefusal("unavailable", _explain(error)) from error
+        if kind != "sha1":
+            raise CommitRefusal("unavailable", f"the repository has {kind} names; sha1 is known")
+        with suppress(subprocess.CalledProcessError):
+            _git(Path(top), "check-ignore", "--quiet", "--", os.fspath(content))
+            return None  # git ignores the folder
+        return cls(Path(top), Path(git_dir))
+
+    def require_idle(self) -> None:
+        """Raise CommitRefusal during a merge, a rebase and the like, and while git is locked."""
+        for name, operation in _UNFINISHED.items():
+            if (self._git_dir / name).exists():
+                message = f"{operation} is not finished in the repository; finish or abort it there"
+                raise CommitRefusal("locked", message)
+        for _ in range(_LOCK_TRIES):
+            if not (lock := self._git_dir / "index.lock").exists():
+                return
+            time.sleep(0.1)
+        message = f"git is at work, or was killed: try again, or remove {lock}"
+        raise CommitRefusal("unavailable", message)
+
+    def committed(self, file: Path) -> str:
+        """Return the version of a file in the last commit; empty if it has none."""
+        return self._find("ls-tree", "HEAD", file)
+
+    def staged(self, file: Path) -> str:
+        """Return the version of a file in the index; empty if it has none."""
+        return self._find("ls-files --stage", "", file)
+
+    def _find(self, command: str, tree: str, file: Path) -> str:
+        words = [*command.split(), "-z", *filter(None, [tree]), "--", self._name(file)]
+        try:
+            found = _git(self._top, *words)
+        except subprocess.CalledProcessError:
+            return ""  # there is no commit yet
+        return next((word for word in found.decode().split() if len(word) == _DIGITS), "")
+
+    def commit(self, files: Sequence[Path], message: str, author: str) -> None:
+        """Commit files as they are on the disk. Raises CommitRefusal.
+
+        `author` is the name of whoever wrote them. Nothing is committed if another commit is made
+        meanwhile; a second call for the same bytes does nothing.
+        """
+        raws = {self._name(file): file.read_bytes() for file in files if file.exists()}
+        if all(self.committed(self._top / name) == blob_id(raw) for name, raw in raws.items()):
+            return
+        people = {
+            "GIT_AUTHOR_NAME": author,
+            "GIT_AUTHOR_EMAIL": "writer@localhost",
+            "GIT_COMMITTER_NAME": "Fore-edge",
+            "GIT_COMMITTER_EMAIL": "fore-edge@localhost",
+        }
+        add = ("update-index", "-z", "--index-info")
+        try:
+            head, entries = self._read_head(), b""
+            for name, raw in raws.items():
+                _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
+                entries += f"100644 {blob_id(raw)}\t{name}\0".encode()
+            with TemporaryDirectory() as name:
+                # Without the files beside it, git has none to compare, and runs no filter on one.
+                folder = Path(name)
+                apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name}
+                index = {**apart, "GIT_INDEX_FILE": f"{name}/index"}
+                _git(folder, "read-tree", head or "--empty", more=index)
+                _git(folder, *add, given=entries, more=index)
+                words = ["commit-tree", _git(folder, "write-tree", more=index).decode().strip()]
+                words += ["-p", head] if head else []
+                new = _git(self._top, *words, given=message.encode(), more=people).decode().strip()
+                _git(self._top, "update-ref", "-m", message, "HEAD", new, head or "0" * _DIGITS)
+                _git(folder, *add, given=entries, more=apart)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise CommitRefusal("unavailable", _explain(error)) from error
+
+    def _read_head(self) -> str:
+        """Return the id of the last commit; empty before the first one."""
+        with suppress(subprocess.CalledProcessError):
+            return (
+                _git(self._top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+                .decode()
+                .strip()
+            )
+        return ""
+
+    def _name(self, file: Path) -> str:
+        return (file.parent.resolve() / file.name).relative_to(self._top).as_posix()
+
+
+def _explain(error: Exception) -> str:
+    said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace")
+    return f"git has failed ({' '.join(said.strip().splitlines()[-1:])}); try again"
+
+
+def _git(
+    folder: Path, *words: str, given: bytes = b"", more: Mapping[str, str] | None = None
+) -> bytes:
+    """Run git and return what it prints. Raises OSError and SubprocessError."""
+    settings = [word for each in _QUIET for word in ("-c", each)]
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": "/nonexistent",
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        **(more or {}),
+    }
+    return subprocess.run(  # noqa: S603
+        ["git", *settings, *words],  # noqa: S607
+        cwd=folder,
+        input=given,
+        env=environment,
+        capture_output=True,
+        check=True,
+        timeout=_TIMEOUT_SECONDS,
+    ).stdout

@@ -1,0 +1,116 @@
+"""The process beside the watcher that answers requests to write, so that no build delays them."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from edge_api.schema.index import CURRENT_LINK
+from edge_api.schema.writing import Spool, locate_var
+from site_build.build.fingerprint import fingerprint_code
+from site_build.cache import locate_cache
+from site_build.content.library import ContentLibrary
+from site_build.content.sources import stamp
+from site_build.errors import BuildError
+from site_build.markup.convert import Dialect
+from site_build.options import read_settings
+from site_build.pelican_plugin.settings import SETTINGS_FILE, load_settings, read_dialect, warn
+from site_build.progress import Request
+from site_build.writing.writer import SourceWriter
+
+POLL_SECONDS: Final = 0.02
+"""Time between two looks into the spool."""
+RESTART_SECONDS: Final = 1.0
+"""The pause before the process is started again."""
+
+
+@contextlib.contextmanager
+def writing(content: Path, output: Path, site_url: str) -> Iterator[None]:
+    """Keep the process running, and end it at the end of the context."""
+    words = [sys.executable, "-m", __name__, str(content), str(output), site_url]
+    is_over = threading.Event()
+
+    def keep() -> None:
+        while not is_over.is_set():
+            # It ends when this pipe is closed, even by a kill of the watcher.
+            with subprocess.Popen(words, stdin=subprocess.PIPE) as process:  # noqa: S603
+                while process.poll() is None and not is_over.wait(0.1):
+                    pass
+            is_over.wait(RESTART_SECONDS)
+
+    thread = threading.Thread(target=keep, name="writing", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+class LibraryLoader:
+    """Reads all texts in a thread, once a build has put them into the cache."""
+
+    def __init__(self, content: Path, output: Path, dialect: Dialect) -> None:
+        self._output, self._dialect = output, dialect
+        cache = locate_cache(output)
+        self._request = Request(
+            content=content,
+            site_folder=cache.parent,
+            state=cache.parent,
+            previous_state=cache.parent,
+            cache=cache,
+            now=datetime.now(UTC),
+            jobs=1,
+        )
+        self._library: ContentLibrary | None = None
+        threading.Thread(target=self._load, daemon=True).start()
+
+    def __call__(self) -> ContentLibrary | None:
+        """Return the texts; `None` while they are being read."""
+        return self._library
+
+    def _load(self) -> None:
+        while self._library is None:
+            with contextlib.suppress(BuildError):
+                if (self._output / CURRENT_LINK).exists():
+                    self._library = ContentLibrary(self._request, fingerprint_code(), self._dialect)
+            time.sleep(RESTART_SECONDS)
+
+
+def main() -> int:
+    """Answer requests until standard input ends, or until the site's settings change."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the watcher ends this process
+    content, output, site_url = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    database = read_settings().get("DATABASE_URL", "sqlite:///var/edge.db")
+    spool, is_over = Spool(locate_var(database, output)), threading.Event()
+
+    def wait_for_end() -> None:
+        sys.stdin.buffer.read()
+        is_over.set()
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    settings = stamp(SETTINGS_FILE)
+    dialect = read_dialect(load_settings(content, site_url))
+    writer = SourceWriter(
+        content, spool.folder.parent, site_url, dialect, LibraryLoader(content, output, dialect)
+    )
+    with spool.watch():
+        spool.tidy(time.time() - 3600)
+        while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
+            try:
+                for name, request in spool.claim():
+                    spool.answer(name, writer.answer(request, request.asked_at))
+            except OSError as error:  # on a full disk the edge says that nothing came back
+                warn(f"a request to write cannot be answered: {error.strerror}")
+                is_over.wait(RESTART_SECONDS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

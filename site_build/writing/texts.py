@@ -1,0 +1,52 @@
+"""Texts that somebody sends: their bytes, their title, and a head that makes them drafts."""
+
+import re
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+
+import yaml
+
+from edge_api.schema.writing import MAX_TEXT_BYTES
+from site_build.content.edits import STARTED_COMMENT, change_line
+from site_build.content.kept import find_head
+from site_build.writing.versions import Refused
+
+
+def encode(markdown: str | None) -> bytes:
+    """Return the bytes of a text. Raises Refused for one that no file can hold."""
+    try:
+        raw = (markdown or "").encode()
+    except UnicodeEncodeError:
+        raise Refused("invalid", "markdown: holds half of a character; send it as UTF-8") from None
+    if len(raw) > MAX_TEXT_BYTES:
+        raise Refused("invalid", f"markdown: has more than {MAX_TEXT_BYTES} bytes; split it")
+    if b"\0" in raw:
+        raise Refused("invalid", "markdown: holds NUL; take it out")
+    return raw
+
+
+def find_title(raw: bytes) -> str:
+    """Return the title of a text without a head: its first line, if that is a heading."""
+    found = re.match(r"\s*#[ \t]+([^\n]+)", raw.decode(errors="replace"))
+    return found[1].rstrip("# \t\r") if found else ""
+
+
+def complete(raw: bytes, slug: str, now: datetime) -> bytes:
+    """Return a text with a head, in which slug and date stand and which is that of a draft."""
+    text = raw.decode()
+    if not re.match(r"\ufeff?\s*(?:---|[A-Za-z_-]+:)", text):
+        title = find_title(raw)
+        body = re.sub(r"\A\s*#[^\n]*\n?\s*", "", text) if title else text
+        head = yaml.safe_dump({"title": title or slug}, allow_unicode=True, width=sys.maxsize)
+        raw = f"---\n{head}---\n\n{body}".encode()
+    for key, value in (("slug", slug), ("date", f"{now:%Y-%m-%dT%H:%M:%SZ}{STARTED_COMMENT}")):
+        if change_line(raw, key, None) == raw:
+            raw = change_line(raw, key, value)
+    return change_line(raw, "status", "draft")
+
+
+def list_keys(raw: bytes) -> Iterator[str]:
+    """Yield the keys of a head in lower case, without parsing it."""
+    for found in re.finditer(r"(?m)^[ \t]*[\"']?([\w-]+)[\"']?[ \t]*[:=]", find_head(raw)):
+        yield found[1].lower().replace("-", "_")

@@ -1,0 +1,396 @@
+"""What the watcher does with a request to write: it checks, stores, commits and answers."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Final
+from unicodedata import normalize
+
+from edge_api.schema.index import SLUG_PATTERN
+from edge_api.schema.writing import (
+    Finding,
+    Operation,
+    Source,
+    SourceSummary,
+    State,
+    WriteAnswer,
+    WriteRequest,
+)
+from site_build.checks.analyse import analyse
+from site_build.content.document import guess_publication, read_document
+from site_build.content.edits import change_line, rewrite, set_state
+from site_build.content.kept import find_slug
+from site_build.content.library import ContentLibrary
+from site_build.content.sources import Stamp, list_folder, read_bytes, stamp
+from site_build.errors import BuildError, Diagnostic
+from site_build.markup.convert import Dialect
+from site_build.markup.sanitize import find_foreign
+from site_build.site import UNDATED, Document
+from site_build.text import fold, make_slug
+from site_build.writing.commits import CommitRefusal, Repository, blob_id
+from site_build.writing.pictures import add_picture
+from site_build.writing.texts import complete, encode, find_title, list_keys
+from site_build.writing.versions import DraftFolder, Found, Refused, keep_former
+
+_REFUSED_KEYS: Final = frozenset({"save_as", "url", "template", "permalink"})
+"""Keys of a head that a credential may not write: plugins can let them choose an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was read of a source file last, by its stamp."""
+
+    stamp: Stamp
+    slug: str
+    document: Document | None
+    version: str
+
+
+class SourceWriter:
+    """Carries out requests to write, one at a time."""
+
+    def __init__(
+        self,
+        content: Path,
+        var: Path,
+        site_url: str,
+        dialect: Dialect,
+        open_library: Callable[[], ContentLibrary | None],
+    ) -> None:
+        """`open_library` returns all texts once they are read; until then one is checked alone."""
+        self._content, self._var, self._site_url = content, var, site_url
+        self._rules, self._dialect = dialect.rules, dialect
+        self._open_library = open_library
+        self._drafts = DraftFolder(var)
+        self._known: dict[str, _Known] = {}
+        self._operations: dict[Operation, Callable[[WriteRequest, datetime], WriteAnswer]] = {
+            "check": self._check,
+            "list": self._list,
+            "get": self._get,
+            "save": self._save,
+            "picture": self._add_picture,
+            "publish": self._publish,
+            "withdraw": self._withdraw,
+        }
+        self._intent = var / "spool" / "intent.json"
+        """What is being written into the content: it is finished after a kill."""
+
+    def answer(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        """Carry out a request at `now` (UTC); it never raises for what a request can cause."""
+        try:
+            self.finish()
+            return self._operations[request.operation](request, now)
+        except Refused as refused:
+            return refused.answer
+        except CommitRefusal as refusal:
+            return WriteAnswer(refusal=refusal.kind, message=str(refusal))
+        except BuildError as error:
+            return WriteAnswer(refusal="unavailable", message=str(error))
+        except OSError as error:
+            said = f"{error.filename or self._content} cannot be read or written: {error.strerror}"
+            return WriteAnswer(refusal="unavailable", message=said)
+
+    def _find(self, slug: str, known: Mapping[str, _Known] | None = None) -> Found:
+        """Return the versions of a source, found among `known` ones or in the folder.
+
+        Raises Refused for a slug that names two files, or a link.
+        """
+        if (
+            not re.fullmatch(SLUG_PATTERN, slug)
+            or len(slug.encode()) > 200  # noqa: PLR2004  a file's name has 255 at most
+            or slug != normalize("NFC", slug)
+        ):
+            raise Refused(
+                "invalid", f"slug: {slug[:40]!r} is none; use letters, digits and - _ . ~"
+            )
+        known = self._read_all() if known is None else known
+        paths = [path for path, each in known.items() if fold(each.slug) == fold(slug)]
+        if len(paths) > 1:
+            raise Refused("conflict", f"{' and '.join(paths)} have the slug {slug}; change one")
+        draft, record = self._drafts.read(slug)
+        folder = next(iter(self._rules.posts), "") or "posts"
+        path = paths[0] if paths else f"{folder}/{slug}.md"
+        content, document = None, None
+        place = self._content.resolve() / path
+        if place.resolve() != place:
+            raise Refused("conflict", f"{path} is a link, or in a linked folder; put a file there")
+        with suppress(FileNotFoundError):
+            content = read_bytes(self._content, path)
+            document, _ = read_document(path, content, self._rules)
+        if not paths and content is not None:
+            raise Refused("conflict", f"{path} is a file with another slug; choose another slug")
+        is_public = content is not None and (
+            not document.draft if document else guess_publication(content, self._rules) is not None
+        )
+        return Found(slug, path, content, draft, record, document, is_public)
+
+    def _require(self, slug: str) -> Found:
+        found = self._find(slug)
+        if found.raw is None:
+            raise Refused("not_found", f"no post has the slug {slug!r}")
+        return found
+
+    @staticmethod
+    def _require_version(request: WriteRequest, found: Found) -> Found:
+        """Return a source whose present version the request names. Raises Refused."""
+        if request.base is None:
+            raise Refused("unnamed", "name the version that you read, in If-Match", found)
+        if request.base != found.version:
+            raise Refused("stale", "it was changed since you read it; read it again", found)
+        return found
+
+    def _read_all(self) -> dict[str, _Known]:
+        """Return every post in the content; only changed files are read."""
+        known, content = {}, self._content
+        for path in list_folder(content, self._rules).sources:
+            if self._rules.is_page(path):
+                continue
+            now, last = stamp(content / path), self._known.get(path)
+            if last is None or last.stamp != now:
+                raw = read_bytes(content, path)
+                document, _ = read_document(path, raw, self._rules)
+                slug = document.slug if document else find_slug(raw) or PurePosixPath(path).stem
+                last = _Known(now, slug, document, blob_id(raw))
+            known[path] = last
+        self._known = known
+        return known
+
+    def _examine(
+        self, path: str, raw: bytes, now: datetime
+    ) -> tuple[Document | None, tuple[Diagnostic, ...]]:
+        """Return the document of a text and findings about it, as if it were published."""
+        if change_line(raw, "status", None) != raw:  # the line stays, and so do lines below it
+            raw = change_line(raw, "status", "published")
+        if library := self._open_library():
+            library.refresh()
+            return library.examine(path, raw, now, self._drafts.pictures(raw))
+        document, findings = read_document(path, raw, self._rules)
+        if document:
+            facts, _ = analyse(document, self._dialect)
+            findings += facts.notes
+        return document, tuple(sorted(findings))
+
+    def _summarize(self, found: Found, now: datetime) -> dict[str, object]:
+        document = found.document
+        if found.draft is not None:
+            document, _ = read_document(found.path, found.draft, self._rules)
+        shown = found.document if found.is_public else None
+        state: State = "draft"
+        if shown:
+            state = "hidden" if shown.hidden else "published"
+            state = "scheduled" if shown.published > now else state
+        return {
+            "slug": document.slug if document else found.slug,
+            "title": document.title if document else "",
+            "state": state,
+            "date": document.published if document and document.published != UNDATED else None,
+            "author": found.author,
+            "version": found.version,
+            "is_changed": found.draft is not None and found.is_public,
+            "url": f"{self._site_url}/{document.address}" if document else "",
+        }
+
+    def _list(self, _: WriteRequest, now: datetime) -> WriteAnswer:
+        """List drafts, scheduled posts and changed ones; those that credentials wrote first."""
+        waiting, known = self._drafts.slugs(), self._read_all()
+        slugs = [
+            each.slug
+            for each in known.values()
+            if fold(each.slug) not in waiting
+            and (each.document is None or each.document.draft or each.document.published > now)
+        ]
+        found = []
+        for slug in (*waiting, *sorted(slugs)):
+            with suppress(Refused):  # two files have the slug, which `check` reports
+                each = self._summarize(self._find(slug, known), now)
+                found.append(SourceSummary.model_validate(each))
+        return WriteAnswer(sources=tuple(found))
+
+    def _get(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        return self._show(self._require(request.slug), now)
+
+    def _show(self, found: Found, now: datetime) -> WriteAnswer:
+        raw = found.raw or b""
+        source = Source.model_validate(
+            {**self._summarize(found, now), "markdown": raw.decode(errors="replace")}
+        )
+        _, findings = self._examine(found.path, raw, now)
+        return WriteAnswer(source=source, version=found.version, findings=_list_findings(findings))
+
+    def _add_picture(self, request: WriteRequest, _: datetime) -> WriteAnswer:
+        """Store a picture in the content; that of a credential waits beside its drafts."""
+        target = self._drafts.folder if request.author else self._content
+        folder = next((each for each in self._rules.static if "." not in each), "images")
+        path = add_picture(request, folder, target, (self._drafts.folder, self._content))
+        return WriteAnswer(path=f"/{path}")
+
+    def _check(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        raw = encode(request.markdown)
+        path = self._find(request.slug).path if request.slug else "posts/check.md"
+        _, findings = self._examine(path, raw, now)
+        return WriteAnswer(findings=_list_findings(findings))
+
+    def _save(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        raw = encode(request.markdown)
+        slug = request.slug or find_slug(raw) or make_slug(find_title(raw))
+        if not slug:
+            raise Refused("invalid", "slug: name the post, or begin its text with a title")
+        found = self._find(slug)
+        raw = complete(raw, slug, now)
+        self._refuse_unsafe(found, raw, request)
+        if found.version != blob_id(raw) and (found.version or request.base):
+            self._require_version(request, found)
+        if found.is_public and not request.may_publish:
+            raise Refused("forbidden", f"{slug} is published; it takes posts:publish", found)
+        if request.author or found.is_public or found.draft is not None:
+            self._drafts.write(slug, raw, request.author or found.author, found.content)
+        else:
+            self._store(found, raw, "owner", f"Save {slug}")
+        return self._show(self._require(slug), now)
+
+    def _refuse_unsafe(self, found: Found, raw: bytes, request: WriteRequest) -> None:
+        """Raise Refused for a text that readers would see, or that names another address."""
+        document, _ = read_document(found.path, raw, self._rules)
+        slug = document.slug if document else find_slug(raw)
+        if slug and fold(slug) != fold(found.slug):
+            raise Refused(
+                "conflict", f"the head has the slug {slug}, and the post {found.slug}", found
+            )
+        if not (document.draft if document else guess_publication(raw, self._rules) is None):
+            raise Refused("invalid", "the head cannot be made that of a draft: mend it", found)
+        if request.author and (keys := _REFUSED_KEYS & set(list_keys(raw))):
+            raise Refused("invalid", f"{min(keys)}: only the owner can write this key", found)
+
+    def _publish(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        found = self._require_version(request, self._require(request.slug))
+        if not request.may_publish:
+            raise Refused("forbidden", "publishing takes posts:publish", found)
+        if request.at and request.at <= now:
+            raise Refused("invalid", f"at: {request.at:%Y-%m-%dT%H:%M:%SZ} is past", found)
+        raw, was_hidden = found.raw or b"", bool(found.document and found.document.hidden)
+        if was_hidden and found.draft is not None:
+            raw = change_line(raw, "status", "hidden")
+        changed = set_state(found.path, raw, self._rules, is_draft=False, at=request.at, now=now)
+        document, findings = self._examine(found.path, changed, now)
+        if found.author or request.author:
+            findings += self._find_foreign(found.path, changed)
+        errors = [each for each in findings if each.severity == "error"]
+        if document is None or document.draft or errors:
+            first = f": line {errors[0].line}, {errors[0].message}" if errors else ""
+            return WriteAnswer(
+                refusal="conflict",
+                message=f"{found.slug} has errors that readers would see{first}",
+                version=found.version,
+                findings=_list_findings(findings),
+            )
+        for path, each in self._read_all().items():
+            given = each.document.aliases if each.document and path != found.path else ()
+            if any(alias.path == document.address for alias in given):
+                message = f"/{document.address} is a former address of {path}; choose another slug"
+                raise Refused("conflict", message, found)
+        if found.draft is not None and found.is_overtaken:
+            message = f"{found.path} was changed since this draft of it; read both, and save again"
+            raise Refused("conflict", message, found)
+        verb = "Schedule" if document.published > now else "Publish"
+        self._store(found, changed, request.author or "owner", f"{verb} {found.slug}", found.draft)
+        return self._show(self._require(found.slug), now)
+
+    def _withdraw(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        found = self._require_version(request, self._require(request.slug))
+        if not request.may_publish:
+            raise Refused("forbidden", "withdrawing takes posts:publish", found)
+        if found.content is None:
+            raise Refused("conflict", f"{found.slug} is not published", found)
+        changed = set_state(found.path, found.content, self._rules, is_draft=True, at=None, now=now)
+        self._store(found, changed, request.author or "owner", f"Withdraw {found.slug}")
+        return self._show(self._require(found.slug), now)
+
+    def _store(
+        self, found: Found, raw: bytes, author: str, message: str, draft: bytes | None = None
+    ) -> None:
+        """Write a source into the content and commit it, or keep its former version.
+
+        The pictures of a `draft` that is published go with it, and it is removed. Nothing is
+        changed if it cannot be committed. Raises CommitRefusal, and Refused where the owner's own
+        changes wait for a commit.
+        """
+        file = self._content / found.path
+        if repository := Repository.find(self._content):
+            repository.require_idle()
+            ours = {blob_id(raw), repository.committed(file)}
+            present = "" if found.content is None else blob_id(found.content)
+            if not {present, repository.staged(file)} <= ours:
+                message = f"{found.path} has changes that are not committed; commit them first"
+                raise Refused("conflict", message, found)
+        else:
+            keep_former(self._var, found)
+        intent = {
+            "path": found.path,
+            "slug": found.slug,
+            "version": blob_id(raw),
+            "draft": "" if draft is None else blob_id(draft),
+            "pictures": self._drafts.pictures(draft or b""),
+            "author": author,
+            "message": message,
+        }
+        self._intent.unlink(missing_ok=True)
+        rewrite(self._intent.parent, self._intent.name, None, json.dumps(intent).encode())
+        if found.content != raw:
+            rewrite(self._content, found.path, found.content, raw)
+        try:
+            self.finish()
+        except CommitRefusal:
+            if found.content is None:
+                file.unlink()
+            else:
+                rewrite(self._content, found.path, raw, found.content)
+            self._intent.unlink()
+            raise
+
+    def finish(self) -> None:
+        """Commit what `_store` wrote, and remove the draft that it was; after a kill, too.
+
+        Raises CommitRefusal and OSError.
+        """
+        try:
+            intent = json.loads(self._intent.read_bytes())
+        except FileNotFoundError:
+            return
+        file = self._content / intent["path"]
+        if file.exists() and blob_id(file.read_bytes()) == intent["version"]:
+            for name in intent["pictures"]:
+                with suppress(FileNotFoundError):  # it was moved before a kill
+                    raw = (self._drafts.folder / name).read_bytes()
+                    if not (self._content / name).exists():
+                        rewrite(self._content, name, None, raw)
+                    (self._drafts.folder / name).unlink()
+            if repository := Repository.find(self._content):
+                pictures = [self._content / name for name in intent["pictures"]]
+                repository.commit([file, *pictures], intent["message"], intent["author"])
+            draft, _ = self._drafts.read(intent["slug"])
+            if draft is not None and blob_id(draft) == intent["draft"]:
+                self._drafts.remove(intent["slug"])
+        self._intent.unlink()
+
+    def _find_foreign(self, path: str, raw: bytes) -> tuple[Diagnostic, ...]:
+        """Return an error for each element or attribute that only the owner may write."""
+        document, _ = read_document(path, raw, self._rules)
+        _, conversion = analyse(document, self._dialect) if document else (None, None)
+        text, errors = raw.decode(errors="replace"), []
+        for word in find_foreign(conversion.html if conversion else ""):
+            at = max(text.find(word), 0)
+            message = f"`{word}` is HTML that only the owner can publish; take it out"
+            line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+            errors.append(Diagnostic(path, line, column, "error", message))
+        return tuple(errors)
+
+
+def _list_findings(findings: Iterable[Diagnostic]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(line=each.line, column=each.column, severity=each.severity, message=each.message)
+        for each in findings
+    )

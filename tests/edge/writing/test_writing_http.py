@@ -1,0 +1,156 @@
+"""Writing through the API and MCP, with the watcher's process behind the spool."""
+
+import base64
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from edge_api.schema.writing import Spool
+from tests.edge.conftest import EdgeMaker, RunningEdge, error_of
+from tests.edge.engines import ON_SQLITE
+from tests.edge.mcp.agents import MODERN, Agent
+from tests.patience import patience
+
+pytestmark = ON_SQLITE
+PATH = "/api/public/v1/sources"
+DRAFT = "# Two winters\n\nThe store has stood.\n"
+
+
+@contextmanager
+def writing(tmp_path: Path, *folders: str) -> Iterator[None]:
+    """Run the process that writes."""
+    words = [sys.executable, "-m", "site_build.writing.process", *folders, "https://journal.test"]
+    given = {**os.environ, "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db"}
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, env=given)
+    deadline = time.monotonic() + patience()
+    try:
+        while not Spool(tmp_path).is_watched():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+
+
+@pytest.fixture
+async def writable(make_edge: EdgeMaker, tmp_path: Path) -> AsyncIterator[RunningEdge]:
+    """Return an edge whose journal can be written, and run the process that writes."""
+    (tmp_path / "content/posts").mkdir(parents=True)
+    folders = {"CONTENT_DIR": str(tmp_path / "content"), "BUILD_DIR": str(tmp_path / "build")}
+    async with make_edge(WRITING="on", **folders) as running:
+        with writing(tmp_path, *folders.values()):
+            yield running
+
+
+async def test_a_draft_is_saved_read_and_published(writable: RunningEdge, tmp_path: Path) -> None:
+    """Each step names the version that the step before gave."""
+    agent = await writable.key("posts:draft")
+    async with writable.ask("POST", PATH, agent, json={"markdown": DRAFT}) as answer:
+        assert answer.status == 200, await answer.text()
+        version = answer.headers["ETag"]
+        source = (await answer.json())["source"]
+    assert version == f'"{source["version"]}"'
+    assert source["author"] == "test"
+
+    async with writable.ask("GET", f"{PATH}/two-winters", agent) as answer:
+        assert (await answer.json())["source"] == source
+    owner = await writable.key("posts:publish")
+    where = f"{PATH}/two-winters/publish"
+    async with writable.ask("POST", where, owner, json={}) as answer:
+        assert answer.status == 428
+    async with writable.ask("POST", where, owner, json={}, headers={"If-Match": version}) as answer:
+        assert answer.status == 200, await answer.text()
+    assert "status" not in (tmp_path / "content/posts/two-winters.md").read_text()
+
+
+async def test_a_stale_version_is_refused_with_the_present_one(writable: RunningEdge) -> None:
+    """The answer has the present version, so that it can be read and merged."""
+    key = await writable.key("posts:draft")
+    async with writable.ask("POST", PATH, key, json={"markdown": DRAFT}) as answer:
+        version = answer.headers["ETag"]
+    changed = {"slug": "two-winters", "markdown": f"{DRAFT}More."}
+    stale = {"If-Match": f'"{"0" * 40}"'}
+    async with writable.ask("POST", PATH, key, json=changed, headers=stale) as answer:
+        assert (answer.status, answer.headers["ETag"]) == (412, version)
+
+
+@pytest.mark.parametrize("scope", ["posts:read", "leads:read", "admin:write"])
+async def test_other_scopes_open_no_draft(writable: RunningEdge, scope: str) -> None:
+    """Drafts are for those who write."""
+    key = await writable.key(scope)
+    async with writable.ask("GET", PATH, key) as answer:
+        assert answer.status == 403
+
+
+async def test_who_drafts_cannot_publish(writable: RunningEdge) -> None:
+    """The scope is refused before the watcher is asked."""
+    key = await writable.key("posts:draft")
+    async with writable.ask("POST", f"{PATH}/x/publish", key, json={}) as answer:
+        assert answer.status == 403
+        assert "posts:publish" in await error_of(answer)
+
+
+async def test_a_picture_is_stored_without_its_place(writable: RunningEdge, tmp_path: Path) -> None:
+    """The stored file has no EXIF, and its path can be written into a text."""
+    file, exif = BytesIO(), Image.Exif()
+    exif[0x010E] = "the place"
+    Image.new("RGB", (40, 30), "red").save(file, "JPEG", exif=exif)
+    picture = {"name": "My Store.JPG", "data": base64.b64encode(file.getvalue()).decode()}
+    key = await writable.key("posts:draft")
+    async with writable.ask("POST", f"{PATH}/pictures", key, json=picture) as answer:
+        assert answer.status == 201, await answer.text()
+        assert (await answer.json())["path"] == "/images/my-store.jpg"
+    stored = (tmp_path / "drafts/images/my-store.jpg").read_bytes()
+    assert b"the place" not in stored
+
+
+async def test_a_file_that_is_no_picture_is_refused(writable: RunningEdge) -> None:
+    """A drawing with scripts, or any bytes, are named as what they are not."""
+    key = await writable.key("posts:draft")
+    for data in (b"<svg onload='x'/>", b"", b"\xff\xd8\xff"):
+        picture = {"name": "x.jpg", "data": base64.b64encode(data).decode()}
+        async with writable.ask("POST", f"{PATH}/pictures", key, json=picture) as answer:
+            assert answer.status == 400
+            assert "JPEG" in await error_of(answer)
+
+
+async def test_an_agent_writes_by_mcp(writable: RunningEdge) -> None:
+    """The tools have the names of the operations."""
+    agent = Agent(writable, await writable.token("mcp", "posts:draft"), MODERN)
+    names = {each["name"] for each in (await agent.ask("tools/list")).result["tools"]}
+    assert {"check_post", "list_sources", "get_source", "save_draft", "add_picture"} <= names
+    assert not {"publish_post", "withdraw_post"} & names
+    saved = await agent.call("save_draft", markdown=DRAFT)
+    assert saved["structuredContent"]["source"]["state"] == "draft"
+
+
+async def test_without_a_watcher_nothing_is_taken(make_edge: EdgeMaker) -> None:
+    """The answer says that nothing was saved, and what to start."""
+    async with make_edge(WRITING="on") as running:
+        key = await running.key("posts:draft")
+        async with running.ask("POST", PATH, key, json={"markdown": DRAFT}) as answer:
+            assert answer.status == 503
+            assert "watch" in await error_of(answer)
+
+
+async def test_writing_is_off_by_default(make_edge: EdgeMaker) -> None:
+    """The answer names the setting; no tool is offered."""
+    async with make_edge() as running:
+        key = await running.key("posts:draft")
+        async with running.ask("GET", PATH, key) as answer:
+            assert answer.status == 503
+            assert "WRITING=on" in await error_of(answer)
+        agent = Agent(running, await running.token("mcp", "posts:draft"), MODERN)
+        listed: list[dict[str, Any]] = (await agent.ask("tools/list")).result["tools"]
+        assert "save_draft" not in {each["name"] for each in listed}
