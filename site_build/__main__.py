@@ -149,6 +149,9 @@ def _drop_privileges() -> None:
     with suppress(KeyError):  # this system may not know the owner of a mounted folder
         name, _, _, gid, *_ = pwd.getpwuid(uid)
         groups = os.getgrouplist(name, gid)
+    numbers, early = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), list[int]()
+    for number in numbers:  # the process may run before `Popen` returns
+        signal.signal(number, lambda number, _: early.append(number))
     try:
         # In its own session, the process cannot type commands into root's terminal.
         child = subprocess.Popen(  # noqa: S603  our own arguments
@@ -163,8 +166,10 @@ def _drop_privileges() -> None:
             f"fore-edge: root must not write here; run this as the user {name}, in an environment "
             f"that it can run: {sys.executable} is closed to it"
         )
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in numbers:
         signal.signal(number, lambda number, _: child.send_signal(number))
+    for caught in early:
+        child.send_signal(caught)
     sys.exit(child.wait())
 
 

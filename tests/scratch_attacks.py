@@ -21,6 +21,21 @@ for name in ("/srv/journal/var/who", "/srv/who"):
         pass
 """
 """A program that tells who ran it."""
+EARLY = """
+import os, signal, subprocess, sys
+
+class Popen(subprocess.Popen):
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
+        print(self.pid, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+subprocess.Popen = Popen
+sys.argv = ["/usr/local/bin/fore-edge", "publish"]
+from site_build.__main__ import fore_edge
+fore_edge()
+"""
+"""Root's command, ended in the instant in which it starts the one of the journal's user."""
 
 
 def as_journal(command: str) -> None:
@@ -154,6 +169,16 @@ def end_as_root() -> None:
         process.terminate()
         assert process.wait(PATIENCE) != 0
     assert not Path(f"/proc/{child}").exists()
+    (python,) = PROGRAMS.glob("[0-9]*/bin/python3")
+    ended = subprocess.run(
+        [python, "-P", "-c", EARLY],
+        cwd=JOURNAL,
+        check=False,
+        stdout=subprocess.PIPE,
+        timeout=PATIENCE,
+    )
+    assert ended.returncode != 0
+    assert not Path(f"/proc/{int(ended.stdout)}").exists()
 
 
 def race(deploy: str, folder: Path) -> None:
