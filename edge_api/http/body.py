@@ -26,6 +26,8 @@ _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Sent if a body was not read to its end: the start of the next request is then unknown."""
 MAX_FORM_FIELDS: Final = 100  # the most members of a form; ours have less than a third of that
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
+SLOWEST: Final = 256 * 1024
+"""Bytes a second of a large body: above 1 MiB, the time limit grows with what it may have."""
 
 
 async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> bytes:
@@ -38,17 +40,19 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes, too_large)
     _send_continue(request)
-    raw = bytearray()
+    raw, more = bytearray(), max(0, max_bytes - 1024 * 1024) / SLOWEST
+    seconds = BODY_TIMEOUT_SECONDS + more
     try:
         # A body that has arrived already needs no time limit.
-        async with asyncio.timeout(None if request.content.is_eof() else BODY_TIMEOUT_SECONDS):
+        async with asyncio.timeout(None if request.content.is_eof() else seconds):
             async for chunk in request.content.iter_any():
                 raw += chunk
                 if len(raw) > max_bytes:
                     raise _too_large(max_bytes, too_large)
         body = _decompress(bytes(raw), coding, max_bytes + 1)
     except TimeoutError:
-        raise Problem("body_timeout", headers=_CLOSE) from None
+        message = f"The body took longer than {seconds:.0f} seconds" if more else ""
+        raise Problem("body_timeout", message, headers=_CLOSE) from None
     except (
         HttpProcessingError,
         web.RequestPayloadError,
