@@ -17,6 +17,7 @@ MAX_PICTURE_BYTES: Final = 20 * 1024 * 1024
 _MAX_RECORD_BYTES: Final = 32 * 1024 * 1024
 """Most bytes of a record: a text whose every character JSON escapes, or a picture in base64."""
 
+_WITHDRAWN: Final = "withdrawn.json"
 _LOCK: Final = ".lock"
 """The file that a watcher locks as long as it answers."""
 
@@ -138,7 +139,13 @@ class WriteAnswer(BaseModel, frozen=True):
     """Former versions, the newest first."""
 
 
-Record = TypeVar("Record", WriteRequest, WriteAnswer)
+class Withdrawn(BaseModel, frozen=True):
+    """Files of posts that were taken off the site; no build need have been made since."""
+
+    names: frozenset[str] = frozenset()
+
+
+Record = TypeVar("Record", WriteRequest, WriteAnswer, Withdrawn)
 
 
 def locate_var(database_url: str, build_dir: Path) -> Path:
@@ -216,6 +223,14 @@ class Spool:
             (self.folder / f"{name}.request").unlink()
             return True
         return False
+
+    def list_withdrawn(self) -> frozenset[str]:
+        """Return the files of the site that are withdrawn."""
+        return (self._read(_WITHDRAWN, Withdrawn) or Withdrawn()).names
+
+    def set_withdrawn(self, names: frozenset[str]) -> None:
+        """Store the files of the site that are withdrawn. Raises OSError."""
+        self._store(_WITHDRAWN, Withdrawn(names=names))
 
     def tidy(self, before: float) -> None:
         """Remove requests that a killed watcher had begun, and answers that nobody took.

@@ -25,6 +25,12 @@ class Writing:
         self._is_on = settings.writing == "on"
         self._spool = Spool(locate_var(settings.database_url, settings.build_dir))
 
+    def is_withdrawn(self, path: str) -> bool:
+        """Return whether a path is that of a post that was withdrawn, in a build or not."""
+        withdrawn = self._spool.list_withdrawn() if self._is_on else frozenset()
+        name = path[1:]
+        return not withdrawn.isdisjoint((name, f"{name}.html", f"{name.rstrip('/')}/index.html"))
+
     async def ask(self, request: WriteRequest) -> WriteAnswer:
         """Return what the watcher did. Raises Problem for what it refused, or if it is away."""
         if not self._is_on:

@@ -27,6 +27,8 @@ from site_build.writing.writer import SourceWriter
 
 POLL_SECONDS: Final = 0.02
 """Time between two looks into the spool."""
+LOOK_SECONDS: Final = 5.0
+"""Time between two looks for posts that were published by hand again."""
 RESTART_SECONDS: Final = 1.0
 """The pause before the process is started again."""
 
@@ -104,6 +106,7 @@ def main() -> int:
     pages = PageMaker(content, output, site_url, spool)
     with spool.watch():
         spool.tidy(time.time() - 3600)
+        looked_at = 0.0
         while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
             try:
                 for name, request in spool.claim():
@@ -112,8 +115,12 @@ def main() -> int:
                         pages.start(name, request.operation, answer.source, answer.path)
                     else:
                         spool.answer(name, answer)
-            except OSError as error:  # on a full disk the edge says that nothing came back
-                warn(f"a request to write cannot be answered: {error.strerror}")
+                    looked_at = 0.0
+                if time.monotonic() - looked_at > LOOK_SECONDS:
+                    writer.restore(datetime.now(UTC))
+                    looked_at = time.monotonic()
+            except (BuildError, OSError) as error:  # the edge says that nothing came back
+                warn(f"a request to write cannot be answered: {error}")
                 is_over.wait(RESTART_SECONDS)
     return 0
 
