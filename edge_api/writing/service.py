@@ -10,7 +10,7 @@ from edge_api.schema.writing import Spool, WriteAnswer, WriteRequest, locate_var
 from edge_api.settings import Settings
 
 _OFF: Final = "Writing is switched off here; WRITING=on switches it on where the watcher runs"
-_NO_WATCHER: Final = f"The watcher is not running, so nothing was saved; start {BUILD} watch"
+_NO_WATCHER: Final = f"No watcher that can write runs, so nothing was saved; start {BUILD} watch"
 _POLL_SECONDS: Final = 0.01
 _BEGIN_SECONDS: Final = 20.0
 """The longest wait until the watcher begins with a request."""

@@ -1,6 +1,7 @@
 """The process beside the watcher that answers requests to write, so that no build delays them."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -104,6 +105,10 @@ def main() -> int:
         content, spool.folder.parent, site_url, dialect, LibraryLoader(content, output, dialect)
     )
     pages = PageMaker(content, output, site_url, spool)
+    if not os.access(content, os.W_OK):
+        warn(f"WRITING=on has no effect: {content} cannot be written by this user or unit")
+        is_over.wait()
+        return 0
     with spool.watch():
         spool.tidy(time.time() - 3600)
         looked_at = 0.0
@@ -126,4 +131,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:  # the spool cannot be written, or another watcher has it
+        sys.exit(f"WRITING=on has no effect: {error}")
