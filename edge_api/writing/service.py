@@ -6,7 +6,7 @@ from typing import Final, get_args
 
 from edge_api.db.problems import OUTCOME_UNKNOWN, Code, Problem
 from edge_api.schema.environment import BUILD
-from edge_api.schema.writing import Spool, WriteAnswer, WriteRequest, locate_var
+from edge_api.schema.writing import UNCERTAIN, Spool, WriteAnswer, WriteRequest, locate_var
 from edge_api.settings import Settings
 
 _OFF: Final = "Writing is switched off here; WRITING=on switches it on where the watcher runs"
@@ -61,8 +61,4 @@ class Writing:
             is_late = waited > _BEGIN_SECONDS or not self._spool.is_watched()
             if is_late and self._spool.withdraw(name):
                 raise Problem("unavailable", _NO_WATCHER)
-        raise Problem(
-            "unavailable",
-            "It is not certain that this was done: read the post again before you go on",
-            sqlstate=OUTCOME_UNKNOWN,
-        )
+        raise Problem("unavailable", UNCERTAIN, sqlstate=OUTCOME_UNKNOWN)
