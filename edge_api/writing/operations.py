@@ -68,7 +68,8 @@ async def _ask(
             asked_at=service.clock().replace(microsecond=0),
             base=base,
             **{"slug": request.path.get("slug", ""), **values},
-        )
+        ),
+        actor,
     )
 
 
