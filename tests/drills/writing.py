@@ -78,6 +78,7 @@ class Ledger:
         for slug in found.keys() | self.kept.keys():
             lost = self.kept[slug] - found.get(slug, set())
             faults += [f"{slug} has lost {name}" for name in sorted(lost)]
+            self.kept[slug] -= lost  # they are reported once
             self.kept[slug] |= found.get(slug, set())
         return faults
 
@@ -92,6 +93,8 @@ class Drill:
         self._slugs: list[str] = []
         self._read: dict[tuple[str, str], tuple[str, str]] = {}
         """The version and the text that each client knows of each post."""
+        self._told: set[tuple[str, str]] = set()
+        """Clients that have to merge a draft with the file of a post."""
         self._staged: Mapping[str, set[str]] = {}
         """The lines of each post that the index had after the last interleaving."""
         self._checked = ""
@@ -139,8 +142,9 @@ class Drill:
     ) -> None:
         thread = threading.Thread(target=self._step, args=request)
         thread.start()
-        time.sleep(delay)
-        self._step(*beside)
+        if beside[0] != "-":
+            time.sleep(delay)
+            self._step(*beside)
         thread.join()
 
     def _step(self, name: str, slug: str, who: str) -> None:
@@ -193,6 +197,8 @@ class Drill:
 
     def _save(self, slug: str, who: str, *, merges: bool) -> bool:
         """Add a line to the text that a client knows, or to a draft and the file beside it."""
+        merges |= (who, slug) in self._told
+        self._told -= {(who, slug)}
         if merges or (who, slug) not in self._read or self._luck.random() < 0.6:
             self._get(slug, who)
         version, text = self._read.get(
@@ -219,6 +225,8 @@ class Drill:
         if answer[0] == 200:
             self._remember(who, slug, answer)
             self.report.acknowledged += 1
+        elif "read both" in str(answer[1]):
+            self._told |= {(who, slug)}
         return answer[0] == 200
 
     def _file(self, slug: str) -> Path:
@@ -316,12 +324,13 @@ class Drill:
         for commit in said.stdout.split():
             patch = git(folder, "show", "--format=", "--no-renames", commit).stdout
             paths = re.findall(r"(?m)^diff --git a/content/posts/(\S+) ", patch)
-            added = re.findall(r"(?m)^\+([hc]\d+) ", patch)
-            removed = set(re.findall(r"(?m)^-([shc]\d+) ", patch)) - {
-                *re.findall(r"(?m)^\+([shc]\d+) ", patch)
-            }
-            if len(paths) != 1 or added or removed:
-                faults.append(f"{commit}: paths {paths}, foreign {added}, removed {removed}")
+            added, removed = (
+                {*re.findall(rf"(?m)^{sign}([shc]\d+) ", patch)} for sign in (r"\+", "-")
+            )
+            foreign = {each for each in added - removed if each[0] != "s"}
+            lost = removed - added
+            if len(paths) != 1 or foreign or lost:
+                faults.append(f"{commit}: paths {paths}, foreign {foreign}, removed {lost}")
         self._checked = head
         return faults
 
