@@ -10,12 +10,13 @@ from urllib.parse import parse_qs
 
 import brotli
 import orjson
-from aiohttp import HttpVersion11, web
+from aiohttp import BodyPartReader, HttpVersion11, MultipartReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from edge_api.db.problems import Problem
 from edge_api.db.types import refuse_inexact
 from edge_api.http.response import Request, joined_header
+from edge_api.operation.forms import FormFile
 from edge_api.operation.model import Body, check_body
 from edge_api.operation.service import FORM
 from edge_api.schema.sentences import sentence
@@ -26,6 +27,9 @@ _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Sent if a body was not read to its end: the start of the next request is then unknown."""
 MAX_FORM_FIELDS: Final = 100  # the most members of a form; ours have less than a third of that
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
+UPLOAD_SECONDS: Final = 180.0  # that of a form with files, which a phone may send slowly
+MAX_UPLOAD_BYTES: Final = 64 * 1024 * 1024
+"""Most bytes of a form with files: a file beyond its limit is read, so that no text is lost."""
 
 
 async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> bytes:
@@ -65,6 +69,47 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     if len(body) > max_bytes:
         raise _too_large(max_bytes, too_large)
     return body
+
+
+async def read_parts(
+    request: Request, most_text: int, most_file: int, too_large: str
+) -> dict[str, str | list[str]]:
+    """Return the members of a multipart form (RFC 7578); each file is a `FormFile`.
+
+    Raises Problem `too_large` if the texts have more than `most_text` bytes, `body_timeout`,
+    `unsupported_media_type` and `invalid`.
+    """
+    if _check_coding(request) != "identity":
+        raise Problem("unsupported_media_type", "Send a form with files uncompressed")
+    _send_continue(request)
+    members: dict[str, list[str]] = {}
+    read = texts = 0
+    try:
+        # Only a browser that is signed in may send files, and may take longer.
+        async with asyncio.timeout(UPLOAD_SECONDS if most_file else BODY_TIMEOUT_SECONDS):
+            async for part in MultipartReader(request.headers, request.content):
+                if not isinstance(part, BodyPartReader) or len(members) > MAX_FORM_FIELDS:
+                    raise ValueError  # noqa: TRY301  answered as every malformed form
+                raw = bytearray()
+                while not part.at_eof():
+                    chunk = await part.read_chunk(64 * 1024)
+                    read += len(chunk)
+                    texts += len(chunk) if part.filename is None else 0
+                    if texts > most_text or read > MAX_UPLOAD_BYTES:
+                        raise _too_large(most_text, too_large)
+                    if part.filename is None or len(raw) <= most_file:
+                        raw += chunk
+                text = raw.decode() if part.filename is None else FormFile(part.filename)
+                if isinstance(text, FormFile):
+                    text.data = bytes(raw)
+                members.setdefault(part.name or "", []).append(text)
+    except TimeoutError:
+        raise Problem("body_timeout", headers=_CLOSE) from None
+    except (ValueError, RuntimeError, HttpProcessingError, web.RequestPayloadError):
+        raise Problem("invalid", "The form is not multipart/form-data in UTF-8") from None
+    except ConnectionError:
+        raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
+    return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 
 
 def _decompress(raw: bytes, coding: str, most: int) -> bytes:
