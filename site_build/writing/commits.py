@@ -6,15 +6,17 @@ are, with a temporary index. What else is changed or staged in the repository st
 
 import hashlib
 import os
+import re
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from edge_api.schema.writing import Refusal
+from edge_api.schema.writing import FormerVersion, Refusal
 
 _QUIET: Final = (
     "core.hooksPath=/dev/null",
@@ -23,6 +25,7 @@ _QUIET: Final = (
     "gc.auto=0",
     "maintenance.auto=false",
     "protocol.allow=never",
+    "log.showSignature=false",
 )
 _UNFINISHED: Final = {
     "MERGE_HEAD": "a merge",
@@ -35,6 +38,8 @@ _UNFINISHED: Final = {
 """Files of a repository that show an operation which its owner has not finished."""
 _DIGITS: Final = 40  # of a name in a repository with SHA-1
 _LOCK_TRIES: Final = 3
+_CHANGE: Final = rb"\x01(\S+)\0(.*)\0(.*)\n\n:\d+ \d+ [0-9a-f]+ (?!0{40})([0-9a-f]{40}) "
+"""A commit as `list_versions` asks for it: date, author, message, and the file's new version."""
 _TIMEOUT_SECONDS: Final = 30
 
 
@@ -111,14 +116,28 @@ class Repository:
             return ""  # there is no commit yet
         return next((word for word in found.decode().split() if len(word) == _DIGITS), "")
 
+    def list_versions(self, file: Path, most: int) -> Iterator[FormerVersion]:
+        """Yield the committed versions of a file, the newest first."""
+        shape = ("--format=%x01%aI%x00%an%x00%s", "--raw", "--no-abbrev", "--no-renames")
+        words = ("log", f"--max-count={most}", *shape, "--", self._name(file))
+        for found in re.findall(_CHANGE, _git(self._top, *words) if self._read_head() else b""):
+            at, author, message, version = (each.decode(errors="replace") for each in found)
+            instant = datetime.fromisoformat(at)
+            yield FormerVersion(version=version, at=instant, author=author, message=message)
+
+    def read(self, version: str) -> bytes:
+        """Return the bytes of a committed version."""
+        return _git(self._top, "cat-file", "blob", version)
+
     def commit(self, files: Sequence[Path], message: str, author: str) -> None:
-        """Commit files as they are on the disk. Raises CommitRefusal.
+        """Commit files as they are on the disk, or are no more. Raises CommitRefusal.
 
         `author` is the name of whoever wrote them. Nothing is committed if another commit is made
         meanwhile; a second call for the same bytes does nothing.
         """
-        raws = {self._name(file): file.read_bytes() for file in files if file.exists()}
-        if all(self.committed(self._top / name) == blob_id(raw) for name, raw in raws.items()):
+        raws = {self._name(file): file.read_bytes() if file.exists() else None for file in files}
+        versions = {name: "" if raw is None else blob_id(raw) for name, raw in raws.items()}
+        if all(self.committed(self._top / name) == each for name, each in versions.items()):
             return
         people = {
             "GIT_AUTHOR_NAME": author,
@@ -130,8 +149,10 @@ class Repository:
         try:
             head, entries = self._read_head(), b""
             for name, raw in raws.items():
-                _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
-                entries += f"100644 {blob_id(raw)}\t{name}\0".encode()
+                if raw is not None:
+                    _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
+                mode = "0" if raw is None else "100644"
+                entries += f"{mode} {versions[name] or '0' * _DIGITS}\t{name}\0".encode()
             with TemporaryDirectory() as name:
                 # Without the files beside it, git has none to compare, and runs no filter on one.
                 folder = Path(name)

@@ -1,6 +1,8 @@
 """Versions of a source: in the content folder, and as a draft of a credential in `var/drafts/`."""
 
+import glob
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,14 +10,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from edge_api.schema.writing import MAX_TEXT_BYTES, Refusal, WriteAnswer
-from site_build.content.edits import rewrite
-from site_build.content.sources import read_bytes
+from pydantic import TypeAdapter, ValidationError
+
+from edge_api.schema.writing import FormerVersion, Refusal, WriteAnswer
+from site_build.content.document import LARGEST_FILE
 from site_build.site import Document
 from site_build.text import fold
 from site_build.writing.commits import blob_id
 
 KEPT_DAYS: Final = 30
+PAUSE: Final = timedelta(minutes=1)
+"""The least time between two versions that are kept of a text while somebody types it."""
+
+_RECORD: Final = TypeAdapter(dict[str, str])
 
 
 class Refused(Exception):  # noqa: N818  an answer, not a fault of the code
@@ -66,6 +73,35 @@ class Found:
         return "" if self.raw is None else blob_id(self.raw)
 
 
+def read_file(file: Path) -> bytes | None:
+    """Return the bytes of a file, `None` if there is none. Raises OSError, as for a link."""
+    try:
+        # Without O_NONBLOCK a named pipe would be waited for.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with os.fdopen(os.open(file, flags), "rb") as opened:
+            return opened.read(LARGEST_FILE)
+    except FileNotFoundError:
+        return None
+
+
+def write_file(file: Path, raw: bytes) -> None:
+    """Replace a file, or a link, by one with these bytes, which is on the disk. Raises OSError."""
+    partial = file.with_name(f"{file.name}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(partial, flags, 0o600), "wb") as opened:
+        opened.write(raw)
+        opened.flush()
+        os.fsync(opened.fileno())
+    partial.replace(file)
+
+
+def _read_record(file: Path) -> Mapping[str, str]:
+    """Return the record beside a text."""
+    with suppress(OSError, ValidationError):
+        return _RECORD.validate_json(read_file(file.with_suffix(".json")) or b"")
+    return {"author": "somebody"}  # so that HTML is not trusted
+
+
 class DraftFolder:
     """Drafts of credentials, in `var/drafts/`: a text, its author beside it, and pictures."""
 
@@ -74,23 +110,17 @@ class DraftFolder:
 
     def read(self, slug: str) -> tuple[bytes | None, Mapping[str, str]]:
         """Return a draft and its record; `None` if there is none."""
-        file = self._file(slug)
-        try:
-            raw = read_bytes(self.folder, file.name, MAX_TEXT_BYTES)
-        except FileNotFoundError:
-            return None, {}
-        with suppress(OSError, ValueError):
-            return raw, json.loads(file.with_suffix(".json").read_bytes())
-        return raw, {"author": "somebody"}  # so that HTML is not trusted
+        raw = read_file(self._file(slug))
+        return raw, {} if raw is None else _read_record(self._file(slug))
 
     def write(self, slug: str, raw: bytes, author: str, content: bytes | None) -> None:
-        """Store a draft of a source whose content is this now. Raises OSError and BuildError."""
+        """Store a draft of a source whose content is this now. Raises OSError."""
         file = self._file(slug)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         record = {"author": author, "content": "" if content is None else blob_id(content)}
         # If this is killed between the two, the record is that of a draft that was not confirmed.
-        file.with_suffix(".json").write_text(json.dumps(record), encoding="utf-8")
-        rewrite(self.folder, file.name, self.read(slug)[0], raw)
+        write_file(file.with_suffix(".json"), json.dumps(record).encode())
+        write_file(file, raw)
 
     def remove(self, slug: str) -> None:
         """Remove a draft."""
@@ -111,13 +141,43 @@ class DraftFolder:
         return self.folder / f"{fold(slug)}.md"
 
 
-def keep_former(var: Path, found: Found) -> None:
-    """Keep a version that is replaced for `KEPT_DAYS` days, where there is no git."""
-    folder = var / "versions"
-    end = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
-    for each in folder.glob("*"):
-        if each.stat().st_mtime < end.timestamp():
-            each.unlink()
-    if found.content is not None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / f"{fold(found.slug)}-{blob_id(found.content)}.md").write_bytes(found.content)
+class FormerVersions:
+    """Versions that were replaced or removed, `var/versions/SLUG-ID.md`, and their authors."""
+
+    def __init__(self, var: Path) -> None:
+        self.folder = var / "versions"
+
+    def keep(self, slug: str, raw: bytes, author: str, *, is_rewritten: bool = False) -> None:
+        """Keep a version for `KEPT_DAYS` days. Raises OSError.
+
+        One that `is_rewritten`, as a text is while somebody types, is kept once a minute.
+        """
+        now = datetime.now(UTC)
+        for each in self.folder.glob("*-*"):
+            if each.lstat().st_mtime < (now - timedelta(days=KEPT_DAYS)).timestamp():
+                each.unlink()
+        last = next(iter(self.list(slug)), None)
+        if is_rewritten and last and last.author == author and abs(now - last.at) < PAUSE:
+            return
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._file(slug, blob_id(raw))
+        write_file(file.with_suffix(".json"), json.dumps({"author": author}).encode())
+        write_file(file, raw)
+
+    def list(self, slug: str) -> list[FormerVersion]:
+        """Return the versions of a source, the newest first."""
+        found = []
+        for each in self.folder.glob(f"{glob.escape(fold(slug))}-*.md"):
+            version = each.stem.rpartition("-")[2]
+            if each == self._file(slug, version):  # not that of a slug which begins alike
+                at = datetime.fromtimestamp(each.lstat().st_mtime, UTC)
+                author = _read_record(each).get("author", "")
+                found.append(FormerVersion(version=version, at=at, author=author, message=""))
+        return sorted(found, key=lambda each: each.at, reverse=True)
+
+    def read(self, slug: str, version: str) -> bytes | None:
+        """Return a version; `None` if it is not here."""
+        return read_file(self._file(slug, version))
+
+    def _file(self, slug: str, version: str) -> Path:
+        return self.folder / f"{fold(slug)}-{version}.md"
