@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 import zlib
 from collections.abc import Mapping
 from io import BytesIO
@@ -10,7 +11,7 @@ from urllib.parse import parse_qs
 
 import brotli
 import orjson
-from aiohttp import BodyPartReader, HttpVersion11, MultipartReader, web
+from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from edge_api.db.problems import Problem
@@ -32,8 +33,17 @@ MAX_UPLOAD_BYTES: Final = 64 * 1024 * 1024
 """Most bytes of a form with files: a file beyond its limit is read, so that no text is lost."""
 
 
-async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> bytes:
+async def read_bytes(
+    request: Request,
+    max_bytes: int,
+    too_large: str = "",
+    *,
+    keeps: int | None = None,
+    seconds: float = BODY_TIMEOUT_SECONDS,
+) -> bytes:
     """Return the whole body; `too_large` replaces the usual message of that problem.
+
+    With `keeps`, return no more than about so many bytes, and drop the rest.
 
     Raises Problem `too_large` beyond `max_bytes` (after decompression), `body_timeout`,
     `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
@@ -42,13 +52,15 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes, too_large)
     _send_continue(request)
-    raw = bytearray()
+    raw, read = bytearray(), 0
     try:
         # A body that has arrived already needs no time limit.
-        async with asyncio.timeout(None if request.content.is_eof() else BODY_TIMEOUT_SECONDS):
+        async with asyncio.timeout(None if request.content.is_eof() else seconds):
             async for chunk in request.content.iter_any():
-                raw += chunk
-                if len(raw) > max_bytes:
+                read += len(chunk)
+                if keeps is None or len(raw) <= keeps:
+                    raw += chunk
+                if read > max_bytes:
                     raise _too_large(max_bytes, too_large)
         body = _decompress(bytes(raw), coding, max_bytes + 1)
     except TimeoutError:
@@ -76,39 +88,32 @@ async def read_parts(
 ) -> dict[str, str | list[str]]:
     """Return the members of a multipart form (RFC 7578); each file is a `FormFile`.
 
-    Raises Problem `too_large` if the texts have more than `most_text` bytes, `body_timeout`,
-    `unsupported_media_type` and `invalid`.
+    Files come last, and the end of a file that is too large is dropped. Raises Problem as
+    `read_bytes`, and `invalid` for a malformed form.
     """
-    if _check_coding(request) != "identity":
-        raise Problem("unsupported_media_type", "Send a form with files uncompressed")
-    _send_continue(request)
+    # Only a browser that is signed in may send files, and may take longer.
+    seconds = UPLOAD_SECONDS if most_file else BODY_TIMEOUT_SECONDS
+    most = most_text + most_file
+    raw = await read_bytes(request, MAX_UPLOAD_BYTES, too_large, keeps=most, seconds=seconds)
+    found = re.search(r'boundary="?([^\s";]{1,70})', request.headers["Content-Type"])
+    delimiter = b"\r\n--" + found[1].encode() if found else b"\r\n--"
     members: dict[str, list[str]] = {}
-    read = texts = 0
-    try:
-        # Only a browser that is signed in may send files, and may take longer.
-        async with asyncio.timeout(UPLOAD_SECONDS if most_file else BODY_TIMEOUT_SECONDS):
-            async for part in MultipartReader(request.headers, request.content):
-                if not isinstance(part, BodyPartReader) or len(members) > MAX_FORM_FIELDS:
-                    raise ValueError  # noqa: TRY301  answered as every malformed form
-                raw = bytearray()
-                while not part.at_eof():
-                    chunk = await part.read_chunk(64 * 1024)
-                    read += len(chunk)
-                    texts += len(chunk) if part.filename is None else 0
-                    if texts > most_text or read > MAX_UPLOAD_BYTES:
-                        raise _too_large(most_text, too_large)
-                    if part.filename is None or len(raw) <= most_file:
-                        raw += chunk
-                text = raw.decode() if part.filename is None else FormFile(part.filename)
-                if isinstance(text, FormFile):
-                    text.data = bytes(raw)
-                members.setdefault(part.name or "", []).append(text)
-    except TimeoutError:
-        raise Problem("body_timeout", headers=_CLOSE) from None
-    except (ValueError, RuntimeError, HttpProcessingError, web.RequestPayloadError):
-        raise Problem("invalid", "The form is not multipart/form-data in UTF-8") from None
-    except ConnectionError:
-        raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
+    texts = 0
+    for part in (b"\r\n" + raw).split(delimiter, MAX_FORM_FIELDS)[1:]:
+        head, _, data = part.partition(b"\r\n\r\n")
+        name, file = (re.search(rb';\s*%s="([^"]*)"' % key, head) for key in (b"name", b"filename"))
+        if not name:  # what follows the last delimiter
+            continue
+        texts += 0 if file else len(data)
+        if texts > most_text:
+            raise _too_large(most_text, too_large)
+        try:
+            text = FormFile(file[1].decode()) if file else data.decode()
+        except UnicodeDecodeError:
+            raise Problem("invalid", "The form is not in UTF-8") from None
+        if isinstance(text, FormFile):
+            text.data = data
+        members.setdefault(name[1].decode(errors="replace"), []).append(text)
     return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 
 
