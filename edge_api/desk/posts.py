@@ -130,7 +130,7 @@ async def show_write(visit: Visit) -> Values:
         "minutes": max(1, round(words / WORDS_A_MINUTE)),
         "address": address_of(source.slug) if source else NEW.path,
         "may_publish": "posts:publish" in visit.actor.scopes,
-        "limit": MAX_PICTURE_BYTES // 1_000_000,
+        "limit": MAX_PICTURE_BYTES,
     }
 
 
