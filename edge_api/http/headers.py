@@ -52,7 +52,11 @@ PRIVATE_HEADERS: Final[Headers] = (
     SAME_ORIGIN_RESOURCE,
 )
 """The headers of the owner's pages."""
-_SHARED_DRAFT_VALUES: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
+_SHARED_DRAFT_VALUES: Final = {
+    "Content-Security-Policy": SITE_CSP.replace("form-action 'self'", "form-action 'none'"),
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+}
 SHARED_DRAFT_HEADERS: Final[Headers] = (
     ("Cache-Control", "no-store"),
     *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),

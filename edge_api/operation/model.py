@@ -93,10 +93,11 @@ class Tool:
 Schema = Mapping[str, Any]
 """A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
-ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page", "form"]
+ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "writing", "page", "form"]
 """`plain`: one member, `error`. `postgrest`: PostgREST's members beside it. `oauth`: RFC 6749, 5.2.
-`jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: an HTML page in the look of the site. `form`: `plain`
-for a client that prefers JSON, else `page`; errors in fields are shown in the form itself."""
+`jsonrpc`: JSON-RPC 2.0, section 5.1. `writing`: `plain`, and `findings` about a text. `page`: an
+HTML page in the look of the site. `form`: `plain` for a client that prefers JSON, else `page`;
+errors in fields are shown in the form itself."""
 
 MAX_BODY_BYTES = 64 * 1024  # bytes of a body unless an operation says otherwise
 

@@ -197,6 +197,7 @@ _BASE: Final[AnyOperation] = Operation(
     tag=TAG,
     credential="required",
     scope="posts:draft",
+    error_format="writing",
 )
 _TEXT_EXAMPLE: Final = {
     "slug": "two-winters",

@@ -42,7 +42,8 @@ class Writing:
             code: Code = answer.refusal
             assert code in get_args(Code)  # noqa: S101  both lists have these codes
             headers = {"ETag": f'"{answer.version}"'} if answer.version else {}
-            raise Problem(code, answer.message, headers=headers)
+            findings = [each.model_dump() for each in answer.findings]
+            raise Problem(code, answer.message, findings=findings, headers=headers)
         return answer
 
     async def _wait(self, name: str) -> WriteAnswer:

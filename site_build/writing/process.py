@@ -22,6 +22,7 @@ from site_build.markup.convert import Dialect
 from site_build.options import read_settings
 from site_build.pelican_plugin.settings import SETTINGS_FILE, load_settings, read_dialect, warn
 from site_build.progress import Request
+from site_build.writing.preview import PageMaker
 from site_build.writing.writer import SourceWriter
 
 POLL_SECONDS: Final = 0.02
@@ -100,12 +101,17 @@ def main() -> int:
     writer = SourceWriter(
         content, spool.folder.parent, site_url, dialect, LibraryLoader(content, output, dialect)
     )
+    pages = PageMaker(content, output, site_url, spool)
     with spool.watch():
         spool.tidy(time.time() - 3600)
         while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
             try:
                 for name, request in spool.claim():
-                    spool.answer(name, writer.answer(request, request.asked_at))
+                    answer = writer.answer(request, request.asked_at)
+                    if request.operation in {"preview", "share"} and answer.source:
+                        pages.start(name, request.operation, answer.source, answer.path)
+                    else:
+                        spool.answer(name, answer)
             except OSError as error:  # on a full disk the edge says that nothing came back
                 warn(f"a request to write cannot be answered: {error.strerror}")
                 is_over.wait(RESTART_SECONDS)

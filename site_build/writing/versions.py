@@ -129,8 +129,9 @@ class DraftFolder:
 
     def pictures(self, raw: bytes) -> list[str]:
         """Return the paths of those pictures of drafts that a text names."""
-        text, folder = raw.decode(errors="replace"), self.folder
-        found = (each.relative_to(folder).as_posix() for each in folder.glob("*/*"))
+        text, folder = raw.decode(errors="replace"), self.folder.resolve()
+        plain = (each for each in folder.glob("*/*") if each.resolve() == each)  # no link
+        found = (each.relative_to(folder).as_posix() for each in plain)
         return sorted(path for path in found if f"/{path}" in text)
 
     def slugs(self) -> list[str]:

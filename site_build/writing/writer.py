@@ -79,6 +79,8 @@ class SourceWriter:
             "bin": self._bin,
             "history": self._list_history,
             "former": self._show_former,
+            "preview": self._allow_page,
+            "share": self._allow_page,
         }
 
     def answer(self, request: WriteRequest, now: datetime) -> WriteAnswer:
@@ -223,6 +225,18 @@ class SourceWriter:
         _, findings = self._examine(found.path, raw, now)
         return WriteAnswer(source=source, version=found.version, findings=_list_findings(findings))
 
+    def _allow_page(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        """Return a source that may be shown as a page, and its path in the content."""
+        found = self._require(request.slug)
+        if found.author and (findings := self._find_foreign(found.path, found.raw or b"")):
+            return WriteAnswer(
+                refusal="conflict",
+                message=f"line {findings[0].line}: {findings[0].message}",
+                version=found.version,
+                findings=_list_findings(findings),
+            )
+        return self._show(found, now).model_copy(update={"path": found.path})
+
     def _add_picture(self, request: WriteRequest, _: datetime) -> WriteAnswer:
         """Store a picture in the content; that of a credential waits beside its drafts."""
         target = self._drafts.folder if request.author else self._content
@@ -282,9 +296,12 @@ class SourceWriter:
         if was_hidden and found.draft is not None:
             raw = change_line(raw, "status", "hidden")
         changed = set_state(found.path, raw, self._rules, is_draft=False, at=request.at, now=now)
-        document, findings = self._examine(found.path, changed, now)
+        # With a line for the status, faults have the lines of the text that was read.
+        is_shorter = changed.count(b"\n") < raw.count(b"\n")
+        checked = change_line(changed, "status", "published") if is_shorter else changed
+        document, findings = self._examine(found.path, checked, now)
         if found.author or request.author:
-            findings += self._find_foreign(found.path, changed)
+            findings += self._find_foreign(found.path, checked)
         errors = [each for each in findings if each.severity == "error"]
         if document is None or document.draft or errors:
             first = f": line {errors[0].line}, {errors[0].message}" if errors else ""
