@@ -58,11 +58,11 @@ _SHARED_DRAFT_VALUES: Final = {
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex",
 }
-SHARED_DRAFT_HEADERS: Final[Headers] = (
-    ("Cache-Control", "no-store"),
-    *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
+PREVIEW_HEADERS: Final[Headers] = tuple(
+    (name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS
 )
-"""The headers of previews and shared drafts: `Referrer-Policy` hides their secret addresses."""
+"""The headers of a preview at the desk: `Referrer-Policy` hides its secret address."""
+SHARED_DRAFT_HEADERS: Final[Headers] = (("Cache-Control", "no-store"), *PREVIEW_HEADERS)
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
