@@ -264,11 +264,11 @@ class Spool:
         self._store(_WITHDRAWN, Withdrawn(names=names))
 
     def tidy(self, before: float) -> None:
-        """Remove requests that a killed watcher had begun, and answers that nobody took.
+        """Remove requests that a killed watcher had begun, and old answers and parts of records.
 
-        `before` is the instant, in seconds since 1970, before which an answer is old.
+        `before` is the instant, in seconds since 1970, before which they are old.
         """
-        for each in self.folder.glob("*.[aw]*"):
+        for each in self.folder.glob("*.[apw]*"):
             with suppress(FileNotFoundError):
                 if each.suffix == ".work" or each.lstat().st_mtime < before:
                     each.unlink()

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.writing import Spool, locate_var
 from site_build.build.fingerprint import fingerprint_code
 from site_build.cache import locate_cache
+from site_build.content.edits import PARTIAL
 from site_build.content.library import ContentLibrary
 from site_build.content.sources import stamp
 from site_build.errors import BuildError
@@ -112,6 +114,8 @@ def main() -> int:
     with spool.watch():
         spool.tidy(time.time() - 3600)
         looked_at = 0.0
+        for each in content.rglob(f"{PARTIAL}*"):
+            shutil.rmtree(each, ignore_errors=True)
         while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
             try:
                 for name, request in spool.claim():
