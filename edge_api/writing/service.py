@@ -87,9 +87,14 @@ class Writing:
             await asyncio.sleep(_POLL_SECONDS)
             if answer := await asyncio.to_thread(self._spool.take, name):
                 return answer
-            is_late = waited > _BEGIN_SECONDS or not self._spool.is_watched()
+            is_watched = self._spool.is_watched()
+            is_late = waited > _BEGIN_SECONDS or not is_watched
             if is_late and self._spool.withdraw(name):
                 return WriteAnswer(refusal="unavailable", message=_NO_WATCHER)
+            if not is_watched:  # it was killed at its work, or has answered before it ended
+                if answer := await asyncio.to_thread(self._spool.take, name):
+                    return answer
+                break
         raise Problem(
             "unavailable",
             "It is not certain that this was done: read the post again before you go on",

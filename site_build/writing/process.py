@@ -1,6 +1,7 @@
 """The process beside the watcher that answers requests to write, so that no build delays them."""
 
 import contextlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.writing import Spool, locate_var
 from site_build.build.fingerprint import fingerprint_code
 from site_build.cache import locate_cache
+from site_build.content.edits import PARTIAL
 from site_build.content.library import ContentLibrary
 from site_build.content.sources import stamp
 from site_build.errors import BuildError
@@ -104,6 +106,8 @@ def main() -> int:
     pages = PageMaker(content, output, site_url, spool)
     with spool.watch():
         spool.tidy(time.time() - 3600)
+        for each in content.rglob(f"{PARTIAL}*"):
+            shutil.rmtree(each, ignore_errors=True)
         while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
             try:
                 for name, request in spool.claim():

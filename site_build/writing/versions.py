@@ -45,7 +45,7 @@ class Found:
     content: bytes | None
     draft: bytes | None
     record: Mapping[str, str]
-    """Who wrote the draft, and the version of the content at that time; empty without one."""
+    """Who wrote the draft, and versions: its own, and that of the content; empty without one."""
     document: Document | None
     """That of the content, if it can be read."""
     is_public: bool
@@ -63,9 +63,26 @@ class Found:
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether the content has another version than when the draft was saved."""
-        present = "" if self.content is None else blob_id(self.content)
-        return self.record.get("content", "") != present
+        """Whether the content has another version than the one that the draft is a change of.
+
+        It counts as another one, too, where a kill left the draft with the record of the next.
+        """
+        is_whole = self.record.get("draft") == self.version
+        return not is_whole or self.record.get("content", "") != self.content_version
+
+    @property
+    def content_version(self) -> str:
+        """The blob id of the content; empty if there is none."""
+        return "" if self.content is None else blob_id(self.content)
+
+    def find_base(self, author: str) -> str:
+        """Return the version of the content that a draft by this author is a change of.
+
+        It stays that of the draft before, which is the only one that the author knows of, until
+        that author's publication is refused for it.
+        """
+        known = self.record.get("content", self.content_version)
+        return self.record.get(f"told {author}", known)
 
     @property
     def version(self) -> str:
@@ -113,11 +130,11 @@ class DraftFolder:
         raw = read_file(self._file(slug))
         return raw, {} if raw is None else _read_record(self._file(slug))
 
-    def write(self, slug: str, raw: bytes, author: str, content: bytes | None) -> None:
-        """Store a draft of a source whose content is this now. Raises OSError."""
+    def write(self, slug: str, raw: bytes, author: str, base: str, **more: str) -> None:
+        """Store a draft that is a change of a version of the content. Raises OSError."""
         file = self._file(slug)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        record = {"author": author, "content": "" if content is None else blob_id(content)}
+        record = {"author": author, "content": base, "draft": blob_id(raw), **more}
         # If this is killed between the two, the record is that of a draft that was not confirmed.
         write_file(file.with_suffix(".json"), json.dumps(record).encode())
         write_file(file, raw)

@@ -268,7 +268,7 @@ class SourceWriter:
         if author or found.is_public or found.draft is not None:
             if found.draft not in {None, raw}:
                 self._kept.keep(slug, found.draft or b"", found.author, is_rewritten=True)
-            self._drafts.write(slug, raw, author, found.content)
+            self._drafts.write(slug, raw, author, found.find_base(request.author))
         else:
             self.store.put(found, raw, "owner", f"Save {slug}")
         return self._show(self._require(slug), now)
@@ -317,6 +317,9 @@ class SourceWriter:
                 message = f"/{document.address} is a former address of {path}; choose another slug"
                 raise Refused("conflict", message, found)
         if found.draft is not None and found.is_overtaken:
+            told = {f"told {request.author}": found.content_version}
+            base = found.record.get("content", "")
+            self._drafts.write(found.slug, found.draft, found.author, base, **told)
             message = f"{found.path} was changed since this draft of it; read both, and save again"
             raise Refused("conflict", message, found)
         verb = "Schedule" if document.published > now else "Publish"
@@ -333,6 +336,8 @@ class SourceWriter:
             raise Refused("conflict", f"{found.slug} is not published", found)
         changed = set_state(found.path, found.content, self._rules, is_draft=True, at=None, now=now)
         self.store.put(found, changed, request.author or "owner", f"Withdraw {found.slug}")
+        if found.draft is not None and not found.is_overtaken:
+            self._drafts.write(found.slug, found.draft, found.author, blob_id(changed))
         return self._show(self._require(found.slug), now)
 
     def _bin(self, request: WriteRequest, _: datetime) -> WriteAnswer:
