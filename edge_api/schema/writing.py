@@ -218,17 +218,17 @@ class Spool:
         return False
 
     def tidy(self, before: float) -> None:
-        """Remove requests that a killed watcher had begun, and answers that nobody took.
+        """Remove requests that a killed watcher had begun, and old answers and parts of records.
 
-        `before` is the instant, in seconds since 1970, before which an answer is old.
+        `before` is the instant, in seconds since 1970, before which they are old.
         """
-        for each in self.folder.glob("*.[aw]*"):
+        for each in self.folder.glob("*.[apw]*"):
             with suppress(FileNotFoundError):
                 if each.suffix == ".work" or each.lstat().st_mtime < before:
                     each.unlink()
 
     def _store(self, name: str, record: BaseModel) -> None:
-        partial = self.folder / f".{name}"
+        partial = self.folder / f"{name}.partial"  # this ending is no request's
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         with os.fdopen(os.open(partial, flags, 0o600), "w", encoding="utf-8") as file:
             file.write(record.model_dump_json())
