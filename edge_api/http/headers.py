@@ -62,13 +62,9 @@ SHARED_DRAFT_HEADERS: Final[Headers] = (
     *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
 """The headers of shared drafts, whose addresses are secret: `Referrer-Policy` hides them."""
-PREVIEW_HEADERS: Final[Headers] = (
-    ("Content-Security-Policy", SITE_CSP.replace("form-action 'self'", "form-action 'none'")),
-    *(
-        pair
-        for pair in PRIVATE_HEADERS
-        if pair[0] not in ("Content-Security-Policy", "X-Robots-Tag")
-    ),
+_OF_THE_DESK: Final = ("Cache-Control", "X-Robots-Tag")  # sent with each of its pages
+PREVIEW_HEADERS: Final[Headers] = tuple(
+    pair for pair in SHARED_DRAFT_HEADERS if pair[0] not in _OF_THE_DESK
 )
 """The headers of a preview at the desk, whose text may be by somebody else."""
 
