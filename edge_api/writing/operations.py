@@ -68,7 +68,8 @@ async def _ask(
             asked_at=service.clock().replace(microsecond=0),
             base=base,
             **{"slug": request.path.get("slug", ""), **values},
-        )
+        ),
+        actor,
     )
 
 
@@ -198,6 +199,7 @@ _BASE: Final[AnyOperation] = Operation(
     tag=TAG,
     credential="required",
     scope="posts:draft",
+    error_format="writing",
 )
 # The examples can be sent one after another: each names the version that the one before stored.
 _TEXT_EXAMPLE: Final = {name: _SOURCE_EXAMPLE[name] for name in ("slug", "markdown")}

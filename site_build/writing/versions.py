@@ -1,5 +1,6 @@
 """Versions of a source: in the content folder, and as a draft of a credential in `var/drafts/`."""
 
+import glob
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,14 +9,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from edge_api.schema.writing import MAX_TEXT_BYTES, Refusal, WriteAnswer
-from site_build.content.edits import rewrite
-from site_build.content.sources import read_bytes
+from pydantic import TypeAdapter, ValidationError
+
+from edge_api.schema.writing import FormerVersion, Refusal, WriteAnswer, read_file, write_file
 from site_build.site import Document
 from site_build.text import fold
 from site_build.writing.commits import blob_id
 
 KEPT_DAYS: Final = 30
+PAUSE: Final = timedelta(minutes=1)
+"""The least time between two versions that are kept of a text while somebody types it."""
+
+_RECORD: Final = TypeAdapter(dict[str, str])
 
 
 class Refused(Exception):  # noqa: N818  an answer, not a fault of the code
@@ -38,7 +43,7 @@ class Found:
     content: bytes | None
     draft: bytes | None
     record: Mapping[str, str]
-    """Who wrote the draft, and the version of the content at that time; empty without one."""
+    """Who wrote the draft, and versions: its own, and that of the content; empty without one."""
     document: Document | None
     """That of the content, if it can be read."""
     is_public: bool
@@ -56,14 +61,38 @@ class Found:
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether the content has another version than when the draft was saved."""
-        present = "" if self.content is None else blob_id(self.content)
-        return self.record.get("content", "") != present
+        """Whether the content has another version than the one that the draft is a change of.
+
+        It counts as another one, too, where a kill left the draft with the record of the next.
+        """
+        is_whole = self.record.get("draft") == self.version
+        return not is_whole or self.record.get("content", "") != self.content_version
+
+    @property
+    def content_version(self) -> str:
+        """The blob id of the content; empty if there is none."""
+        return "" if self.content is None else blob_id(self.content)
+
+    def find_base(self, author: str) -> str:
+        """Return the version of the content that a draft by this author is a change of.
+
+        It stays that of the draft before, which is the only one that the author knows of, until
+        that author's publication is refused for it.
+        """
+        known = self.record.get("content", self.content_version)
+        return self.record.get(f"told {author}", known)
 
     @property
     def version(self) -> str:
         """The blob id of that version; empty if there is none."""
         return "" if self.raw is None else blob_id(self.raw)
+
+
+def _read_record(file: Path) -> Mapping[str, str]:
+    """Return the record beside a text."""
+    with suppress(OSError, ValidationError):
+        return _RECORD.validate_json(read_file(file.with_suffix(".json")) or b"")
+    return {"author": "somebody"}  # so that HTML is not trusted
 
 
 class DraftFolder:
@@ -74,23 +103,17 @@ class DraftFolder:
 
     def read(self, slug: str) -> tuple[bytes | None, Mapping[str, str]]:
         """Return a draft and its record; `None` if there is none."""
-        file = self._file(slug)
-        try:
-            raw = read_bytes(self.folder, file.name, MAX_TEXT_BYTES)
-        except FileNotFoundError:
-            return None, {}
-        with suppress(OSError, ValueError):
-            return raw, json.loads(file.with_suffix(".json").read_bytes())
-        return raw, {"author": "somebody"}  # so that HTML is not trusted
+        raw = read_file(self._file(slug))
+        return raw, {} if raw is None else _read_record(self._file(slug))
 
-    def write(self, slug: str, raw: bytes, author: str, content: bytes | None) -> None:
-        """Store a draft of a source whose content is this now. Raises OSError and BuildError."""
+    def write(self, slug: str, raw: bytes, author: str, base: str, **more: str) -> None:
+        """Store a draft that is a change of a version of the content. Raises OSError."""
         file = self._file(slug)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        record = {"author": author, "content": "" if content is None else blob_id(content)}
+        record = {"author": author, "content": base, "draft": blob_id(raw), **more}
         # If this is killed between the two, the record is that of a draft that was not confirmed.
-        file.with_suffix(".json").write_text(json.dumps(record), encoding="utf-8")
-        rewrite(self.folder, file.name, self.read(slug)[0], raw)
+        write_file(file.with_suffix(".json"), json.dumps(record).encode())
+        write_file(file, raw)
 
     def remove(self, slug: str) -> None:
         """Remove a draft."""
@@ -99,8 +122,9 @@ class DraftFolder:
 
     def pictures(self, raw: bytes) -> list[str]:
         """Return the paths of those pictures of drafts that a text names."""
-        text, folder = raw.decode(errors="replace"), self.folder
-        found = (each.relative_to(folder).as_posix() for each in folder.glob("*/*"))
+        text, folder = raw.decode(errors="replace"), self.folder.resolve()
+        plain = (each for each in folder.glob("*/*") if each.resolve() == each)  # no link
+        found = (each.relative_to(folder).as_posix() for each in plain)
         return sorted(path for path in found if f"/{path}" in text)
 
     def slugs(self) -> list[str]:
@@ -111,13 +135,43 @@ class DraftFolder:
         return self.folder / f"{fold(slug)}.md"
 
 
-def keep_former(var: Path, found: Found) -> None:
-    """Keep a version that is replaced for `KEPT_DAYS` days, where there is no git."""
-    folder = var / "versions"
-    end = datetime.now(UTC) - timedelta(days=KEPT_DAYS)
-    for each in folder.glob("*"):
-        if each.stat().st_mtime < end.timestamp():
-            each.unlink()
-    if found.content is not None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / f"{fold(found.slug)}-{blob_id(found.content)}.md").write_bytes(found.content)
+class FormerVersions:
+    """Versions that were replaced or removed, `var/versions/SLUG-ID.md`, and their authors."""
+
+    def __init__(self, var: Path) -> None:
+        self.folder = var / "versions"
+
+    def keep(self, slug: str, raw: bytes, author: str, *, is_rewritten: bool = False) -> None:
+        """Keep a version for `KEPT_DAYS` days. Raises OSError.
+
+        One that `is_rewritten`, as a text is while somebody types, is kept once a minute.
+        """
+        now = datetime.now(UTC)
+        for each in self.folder.glob("*-*"):
+            if each.lstat().st_mtime < (now - timedelta(days=KEPT_DAYS)).timestamp():
+                each.unlink()
+        last = next(iter(self.list(slug)), None)
+        if is_rewritten and last and last.author == author and abs(now - last.at) < PAUSE:
+            return
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._file(slug, blob_id(raw))
+        write_file(file.with_suffix(".json"), json.dumps({"author": author}).encode())
+        write_file(file, raw)
+
+    def list(self, slug: str) -> list[FormerVersion]:
+        """Return the versions of a source, the newest first."""
+        found = []
+        for each in self.folder.glob(f"{glob.escape(fold(slug))}-*.md"):
+            version = each.stem.rpartition("-")[2]
+            if each == self._file(slug, version):  # not that of a slug which begins alike
+                at = datetime.fromtimestamp(each.lstat().st_mtime, UTC)
+                author = _read_record(each).get("author", "")
+                found.append(FormerVersion(version=version, at=at, author=author, message=""))
+        return sorted(found, key=lambda each: each.at, reverse=True)
+
+    def read(self, slug: str, version: str) -> bytes | None:
+        """Return a version; `None` if it is not here."""
+        return read_file(self._file(slug, version))
+
+    def _file(self, slug: str, version: str) -> Path:
+        return self.folder / f"{fold(slug)}-{version}.md"

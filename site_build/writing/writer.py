@@ -1,10 +1,9 @@
 """What the watcher does with a request to write: it checks, stores, commits and answers."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -16,13 +15,15 @@ from edge_api.schema.writing import (
     Operation,
     Source,
     SourceSummary,
+    Spool,
     State,
     WriteAnswer,
     WriteRequest,
 )
+from site_build.addresses import name_alternate, name_file
 from site_build.checks.analyse import analyse
 from site_build.content.document import guess_publication, read_document
-from site_build.content.edits import change_line, rewrite, set_state
+from site_build.content.edits import change_line, set_state
 from site_build.content.kept import find_slug
 from site_build.content.library import ContentLibrary
 from site_build.content.sources import Stamp, list_folder, read_bytes, stamp
@@ -31,10 +32,11 @@ from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import find_foreign
 from site_build.site import UNDATED, Document
 from site_build.text import fold, make_slug
-from site_build.writing.commits import CommitRefusal, Repository, blob_id
+from site_build.writing.commits import CommitRefusal, blob_id
 from site_build.writing.pictures import add_picture
+from site_build.writing.store import ContentStore
 from site_build.writing.texts import complete, encode, find_title, list_keys
-from site_build.writing.versions import DraftFolder, Found, Refused, keep_former
+from site_build.writing.versions import DraftFolder, FormerVersions, Found, Refused
 
 _REFUSED_KEYS: Final = frozenset({"save_as", "url", "template", "permalink"})
 """Keys of a head that a credential may not write: plugins can let them choose an address."""
@@ -65,7 +67,9 @@ class SourceWriter:
         self._content, self._var, self._site_url = content, var, site_url
         self._rules, self._dialect = dialect.rules, dialect
         self._open_library = open_library
-        self._drafts = DraftFolder(var)
+        self._spool = Spool(var)
+        self._drafts, self._kept = DraftFolder(var), FormerVersions(var)
+        self.store = ContentStore(content, self._drafts, self._kept)
         self._known: dict[str, _Known] = {}
         self._operations: dict[Operation, Callable[[WriteRequest, datetime], WriteAnswer]] = {
             "check": self._check,
@@ -75,14 +79,17 @@ class SourceWriter:
             "picture": self._add_picture,
             "publish": self._publish,
             "withdraw": self._withdraw,
+            "bin": self._bin,
+            "history": self._list_history,
+            "former": self._show_former,
+            "preview": self._allow_page,
+            "share": self._allow_page,
         }
-        self._intent = var / "spool" / "intent.json"
-        """What is being written into the content: it is finished after a kill."""
 
     def answer(self, request: WriteRequest, now: datetime) -> WriteAnswer:
         """Carry out a request at `now` (UTC); it never raises for what a request can cause."""
         try:
-            self.finish()
+            self.store.finish()
             return self._operations[request.operation](request, now)
         except Refused as refused:
             return refused.answer
@@ -221,6 +228,18 @@ class SourceWriter:
         _, findings = self._examine(found.path, raw, now)
         return WriteAnswer(source=source, version=found.version, findings=_list_findings(findings))
 
+    def _allow_page(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        """Return a source that may be shown as a page, and its path in the content."""
+        found = self._require(request.slug)
+        if found.author and (findings := self._find_foreign(found.path, found.raw or b"")):
+            return WriteAnswer(
+                refusal="conflict",
+                message=f"line {findings[0].line}: {findings[0].message}",
+                version=found.version,
+                findings=_list_findings(findings),
+            )
+        return self._show(found, now).model_copy(update={"path": found.path})
+
     def _add_picture(self, request: WriteRequest, _: datetime) -> WriteAnswer:
         """Store a picture in the content; that of a credential waits beside its drafts."""
         target = self._drafts.folder if request.author else self._content
@@ -246,10 +265,15 @@ class SourceWriter:
             self._require_version(request, found)
         if found.is_public and not request.may_publish:
             raise Refused("forbidden", f"{slug} is published; it takes posts:publish", found)
-        if request.author or found.is_public or found.draft is not None:
-            self._drafts.write(slug, raw, request.author or found.author, found.content)
+        author = request.author or found.author
+        if found.raw is None and not author:  # what was binned may come back: it stays untrusted
+            author = next((each.author for each in self._kept.list(slug)), "")
+        if author or found.is_public or found.draft is not None:
+            if found.draft not in {None, raw}:
+                self._kept.keep(slug, found.draft or b"", found.author, is_rewritten=True)
+            self._drafts.write(slug, raw, author, found.find_base(request.author))
         else:
-            self._store(found, raw, "owner", f"Save {slug}")
+            self.store.put(found, raw, "owner", f"Save {slug}")
         return self._show(self._require(slug), now)
 
     def _refuse_unsafe(self, found: Found, raw: bytes, request: WriteRequest) -> None:
@@ -262,7 +286,7 @@ class SourceWriter:
             )
         if not (document.draft if document else guess_publication(raw, self._rules) is None):
             raise Refused("invalid", "the head cannot be made that of a draft: mend it", found)
-        if request.author and (keys := _REFUSED_KEYS & set(list_keys(raw))):
+        if request.author and (keys := _REFUSED_KEYS & list_keys(raw)):
             raise Refused("invalid", f"{min(keys)}: only the owner can write this key", found)
 
     def _publish(self, request: WriteRequest, now: datetime) -> WriteAnswer:
@@ -275,9 +299,12 @@ class SourceWriter:
         if was_hidden and found.draft is not None:
             raw = change_line(raw, "status", "hidden")
         changed = set_state(found.path, raw, self._rules, is_draft=False, at=request.at, now=now)
-        document, findings = self._examine(found.path, changed, now)
+        # With a line for the status, faults have the lines of the text that was read.
+        is_shorter = changed.count(b"\n") < raw.count(b"\n")
+        checked = change_line(changed, "status", "published") if is_shorter else changed
+        document, findings = self._examine(found.path, checked, now)
         if found.author or request.author:
-            findings += self._find_foreign(found.path, changed)
+            findings += self._find_foreign(found.path, checked)
         errors = [each for each in findings if each.severity == "error"]
         if document is None or document.draft or errors:
             first = f": line {errors[0].line}, {errors[0].message}" if errors else ""
@@ -293,10 +320,15 @@ class SourceWriter:
                 message = f"/{document.address} is a former address of {path}; choose another slug"
                 raise Refused("conflict", message, found)
         if found.draft is not None and found.is_overtaken:
+            told = {f"told {request.author}": found.content_version}
+            base = found.record.get("content", "")
+            self._drafts.write(found.slug, found.draft, found.author, base, **told)
             message = f"{found.path} was changed since this draft of it; read both, and save again"
             raise Refused("conflict", message, found)
         verb = "Schedule" if document.published > now else "Publish"
-        self._store(found, changed, request.author or "owner", f"{verb} {found.slug}", found.draft)
+        self.store.put(
+            found, changed, request.author or "owner", f"{verb} {found.slug}", found.draft
+        )
         return self._show(self._require(found.slug), now)
 
     def _withdraw(self, request: WriteRequest, now: datetime) -> WriteAnswer:
@@ -306,75 +338,46 @@ class SourceWriter:
         if found.content is None:
             raise Refused("conflict", f"{found.slug} is not published", found)
         changed = set_state(found.path, found.content, self._rules, is_draft=True, at=None, now=now)
-        self._store(found, changed, request.author or "owner", f"Withdraw {found.slug}")
+        if found.document and found.is_public:  # `restore` takes it back if the rest fails
+            self._spool.set_withdrawn(self._spool.list_withdrawn() | _name_files(found.document))
+        self.store.put(found, changed, request.author or "owner", f"Withdraw {found.slug}")
+        if found.draft is not None and not found.is_overtaken:
+            self._drafts.write(found.slug, found.draft, found.author, blob_id(changed))
         return self._show(self._require(found.slug), now)
 
-    def _store(
-        self, found: Found, raw: bytes, author: str, message: str, draft: bytes | None = None
-    ) -> None:
-        """Write a source into the content and commit it, or keep its former version.
-
-        The pictures of a `draft` that is published go with it, and it is removed. Nothing is
-        changed if it cannot be committed. Raises CommitRefusal, and Refused where the owner's own
-        changes wait for a commit.
-        """
-        file = self._content / found.path
-        if repository := Repository.find(self._content):
-            repository.require_idle()
-            ours = {blob_id(raw), repository.committed(file)}
-            present = "" if found.content is None else blob_id(found.content)
-            if not {present, repository.staged(file)} <= ours:
-                message = f"{found.path} has changes that are not committed; commit them first"
-                raise Refused("conflict", message, found)
+    def _bin(self, request: WriteRequest, _: datetime) -> WriteAnswer:
+        """Remove a draft, and keep it as a former version; a text that is public stays."""
+        found = self._require_version(request, self._require(request.slug))
+        if found.draft is None and found.is_public:
+            message = f"{found.slug} is published or scheduled; withdraw it before"
+            raise Refused("conflict", message, found)
+        self._kept.keep(found.slug, found.raw or b"", found.author)
+        if found.draft is None:
+            self.store.put(found, None, request.author or "owner", f"Bin {found.slug}")
         else:
-            keep_former(self._var, found)
-        intent = {
-            "path": found.path,
-            "slug": found.slug,
-            "version": blob_id(raw),
-            "draft": "" if draft is None else blob_id(draft),
-            "pictures": self._drafts.pictures(draft or b""),
-            "author": author,
-            "message": message,
-        }
-        self._intent.unlink(missing_ok=True)
-        rewrite(self._intent.parent, self._intent.name, None, json.dumps(intent).encode())
-        if found.content != raw:
-            rewrite(self._content, found.path, found.content, raw)
-        try:
-            self.finish()
-        except CommitRefusal:
-            if found.content is None:
-                file.unlink()
-            else:
-                rewrite(self._content, found.path, raw, found.content)
-            self._intent.unlink()
-            raise
+            self._drafts.remove(found.slug)
+        return WriteAnswer(version=self._find(found.slug).version)
 
-    def finish(self) -> None:
-        """Commit what `_store` wrote, and remove the draft that it was; after a kill, too.
+    def _list_history(self, request: WriteRequest, _: datetime) -> WriteAnswer:
+        found = self._find(request.slug)
+        return WriteAnswer(version=found.version, versions=self.store.list_former(found))
 
-        Raises CommitRefusal and OSError.
-        """
-        try:
-            intent = json.loads(self._intent.read_bytes())
-        except FileNotFoundError:
-            return
-        file = self._content / intent["path"]
-        if file.exists() and blob_id(file.read_bytes()) == intent["version"]:
-            for name in intent["pictures"]:
-                with suppress(FileNotFoundError):  # it was moved before a kill
-                    raw = (self._drafts.folder / name).read_bytes()
-                    if not (self._content / name).exists():
-                        rewrite(self._content, name, None, raw)
-                    (self._drafts.folder / name).unlink()
-            if repository := Repository.find(self._content):
-                pictures = [self._content / name for name in intent["pictures"]]
-                repository.commit([file, *pictures], intent["message"], intent["author"])
-            draft, _ = self._drafts.read(intent["slug"])
-            if draft is not None and blob_id(draft) == intent["draft"]:
-                self._drafts.remove(intent["slug"])
-        self._intent.unlink()
+    def _show_former(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        """Return the text of a former version, and the present version beside it."""
+        found = self._find(request.slug)
+        base = request.base or ""
+        if base not in {each.version for each in self.store.list_former(found)}:
+            raise Refused("not_found", f"{found.slug} has no such version any more", found)
+        shown = self._show(replace(found, draft=self.store.read_former(found, base)), now)
+        return shown.model_copy(update={"version": found.version})
+
+    def restore(self, now: datetime) -> None:
+        """Let withdrawn addresses answer again that a public text has, whoever published it."""
+        if gone := self._spool.list_withdrawn():
+            known = [each.document for each in self._read_all().values() if each.document]
+            shown = [_name_files(each) for each in known if each.is_public_at(now)]
+            if (left := gone.difference(*shown)) != gone:
+                self._spool.set_withdrawn(left)
 
     def _find_foreign(self, path: str, raw: bytes) -> tuple[Diagnostic, ...]:
         """Return an error for each element or attribute that only the owner may write."""
@@ -387,6 +390,11 @@ class SourceWriter:
             line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
             errors.append(Diagnostic(path, line, column, "error", message))
         return tuple(errors)
+
+
+def _name_files(document: Document) -> frozenset[str]:
+    """Return the names of the files that show a document."""
+    return frozenset({name_file(document.address), name_alternate(document.address)})
 
 
 def _list_findings(findings: Iterable[Diagnostic]) -> tuple[Finding, ...]:

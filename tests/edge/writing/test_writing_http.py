@@ -142,6 +142,30 @@ async def test_a_picture_may_take_longer_than_other_bodies(
             assert answer.status == status, await answer.text()
 
 
+async def test_a_refusal_names_the_faults_of_the_text(writable: RunningEdge) -> None:
+    """REST and MCP have line and column of what keeps a draft from being published."""
+    text = f"{DRAFT}\n<form action='/desk/'>x</form>\n"
+    key = await writable.key("posts:publish")
+    async with writable.ask("POST", PATH, key, json={"markdown": text}) as answer:
+        version = (await answer.json())["source"]["version"]
+    where, named = f"{PATH}/two-winters/publish", {"If-Match": f'"{version}"'}
+    async with writable.ask("POST", where, key, json={}, headers=named) as answer:
+        body = await answer.json()
+        assert answer.status == 409
+    fault = next(each for each in body["findings"] if "<form" in each["message"])
+    assert (fault["line"], fault["severity"]) == (10, "error")
+    assert str(fault["line"]) in body["error"]
+
+    agent = Agent(writable, await writable.token("mcp", "posts:publish"), MODERN)
+    refused = await agent.call("publish_post", slug="two-winters", version=version)
+    assert refused["isError"]
+    assert refused["structuredContent"] == body
+
+    async with writable.ask("GET", f"{PATH}/none", key) as answer:
+        assert answer.status == 404
+        assert await error_of(answer)
+
+
 async def test_without_a_watcher_nothing_is_taken(make_edge: EdgeMaker) -> None:
     """The answer says that nothing was saved, and what to start."""
     async with make_edge(WRITING="on") as running:

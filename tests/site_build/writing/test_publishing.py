@@ -139,12 +139,12 @@ def test_git_runs_no_program_of_the_repository(repository: Journal, tmp_path: Pa
 def test_a_killed_publication_is_finished(repository: Journal) -> None:
     """A watcher that was killed between file and commit commits at its next start."""
     saved = repository.ask("save", markdown=DRAFT)
-    commit = repository.writer.finish
-    repository.writer.finish = lambda: None  # type: ignore[method-assign]
+    commit = repository.writer.store.finish
+    repository.writer.store.finish = lambda: None  # type: ignore[method-assign]
     repository.ask("publish", "", slug="two-winters", base=saved.version)
     assert repository.git("log", "--format=%s").split() == ["Begin"]
 
-    repository.writer.finish = commit  # type: ignore[method-assign]
+    repository.writer.store.finish = commit  # type: ignore[method-assign]
     repository.ask("list")
     assert "Publish two-winters" in repository.git("log", "--format=%s")
     assert not [*(repository.var / "drafts").glob("two-winters*")]
@@ -155,5 +155,5 @@ def test_former_versions_are_kept_without_git(tmp_path: Path) -> None:
     journal = Journal(tmp_path, has_git=False)
     version = journal.ask("get", "", slug="the-first").version
     journal.ask("withdraw", "", slug="the-first", base=version)
-    kept = [*(journal.var / "versions").iterdir()]
+    kept = (journal.var / "versions").glob("*.md")
     assert [each.name for each in kept] == [f"the-first-{version}.md"]

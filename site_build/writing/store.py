@@ -1,0 +1,136 @@
+"""The content folder as a store of sources: what is written there is committed, or kept."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from edge_api.schema.writing import FormerVersion, read_file, write_file
+from site_build.content.edits import rewrite
+from site_build.writing.commits import CommitRefusal, Repository, blob_id
+from site_build.writing.versions import (
+    DraftFolder,
+    FormerVersions,
+    Found,
+    Refused,
+)
+
+_MOST_VERSIONS: Final = 50
+"""Most former versions that are listed."""
+
+
+class ContentStore:
+    """Puts sources into the content folder, each in one step that is finished after a kill."""
+
+    def __init__(self, content: Path, drafts: DraftFolder, kept: FormerVersions) -> None:
+        self._content, self._drafts, self._kept = content, drafts, kept
+        self._intent = kept.folder / "intent.json"
+        """What is being written into the content.
+
+        It is not in the spool, where the edge may write: it names a file of the content.
+        """
+
+    def put(
+        self, found: Found, raw: bytes | None, author: str, message: str, draft: bytes | None = None
+    ) -> None:
+        """Write a source into the content and commit it, or keep its former version.
+
+        A source that becomes `None` is removed. The pictures of a `draft` that is published go
+        with it, and it is removed. Nothing is changed if it cannot be committed.
+
+        Raises CommitRefusal, and Refused where the owner's own changes wait for a commit.
+        """
+        file = self._content / found.path
+        if repository := Repository.find(self._content):
+            repository.require_idle()
+            present = {found.content_version, repository.staged(file)}
+            if present != {repository.committed(file)}:
+                message = f"{found.path} has changes that are not committed; commit them first"
+                raise Refused("conflict", message, found)
+        elif found.content is not None:
+            is_rewritten = not found.is_public and raw is not None
+            self._kept.keep(found.slug, found.content, "", is_rewritten=is_rewritten)
+        pictures = self._list_pictures(draft or b"")
+        intent = {
+            "path": found.path,
+            "slug": found.slug,
+            "version": "" if raw is None else blob_id(raw),
+            "draft": "" if draft is None else blob_id(draft),
+            "pictures": pictures,
+            "author": author,
+            "message": message,
+        }
+        self._kept.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_file(self._intent, json.dumps(intent).encode())
+        self._replace(found, found.content, raw)
+        try:
+            self.finish()
+        except CommitRefusal:
+            self._replace(found, raw, found.content)
+            self._intent.unlink()
+            raise
+
+    def _replace(self, found: Found, before: bytes | None, after: bytes | None) -> None:
+        """Replace the bytes of a file, unless somebody has changed it. Raises Refused."""
+        file = self._content / found.path
+        if after is None:
+            if file.read_bytes() != before:
+                raise Refused("conflict", f"{found.path} was changed meanwhile; it is left", found)
+            file.unlink()
+        elif before != after:
+            rewrite(self._content, found.path, before, after)
+
+    def _list_pictures(self, draft: bytes) -> dict[str, str]:
+        """Return versions of pictures that a draft names, by path. Raises Refused."""
+        found = {}
+        for name in self._drafts.pictures(draft):
+            raw, place = (self._drafts.folder / name).read_bytes(), self._content / name
+            if place.exists() and place.read_bytes() != raw:
+                raise Refused("conflict", f"{name} is another file by now; add the picture again")
+            found[name] = blob_id(raw)
+        return found
+
+    def finish(self) -> None:
+        """Commit what `put` wrote, and remove the draft that it was; after a kill, too.
+
+        Raises CommitRefusal and OSError.
+        """
+        intent = json.loads(read_file(self._intent) or b"null")
+        if intent is None:
+            return
+        file = self._content / intent["path"]
+        raw = read_file(file)
+        if ("" if raw is None else blob_id(raw)) == intent["version"]:
+            raws = {file: raw}
+            for name, version in intent["pictures"].items():
+                picture, waiting = self._content / name, self._drafts.folder / name
+                if not picture.exists():
+                    rewrite(self._content, name, None, waiting.read_bytes())
+                waiting.unlink(missing_ok=True)  # it was moved before a kill
+                if blob_id(moved := picture.read_bytes()) == version:
+                    raws[picture] = moved
+            if repository := Repository.find(self._content):
+                repository.require_idle()
+                repository.commit(raws, intent["message"], intent["author"])
+            draft, _ = self._drafts.read(intent["slug"])
+            if draft is not None and blob_id(draft) == intent["draft"]:
+                self._drafts.remove(intent["slug"])
+        self._intent.unlink()
+
+    def list_former(self, found: Found) -> tuple[FormerVersion, ...]:
+        """Return former versions by their ids, the newest first."""
+        repository = Repository.find(self._content)
+        place = self._content / found.path
+        committed = [*repository.list_versions(place, _MOST_VERSIONS)] if repository else []
+        known = sorted((*committed, *self._kept.list(found.slug)), key=lambda each: each.at)
+        by_id = {each.version: each for each in known if each.version != found.version}
+        newest = sorted(by_id.values(), key=lambda each: each.at, reverse=True)
+        return tuple(newest[:_MOST_VERSIONS])
+
+    def read_former(self, found: Found, version: str) -> bytes:
+        """Return the bytes of a version that `list_former` has. Raises Refused."""
+        raw = self._kept.read(found.slug, version)
+        if raw is None and (repository := Repository.find(self._content)):
+            raw = repository.read(version)
+        if raw is None:
+            raise Refused("not_found", f"{found.slug} has no such version any more", found)
+        return raw
