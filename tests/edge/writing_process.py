@@ -14,7 +14,7 @@ from tests.patience import patience
 
 @contextmanager
 def writing(
-    var: Path, content: Path, build: Path, site_url: str = "https://journal.test"
+    var: Path, content: Path | str, build: Path | str, site_url: str = "https://journal.test"
 ) -> Iterator[None]:
     """Run the process; `var` is the folder of the edge's store, or that beside its builds."""
     words = [sys.executable, "-m", "site_build.writing.process"]

@@ -15,7 +15,8 @@ from edge_api.desk.sessions import HIDDEN_FIELD, OWNER, Sessions
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser, Response
 from tests.edge.engines import ON_SQLITE
-from tests.edge.writing.test_writing_http import PATH, writing
+from tests.edge.writing.test_writing_http import PATH
+from tests.edge.writing_process import writing
 
 pytestmark = ON_SQLITE
 LIST, NEW = "/desk/posts/", "/desk/posts/new/"
