@@ -62,7 +62,12 @@ SHARED_DRAFT_HEADERS: Final[Headers] = (
     ("Cache-Control", "no-store"),
     *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
-"""The headers of previews and shared drafts: `Referrer-Policy` hides their secret addresses."""
+"""The headers of shared drafts, whose addresses are secret: `Referrer-Policy` hides them."""
+_OF_THE_DESK: Final = ("Cache-Control", "X-Robots-Tag")  # sent with each of its pages
+PREVIEW_HEADERS: Final[Headers] = tuple(
+    pair for pair in SHARED_DRAFT_HEADERS if pair[0] not in _OF_THE_DESK
+)
+"""The headers of a preview at the desk, whose text may be by somebody else."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:

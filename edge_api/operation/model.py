@@ -159,6 +159,8 @@ class Body(Generic[BodyValue]):
     """Whether JSON with a number that cannot be stored exactly is refused."""
     verify_signature: Callable[[Service, Mapping[str, str], bytes], None] | None = None
     """Checks the signature of the bytes with the headers, before parsing; raises Problem."""
+    limit_files: Callable[[Service, Mapping[str, str]], Awaitable[int]] | None = None
+    """Returns, by the headers, the most bytes of a file in a multipart form; `None`: no files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from edge_api.auth.actor import ANYONE, Actor, Clock, audit_entry
 from edge_api.db.problems import OUTCOME_UNKNOWN, Code, Problem
 from edge_api.db.query import Store
 from edge_api.schema.environment import BUILD
-from edge_api.schema.writing import Operation, Spool, WriteAnswer, WriteRequest, locate_var
+from edge_api.schema.writing import (
+    UNCERTAIN,
+    Operation,
+    Spool,
+    WriteAnswer,
+    WriteRequest,
+    locate_var,
+)
 from edge_api.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -19,7 +26,7 @@ AUDITED: Final[frozenset[Operation]] = frozenset(
 )
 """The operations that change something, or show it to others."""
 _OFF: Final = "Writing is switched off here; WRITING=on switches it on where the watcher runs"
-_NO_WATCHER: Final = f"The watcher is not running, so nothing was saved; start {BUILD} watch"
+_NO_WATCHER: Final = f"No watcher that can write runs, so nothing was saved; start {BUILD} watch"
 _POLL_SECONDS: Final = 0.01
 _BEGIN_SECONDS: Final = 20.0
 """The longest wait until the watcher begins with a request."""
@@ -35,6 +42,12 @@ class Writing:
         self._spool = Spool(locate_var(settings.database_url, settings.build_dir))
         self._store = store
         self._clock = clock
+
+    def is_withdrawn(self, path: str) -> bool:
+        """Return whether a path is that of a post that was withdrawn, in a build or not."""
+        withdrawn = self._spool.list_withdrawn() if self._is_on else frozenset()
+        name = path[1:]
+        return not withdrawn.isdisjoint((name, f"{name}.html", f"{name.rstrip('/')}/index.html"))
 
     async def ask(self, request: WriteRequest, actor: Actor | None = None) -> WriteAnswer:
         """Return what the watcher did, for an actor; without one, for the owner or the author.
@@ -95,8 +108,4 @@ class Writing:
                 if answer := await asyncio.to_thread(self._spool.take, name):
                     return answer
                 break
-        raise Problem(
-            "unavailable",
-            "It is not certain that this was done: read the post again before you go on",
-            sqlstate=OUTCOME_UNKNOWN,
-        )
+        raise Problem("unavailable", UNCERTAIN, sqlstate=OUTCOME_UNKNOWN)

@@ -15,10 +15,12 @@ from edge_api.schema.writing import (
     Operation,
     Source,
     SourceSummary,
+    Spool,
     State,
     WriteAnswer,
     WriteRequest,
 )
+from site_build.addresses import name_alternate, name_file
 from site_build.checks.analyse import analyse
 from site_build.content.document import guess_publication, read_document
 from site_build.content.edits import change_line, set_state
@@ -65,6 +67,7 @@ class SourceWriter:
         self._content, self._var, self._site_url = content, var, site_url
         self._rules, self._dialect = dialect.rules, dialect
         self._open_library = open_library
+        self._spool = Spool(var)
         self._drafts, self._kept = DraftFolder(var), FormerVersions(var)
         self.store = ContentStore(content, self._drafts, self._kept)
         self._known: dict[str, _Known] = {}
@@ -335,6 +338,8 @@ class SourceWriter:
         if found.content is None:
             raise Refused("conflict", f"{found.slug} is not published", found)
         changed = set_state(found.path, found.content, self._rules, is_draft=True, at=None, now=now)
+        if found.document and found.is_public:  # `restore` takes it back if the rest fails
+            self._spool.set_withdrawn(self._spool.list_withdrawn() | _name_files(found.document))
         self.store.put(found, changed, request.author or "owner", f"Withdraw {found.slug}")
         if found.draft is not None and not found.is_overtaken:
             self._drafts.write(found.slug, found.draft, found.author, blob_id(changed))
@@ -366,6 +371,14 @@ class SourceWriter:
         shown = self._show(replace(found, draft=self.store.read_former(found, base)), now)
         return shown.model_copy(update={"version": found.version})
 
+    def restore(self, now: datetime) -> None:
+        """Let withdrawn addresses answer again that a public text has, whoever published it."""
+        if gone := self._spool.list_withdrawn():
+            known = [each.document for each in self._read_all().values() if each.document]
+            shown = [_name_files(each) for each in known if each.is_public_at(now)]
+            if (left := gone.difference(*shown)) != gone:
+                self._spool.set_withdrawn(left)
+
     def _find_foreign(self, path: str, raw: bytes) -> tuple[Diagnostic, ...]:
         """Return an error for each element or attribute that only the owner may write."""
         document, _ = read_document(path, raw, self._rules)
@@ -377,6 +390,11 @@ class SourceWriter:
             line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
             errors.append(Diagnostic(path, line, column, "error", message))
         return tuple(errors)
+
+
+def _name_files(document: Document) -> frozenset[str]:
+    """Return the names of the files that show a document."""
+    return frozenset({name_file(document.address), name_alternate(document.address)})
 
 
 def _list_findings(findings: Iterable[Diagnostic]) -> tuple[Finding, ...]:
