@@ -17,6 +17,10 @@ from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.forms import FormFile
 from edge_api.operation.input import FormErrors
+from edge_api.operation.service import HtmlResult
+from edge_api.schema.paths import SHARED
+from edge_api.schema.shares import find_previewed
+from edge_api.schema.site_policy import media_type
 from edge_api.schema.writing import (
     MAX_PICTURE_BYTES,
     Operation,
@@ -181,8 +185,9 @@ async def write(visit: Visit) -> str:
     elif not slug or version_of(markdown) != base:
         slug = await _save(visit, slug or new_slug, markdown, base or None)
     button = typed.get("do", "")
-    if button == "preview":
-        return f"{address_of(slug)}preview/{(await ask(visit, button, slug=slug)).path}/"
+    if button in ("preview", "share"):
+        token = (await ask(visit, button, slug=slug)).path
+        return f"{address_of(slug)}preview/{token}/" if button == "preview" else f"{SHARED}{token}/"
     return f"{address_of(slug)}publish/" if button == "publish" else address_of(slug)
 
 
@@ -232,7 +237,7 @@ def insert_picture(typed: Any, path: str) -> str:
     """Return the text with a picture where the cursor was, or at its end."""
     text, at = typed.get("text", ""), typed.get("at", "")
     place = int(at) if at.isascii() and at.isdecimal() and len(at) < 8 else len(text)  # noqa: PLR2004  1 MiB
-    before, after = text[:place].rstrip("\n"), text[place:].lstrip("\n")
+    before, after = text[:place].rstrip(), text[place:].lstrip("\n")
     return "\n\n".join(filter(None, (before, f"![]({path})", after)))
 
 
@@ -291,6 +296,17 @@ async def show_history(visit: Visit) -> Values:
     }
 
 
+async def show_preview(visit: Visit) -> HtmlResult:
+    """Return a file of a preview."""
+    name = visit.path.get("name", "index.html")
+    asked = visit.service.settings.build_dir, visit.path["token"], name, visit.service.clock()
+    try:
+        raw = await asyncio.to_thread(lambda: find_previewed(*asked).read_bytes())
+    except (OSError, ValueError):  # the latter for NUL in a name
+        raise Problem("not_found", "This preview has ended: press Preview again") from None
+    return HtmlResult(raw, media_type=media_type(name), is_private=True, is_preview=True)
+
+
 _WRITER: Final = Screen("", "Write", "write", show_write, section="Posts", scope="posts:draft")
 POSTS: Final = Screen(
     "/desk/posts/", "Posts", "posts", list_posts, nav="Posts", scope="posts:draft"
@@ -303,11 +319,20 @@ PUBLISH: Final = replace(
 HISTORY: Final = replace(
     _WRITER, path=f"{WRITE.path}history/", title="History", template="history", read=show_history
 )
-SCREENS: Final = (POSTS, NEW, WRITE, PUBLISH, HISTORY)
+PREVIEW: Final = replace(_WRITER, path=f"{WRITE.path}preview/{{token}}/", read=show_preview)
+SCREENS: Final = (
+    POSTS,
+    NEW,
+    WRITE,
+    PUBLISH,
+    HISTORY,
+    PREVIEW,
+    replace(PREVIEW, path=f"{PREVIEW.path}{{name}}"),
+)
 ACTIONS: Final = (
     Action(NEW.path, NEW, write, "posts:draft", keeps_form=True),
     Action(WRITE.path, WRITE, write, "posts:draft", keeps_form=True),
-    Action(PUBLISH.path, PUBLISH, publish, "posts:publish"),
-    Action(f"{WRITE.path}withdraw/", PUBLISH, withdraw, "posts:publish"),
-    Action(f"{WRITE.path}bin/", WRITE, bin_draft, "posts:draft"),
+    Action(PUBLISH.path, PUBLISH, publish, "posts:publish", keeps_form=True),
+    Action(f"{WRITE.path}withdraw/", PUBLISH, withdraw, "posts:publish", keeps_form=True),
+    Action(f"{WRITE.path}bin/", POSTS, bin_draft, "posts:draft", keeps_form=True),
 )

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -222,7 +223,8 @@ class Spool:
         Raises OSError.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = [each for each in os.scandir(self.folder) if each.name.endswith(".request")]
+        # A name that begins with a dot is that of a record which is being written.
+        found = [e for e in os.scandir(self.folder) if re.fullmatch(r"[^.]+\.request", e.name)]
         for entry in sorted(found, key=lambda each: each.stat(follow_symlinks=False).st_mtime_ns):
             name = entry.name.partition(".")[0]
             with suppress(FileNotFoundError):  # the edge has withdrawn it

@@ -283,7 +283,7 @@ class SourceWriter:
             )
         if not (document.draft if document else guess_publication(raw, self._rules) is None):
             raise Refused("invalid", "the head cannot be made that of a draft: mend it", found)
-        if request.author and (keys := _REFUSED_KEYS & set(list_keys(raw))):
+        if request.author and (keys := _REFUSED_KEYS & list_keys(raw)):
             raise Refused("invalid", f"{min(keys)}: only the owner can write this key", found)
 
     def _publish(self, request: WriteRequest, now: datetime) -> WriteAnswer:

@@ -78,7 +78,7 @@ async function save(submitter, file) {
     const before = key();
     const [answer, page] = await read(form.action, { method: "POST", body: sent });
     const fresh = page.querySelector("#write");
-    if (answer.ok && !fresh && page.querySelector(".desk")) {
+    if (answer.ok && answer.redirected && !fresh) {
       saved = now;
       localStorage.removeItem(before);
       location.assign(answer.url);
@@ -174,9 +174,9 @@ async function addAll(files) {
 function count() {
   const words = text.value.split(/\s+/).filter(Boolean).length;
   const minutes = Math.max(1, Math.round(words / 220));
-  for (const each of form.querySelectorAll("[data-count]")) {
-    each.textContent = `${words.toLocaleString("en")} word${words === 1 ? "" : "s"} · ${minutes} min`;
-  }
+  const said = `${words.toLocaleString("en")} word${words === 1 ? "" : "s"}`;
+  form.querySelector("[data-words]").textContent = said;
+  form.querySelector("[data-count]").textContent = `${said} · ${minutes} min`;
 }
 
 form.classList.add("is-live");
