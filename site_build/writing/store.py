@@ -126,11 +126,9 @@ class ContentStore:
         newest = sorted(by_id.values(), key=lambda each: each.at, reverse=True)
         return tuple(newest[:_MOST_VERSIONS])
 
-    def read_former(self, found: Found, version: str) -> bytes:
-        """Return the bytes of a version that `list_former` has. Raises Refused."""
-        raw = self._kept.read(found.slug, version)
+    def read_former(self, found: Found, version: str) -> bytes | None:
+        """Return the bytes of a version that `list_former` has."""
+        raw = read_file(self._kept.locate(found.slug, version))
         if raw is None and (repository := Repository.find(self._content)):
             raw = repository.read(version)
-        if raw is None:
-            raise Refused("not_found", f"{found.slug} has no such version any more", found)
         return raw

@@ -74,7 +74,7 @@ class SourceWriter:
         self._operations: dict[Operation, Callable[[WriteRequest, datetime], WriteAnswer]] = {
             "check": self._check,
             "list": self._list,
-            "get": self._get,
+            "get": lambda request, now: self._show(self._require(request.slug), now),
             "save": self._save,
             "picture": self._add_picture,
             "publish": self._publish,
@@ -217,9 +217,6 @@ class SourceWriter:
                 found.append(SourceSummary.model_validate(each))
         return WriteAnswer(sources=tuple(found))
 
-    def _get(self, request: WriteRequest, now: datetime) -> WriteAnswer:
-        return self._show(self._require(request.slug), now)
-
     def _show(self, found: Found, now: datetime) -> WriteAnswer:
         raw = found.raw or b""
         source = Source.model_validate(
@@ -300,8 +297,8 @@ class SourceWriter:
             raw = change_line(raw, "status", "hidden")
         changed = set_state(found.path, raw, self._rules, is_draft=False, at=request.at, now=now)
         # With a line for the status, faults have the lines of the text that was read.
-        is_shorter = changed.count(b"\n") < raw.count(b"\n")
-        checked = change_line(changed, "status", "published") if is_shorter else changed
+        is_as_long = changed.count(b"\n") >= raw.count(b"\n")
+        checked = changed if is_as_long else change_line(changed, "status", "published")
         document, findings = self._examine(found.path, checked, now)
         if found.author or request.author:
             findings += self._find_foreign(found.path, checked)
