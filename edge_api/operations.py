@@ -9,6 +9,7 @@ from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
 from edge_api.desk import access, message, replies, sign_in, tables, today, webhooks
 from edge_api.desk import leads as desk_leads
+from edge_api.desk import posts as desk_posts
 from edge_api.desk import settings as desk_settings
 from edge_api.desk.screens import operations
 from edge_api.journal import operations as posts
@@ -79,7 +80,17 @@ ROUTED: tuple[AnyOperation, ...] = (
 """The operations with routes: OPERATIONS, the site's forms, and answers for unknown tables."""
 
 
-_DESK: Final = (today, desk_leads, message, desk_settings, tables, webhooks, access, replies)
+_DESK: Final = (
+    today,
+    desk_posts,
+    desk_leads,
+    message,
+    desk_settings,
+    tables,
+    webhooks,
+    access,
+    replies,
+)
 DESK: tuple[AnyOperation, ...] = (
     *sign_in.OPERATIONS,
     *operations(

@@ -4,7 +4,7 @@ Code that finds an error raises `Problem`; its response (status, body, headers) 
 place, where answers are encoded. An exception that is no `Problem` is a defect of the service.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, get_args
@@ -132,8 +132,9 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
     """An error that the client gets, as one sentence.
 
     `message` says what is wrong and what to fix; `sqlstate`, `details` and `hint` are members of
-    errors in PostgREST's dialect, `oauth` is the error code for OAuth clients; `headers` are sent
-    with the response (`Retry-After`, `Allow`).
+    errors in PostgREST's dialect, `oauth` is the error code for OAuth clients; `findings` are
+    defects of a text that was to be written; `headers` are sent with the response (`Retry-After`,
+    `Allow`).
     """
 
     def __init__(  # noqa: PLR0913  the members of one answer
@@ -145,6 +146,7 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
         details: str | None = None,
         hint: str | None = None,
         oauth: str = "",
+        findings: Sequence[Mapping[str, object]] = (),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         kind = PROBLEMS[code]
@@ -155,6 +157,7 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
         self.details = details
         self.hint = hint
         self.oauth = oauth or kind.oauth
+        self.findings = findings
         self.headers = headers
         super().__init__(self.message)
 

@@ -52,12 +52,17 @@ PRIVATE_HEADERS: Final[Headers] = (
     SAME_ORIGIN_RESOURCE,
 )
 """The headers of the owner's pages."""
-_SHARED_DRAFT_VALUES: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
-SHARED_DRAFT_HEADERS: Final[Headers] = (
-    ("Cache-Control", "no-store"),
-    *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
+_SHARED_DRAFT_VALUES: Final = {
+    # The text may be a credential's: its forms must not reach the desk, whatever the theme allows.
+    "Content-Security-Policy": SITE_CSP.replace("form-action 'self'", "form-action 'none'"),
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+}
+PREVIEW_HEADERS: Final[Headers] = tuple(
+    (name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS
 )
-"""The headers of shared drafts, whose addresses are secret: `Referrer-Policy` hides them."""
+"""The headers of a preview at the desk: `Referrer-Policy` hides its secret address."""
+SHARED_DRAFT_HEADERS: Final[Headers] = (("Cache-Control", "no-store"), *PREVIEW_HEADERS)
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:

@@ -178,6 +178,11 @@ class ContentLibrary:
         pictures = (path for path, each in self._measured.items() if not each.is_read)
         return dict.fromkeys((*sources, *pictures), GONE)
 
+    def replace_source(self, path: str, digest: str) -> None:
+        """Show a kept source in place of what the folder has at a path."""
+        with self._cache:
+            self._readings[path] = self._texts.examine(path, digest)
+
     def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return the errors that keep files from being shown as they are, sorted by place."""
         usable = (

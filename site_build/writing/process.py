@@ -1,6 +1,7 @@
 """The process beside the watcher that answers requests to write, so that no build delays them."""
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -24,10 +25,13 @@ from site_build.markup.convert import Dialect
 from site_build.options import read_settings
 from site_build.pelican_plugin.settings import SETTINGS_FILE, load_settings, read_dialect, warn
 from site_build.progress import Request
+from site_build.writing.preview import PageMaker
 from site_build.writing.writer import SourceWriter
 
 POLL_SECONDS: Final = 0.02
 """Time between two looks into the spool."""
+LOOK_SECONDS: Final = 5.0
+"""Time between two looks for posts that were published by hand again."""
 RESTART_SECONDS: Final = 1.0
 """The pause before the process is started again."""
 
@@ -102,19 +106,36 @@ def main() -> int:
     writer = SourceWriter(
         content, spool.folder.parent, site_url, dialect, LibraryLoader(content, output, dialect)
     )
+    pages = PageMaker(content, output, site_url, spool)
+    if not os.access(content, os.W_OK):
+        warn(f"WRITING=on has no effect: {content} cannot be written by this user or unit")
+        is_over.wait()
+        return 0
     with spool.watch():
         spool.tidy(time.time() - 3600)
+        looked_at = 0.0
         for each in content.rglob(f"{PARTIAL}*"):
             shutil.rmtree(each, ignore_errors=True)
         while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
             try:
                 for name, request in spool.claim():
-                    spool.answer(name, writer.answer(request, request.asked_at))
-            except OSError as error:  # on a full disk the edge says that nothing came back
-                warn(f"a request to write cannot be answered: {error.strerror}")
+                    answer = writer.answer(request, request.asked_at)
+                    if request.operation in {"preview", "share"} and answer.source:
+                        pages.start(name, request.operation, answer.source, answer.path)
+                    else:
+                        spool.answer(name, answer)
+                    looked_at = 0.0
+                if time.monotonic() - looked_at > LOOK_SECONDS:
+                    writer.restore(datetime.now(UTC))
+                    looked_at = time.monotonic()
+            except (BuildError, OSError) as error:  # the edge says that nothing came back
+                warn(f"a request to write cannot be answered: {error}")
                 is_over.wait(RESTART_SECONDS)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:  # the spool cannot be written, or another watcher has it
+        sys.exit(f"WRITING=on has no effect: {error}")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from edge_api.schema.writing import FormerVersion
+from edge_api.schema.writing import FormerVersion, read_file, write_file
 from site_build.content.edits import rewrite
 from site_build.writing.commits import CommitRefusal, Repository, blob_id
 from site_build.writing.versions import (
@@ -12,8 +12,6 @@ from site_build.writing.versions import (
     FormerVersions,
     Found,
     Refused,
-    read_file,
-    write_file,
 )
 
 _MOST_VERSIONS: Final = 50

@@ -52,8 +52,9 @@ def encode(markdown: str | None) -> bytes:
 
 
 def find_title(raw: bytes) -> str:
-    """Return the title of a text without a head: its first line, if that is a heading."""
+    """Return the title of a text: its first line if that is a heading, or that in its head."""
     found = re.match(r"\s*#[ \t]+([^\n]+)", raw.decode(errors="replace"))
+    found = found or re.search(r"(?im)^title[ \t]*:[ \t]*[\"']?([^\n]*?)[\"']?$", find_head(raw))
     return found[1].rstrip("# \t\r") if found else ""
 
 

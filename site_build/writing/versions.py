@@ -2,7 +2,6 @@
 
 import glob
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from edge_api.schema.writing import FormerVersion, Refusal, WriteAnswer
-from site_build.content.document import LARGEST_FILE
+from edge_api.schema.writing import FormerVersion, Refusal, WriteAnswer, read_file, write_file
 from site_build.site import Document
 from site_build.text import fold
 from site_build.writing.commits import blob_id
@@ -90,28 +88,6 @@ class Found:
         return "" if self.raw is None else blob_id(self.raw)
 
 
-def read_file(file: Path) -> bytes | None:
-    """Return the bytes of a file, `None` if there is none. Raises OSError, as for a link."""
-    try:
-        # Without O_NONBLOCK a named pipe would be waited for.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with os.fdopen(os.open(file, flags), "rb") as opened:
-            return opened.read(LARGEST_FILE)
-    except FileNotFoundError:
-        return None
-
-
-def write_file(file: Path, raw: bytes) -> None:
-    """Replace a file, or a link, by one with these bytes, which is on the disk. Raises OSError."""
-    partial = file.with_name(f"{file.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(partial, flags, 0o600), "wb") as opened:
-        opened.write(raw)
-        opened.flush()
-        os.fsync(opened.fileno())
-    partial.replace(file)
-
-
 def _read_record(file: Path) -> Mapping[str, str]:
     """Return the record beside a text."""
     with suppress(OSError, ValidationError):
@@ -146,8 +122,9 @@ class DraftFolder:
 
     def pictures(self, raw: bytes) -> list[str]:
         """Return the paths of those pictures of drafts that a text names."""
-        text, folder = raw.decode(errors="replace"), self.folder
-        found = (each.relative_to(folder).as_posix() for each in folder.glob("*/*"))
+        text, folder = raw.decode(errors="replace"), self.folder.resolve()
+        plain = (each for each in folder.glob("*/*") if each.resolve() == each)  # no link
+        found = (each.relative_to(folder).as_posix() for each in plain)
         return sorted(path for path in found if f"/{path}" in text)
 
     def slugs(self) -> list[str]:

@@ -15,10 +15,12 @@ from edge_api.schema.writing import (
     Operation,
     Source,
     SourceSummary,
+    Spool,
     State,
     WriteAnswer,
     WriteRequest,
 )
+from site_build.addresses import name_alternate, name_file
 from site_build.checks.analyse import analyse
 from site_build.content.document import guess_publication, read_document
 from site_build.content.edits import change_line, set_state
@@ -73,6 +75,7 @@ class SourceWriter:
         self._content, self._var, self._site_url = content, var, site_url
         self._rules, self._dialect = dialect.rules, dialect
         self._open_library = open_library
+        self._spool = Spool(var)
         self._drafts, self._kept = DraftFolder(var), FormerVersions(var)
         self.store = ContentStore(content, self._drafts, self._kept)
         self._known: dict[str, _Known] = {}
@@ -87,6 +90,8 @@ class SourceWriter:
             "bin": self._bin,
             "history": self._list_history,
             "former": self._show_former,
+            "preview": self._allow_page,
+            "share": self._allow_page,
         }
 
     def answer(self, request: WriteRequest, now: datetime) -> WriteAnswer:
@@ -237,6 +242,18 @@ class SourceWriter:
         _, findings = self._examine(found.path, raw, now)
         return WriteAnswer(source=source, version=found.version, findings=_list_findings(findings))
 
+    def _allow_page(self, request: WriteRequest, now: datetime) -> WriteAnswer:
+        """Return a source that may be shown as a page, and its path in the content."""
+        found = self._require(request.slug)
+        if found.author and (findings := self._find_foreign(found.path, found.raw or b"")):
+            return WriteAnswer(
+                refusal="conflict",
+                message=f"line {findings[0].line}: {findings[0].message}",
+                version=found.version,
+                findings=_list_findings(findings),
+            )
+        return self._show(found, now).model_copy(update={"path": found.path})
+
     def _add_picture(self, request: WriteRequest, _: datetime) -> WriteAnswer:
         """Store a picture in the content; that of a credential waits beside its drafts."""
         target = self._drafts.folder if request.author else self._content
@@ -296,9 +313,12 @@ class SourceWriter:
         if was_hidden and found.draft is not None:
             raw = change_line(raw, "status", "hidden")
         changed = set_state(found.path, raw, self._rules, is_draft=False, at=request.at, now=now)
-        document, findings = self._examine(found.path, changed, now)
+        # With a line for the status, faults have the lines of the text that was read.
+        is_shorter = changed.count(b"\n") < raw.count(b"\n")
+        checked = change_line(changed, "status", "published") if is_shorter else changed
+        document, findings = self._examine(found.path, checked, now)
         if found.author or request.author:
-            findings += self._find_foreign(found.path, changed)
+            findings += self._find_foreign(found.path, checked)
         errors = [each for each in findings if each.severity == "error"]
         if document is None or document.draft or errors:
             first = f": line {errors[0].line}, {errors[0].message}" if errors else ""
@@ -332,6 +352,8 @@ class SourceWriter:
         if found.content is None:
             raise Refused("conflict", f"{found.slug} is not published", found)
         changed = set_state(found.path, found.content, self._rules, is_draft=True, at=None, now=now)
+        if found.document and found.is_public:  # `restore` takes it back if the rest fails
+            self._spool.set_withdrawn(self._spool.list_withdrawn() | _name_files(found.document))
         self.store.put(found, changed, request.author or "owner", f"Withdraw {found.slug}")
         if found.draft is not None and not found.is_overtaken:
             self._drafts.write(found.slug, found.draft, found.author, blob_id(changed))
@@ -363,6 +385,14 @@ class SourceWriter:
         shown = self._show(replace(found, draft=self.store.read_former(found, base)), now)
         return shown.model_copy(update={"version": found.version})
 
+    def restore(self, now: datetime) -> None:
+        """Let withdrawn addresses answer again that a public text has, whoever published it."""
+        if gone := self._spool.list_withdrawn():
+            known = [each.document for each in self._read_all().values() if each.document]
+            shown = [_name_files(each) for each in known if each.is_public_at(now)]
+            if (left := gone.difference(*shown)) != gone:
+                self._spool.set_withdrawn(left)
+
     def _find_foreign(self, path: str, raw: bytes) -> tuple[Diagnostic, ...]:
         """Return an error for each element or attribute that only the owner may write."""
         document, _ = read_document(path, raw, self._rules)
@@ -374,6 +404,11 @@ class SourceWriter:
             line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
             errors.append(Diagnostic(path, line, column, "error", message))
         return tuple(errors)
+
+
+def _name_files(document: Document) -> frozenset[str]:
+    """Return the names of the files that show a document."""
+    return frozenset({name_file(document.address), name_alternate(document.address)})
 
 
 def _list_findings(findings: Iterable[Diagnostic]) -> tuple[Finding, ...]:
