@@ -72,6 +72,7 @@ from edge_api.operations import (
     make_openapi,
     offer,
 )
+from edge_api.schema.credentials import DEFAULT_SCOPES
 from edge_api.schema.environment import VERSION
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.schema.paths import (
@@ -129,7 +130,8 @@ async def assemble(
         await publishing.refresh()
         secret = secret_key(settings)
         oauth = OAuthServer(settings, store, clock, secret, fetch=ClientMetadataFetcher())
-        authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
+        asked = (*DEFAULT_SCOPES, "posts:draft") if settings.writing == "on" else DEFAULT_SCOPES
+        authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator, asked)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
         box = SecretBox(secret, KEY_PURPOSE)
@@ -172,7 +174,7 @@ async def assemble(
             feedback,
             Answers(settings, store, clock),
             Endpoints(store, clock, box, partial(make_sender, settings)),
-            Writing(settings),
+            Writing(settings, store, clock),
         )
         service = Service(
             settings,

@@ -42,7 +42,13 @@ from edge_api.mail.messages import KEY_NOTICE
 from edge_api.mail.queue import Outbox, OutboxAdmin
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import OperationResult
-from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
+from edge_api.schema.credentials import (
+    DEFAULT_SCOPES,
+    PUBLISH_WITH_ENQUIRIES,
+    SCOPES,
+    WHY_TOGETHER,
+    publishes_with_enquiries,
+)
 
 PAGE_SIZE: Final = 50
 
@@ -57,6 +63,9 @@ async def show_access(visit: Visit) -> Values:
     ]
     unreviewed, leads, warning = await _keys(visit).find_unreviewed()
     opens = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
+    scopes: dict[str, str] = {name: opens[name] for name in opens if name in visit.actor.scopes}
+    if publishes_with_enquiries(scopes):
+        scopes |= {PUBLISH_WITH_ENQUIRIES: WHY_TOGETHER}
     latest = visit.session.key_expires_at
     return {
         "is_owner": visit.actor == OWNER,
@@ -71,7 +80,7 @@ async def show_access(visit: Visit) -> Values:
         "sessions": await service[Sessions].all(),
         "session_id": visit.session.id,
         "opens": opens,
-        "scopes": {name: opens[name] for name in opens if name in visit.actor.scopes},
+        "scopes": scopes,
         "usual": DEFAULT_SCOPES,
         "key": visit.path.get("key", ""),
         "chosen": visit.chosen,
@@ -96,7 +105,7 @@ def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) 
     A grant without an end or of more than a year requires a fresh sign-in, and so does one that
     gives access to the desk: an old session must not prolong itself.
     """
-    if beyond := sorted(set(scopes) - visit.actor.scopes):
+    if beyond := sorted({*scopes} - visit.actor.scopes - {PUBLISH_WITH_ENQUIRIES}):
         raise Problem("invalid", f"Your key has no scope {beyond[0]}, so it cannot grant it")
     latest = visit.session.key_expires_at
     if latest is not None and (expires_at is None or expires_at > latest):

@@ -51,7 +51,7 @@ async def ask(visit: Visit, operation: Operation, **values: Any) -> WriteAnswer:
         asked_at=visit.service.clock().replace(microsecond=0),
         **{"slug": visit.path.get("slug", ""), **values},
     )
-    return await visit.service[Writing].ask(request)
+    return await visit.service[Writing].ask(request, actor)
 
 
 async def count_unread(visit: Visit) -> int:

@@ -134,7 +134,7 @@ def preflight_response(allow: str) -> PreparedResponse:
             "Access-Control-Allow-Headers",
             (
                 "Authorization, X-API-Key, Content-Type, Idempotency-Key, Prefer, Accept, "
-                "X-Request-ID, If-None-Match, Range, If-Range, Cache-Control, "
+                "X-Request-ID, If-Match, If-None-Match, Range, If-Range, Cache-Control, "
                 "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
             ),
         ),

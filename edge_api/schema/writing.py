@@ -18,6 +18,8 @@ MAX_PICTURE_BYTES: Final = 20 * 1024 * 1024
 _MAX_RECORD_BYTES: Final = 32 * 1024 * 1024
 """Most bytes of a record: a text whose every character JSON escapes, or a picture in base64."""
 
+_WITHDRAWN: Final = "withdrawn.json"
+UNCERTAIN: Final = "It is not certain that this was done: read the post again before you go on"
 _LOCK: Final = ".lock"
 """The file that a watcher locks as long as it answers."""
 
@@ -139,13 +141,45 @@ class WriteAnswer(BaseModel, frozen=True):
     """Former versions, the newest first."""
 
 
-Record = TypeVar("Record", WriteRequest, WriteAnswer)
+class Withdrawn(BaseModel, frozen=True):
+    """Files of posts that were taken off the site; no build need have been made since."""
+
+    names: frozenset[str] = frozenset()
+
+
+Record = TypeVar("Record", WriteRequest, WriteAnswer, Withdrawn)
 
 
 def locate_var(database_url: str, build_dir: Path) -> Path:
     """Return the folder of spool, drafts and former versions: that of the store, or `var`."""
     store = sqlite_file(database_url)
     return store.parent if store else build_dir.parent / "var"
+
+
+def read_file(file: Path, most: int = _MAX_RECORD_BYTES) -> bytes | None:
+    """Return the bytes of a file, `None` if there is none. Raises OSError, as for a link."""
+    try:
+        # Without O_NONBLOCK a named pipe would be waited for.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with os.fdopen(os.open(file, flags), "rb") as opened:
+            return opened.read(most)
+    except FileNotFoundError:
+        return None
+
+
+def write_file(file: Path, raw: bytes) -> None:
+    """Replace a file, or a link, by one with these bytes, which is on the disk. Raises OSError."""
+    partial = file.with_name(f"{file.name}.partial")  # this ending is no request's
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    try:
+        with os.fdopen(os.open(partial, flags, 0o600), "wb") as opened:
+            opened.write(raw)
+            opened.flush()
+            os.fsync(opened.fileno())
+        partial.replace(file)
+    except OSError:
+        partial.unlink(missing_ok=True)  # it takes room on a full disk
+        raise
 
 
 class Spool:
@@ -201,9 +235,13 @@ class Spool:
                     (self.folder / f"{name}.work").unlink()
 
     def answer(self, name: str, answer: WriteAnswer) -> None:
-        """Store the answer to a request, and remove the request. Raises OSError."""
-        self._store(f"{name}.answer", answer)
+        """Remove a request, and store the answer to it. Raises OSError."""
         (self.folder / f"{name}.work").unlink()
+        try:
+            self._store(f"{name}.answer", answer)
+        except OSError as error:  # a short one still has the room of the request
+            message = f"{UNCERTAIN}; no answer could be stored: {error.strerror}; free some space"
+            self._store(f"{name}.answer", WriteAnswer(refusal="unavailable", message=message))
 
     def take(self, name: str) -> WriteAnswer | None:
         """Return the answer to a request and remove it; `None` while there is none."""
@@ -219,29 +257,29 @@ class Spool:
             return True
         return False
 
-    def tidy(self, before: float) -> None:
-        """Remove requests that a killed watcher had begun, and answers that nobody took.
+    def list_withdrawn(self) -> frozenset[str]:
+        """Return the files of the site that are withdrawn."""
+        return (self._read(_WITHDRAWN, Withdrawn) or Withdrawn()).names
 
-        `before` is the instant, in seconds since 1970, before which an answer is old.
+    def set_withdrawn(self, names: frozenset[str]) -> None:
+        """Store the files of the site that are withdrawn. Raises OSError."""
+        self._store(_WITHDRAWN, Withdrawn(names=names))
+
+    def tidy(self, before: float) -> None:
+        """Remove requests that a killed watcher had begun, and old answers and parts of records.
+
+        `before` is the instant, in seconds since 1970, before which they are old.
         """
-        for each in self.folder.glob("*.[aw]*"):
+        for each in self.folder.glob("*.[apw]*"):
             with suppress(FileNotFoundError):
                 if each.suffix == ".work" or each.lstat().st_mtime < before:
                     each.unlink()
 
     def _store(self, name: str, record: BaseModel) -> None:
-        partial = self.folder / f".{name}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with os.fdopen(os.open(partial, flags, 0o600), "w", encoding="utf-8") as file:
-            file.write(record.model_dump_json())
-        partial.replace(self.folder / name)
+        write_file(self.folder / name, record.model_dump_json().encode())
 
     def _read(self, name: str, model: type[Record]) -> Record | None:
         """Return a record; `None` for none, for a link, and for one that is damaged or too long."""
-        try:
-            # Without O_NONBLOCK a named pipe would be waited for.
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            with os.fdopen(os.open(self.folder / name, flags), "rb") as file:
-                return model.model_validate_json(file.read(_MAX_RECORD_BYTES))
-        except (OSError, ValidationError):
-            return None
+        with suppress(OSError, ValidationError):
+            return model.model_validate_json(read_file(self.folder / name) or b"")
+        return None

@@ -68,7 +68,8 @@ async def _ask(
             asked_at=service.clock().replace(microsecond=0),
             base=base,
             **{"slug": request.path.get("slug", ""), **values},
-        )
+        ),
+        actor,
     )
 
 
@@ -137,7 +138,12 @@ _VERSION: Final = Parameter(
     "is not changed (428), and with another one neither (412).",
 )
 _SLUG: Final = Parameter(
-    "slug", "path", {"type": "string", "maxLength": 200}, "The post's name.", required=True
+    "slug",
+    "path",
+    {"type": "string", "maxLength": 200},
+    "The post's name.",
+    required=True,
+    example="two-winters",
 )
 _VERSION_ARGUMENT: Final = MappingProxyType(
     {
@@ -156,12 +162,13 @@ _SOURCE_EXAMPLE: Final = {
     "slug": "two-winters",
     "title": "Two winters",
     "state": "draft",
-    "date": "2026-11-20T09:30:00Z",
+    "date": "2025-11-20T09:30:00Z",
     "author": "Claude",
-    "version": "8ab686eafeb1f44702738c8b0f24f2567c36da6d",
+    "version": "66e4022318579b4f4b6dc4c40ee7c374098511c7",
     "is_changed": False,
     "url": "https://journal.example/journal/two-winters/",
-    "markdown": "---\ntitle: Two winters\nslug: two-winters\n---\n\nThe store has stood.\n",
+    "markdown": "---\ntitle: Two winters\nslug: two-winters\ndate: 2025-11-20T09:30:00Z\n"
+    "status: draft\n---\n\nThe store has stood.\n",
 }
 _FINDING_EXAMPLE: Final = {
     "line": 6,
@@ -179,13 +186,8 @@ _SHOWN: Final = SuccessResponse(
 _CHANGES: Final = ("not_found", "conflict", "stale", "locked", "unnamed", "unavailable")
 
 
-def _body(model: type[BaseModel], example: dict[str, Any], most: int) -> Body[Any]:
-    return Body(
-        TypeAdapter(model),
-        model.model_json_schema(),
-        MappingProxyType({"example": example}),
-        max_bytes=most,
-    )
+def _body(model: type[BaseModel], most: int, **examples: dict[str, Any]) -> Body[Any]:
+    return Body(TypeAdapter(model), model.model_json_schema(), examples, max_bytes=most)
 
 
 _BASE: Final[AnyOperation] = Operation(
@@ -199,10 +201,15 @@ _BASE: Final[AnyOperation] = Operation(
     scope="posts:draft",
     error_format="writing",
 )
-_TEXT_EXAMPLE: Final = {
-    "slug": "two-winters",
-    "markdown": "# Two winters\n\nThe store has stood for two winters.\n",
+# The examples can be sent one after another: each names the version that the one before stored.
+_TEXT_EXAMPLE: Final = {name: _SOURCE_EXAMPLE[name] for name in ("slug", "markdown")}
+_PICTURE_EXAMPLE: Final = {
+    "name": "store.png",
+    "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEA"
+    "HLCMmQAAAABJRU5ErkJggg==",
 }
+_OF_DRAFT: Final = replace(_VERSION, example=f'"{_SOURCE_EXAMPLE["version"]}"')
+_OF_PUBLISHED: Final = replace(_VERSION, example='"e51e41edb0b511ce0b22ec6df0241f1af7068d7b"')
 OPERATIONS: tuple[AnyOperation, ...] = (
     replace(
         _BASE,
@@ -212,7 +219,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="Check a text, and store nothing",
         description="Returns what `check` would say of it, as if it were published.",
         handler=check_post,
-        body=_body(Text, _TEXT_EXAMPLE, 2 * MAX_TEXT_BYTES),
+        body=_body(Text, 3 * MAX_TEXT_BYTES, example=_TEXT_EXAMPLE),
         responses=(
             SuccessResponse(
                 200, "The findings", output_schema(Findings), {"findings": [_FINDING_EXAMPLE]}
@@ -276,7 +283,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         "desk until it is published or binned; it changes nothing that a public address shows.",
         handler=save_draft,
         parameters=(_VERSION,),
-        body=_body(Draft, _TEXT_EXAMPLE, 2 * MAX_TEXT_BYTES),
+        body=_body(Draft, 3 * MAX_TEXT_BYTES, example=_TEXT_EXAMPLE),
         responses=(_SHOWN,),
         problems=_CHANGES,
         tools=(
@@ -297,11 +304,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="Add a picture to a draft",
         description="Metadata such as the place is removed. No picture is replaced.",
         handler=add_picture,
-        body=_body(
-            Picture,
-            {"name": "store.png", "data": "iVBORw0KGgo="},
-            MAX_PICTURE_BYTES * 4 // 3 + 1024,
-        ),
+        body=_body(Picture, MAX_PICTURE_BYTES * 4 // 3 + 1024, example=_PICTURE_EXAMPLE),
         responses=(
             SuccessResponse(
                 201,
@@ -318,6 +321,13 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 "Store a picture, and return the path that a text names it by: "
                 "`![what it shows](/images/store.jpg)`.",
                 hints=ADDITIVE,
+                schemas={
+                    "data": {
+                        "type": "string",
+                        "description": "A JPEG, PNG, GIF or WebP of at most 1.5 MB, in base64. A "
+                        f"larger one, of at most 20 MB, goes by REST: POST {PATH}/pictures.",
+                    }
+                },
             ),
         ),
     ),
@@ -329,8 +339,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="Publish a draft, now or later",
         handler=publish_post,
         scope="posts:publish",
-        parameters=(_SLUG, _VERSION),
-        body=_body(Publication, {"at": "2027-03-01T07:00:00Z"}, 1024),
+        parameters=(_SLUG, _OF_DRAFT),
+        body=_body(Publication, 1024, now={}, later={"at": "2027-03-01T07:00:00Z"}),
         responses=(_SHOWN,),
         problems=_CHANGES,
         tools=(
@@ -352,7 +362,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         description="It is a draft again, and its address answers 410.",
         handler=withdraw_post,
         scope="posts:publish",
-        parameters=(_SLUG, _VERSION),
+        parameters=(_SLUG, _OF_PUBLISHED),
         responses=(_SHOWN,),
         problems=_CHANGES,
         tools=(

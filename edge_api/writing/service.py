@@ -1,16 +1,32 @@
 """Hands requests to write to the watcher, through a spool, and waits for its answers."""
 
 import asyncio
+import logging
 import time
+from dataclasses import replace
 from typing import Final, get_args
 
+from edge_api.auth.actor import ANYONE, Actor, Clock, audit_entry
 from edge_api.db.problems import OUTCOME_UNKNOWN, Code, Problem
+from edge_api.db.query import Store
 from edge_api.schema.environment import BUILD
-from edge_api.schema.writing import Spool, WriteAnswer, WriteRequest, locate_var
+from edge_api.schema.writing import (
+    UNCERTAIN,
+    Operation,
+    Spool,
+    WriteAnswer,
+    WriteRequest,
+    locate_var,
+)
 from edge_api.settings import Settings
 
+_log = logging.getLogger(__name__)
+AUDITED: Final[frozenset[Operation]] = frozenset(
+    {"save", "picture", "publish", "withdraw", "bin", "share"}
+)
+"""The operations that change something, or show it to others."""
 _OFF: Final = "Writing is switched off here; WRITING=on switches it on where the watcher runs"
-_NO_WATCHER: Final = f"The watcher is not running, so nothing was saved; start {BUILD} watch"
+_NO_WATCHER: Final = f"No watcher that can write runs, so nothing was saved; start {BUILD} watch"
 _POLL_SECONDS: Final = 0.01
 _BEGIN_SECONDS: Final = 20.0
 """The longest wait until the watcher begins with a request."""
@@ -19,14 +35,30 @@ _END_SECONDS: Final = 60.0
 
 
 class Writing:
-    """The edge's end of the spool."""
+    """The edge's end of the spool; it audits what the watcher wrote."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         self._is_on = settings.writing == "on"
         self._spool = Spool(locate_var(settings.database_url, settings.build_dir))
+        self._store = store
+        self._clock = clock
 
-    async def ask(self, request: WriteRequest) -> WriteAnswer:
-        """Return what the watcher did. Raises Problem for what it refused, or if it is away."""
+    def is_withdrawn(self, path: str) -> bool:
+        """Return whether a path is that of a post that was withdrawn, in a build or not."""
+        withdrawn = self._spool.list_withdrawn() if self._is_on else frozenset()
+        name = path[1:]
+        return not withdrawn.isdisjoint((name, f"{name}.html", f"{name.rstrip('/')}/index.html"))
+
+    async def ask(self, request: WriteRequest, actor: Actor | None = None) -> WriteAnswer:
+        """Return what the watcher did, for an actor; without one, for the owner or the author.
+
+        Raises Problem for what it refused, or if it is away.
+        """
+        actor = actor or replace(ANYONE, name=request.author or "owner")
+        # A caller that goes away stops neither the watcher nor the entry about what it did.
+        return await asyncio.shield(asyncio.create_task(self._ask(request, actor)))
+
+    async def _ask(self, request: WriteRequest, actor: Actor) -> WriteAnswer:
         if not self._is_on:
             raise Problem("unavailable", _OFF)
         if not await asyncio.to_thread(self._spool.is_watched):
@@ -37,7 +69,12 @@ class Writing:
             raise Problem(
                 "unavailable", f"The request cannot be stored: {error.strerror}; free some space"
             ) from error
-        answer = await self._wait(name)
+        answer = WriteAnswer(version="unknown")
+        try:
+            answer = await self._wait(name)
+        finally:  # also where nothing came back, since it may have been done
+            if request.operation in AUDITED and not answer.refusal:
+                await self._audit(request, answer, actor)
         if answer.refusal:
             code: Code = answer.refusal
             assert code in get_args(Code)  # noqa: S101  both lists have these codes
@@ -46,17 +83,29 @@ class Writing:
             raise Problem(code, answer.message, findings=findings, headers=headers)
         return answer
 
+    async def _audit(self, request: WriteRequest, answer: WriteAnswer, actor: Actor) -> None:
+        """Store who wrote what, after the write: one that was done is never answered as failed."""
+        verb = "schedule" if request.at else request.operation
+        slug = answer.source.slug if answer.source else request.slug or answer.path
+        named = filter(None, (slug, answer.version or request.base))
+        entry = audit_entry(actor, verb, "posts", 1, self._clock(), *named)
+        try:
+            await self._store.run(entry)
+        except Problem as problem:
+            _log.error("not in the audit log: %s: %s", dict(entry.rows[0]), problem.message)
+
     async def _wait(self, name: str) -> WriteAnswer:
         began = time.monotonic()
         while (waited := time.monotonic() - began) < _END_SECONDS:
             await asyncio.sleep(_POLL_SECONDS)
             if answer := await asyncio.to_thread(self._spool.take, name):
                 return answer
-            is_late = waited > _BEGIN_SECONDS or not self._spool.is_watched()
+            is_watched = self._spool.is_watched()
+            is_late = waited > _BEGIN_SECONDS or not is_watched
             if is_late and self._spool.withdraw(name):
-                raise Problem("unavailable", _NO_WATCHER)
-        raise Problem(
-            "unavailable",
-            "It is not certain that this was done: read the post again before you go on",
-            sqlstate=OUTCOME_UNKNOWN,
-        )
+                return WriteAnswer(refusal="unavailable", message=_NO_WATCHER)
+            if not is_watched:  # it was killed at its work, or has answered before it ended
+                if answer := await asyncio.to_thread(self._spool.take, name):
+                    return answer
+                break
+        raise Problem("unavailable", UNCERTAIN, sqlstate=OUTCOME_UNKNOWN)

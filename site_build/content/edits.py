@@ -31,6 +31,8 @@ from site_build.errors import BuildError, find_fix
 
 STARTED_COMMENT = "  # when it was started"
 """Comment after the date of a draft from `new`, which is replaced when the post is published."""
+PARTIAL = ".fore-edge-"
+"""How the names of folders begin in which new bytes of a file wait; a kill can leave one."""
 _EOL = r"(?>\r\n?|\n)"
 _HEAD = re.compile(
     rf"\ufeff?\s*(---+[ \t]*{_EOL})?((?:[^\r\n]*{_EOL})*?)(?:---|(?(1)(?!)|[ \t]*(?:{_EOL}|\Z)))"
@@ -144,7 +146,7 @@ def rewrite(content: Path, path: str, before: bytes | None, after: bytes) -> Non
         raise BuildError(f"{content / path} is not writable; fix its permissions")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=place.parent, prefix=".") as folder:
+        with TemporaryDirectory(dir=place.parent, prefix=PARTIAL) as folder:
             new = Path(folder, place.name)
             if before is not None:
                 shutil.copy(place, new)  # copies the mode

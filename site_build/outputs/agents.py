@@ -179,9 +179,9 @@ class Skill:
         return f"---\nname: {self.name}\ndescription: {description}\n---\n\n{self.body.strip()}\n"
 
 
-def render_skills(identity: Identity) -> Mapping[str, str | bytes]:
+def render_skills(identity: Identity, policy: Policy) -> Mapping[str, str | bytes]:
     """Return the files of the skills and of their index, by path."""
-    skills = list_skills(identity)
+    skills = list_skills(identity, policy)
     entries = [
         {
             "name": skill.name,
@@ -196,10 +196,11 @@ def render_skills(identity: Identity) -> Mapping[str, str | bytes]:
     return {SKILLS_INDEX: index + b"\n", **{each.path: each.text for each in skills}}
 
 
-def list_skills(identity: Identity) -> Sequence[Skill]:
+def list_skills(identity: Identity, policy: Policy) -> Sequence[Skill]:
     """Return every skill of the site."""
     values, skills = _list_template_values(identity), []
-    for name in ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp"):
+    names = ["read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp"]
+    for name in (*names, *["draft-a-post"] * policy.has_writing):
         source = frontmatter.loads(_read(f"agent_skills/{name}.md"))
         # A `$` before any other name is for a shell, and stays.
         texts = (

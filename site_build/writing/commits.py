@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +37,8 @@ _UNFINISHED: Final = {
 }
 """Files of a repository that show an operation which its owner has not finished."""
 _DIGITS: Final = 40  # of a name in a repository with SHA-1
-_LOCK_TRIES: Final = 3
+_TRIES: Final = 3
+_PAUSE_SECONDS: Final = 0.1
 _CHANGE: Final = rb"\x01(\S+)\0(.*)\0(.*)\n\n:\d+ \d+ [0-9a-f]+ (?!0{40})([0-9a-f]{40}) "
 """A commit as `list_versions` asks for it: date, author, message, and the file's new version."""
 _TIMEOUT_SECONDS: Final = 30
@@ -93,10 +94,10 @@ class Repository:
             if (self._git_dir / name).exists():
                 message = f"{operation} is not finished in the repository; finish or abort it there"
                 raise CommitRefusal("locked", message)
-        for _ in range(_LOCK_TRIES):
+        for _ in range(_TRIES):
             if not (lock := self._git_dir / "index.lock").exists():
                 return
-            time.sleep(0.1)
+            time.sleep(_PAUSE_SECONDS)
         message = f"git is at work, or was killed: try again, or remove {lock}"
         raise CommitRefusal("unavailable", message)
 
@@ -129,15 +130,31 @@ class Repository:
         """Return the bytes of a committed version."""
         return _git(self._top, "cat-file", "blob", version)
 
-    def commit(self, files: Sequence[Path], message: str, author: str) -> None:
-        """Commit files as they are on the disk, or are no more. Raises CommitRefusal.
+    def commit(self, raws: Mapping[Path, bytes | None], message: str, author: str) -> None:
+        """Commit files with these bytes, or without the file for `None`. Raises CommitRefusal.
 
-        `author` is the name of whoever wrote them. Nothing is committed if another commit is made
-        meanwhile; a second call for the same bytes does nothing.
+        `author` is the name of whoever wrote them. A second call for the same bytes does nothing.
         """
-        raws = {self._name(file): file.read_bytes() if file.exists() else None for file in files}
-        versions = {name: "" if raw is None else blob_id(raw) for name, raw in raws.items()}
-        if all(self.committed(self._top / name) == each for name, each in versions.items()):
+        versions = {file: "" if raw is None else blob_id(raw) for file, raw in raws.items()}
+        staged = {file: self.staged(file) for file in raws}
+        failure: Exception | None = None
+        for _ in range(_TRIES):
+            try:
+                for raw in raws.values():
+                    if raw is not None:
+                        _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
+                return self._commit_versions(versions, message, author)
+            except (OSError, subprocess.SubprocessError) as error:  # git is locked, or at work
+                failure = error
+                time.sleep(_PAUSE_SECONDS)
+        with suppress(OSError, subprocess.SubprocessError), TemporaryDirectory() as name:
+            self._stage(staged, Path(name))
+        raise CommitRefusal("unavailable", _explain(failure)) from failure
+
+    def _commit_versions(self, versions: Mapping[Path, str], message: str, author: str) -> None:
+        """Commit files with versions that git has. Raises OSError and SubprocessError."""
+        head = self._read_head()
+        if all(self.committed(file) == version for file, version in versions.items()):
             return
         people = {
             "GIT_AUTHOR_NAME": author,
@@ -145,28 +162,32 @@ class Repository:
             "GIT_COMMITTER_NAME": "Fore-edge",
             "GIT_COMMITTER_EMAIL": "fore-edge@localhost",
         }
-        add = ("update-index", "-z", "--index-info")
-        try:
-            head, entries = self._read_head(), b""
-            for name, raw in raws.items():
-                if raw is not None:
-                    _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
-                mode = "0" if raw is None else "100644"
-                entries += f"{mode} {versions[name] or '0' * _DIGITS}\t{name}\0".encode()
-            with TemporaryDirectory() as name:
-                # Without the files beside it, git has none to compare, and runs no filter on one.
-                folder = Path(name)
-                apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name}
-                index = {**apart, "GIT_INDEX_FILE": f"{name}/index"}
-                _git(folder, "read-tree", head or "--empty", more=index)
-                _git(folder, *add, given=entries, more=index)
-                words = ["commit-tree", _git(folder, "write-tree", more=index).decode().strip()]
-                words += ["-p", head] if head else []
-                new = _git(self._top, *words, given=message.encode(), more=people).decode().strip()
-                _git(self._top, "update-ref", "-m", message, "HEAD", new, head or "0" * _DIGITS)
-                _git(folder, *add, given=entries, more=apart)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise CommitRefusal("unavailable", _explain(error)) from error
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            index = {"GIT_INDEX_FILE": f"{name}/index"}
+            apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name, **index}
+            _git(folder, "read-tree", head or "--empty", more=apart)
+            self._stage(versions, folder, **index)
+            words = ["commit-tree", _git(folder, "write-tree", more=apart).decode().strip()]
+            words += ["-p", head] if head else []
+            new = _git(self._top, *words, given=message.encode(), more=people).decode().strip()
+            # The index comes first: a commit that the owner makes between the two, or after a
+            # kill, has these versions then, and does not take them back.
+            self._stage(versions, folder)
+        _git(self._top, "update-ref", "-m", message, "HEAD", new, head or "0" * _DIGITS)
+
+    def _stage(self, versions: Mapping[Path, str], folder: Path, **more: str) -> None:
+        """Put versions into an index; an empty one removes its file.
+
+        `folder` is empty: without files beside the index git has none to compare, and runs no
+        filter on one.
+        """
+        entries = "".join(
+            f"{'100644' if each else '0'} {each or '0' * _DIGITS}\t{self._name(file)}\0"
+            for file, each in versions.items()
+        )
+        apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": os.fspath(folder), **more}
+        _git(folder, "update-index", "-z", "--index-info", given=entries.encode(), more=apart)
 
     def _read_head(self) -> str:
         """Return the id of the last commit; empty before the first one."""
@@ -182,7 +203,7 @@ class Repository:
         return (file.parent.resolve() / file.name).relative_to(self._top).as_posix()
 
 
-def _explain(error: Exception) -> str:
+def _explain(error: Exception | None) -> str:
     said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace")
     return f"git has failed ({' '.join(said.strip().splitlines()[-1:])}); try again"
 

@@ -1,6 +1,8 @@
 """The process beside the watcher that answers requests to write, so that no build delays them."""
 
 import contextlib
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.writing import Spool, locate_var
 from site_build.build.fingerprint import fingerprint_code
 from site_build.cache import locate_cache
+from site_build.content.edits import PARTIAL
 from site_build.content.library import ContentLibrary
 from site_build.content.sources import stamp
 from site_build.errors import BuildError
@@ -27,6 +30,8 @@ from site_build.writing.writer import SourceWriter
 
 POLL_SECONDS: Final = 0.02
 """Time between two looks into the spool."""
+LOOK_SECONDS: Final = 5.0
+"""Time between two looks for posts that were published by hand again."""
 RESTART_SECONDS: Final = 1.0
 """The pause before the process is started again."""
 
@@ -102,8 +107,15 @@ def main() -> int:
         content, spool.folder.parent, site_url, dialect, LibraryLoader(content, output, dialect)
     )
     pages = PageMaker(content, output, site_url, spool)
+    if not os.access(content, os.W_OK):
+        warn(f"WRITING=on has no effect: {content} cannot be written by this user or unit")
+        is_over.wait()
+        return 0
     with spool.watch():
         spool.tidy(time.time() - 3600)
+        looked_at = 0.0
+        for each in content.rglob(f"{PARTIAL}*"):
+            shutil.rmtree(each, ignore_errors=True)
         while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
             try:
                 for name, request in spool.claim():
@@ -112,11 +124,18 @@ def main() -> int:
                         pages.start(name, request.operation, answer.source, answer.path)
                     else:
                         spool.answer(name, answer)
-            except OSError as error:  # on a full disk the edge says that nothing came back
-                warn(f"a request to write cannot be answered: {error.strerror}")
+                    looked_at = 0.0
+                if time.monotonic() - looked_at > LOOK_SECONDS:
+                    writer.restore(datetime.now(UTC))
+                    looked_at = time.monotonic()
+            except (BuildError, OSError) as error:  # the edge says that nothing came back
+                warn(f"a request to write cannot be answered: {error}")
                 is_over.wait(RESTART_SECONDS)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:  # the spool cannot be written, or another watcher has it
+        sys.exit(f"WRITING=on has no effect: {error}")

@@ -1,11 +1,10 @@
 """The content folder as a store of sources: what is written there is committed, or kept."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from edge_api.schema.writing import FormerVersion
+from edge_api.schema.writing import FormerVersion, read_file, write_file
 from site_build.content.edits import rewrite
 from site_build.writing.commits import CommitRefusal, Repository, blob_id
 from site_build.writing.versions import (
@@ -13,8 +12,6 @@ from site_build.writing.versions import (
     FormerVersions,
     Found,
     Refused,
-    read_file,
-    write_file,
 )
 
 _MOST_VERSIONS: Final = 50
@@ -45,40 +42,52 @@ class ContentStore:
         file = self._content / found.path
         if repository := Repository.find(self._content):
             repository.require_idle()
-            ours = {"" if raw is None else blob_id(raw), repository.committed(file)}
-            present = "" if found.content is None else blob_id(found.content)
-            if not {present, repository.staged(file)} <= ours:
+            present = {found.content_version, repository.staged(file)}
+            if present != {repository.committed(file)}:
                 message = f"{found.path} has changes that are not committed; commit them first"
                 raise Refused("conflict", message, found)
         elif found.content is not None:
             is_rewritten = not found.is_public and raw is not None
             self._kept.keep(found.slug, found.content, "", is_rewritten=is_rewritten)
+        pictures = self._list_pictures(draft or b"")
         intent = {
             "path": found.path,
             "slug": found.slug,
             "version": "" if raw is None else blob_id(raw),
             "draft": "" if draft is None else blob_id(draft),
-            "pictures": self._drafts.pictures(draft or b""),
+            "pictures": pictures,
             "author": author,
             "message": message,
         }
         self._kept.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_file(self._intent, json.dumps(intent).encode())
-        if raw is None:
-            if file.read_bytes() != found.content:
-                raise Refused("conflict", f"{found.path} was changed meanwhile; it is left", found)
-            file.unlink()
-        elif found.content != raw:
-            rewrite(self._content, found.path, found.content, raw)
+        self._replace(found, found.content, raw)
         try:
             self.finish()
         except CommitRefusal:
-            if found.content is None:
-                file.unlink()
-            else:
-                rewrite(self._content, found.path, raw, found.content)
+            self._replace(found, raw, found.content)
             self._intent.unlink()
             raise
+
+    def _replace(self, found: Found, before: bytes | None, after: bytes | None) -> None:
+        """Replace the bytes of a file, unless somebody has changed it. Raises Refused."""
+        file = self._content / found.path
+        if after is None:
+            if file.read_bytes() != before:
+                raise Refused("conflict", f"{found.path} was changed meanwhile; it is left", found)
+            file.unlink()
+        elif before != after:
+            rewrite(self._content, found.path, before, after)
+
+    def _list_pictures(self, draft: bytes) -> dict[str, str]:
+        """Return versions of pictures that a draft names, by path. Raises Refused."""
+        found = {}
+        for name in self._drafts.pictures(draft):
+            raw, place = (self._drafts.folder / name).read_bytes(), self._content / name
+            if place.exists() and place.read_bytes() != raw:
+                raise Refused("conflict", f"{name} is another file by now; add the picture again")
+            found[name] = blob_id(raw)
+        return found
 
     def finish(self) -> None:
         """Commit what `put` wrote, and remove the draft that it was; after a kill, too.
@@ -89,16 +98,19 @@ class ContentStore:
         if intent is None:
             return
         file = self._content / intent["path"]
-        if (blob_id(file.read_bytes()) if file.exists() else "") == intent["version"]:
-            for name in intent["pictures"]:
-                with suppress(FileNotFoundError):  # it was moved before a kill
-                    raw = (self._drafts.folder / name).read_bytes()
-                    if not (self._content / name).exists():
-                        rewrite(self._content, name, None, raw)
-                    (self._drafts.folder / name).unlink()
+        raw = read_file(file)
+        if ("" if raw is None else blob_id(raw)) == intent["version"]:
+            raws = {file: raw}
+            for name, version in intent["pictures"].items():
+                picture, waiting = self._content / name, self._drafts.folder / name
+                if not picture.exists():
+                    rewrite(self._content, name, None, waiting.read_bytes())
+                waiting.unlink(missing_ok=True)  # it was moved before a kill
+                if blob_id(moved := picture.read_bytes()) == version:
+                    raws[picture] = moved
             if repository := Repository.find(self._content):
-                pictures = [self._content / name for name in intent["pictures"]]
-                repository.commit([file, *pictures], intent["message"], intent["author"])
+                repository.require_idle()
+                repository.commit(raws, intent["message"], intent["author"])
             draft, _ = self._drafts.read(intent["slug"])
             if draft is not None and blob_id(draft) == intent["draft"]:
                 self._drafts.remove(intent["slug"])

@@ -2,7 +2,6 @@
 
 import glob
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from edge_api.schema.writing import FormerVersion, Refusal, WriteAnswer
-from site_build.content.document import LARGEST_FILE
+from edge_api.schema.writing import FormerVersion, Refusal, WriteAnswer, read_file, write_file
 from site_build.site import Document
 from site_build.text import fold
 from site_build.writing.commits import blob_id
@@ -45,7 +43,7 @@ class Found:
     content: bytes | None
     draft: bytes | None
     record: Mapping[str, str]
-    """Who wrote the draft, and the version of the content at that time; empty without one."""
+    """Who wrote the draft, and versions: its own, and that of the content; empty without one."""
     document: Document | None
     """That of the content, if it can be read."""
     is_public: bool
@@ -63,36 +61,31 @@ class Found:
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether the content has another version than when the draft was saved."""
-        present = "" if self.content is None else blob_id(self.content)
-        return self.record.get("content", "") != present
+        """Whether the content has another version than the one that the draft is a change of.
+
+        It counts as another one, too, where a kill left the draft with the record of the next.
+        """
+        is_whole = self.record.get("draft") == self.version
+        return not is_whole or self.record.get("content", "") != self.content_version
+
+    @property
+    def content_version(self) -> str:
+        """The blob id of the content; empty if there is none."""
+        return "" if self.content is None else blob_id(self.content)
+
+    def find_base(self, author: str) -> str:
+        """Return the version of the content that a draft by this author is a change of.
+
+        It stays that of the draft before, which is the only one that the author knows of, until
+        that author's publication is refused for it.
+        """
+        known = self.record.get("content", self.content_version)
+        return self.record.get(f"told {author}", known)
 
     @property
     def version(self) -> str:
         """The blob id of that version; empty if there is none."""
         return "" if self.raw is None else blob_id(self.raw)
-
-
-def read_file(file: Path) -> bytes | None:
-    """Return the bytes of a file, `None` if there is none. Raises OSError, as for a link."""
-    try:
-        # Without O_NONBLOCK a named pipe would be waited for.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with os.fdopen(os.open(file, flags), "rb") as opened:
-            return opened.read(LARGEST_FILE)
-    except FileNotFoundError:
-        return None
-
-
-def write_file(file: Path, raw: bytes) -> None:
-    """Replace a file, or a link, by one with these bytes, which is on the disk. Raises OSError."""
-    partial = file.with_name(f"{file.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(partial, flags, 0o600), "wb") as opened:
-        opened.write(raw)
-        opened.flush()
-        os.fsync(opened.fileno())
-    partial.replace(file)
 
 
 def _read_record(file: Path) -> Mapping[str, str]:
@@ -113,11 +106,11 @@ class DraftFolder:
         raw = read_file(self._file(slug))
         return raw, {} if raw is None else _read_record(self._file(slug))
 
-    def write(self, slug: str, raw: bytes, author: str, content: bytes | None) -> None:
-        """Store a draft of a source whose content is this now. Raises OSError."""
+    def write(self, slug: str, raw: bytes, author: str, base: str, **more: str) -> None:
+        """Store a draft that is a change of a version of the content. Raises OSError."""
         file = self._file(slug)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        record = {"author": author, "content": "" if content is None else blob_id(content)}
+        record = {"author": author, "content": base, "draft": blob_id(raw), **more}
         # If this is killed between the two, the record is that of a draft that was not confirmed.
         write_file(file.with_suffix(".json"), json.dumps(record).encode())
         write_file(file, raw)

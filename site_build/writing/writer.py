@@ -15,10 +15,12 @@ from edge_api.schema.writing import (
     Operation,
     Source,
     SourceSummary,
+    Spool,
     State,
     WriteAnswer,
     WriteRequest,
 )
+from site_build.addresses import name_alternate, name_file
 from site_build.checks.analyse import analyse
 from site_build.content.document import guess_publication, read_document
 from site_build.content.edits import change_line, set_state
@@ -65,6 +67,7 @@ class SourceWriter:
         self._content, self._var, self._site_url = content, var, site_url
         self._rules, self._dialect = dialect.rules, dialect
         self._open_library = open_library
+        self._spool = Spool(var)
         self._drafts, self._kept = DraftFolder(var), FormerVersions(var)
         self.store = ContentStore(content, self._drafts, self._kept)
         self._known: dict[str, _Known] = {}
@@ -268,7 +271,7 @@ class SourceWriter:
         if author or found.is_public or found.draft is not None:
             if found.draft not in {None, raw}:
                 self._kept.keep(slug, found.draft or b"", found.author, is_rewritten=True)
-            self._drafts.write(slug, raw, author, found.content)
+            self._drafts.write(slug, raw, author, found.find_base(request.author))
         else:
             self.store.put(found, raw, "owner", f"Save {slug}")
         return self._show(self._require(slug), now)
@@ -317,6 +320,9 @@ class SourceWriter:
                 message = f"/{document.address} is a former address of {path}; choose another slug"
                 raise Refused("conflict", message, found)
         if found.draft is not None and found.is_overtaken:
+            told = {f"told {request.author}": found.content_version}
+            base = found.record.get("content", "")
+            self._drafts.write(found.slug, found.draft, found.author, base, **told)
             message = f"{found.path} was changed since this draft of it; read both, and save again"
             raise Refused("conflict", message, found)
         verb = "Schedule" if document.published > now else "Publish"
@@ -332,7 +338,11 @@ class SourceWriter:
         if found.content is None:
             raise Refused("conflict", f"{found.slug} is not published", found)
         changed = set_state(found.path, found.content, self._rules, is_draft=True, at=None, now=now)
+        if found.document and found.is_public:  # `restore` takes it back if the rest fails
+            self._spool.set_withdrawn(self._spool.list_withdrawn() | _name_files(found.document))
         self.store.put(found, changed, request.author or "owner", f"Withdraw {found.slug}")
+        if found.draft is not None and not found.is_overtaken:
+            self._drafts.write(found.slug, found.draft, found.author, blob_id(changed))
         return self._show(self._require(found.slug), now)
 
     def _bin(self, request: WriteRequest, _: datetime) -> WriteAnswer:
@@ -361,6 +371,14 @@ class SourceWriter:
         shown = self._show(replace(found, draft=self.store.read_former(found, base)), now)
         return shown.model_copy(update={"version": found.version})
 
+    def restore(self, now: datetime) -> None:
+        """Let withdrawn addresses answer again that a public text has, whoever published it."""
+        if gone := self._spool.list_withdrawn():
+            known = [each.document for each in self._read_all().values() if each.document]
+            shown = [_name_files(each) for each in known if each.is_public_at(now)]
+            if (left := gone.difference(*shown)) != gone:
+                self._spool.set_withdrawn(left)
+
     def _find_foreign(self, path: str, raw: bytes) -> tuple[Diagnostic, ...]:
         """Return an error for each element or attribute that only the owner may write."""
         document, _ = read_document(path, raw, self._rules)
@@ -372,6 +390,11 @@ class SourceWriter:
             line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
             errors.append(Diagnostic(path, line, column, "error", message))
         return tuple(errors)
+
+
+def _name_files(document: Document) -> frozenset[str]:
+    """Return the names of the files that show a document."""
+    return frozenset({name_file(document.address), name_alternate(document.address)})
 
 
 def _list_findings(findings: Iterable[Diagnostic]) -> tuple[Finding, ...]:

@@ -26,6 +26,7 @@ from site_build.site import DEFAULT_SIGNALS, Policy, read_policy
 from tests.site_build.records import DAY, ME
 
 POST = "https://journal.test/journal/a/"
+WRITABLE = Policy(has_writing=True)
 LINE = re.compile(r"(User-agent|Allow|Disallow|Content-Signal|Sitemap): \S.*|#.*|")
 
 
@@ -154,7 +155,7 @@ def test_security_txt_expires_within_a_year_and_changes_once_a_month() -> None:
 
 def test_the_index_of_skills_has_the_digest_of_each() -> None:
     """Agent Skills Discovery 0.2.0: name, type, description, URL, and the digest of the bytes."""
-    files = render_skills(ME)
+    files = render_skills(ME, WRITABLE)
     index = orjson.loads(files[SKILLS_INDEX])
 
     assert index["$schema"] == SKILLS_SCHEMA
@@ -168,7 +169,7 @@ def test_the_index_of_skills_has_the_digest_of_each() -> None:
         assert entry["type"] == "skill-md"
 
 
-@pytest.mark.parametrize("skill", list_skills(ME), ids=lambda skill: skill.name)
+@pytest.mark.parametrize("skill", list_skills(ME, WRITABLE), ids=lambda skill: skill.name)
 def test_a_skill_has_the_form_of_its_norm(skill: Skill) -> None:
     """Its front matter is YAML with its folder's name, and a description that fits."""
     _, head, body = skill.text.split("---\n", 2)

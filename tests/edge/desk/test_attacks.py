@@ -20,7 +20,7 @@ from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.sessions import Sessions
 from edge_api.operations import DESK
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser, Response
 from tests.edge.store.samples import make_row
@@ -250,7 +250,7 @@ async def test_nobody_grants_more_than_they_have(edge: RunningEdge) -> None:
     scopes = ("admin:read", "admin:write", "mcp")
     keys = Keys(edge.service.store, system_clock)
     issued = await keys.issue(NewKey("short", scopes=scopes, expires_at=soon))
-    wide = await keys.issue(NewKey("wide", scopes=tuple(SCOPES)))
+    wide = await keys.issue(NewKey("wide", scopes=(*SCOPES, PUBLISH_WITH_ENQUIRIES)))
     tomorrow = format_instant(system_clock() + timedelta(days=1))
     token = await keys.issue(NewKey("bot", "access_token", ("mcp",), None, tomorrow))
     browser = await Browser(edge).sign_in(issued.secret)
@@ -296,7 +296,9 @@ async def test_an_undo_grants_no_more_than_an_approval(owner: Browser) -> None:
 
     soon = format_instant(system_clock() + timedelta(days=2))
     keys = Keys(edge.service.store, system_clock)
-    short = await keys.issue(NewKey("short", scopes=tuple(SCOPES), expires_at=soon))
+    short = await keys.issue(
+        NewKey("short", scopes=(*SCOPES, PUBLISH_WITH_ENQUIRIES), expires_at=soon)
+    )
     brief = await Browser(edge).sign_in(short.secret)
     refused = await brief.post(f"/desk/audit/{denial}/undo/")
     assert (refused.status, f"Your key ends on {soon[:10]}" in refused.said) == (400, True)

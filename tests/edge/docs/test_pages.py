@@ -15,10 +15,10 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.problems import PROBLEMS
-from edge_api.operations import OPERATIONS, offer
+from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import DOCS, DOCS_PAGES, GROUPS, TRY_OUT_PATH
-from edge_api.settings import Settings, read_settings
+from edge_api.settings import Settings
 from tests.edge.docs.conftest import Reader
 from tests.page_scripts import has_own_scripts_alone
 from tests.patience import patience
@@ -81,7 +81,7 @@ def test_every_operation_is_on_one_page(reader: Reader) -> None:
         {operation.tag for operation in OPERATIONS}
     )
     pages = {path: parse(reader, path) for path in DOCS_PAGES}
-    for operation in offer(OPERATIONS, read_settings({}, dotenv=None)):
+    for operation in OPERATIONS:
         found = [page for page in pages.values() if page.css_matches(f"h2#{operation.name}")]
         assert len(found) == 1, operation.name
         (sign,) = found[0].css(f"section:has(#{operation.name}) > .sign")

@@ -12,6 +12,7 @@ from edge_api.auth.tokens import read
 from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES
 from tests.edge.oauth.conftest import REDIRECT, SITE, World, new_verifier, refusal
 from tests.sizes import scaled
 
@@ -256,7 +257,8 @@ async def test_revoking_the_key_ends_what_it_granted(world: World) -> None:
     asked = await world.ask(verifier, client)
     assert isinstance(asked, ConsentRequest)
     _, holder = await world.holder()
-    location = await world.oauth.consents.allow(asked, holder, asked.scopes)
+    chosen = (*asked.scopes, PUBLISH_WITH_ENQUIRIES)
+    location = await world.oauth.consents.allow(asked, holder, chosen)
     code = dict(parse_qsl(urlsplit(location).query))["code"]
     tokens = await world.redeem(client, code, verifier)
     assert await world.authenticator.authenticate(tokens["access_token"])

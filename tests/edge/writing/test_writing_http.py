@@ -1,12 +1,7 @@
 """Writing through the API and MCP, with the watcher's process behind the spool."""
 
 import base64
-import os
-import subprocess
-import sys
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,42 +9,24 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from edge_api.schema.writing import Spool
+from edge_api.schema.writing import MAX_TEXT_BYTES
 from tests.edge.conftest import EdgeMaker, RunningEdge, error_of
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mcp.agents import MODERN, Agent
-from tests.patience import patience
+from tests.edge.writing_process import writing
 
 pytestmark = ON_SQLITE
 PATH = "/api/public/v1/sources"
 DRAFT = "# Two winters\n\nThe store has stood.\n"
 
 
-@contextmanager
-def writing(tmp_path: Path, *folders: str) -> Iterator[None]:
-    """Run the process that writes."""
-    words = [sys.executable, "-m", "site_build.writing.process", *folders, "https://journal.test"]
-    given = {**os.environ, "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db"}
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, env=given)
-    deadline = time.monotonic() + patience()
-    try:
-        while not Spool(tmp_path).is_watched():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        yield
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait()
-
-
 @pytest.fixture
 async def writable(make_edge: EdgeMaker, tmp_path: Path) -> AsyncIterator[RunningEdge]:
     """Return an edge whose journal can be written, and run the process that writes."""
     (tmp_path / "content/posts").mkdir(parents=True)
-    folders = {"CONTENT_DIR": str(tmp_path / "content"), "BUILD_DIR": str(tmp_path / "build")}
-    async with make_edge(WRITING="on", **folders) as running:
-        with writing(tmp_path, *folders.values()):
+    build = tmp_path / "build"
+    async with make_edge(WRITING="on", BUILD_DIR=str(build)) as running:
+        with writing(tmp_path, tmp_path / "content", build):
             yield running
 
 
@@ -133,6 +110,22 @@ async def test_an_agent_writes_by_mcp(writable: RunningEdge) -> None:
     assert not {"publish_post", "withdraw_post"} & names
     saved = await agent.call("save_draft", markdown=DRAFT)
     assert saved["structuredContent"]["source"]["state"] == "draft"
+
+
+@pytest.mark.parametrize("letter", ["a", "\n", "ж"])
+async def test_an_agent_saves_a_text_of_the_longest_size(
+    writable: RunningEdge, letter: str
+) -> None:
+    """One MiB of letters, of line ends that JSON escapes, and of letters of two bytes."""
+    agent = Agent(writable, await writable.token("mcp", "posts:draft"), MODERN)
+    head = "---\ntitle: Long\nslug: long\ndate: 2025-11-20T09:30:00Z\nstatus: draft\n---\n\nx"
+    text = head + letter * ((MAX_TEXT_BYTES - len(head)) // len(letter.encode()))
+
+    saved = await agent.call("save_draft", markdown=text)
+    assert not saved.get("isError"), saved["content"]
+    longer = await agent.call("save_draft", slug="longer", markdown=f"{text}xx")
+    assert longer["isError"]
+    assert str(MAX_TEXT_BYTES) in longer["content"][0]["text"]
 
 
 async def test_a_refusal_names_the_faults_of_the_text(writable: RunningEdge) -> None:

@@ -43,6 +43,7 @@ class Journal:
     def __init__(self, root: Path, *, has_git: bool) -> None:
         self.content, self.var = root / "content", root / "var"
         (self.content / "posts").mkdir(parents=True)
+        (self.var / "spool").mkdir(parents=True)
         (self.content / "posts/the-first.md").write_text(PUBLISHED)
         (self.content / "posts/the-second.md").write_text(SECOND)
         if has_git:

@@ -30,9 +30,10 @@ class Writer:
         self.bench, self.var = bench, bench.output.parent / "var"
         self.var.mkdir()
         self.spool = Spool(self.var)
-        words = [sys.executable, "-m", "site_build.writing.process", bench.content, bench.output]
+        words = [sys.executable, "-m", "site_build.writing.process"]
+        words += [str(bench.content), str(bench.output), SITE_URL]
         given = {**os.environ, "DATABASE_URL": f"sqlite:///{self.var}/edge.db"}
-        self.process = subprocess.Popen([*words, SITE_URL], stdin=subprocess.PIPE, env=given)
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, env=given)
         deadline = time.monotonic() + patience()
         while not self.spool.is_watched():
             assert time.monotonic() < deadline
