@@ -58,8 +58,9 @@ class Parts:
         head += "" if head.endswith("\n") or not head else "\n"
         for name, value in changes:
             line = _write(name, " ".join(value.split()), is_yaml=bool(before))
-            new, count = re.subn(_entry(name), lambda _, line=line: line, head, count=1)
-            head = new if count else head + line
+            former = re.search(_entry(name), head)
+            start, end = former.span() if former else (len(head), len(head))
+            head = f"{head[:start]}{line}{head[end:]}"
         return f"{before}{head}{after}{self.text}" if head or self.before else self.text
 
 

@@ -51,7 +51,7 @@ async def ask(visit: Visit, operation: Operation, **values: Any) -> WriteAnswer:
         asked_at=visit.service.clock().replace(microsecond=0),
         **{"slug": visit.path.get("slug", ""), **values},
     )
-    return await visit.service[Writing].ask(request)
+    return await visit.service[Writing].ask(request, actor)
 
 
 async def count_unread(visit: Visit) -> int:
@@ -185,9 +185,10 @@ async def write(visit: Visit) -> str:
     elif not slug or version_of(markdown) != base:
         slug = await _save(visit, slug or new_slug, markdown, base or None)
     button = typed.get("do", "")
-    if button in ("preview", "share"):
-        token = (await ask(visit, button, slug=slug)).path
-        return f"{address_of(slug)}preview/{token}/" if button == "preview" else f"{SHARED}{token}/"
+    if button == "preview":
+        return f"{address_of(slug)}preview/{(await ask(visit, 'preview', slug=slug)).path}/"
+    if button == "share":
+        return f"{SHARED}{(await ask(visit, 'share', slug=slug)).path}/"
     return f"{address_of(slug)}publish/" if button == "publish" else address_of(slug)
 
 

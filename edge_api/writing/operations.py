@@ -242,7 +242,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         parameters=(_VERSION,),
         body=_body(Draft, 3 * MAX_TEXT_BYTES, example=_TEXT_EXAMPLE),
         responses=(_SHOWN,),
-        problems=_CHANGES,
+        problems=("forbidden", "conflict", "stale", "unnamed", "unavailable"),
         tools=(
             Tool(
                 "save_draft",

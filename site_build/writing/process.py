@@ -26,6 +26,7 @@ from site_build.markup.convert import Dialect
 from site_build.options import read_settings
 from site_build.pelican_plugin.settings import SETTINGS_FILE, load_settings, read_dialect, warn
 from site_build.progress import Request
+from site_build.writing.commits import CommitRefusal
 from site_build.writing.versions import DraftFolder
 from site_build.writing.writer import SourceWriter
 
@@ -132,6 +133,8 @@ def main() -> int:
     with spool.watch():
         spool.tidy(time.time() - 3600)
         looked_at = 0.0
+        with contextlib.suppress(CommitRefusal, BuildError, OSError):  # it is tried again
+            writer.store.recover()
         for each in content.rglob(f"{PARTIAL}*"):
             shutil.rmtree(each, ignore_errors=True)
         while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:

@@ -35,7 +35,15 @@ from site_build.text import fold, make_slug
 from site_build.writing.commits import CommitRefusal, blob_id
 from site_build.writing.pictures import add_picture
 from site_build.writing.store import ContentStore
-from site_build.writing.texts import complete, encode, find_title, list_keys
+from site_build.writing.texts import (
+    EXAMINE_SECONDS,
+    OvertimeError,
+    complete,
+    encode,
+    find_title,
+    limit_time,
+    list_keys,
+)
 from site_build.writing.versions import DraftFolder, FormerVersions, Found, Refused
 
 _REFUSED_KEYS: Final = frozenset({"save_as", "url", "template", "permalink"})
@@ -174,11 +182,17 @@ class SourceWriter:
             raw = change_line(raw, "status", "published")
         if library := self._open_library():
             library.refresh()
-            return library.examine(path, raw, now, self._drafts.pictures(raw))
-        document, findings = read_document(path, raw, self._rules)
-        if document:
-            facts, _ = analyse(document, self._dialect)
-            findings += facts.notes
+        try:
+            with limit_time(EXAMINE_SECONDS):
+                if library:
+                    return library.examine(path, raw, now, self._drafts.pictures(raw))
+                document, findings = read_document(path, raw, self._rules)
+                if document:
+                    facts, _ = analyse(document, self._dialect)
+                    findings += facts.notes
+        except OvertimeError:
+            message = f"the text takes more than {EXAMINE_SECONDS:g} s to convert; split it"
+            return None, (Diagnostic(path, 1, 1, "error", message),)
         return document, tuple(sorted(findings))
 
     def _summarize(self, found: Found, now: datetime) -> dict[str, object]:

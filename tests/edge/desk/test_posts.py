@@ -12,7 +12,7 @@ from PIL import Image
 
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.desk.sessions import HIDDEN_FIELD, OWNER, Sessions
-from tests.edge.conftest import EdgeMaker, RunningEdge
+from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge, run_build
 from tests.edge.desk.conftest import Browser, Response
 from tests.edge.engines import ON_SQLITE
 from tests.edge.writing.test_writing_http import PATH, writing
@@ -47,8 +47,13 @@ async def writable(
 @pytest.fixture
 async def writer(writable: RunningEdge) -> Browser:
     """Return the owner's browser, signed in by a link."""
-    browser = Browser(writable)
-    address = await writable.service[DeskLinks].create()
+    return await sign_in_owner(writable)
+
+
+async def sign_in_owner(edge: RunningEdge) -> Browser:
+    """Return a browser that is signed in by a link."""
+    browser = Browser(edge)
+    address = await edge.service[DeskLinks].create()
     assert (await browser.post(f"/desk/{address.partition('/desk/')[2]}")).status == 303
     return browser
 
@@ -104,25 +109,25 @@ async def test_a_post_is_written_and_published(writer: Browser, content: Path) -
     saved = await send(
         writer, shown, title="Two: winters", text="The store\nhas stood.", tags="a, b c"
     )
-    assert (saved.status, saved.to) == (303, f"{LIST}two-winters/")
+    assert (saved.status, saved.page) == (303, f"{LIST}two-winters/")
     file = content / "two-winters.md"
     assert 'title: "Two: winters"\ntags: [a, b c]\n' in file.read_text()
-    again = await writer.get(saved.to)
+    again = await writer.get(saved.page)
     assert fields_of(again)["text"].strip() == "The store\nhas stood."
     assert fields_of(again)["tags"] == "a, b c"
 
-    to = (await send(writer, again, description="How it was.", do="publish")).to
+    to = (await send(writer, again, description="How it was.", do="publish")).page
     page = await writer.get(to)
     assert "Readers will see" in page.said
     assert "How it was." in page.said
     form = {"base": str(page.one("[name=base]").attributes["value"]), "when": "now"}
-    assert (await writer.post(to, **form)).to == to
+    assert (await writer.post(to, **form)).page == to
     assert "status: draft" not in file.read_text()
     done = await writer.get(to)
     assert "It is at http" in done.said
     base = str(done.one("[name=base]").attributes["value"])
     back = await writer.post(to.replace("publish", "withdraw"), base=base)
-    assert back.to == f"{LIST}two-winters/"
+    assert back.page == f"{LIST}two-winters/"
     assert "status: draft" in file.read_text()
 
 
@@ -142,7 +147,7 @@ async def test_other_keys_of_a_head_stay_as_they_were(writer: Browser, content: 
 async def test_a_second_window_is_told_and_both_texts_are_kept(writer: Browser) -> None:
     """The form has what was typed, the page what was stored; saving again replaces it."""
     first = await writer.get(
-        (await send(writer, await writer.get(NEW), title="Two", text="One.")).to
+        (await send(writer, await writer.get(NEW), title="Two", text="One.")).page
     )
     second = await writer.get(f"{LIST}two/")
     await send(writer, first, text="From the first window.")
@@ -162,11 +167,11 @@ async def test_a_picture_is_stored_and_named_in_the_text(writer: Browser, conten
     sent = ("My Store.JPG", picture())
     saved = await send(writer, shown, title="Two", text="Above.\n\nBelow.", at="6", picture=sent)
     assert saved.status == 303, saved.said
-    shown = await writer.get(saved.to)
+    shown = await writer.get(saved.page)
     assert fields_of(shown)["text"].strip() == "Above.\n\n![](/images/my-store.jpg)\n\nBelow."
     assert (content.parent / "images/my-store.jpg").exists()
     await send(writer, shown, photo=("b.jpg", picture("blue")))
-    assert fields_of(await writer.get(saved.to))["text"].strip().endswith("![](/images/b.jpg)")
+    assert fields_of(await writer.get(saved.page))["text"].strip().endswith("![](/images/b.jpg)")
 
 
 @pytest.mark.parametrize("megabytes", [21, 30])
@@ -201,22 +206,22 @@ async def test_agents_drafts_come_first(writer: Browser) -> None:
     assert len(shown.tree.css("main .button:not(.quiet)")) == 1
     assert "1 draft to read" in (await writer.get("/desk/")).said
     assert (await writer.post(f"{LIST}by-an-agent/bin/", base="0" * 40)).status == 412
-    assert (await writer.post(f"{LIST}by-an-agent/bin/", base=source["version"])).to == LIST
+    assert (await writer.post(f"{LIST}by-an-agent/bin/", base=source["version"])).page == LIST
     assert "By an agent" not in (await writer.get(LIST)).said
 
 
 async def test_the_address_of_a_draft_can_be_changed(writer: Browser, content: Path) -> None:
     """The draft moves; an address that another post has is refused, and that of a public post."""
     shown = await writer.get(
-        (await send(writer, await writer.get(NEW), text="Without a title.")).to
+        (await send(writer, await writer.get(NEW), text="Without a title.")).page
     )
     assert re.fullmatch(r"draft-\d{8}-\d{6}", str(fields_of(shown)["slug"]))
     moved = await send(writer, shown, title="Named now")
-    assert moved.to == f"{LIST}named-now/"
-    shown = await writer.get(moved.to)
+    assert moved.page == f"{LIST}named-now/"
+    shown = await writer.get(moved.page)
     taken = await send(writer, shown, slug="the-first")
     assert (taken.status, "Another post has this address" in taken.said) == (400, True)
-    assert (await send(writer, shown, slug="better")).to == f"{LIST}better/"
+    assert (await send(writer, shown, slug="better")).page == f"{LIST}better/"
     assert names(content) == ["better.md", "the-first.md"]
     public = await send(writer, await writer.get(f"{LIST}the-first/"), slug="other")
     assert (public.status, "Readers know this address" in public.said) == (400, True)
@@ -224,7 +229,7 @@ async def test_the_address_of_a_draft_can_be_changed(writer: Browser, content: P
 
 async def test_a_former_version_comes_back(writer: Browser) -> None:
     """The history opens it in the form; saving makes it the present one."""
-    to = (await send(writer, await writer.get(NEW), title="Two", text="First words.")).to
+    to = (await send(writer, await writer.get(NEW), title="Two", text="First words.")).page
     await send(writer, await writer.get(to), text="Second words.")
     history = await writer.get(f"{to}history/")
     former = str(history.tree.css(".sentences a")[-1].attributes["href"])
@@ -236,7 +241,7 @@ async def test_a_former_version_comes_back(writer: Browser) -> None:
 
 async def test_a_post_is_published_at_a_time_or_not_yet(writer: Browser) -> None:
     """A time in the past and no time are refused with the form."""
-    to = (await send(writer, await writer.get(NEW), title="Two", text="Words.")).to
+    to = (await send(writer, await writer.get(NEW), title="Two", text="Words.")).page
     page = await writer.get(f"{to}publish/")
     base = str(page.one("[name=base]").attributes["value"])
     for at, said in (("", "Choose the day"), ("2001-01-01T10:00", "is past")):
@@ -249,7 +254,7 @@ async def test_a_post_is_published_at_a_time_or_not_yet(writer: Browser) -> None
 
 async def test_an_error_keeps_a_post_from_being_published(writer: Browser) -> None:
     """The page names the line and has no button."""
-    to = (await send(writer, await writer.get(NEW), title="Two", date="whenever")).to
+    to = (await send(writer, await writer.get(NEW), title="Two", date="whenever")).page
     page = await writer.get(f"{to}publish/")
     assert "whenever" in page.one(".findings .is-bad").text()
     assert page.tree.css_first("[name=when]") is None
@@ -363,7 +368,7 @@ async def test_who_may_draft_alone_publishes_nothing(writer: Browser) -> None:
     """There is no button, and the action is refused."""
     key = await writer.edge.key("admin:read", "posts:draft")
     drafter = await Browser(writer.edge).sign_in(key)
-    to = (await send(drafter, await drafter.get(NEW), title="Two", text="Words.")).to
+    to = (await send(drafter, await drafter.get(NEW), title="Two", text="Words.")).page
     shown = await drafter.get(to)
     assert "Publish…" not in shown.text
     base = fields_of(shown)["base"]
@@ -371,3 +376,28 @@ async def test_who_may_draft_alone_publishes_nothing(writer: Browser) -> None:
         assert (await drafter.post(f"{to}{action}/", base=base)).status == 403
     public = await drafter.get(f"{LIST}the-first/")
     assert (await send(drafter, public, text="Mine now.")).status == 403
+
+
+async def test_the_preview_of_a_draft_can_send_nothing(
+    make_edge: EdgeMaker, tmp_path: Path, content: Path
+) -> None:
+    """It is the real page, for those who are signed in; no form in it gets the desk's token."""
+    run_build(content.parent, tmp_path / "build", site_url=SITE_URL)
+    folders = {"CONTENT_DIR": str(content.parent), "BUILD_DIR": str(tmp_path / "build")}
+    form = '<form method="post" action="/desk/leads/mark/"><button>Press</button></form>'
+    async with make_edge(WRITING="on", **folders) as running:
+        with writing(tmp_path, *folders.values()):
+            browser = await sign_in_owner(running)
+            shown = await browser.get(NEW)
+            sent = {"title": "Two", "text": f"Seen as it is.\n\n{form}\n", "do": "preview"}
+            saved = await send(browser, shown, **sent)
+            assert saved.page.startswith(f"{LIST}two/preview/"), saved.said
+            preview = await browser.get(saved.page)
+            for path in (f"{saved.page}share.json", f"{saved.page}%2e%2e", f"{LIST}two/preview/x/"):
+                assert (await browser.get(path)).status == 404, path
+            stranger = await Browser(running).get(saved.page)
+    assert (preview.status, "Seen as it is." in preview.text) == (200, True)
+    assert "form-action 'none'" in preview.headers["Content-Security-Policy"]
+    assert preview.headers.getall("X-Robots-Tag") == ["noindex"]
+    assert HIDDEN_FIELD not in preview.text
+    assert stranger.status == 303
