@@ -401,3 +401,12 @@ async def test_the_preview_of_a_draft_can_send_nothing(
     assert preview.headers.getall("X-Robots-Tag") == ["noindex"]
     assert HIDDEN_FIELD not in preview.text
     assert stranger.status == 303
+
+
+async def test_a_post_may_be_called_new(writer: Browser) -> None:
+    """The address of the empty form does not hide it."""
+    await draft(writer.edge, "# New\n\nA text.\n")
+    href = str((await writer.get(LIST)).one(".who").attributes["href"])
+    shown = await writer.get(href)
+    assert fields_of(shown)["text"].strip() == "A text."
+    assert (await send(writer, shown, text="Another text.")).page == href
