@@ -28,7 +28,7 @@ _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Sent if a body was not read to its end: the start of the next request is then unknown."""
 MAX_FORM_FIELDS: Final = 100  # the most members of a form; ours have less than a third of that
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
-UPLOAD_SECONDS: Final = 180.0  # that of a form with files, which a phone may send slowly
+UPLOAD_SECONDS: Final = 180.0  # that of a form with files, and of a body of more than 1 MiB
 MAX_UPLOAD_BYTES: Final = 64 * 1024 * 1024
 """Most bytes of a form with files: a file beyond its limit is read, so that no text is lost."""
 
@@ -39,7 +39,7 @@ async def read_bytes(
     too_large: str = "",
     *,
     keeps: int | None = None,
-    seconds: float = BODY_TIMEOUT_SECONDS,
+    seconds: float | None = None,
 ) -> bytes:
     """Return the whole body; `too_large` replaces the usual message of that problem.
 
@@ -52,6 +52,8 @@ async def read_bytes(
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes, too_large)
     _send_continue(request)
+    if seconds is None:  # a phone may send what is large slowly
+        seconds = UPLOAD_SECONDS if max_bytes > 1024 * 1024 else BODY_TIMEOUT_SECONDS
     raw, read = bytearray(), 0
     try:
         # A body that has arrived already needs no time limit.
@@ -64,7 +66,9 @@ async def read_bytes(
                     raise _too_large(max_bytes, too_large)
         body = _decompress(bytes(raw), coding, max_bytes + 1)
     except TimeoutError:
-        raise Problem("body_timeout", headers=_CLOSE) from None
+        said = f"The body took longer than {seconds:.0f} seconds"
+        message = said if seconds > BODY_TIMEOUT_SECONDS else ""
+        raise Problem("body_timeout", message, headers=_CLOSE) from None
     except (
         HttpProcessingError,
         web.RequestPayloadError,

@@ -58,11 +58,16 @@ _SHARED_DRAFT_VALUES: Final = {
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex",
 }
-PREVIEW_HEADERS: Final[Headers] = tuple(
-    (name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS
+SHARED_DRAFT_HEADERS: Final[Headers] = (
+    ("Cache-Control", "no-store"),
+    *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
-"""The headers of a preview at the desk: `Referrer-Policy` hides its secret address."""
-SHARED_DRAFT_HEADERS: Final[Headers] = (("Cache-Control", "no-store"), *PREVIEW_HEADERS)
+"""The headers of shared drafts, whose addresses are secret: `Referrer-Policy` hides them."""
+_OF_THE_DESK: Final = ("Cache-Control", "X-Robots-Tag")  # sent with each of its pages
+PREVIEW_HEADERS: Final[Headers] = tuple(
+    pair for pair in SHARED_DRAFT_HEADERS if pair[0] not in _OF_THE_DESK
+)
+"""The headers of a preview at the desk, whose text may be by somebody else."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:

@@ -16,6 +16,7 @@ from typing import Any, Final
 RECORD_FILE: Final = "share.json"  # JSON: digest, made, expires (RFC 3339), slug, title
 
 SHARES: Final = "shares"
+PAGE_SECONDS: Final = 50  # the longest time for making one; the edge waits a little longer
 PREVIEWS: Final = "previews"  # only for those who are signed in at the desk
 
 

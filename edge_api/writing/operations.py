@@ -1,7 +1,9 @@
 """The operations of writing: REST and MCP tools for sources, drafts, pictures and publication."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,7 +28,6 @@ from edge_api.schema.paths import REST_PREFIX
 from edge_api.schema.writing import (
     MAX_PICTURE_BYTES,
     MAX_TEXT_BYTES,
-    WriteAnswer,
     WriteRequest,
 )
 from edge_api.schema.writing import Operation as Write
@@ -45,13 +46,23 @@ from edge_api.writing.service import Writing
 PATH: Final = f"{REST_PREFIX}/sources"
 TAG: Final = "writing"
 IF_MATCH: Final = "If-Match"
+_MEMBERS: Final[Mapping[Write, set[str]]] = {
+    "check": {"findings"},
+    "list": {"sources"},
+    "picture": {"path"},
+}
+"""What is answered; without an entry a source with its findings."""
 _WRITES: Final = ToolHints(read_only=False, destructive=True, idempotent=True, open_world=False)
 
 
-async def _ask(
-    service: Service, request: OperationRequest[Any, Any], operation: Write, **values: Any
-) -> WriteAnswer:
-    """Send a request to the watcher in the name of the caller. Raises Problem."""
+async def _carry_out(
+    operation: Write, service: Service, request: OperationRequest[Any, Any]
+) -> OperationResult:
+    """Send a request to the watcher in the name of the caller. Raises Problem.
+
+    The members of bodies have the names that `WriteRequest` gives them, and those of answers the
+    names of `WriteAnswer`.
+    """
     actor = request.actor
     assert actor is not None  # noqa: S101  each operation requires a credential
     base = request.headers.get(IF_MATCH)
@@ -60,74 +71,20 @@ async def _ask(
         if found is None:
             raise Problem("invalid", f"{IF_MATCH}: send the one version that you read, in quotes")
         base = found[1]
-    return await service[Writing].ask(
-        WriteRequest(
-            operation=operation,
-            author=actor.name,
-            may_publish="posts:publish" in actor.scopes,
-            asked_at=service.clock().replace(microsecond=0),
-            base=base,
-            **{"slug": request.path.get("slug", ""), **values},
-        ),
-        actor,
-    )
-
-
-def _show(answer: WriteAnswer, status: int = 200) -> OperationResult:
-    assert answer.source is not None  # noqa: S101  every operation on a source returns it
-    value = {
-        "source": answer.source.model_dump(mode="json", exclude_none=True),
-        "findings": [each.model_dump() for each in answer.findings],
+    asked = {
+        "operation": operation,
+        "author": actor.name,
+        "may_publish": "posts:publish" in actor.scopes,
+        "asked_at": service.clock().replace(microsecond=0),
+        "base": base,
+        **request.path,
+        **(request.body.model_dump(exclude_none=True) if request.body else {}),
     }
-    return OperationResult(value, status, {"ETag": f'"{answer.version}"'})
-
-
-async def check_post(service: Service, request: OperationRequest[None, Text]) -> OperationResult:
-    """Return findings about a text, and store nothing."""
-    text = request.body
-    answer = await _ask(service, request, "check", markdown=text.markdown, slug=text.slug or "")
-    return OperationResult({"findings": [each.model_dump() for each in answer.findings]})
-
-
-async def list_sources(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """List sources that are not simply published."""
-    answer = await _ask(service, request, "list")
-    found = [each.model_dump(mode="json", exclude_none=True) for each in answer.sources]
-    return OperationResult({"sources": found})
-
-
-async def get_source(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Return a source with its text."""
-    return _show(await _ask(service, request, "get"))
-
-
-async def save_draft(service: Service, request: OperationRequest[None, Draft]) -> OperationResult:
-    """Store a draft."""
-    draft = request.body
-    return _show(
-        await _ask(service, request, "save", markdown=draft.markdown, slug=draft.slug or "")
-    )
-
-
-async def add_picture(
-    service: Service, request: OperationRequest[None, Picture]
-) -> OperationResult:
-    """Store a picture without its metadata."""
-    picture = request.body
-    answer = await _ask(service, request, "picture", name=picture.name, data=picture.data)
-    return OperationResult({"path": answer.path}, 201)
-
-
-async def publish_post(
-    service: Service, request: OperationRequest[None, Publication]
-) -> OperationResult:
-    """Publish a draft now, or let it appear later."""
-    return _show(await _ask(service, request, "publish", at=request.body.at))
-
-
-async def withdraw_post(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Make a published post a draft again."""
-    return _show(await _ask(service, request, "withdraw"))
+    answer = await service[Writing].ask(WriteRequest.model_validate(asked), actor)
+    members = _MEMBERS.get(operation, {"source", "findings"})
+    value = answer.model_dump(mode="json", exclude_none=True, include=members)
+    headers = {"ETag": f'"{answer.version}"'} if answer.source else {}
+    return OperationResult(value, 201 if operation == "picture" else 200, headers)
 
 
 _VERSION: Final = Parameter(
@@ -194,7 +151,7 @@ _BASE: Final[AnyOperation] = Operation(
     name="",
     path=PATH,
     summary="",
-    handler=list_sources,
+    handler=partial(_carry_out, "list"),
     responses=(),
     tag=TAG,
     credential="required",
@@ -218,7 +175,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=f"{PATH}/check",
         summary="Check a text, and store nothing",
         description="Returns what `check` would say of it, as if it were published.",
-        handler=check_post,
+        handler=partial(_carry_out, "check"),
         body=_body(Text, 3 * MAX_TEXT_BYTES, example=_TEXT_EXAMPLE),
         responses=(
             SuccessResponse(
@@ -239,7 +196,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         _BASE,
         name="list_sources",
         summary="List drafts and scheduled posts",
-        handler=list_sources,
+        handler=partial(_carry_out, "list"),
         responses=(
             SuccessResponse(
                 200,
@@ -262,7 +219,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         name="get_source",
         path=f"{PATH}/{{slug}}",
         summary="Get a post as its author wrote it",
-        handler=get_source,
+        handler=partial(_carry_out, "get"),
         parameters=(_SLUG,),
         responses=(_SHOWN,),
         problems=("not_found", "conflict", "unavailable"),
@@ -281,11 +238,11 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="Save a draft",
         description="A new draft, or another version of one. A draft of a credential waits at the "
         "desk until it is published or binned; it changes nothing that a public address shows.",
-        handler=save_draft,
+        handler=partial(_carry_out, "save"),
         parameters=(_VERSION,),
         body=_body(Draft, 3 * MAX_TEXT_BYTES, example=_TEXT_EXAMPLE),
         responses=(_SHOWN,),
-        problems=_CHANGES,
+        problems=("forbidden", "conflict", "stale", "unnamed", "unavailable"),
         tools=(
             Tool(
                 "save_draft",
@@ -303,7 +260,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=f"{PATH}/pictures",
         summary="Add a picture to a draft",
         description="Metadata such as the place is removed. No picture is replaced.",
-        handler=add_picture,
+        handler=partial(_carry_out, "picture"),
         body=_body(Picture, MAX_PICTURE_BYTES * 4 // 3 + 1024, example=_PICTURE_EXAMPLE),
         responses=(
             SuccessResponse(
@@ -337,7 +294,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         method="POST",
         path=f"{PATH}/{{slug}}/publish",
         summary="Publish a draft, now or later",
-        handler=publish_post,
+        handler=partial(_carry_out, "publish"),
         scope="posts:publish",
         parameters=(_SLUG, _OF_DRAFT),
         body=_body(Publication, 1024, now={}, later={"at": "2027-03-01T07:00:00Z"}),
@@ -360,7 +317,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=f"{PATH}/{{slug}}/withdraw",
         summary="Take a published post off the site",
         description="It is a draft again, and its address answers 410.",
-        handler=withdraw_post,
+        handler=partial(_carry_out, "withdraw"),
         scope="posts:publish",
         parameters=(_SLUG, _OF_PUBLISHED),
         responses=(_SHOWN,),

@@ -2,11 +2,14 @@
 
 import json
 import re
+import resource
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -16,12 +19,20 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.environment import BUILD
 from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
-from edge_api.schema.shares import RECORD_FILE, SHARES, locate_share
+from edge_api.schema.shares import (
+    PAGE_SECONDS,
+    PREVIEWS,
+    RECORD_FILE,
+    SHARES,
+    list_shares,
+    locate_share,
+)
 from site_build import addresses
 from site_build.build.assets import REFERENCE
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
 from site_build.build.memory import PreviewBuild
+from site_build.cache import locate_cache
 from site_build.checks.facts import is_of_edge
 from site_build.content.library import ContentLibrary
 from site_build.errors import BuildError
@@ -32,6 +43,8 @@ from site_build.progress import Request
 from site_build.site import Document
 from site_build.text import write_instant
 
+_DAYS = {PREVIEWS: 1, SHARES: 7}
+"""How long each kind is there that the desk asks for."""
 # Elements that a share omits: those with the page's own address, and `robots`, which it replaces.
 # The last two lead to the page's Markdown and to a form.
 _OMITTED_ELEMENTS = """link[rel="canonical"], link[rel="alternate"], meta[property],
@@ -167,3 +180,48 @@ class _ShareFiles:
         address = (found["address"] or found["sheet"]).decode()
         named = f'url("{self._replace_address(sheet, address) or address}")'
         return (found["import"] or b"") + named.encode()
+
+
+def main() -> int:
+    """Print the token of a page with the text from standard input, or what is wrong.
+
+    It is run as a process of its own: it takes seconds, and reads the whole content.
+    """
+    resource.setrlimit(resource.RLIMIT_CPU, (PAGE_SECONDS, PAGE_SECONDS))
+    content, output, drafts = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[6])
+    site_url, kind, path = sys.argv[3:6]
+    raw, now = sys.stdin.buffer.read(), datetime.now(UTC).replace(microsecond=0)
+    list_shares(output, now, kind)  # it deletes expired ones
+    with TemporaryDirectory() as name:
+        folder, digest = Path(name), sha256(raw).hexdigest()
+        (folder / digest).write_bytes(raw)
+        request = Request(
+            content=content,
+            site_folder=folder,
+            state=folder,
+            previous_state=folder,
+            cache=locate_cache(output),
+            now=datetime.max.replace(tzinfo=UTC),  # by then, every post has appeared
+            jobs=1,
+            kept_sources=folder,
+        )
+        try:
+            _, token, _ = write_share(
+                request,
+                site_url,
+                output,
+                lambda each: each.path == path,
+                now + timedelta(days=_DAYS[kind]),
+                kind=kind,
+                text=(path, digest),
+                more={each: drafts / each for each in sys.argv[7:]},
+            )
+        except BuildError as error:
+            sys.stdout.write(str(error))
+            return 1
+    sys.stdout.write(token or "the head of the text cannot be read; mend it")
+    return int(not token)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,10 +7,11 @@ are, with a temporary index. What else is changed or staged in the repository st
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +38,6 @@ _UNFINISHED: Final = {
 }
 """Files of a repository that show an operation which its owner has not finished."""
 _DIGITS: Final = 40  # of a name in a repository with SHA-1
-_TRIES: Final = 3
 _PAUSE_SECONDS: Final = 0.1
 _CHANGE: Final = rb"\x01(\S+)\0(.*)\0(.*)\n\n:\d+ \d+ [0-9a-f]+ (?!0{40})([0-9a-f]{40}) "
 """A commit as `list_versions` asks for it: date, author, message, and the file's new version."""
@@ -62,6 +62,7 @@ class Repository:
 
     def __init__(self, top: Path, git_dir: Path) -> None:
         self._top, self._git_dir = top, git_dir
+        self._lock, self._own = git_dir / "index.lock", git_dir / "fore-edge.lock"
 
     @classmethod
     def find(cls, content: Path) -> "Repository | None":
@@ -88,18 +89,42 @@ class Repository:
             return None  # git ignores the folder
         return cls(Path(top), Path(git_dir))
 
-    def require_idle(self) -> None:
-        """Raise CommitRefusal during a merge, a rebase and the like, and while git is locked."""
-        for name, operation in _UNFINISHED.items():
-            if (self._git_dir / name).exists():
-                message = f"{operation} is not finished in the repository; finish or abort it there"
-                raise CommitRefusal("locked", message)
-        for _ in range(_TRIES):
-            if not (lock := self._git_dir / "index.lock").exists():
-                return
-            time.sleep(_PAUSE_SECONDS)
-        message = f"git is at work, or was killed: try again, or remove {lock}"
-        raise CommitRefusal("unavailable", message)
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep git from changing the index, the branch and files, as git itself does.
+
+        Raises CommitRefusal during a merge, a rebase and the like, and while git is at work.
+        """
+        self.unlock()
+        self._own.touch()
+        try:
+            for is_last in (False, False, True):
+                try:
+                    os.link(self._own, self._lock)
+                    break
+                except FileExistsError:
+                    if is_last:
+                        message = (
+                            f"git is at work, or was killed: try again, or remove {self._lock}"
+                        )
+                        raise CommitRefusal("unavailable", message) from None
+                    time.sleep(_PAUSE_SECONDS)
+            for name, operation in _UNFINISHED.items():
+                if (self._git_dir / name).exists():
+                    message = (
+                        f"{operation} is not finished in the repository; end or abort it there"
+                    )
+                    raise CommitRefusal("locked", message)
+            yield
+        finally:
+            self.unlock()
+
+    def unlock(self) -> None:
+        """Remove our lock, which a kill can leave. Raises OSError."""
+        with suppress(FileNotFoundError):
+            if self._own.samefile(self._lock):
+                self._lock.unlink()
+        self._own.unlink(missing_ok=True)
 
     def committed(self, file: Path) -> str:
         """Return the version of a file in the last commit; empty if it has none."""
@@ -131,63 +156,60 @@ class Repository:
         return _git(self._top, "cat-file", "blob", version)
 
     def commit(self, raws: Mapping[Path, bytes | None], message: str, author: str) -> None:
-        """Commit files with these bytes, or without the file for `None`. Raises CommitRefusal.
+        """Commit files with these bytes, or without the file for `None`, and unlock.
 
         `author` is the name of whoever wrote them. A second call for the same bytes does nothing.
+        Raises CommitRefusal.
         """
         versions = {file: "" if raw is None else blob_id(raw) for file, raw in raws.items()}
-        staged = {file: self.staged(file) for file in raws}
-        failure: Exception | None = None
-        for _ in range(_TRIES):
-            try:
-                for raw in raws.values():
-                    if raw is not None:
-                        _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
-                return self._commit_versions(versions, message, author)
-            except (OSError, subprocess.SubprocessError) as error:  # git is locked, or at work
-                failure = error
-                time.sleep(_PAUSE_SECONDS)
-        with suppress(OSError, subprocess.SubprocessError), TemporaryDirectory() as name:
-            self._stage(staged, Path(name))
-        raise CommitRefusal("unavailable", _explain(failure)) from failure
-
-    def _commit_versions(self, versions: Mapping[Path, str], message: str, author: str) -> None:
-        """Commit files with versions that git has. Raises OSError and SubprocessError."""
-        head = self._read_head()
-        if all(self.committed(file) == version for file, version in versions.items()):
-            return
         people = {
             "GIT_AUTHOR_NAME": author,
             "GIT_AUTHOR_EMAIL": "writer@localhost",
             "GIT_COMMITTER_NAME": "Fore-edge",
             "GIT_COMMITTER_EMAIL": "fore-edge@localhost",
         }
-        with TemporaryDirectory() as name:
-            folder = Path(name)
-            index = {"GIT_INDEX_FILE": f"{name}/index"}
-            apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name, **index}
-            _git(folder, "read-tree", head or "--empty", more=apart)
-            self._stage(versions, folder, **index)
-            words = ["commit-tree", _git(folder, "write-tree", more=apart).decode().strip()]
-            words += ["-p", head] if head else []
-            new = _git(self._top, *words, given=message.encode(), more=people).decode().strip()
-            # The index comes first: a commit that the owner makes between the two, or after a
-            # kill, has these versions then, and does not take them back.
-            self._stage(versions, folder)
-        _git(self._top, "update-ref", "-m", message, "HEAD", new, head or "0" * _DIGITS)
+        index = self._git_dir / "index"
+        try:
+            with TemporaryDirectory() as name:
+                staged, tree = Path(name, "staged"), Path(name, "tree")
+                for raw in raws.values():
+                    if raw is not None:
+                        _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
+                head = self._read_head()
+                # Without the files beside it, git has none to compare, and runs no filter on one.
+                apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name}
+                more = {**apart, "GIT_INDEX_FILE": os.fspath(tree)}
+                _git(tree.parent, "read-tree", head or "--empty", more=more)
+                self._stage(versions, tree, apart)
+                words = ["commit-tree", _git(tree.parent, "write-tree", more=more).decode().strip()]
+                words += ["-p", head] if head else []
+                if index.exists():
+                    shutil.copyfile(index, staged)
+                self._stage(versions, staged, apart)
+                self._lock.write_bytes(staged.read_bytes())
+                if any(self.committed(file) != version for file, version in versions.items()):
+                    new = _git(self._top, *words, given=message.encode(), more=people).decode()
+                    words = [
+                        "update-ref",
+                        "-m",
+                        message,
+                        "HEAD",
+                        new.strip(),
+                        head or "0" * _DIGITS,
+                    ]
+                    _git(self._top, *words)
+                self._lock.replace(index)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise CommitRefusal("unavailable", _explain(error)) from error
 
-    def _stage(self, versions: Mapping[Path, str], folder: Path, **more: str) -> None:
-        """Put versions into an index; an empty one removes its file.
-
-        `folder` is empty: without files beside the index git has none to compare, and runs no
-        filter on one.
-        """
+    def _stage(self, versions: Mapping[Path, str], index: Path, more: Mapping[str, str]) -> None:
+        """Put versions into an index; an empty one removes its file."""
         entries = "".join(
             f"{'100644' if each else '0'} {each or '0' * _DIGITS}\t{self._name(file)}\0"
             for file, each in versions.items()
         )
-        apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": os.fspath(folder), **more}
-        _git(folder, "update-index", "-z", "--index-info", given=entries.encode(), more=apart)
+        words, more = ("update-index", "-z", "--index-info"), {**more, "GIT_INDEX_FILE": str(index)}
+        _git(index.parent, *words, given=entries.encode(), more=more)
 
     def _read_head(self) -> str:
         """Return the id of the last commit; empty before the first one."""
@@ -203,7 +225,7 @@ class Repository:
         return (file.parent.resolve() / file.name).relative_to(self._top).as_posix()
 
 
-def _explain(error: Exception | None) -> str:
+def _explain(error: Exception) -> str:
     said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace")
     return f"git has failed ({' '.join(said.strip().splitlines()[-1:])}); try again"
 

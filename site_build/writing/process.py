@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.schema.index import CURRENT_LINK
-from edge_api.schema.writing import Spool, locate_var
+from edge_api.schema.shares import PAGE_SECONDS
+from edge_api.schema.writing import Spool, WriteAnswer, locate_var
 from site_build.build.fingerprint import fingerprint_code
 from site_build.cache import locate_cache
 from site_build.content.edits import PARTIAL
@@ -25,7 +26,8 @@ from site_build.markup.convert import Dialect
 from site_build.options import read_settings
 from site_build.pelican_plugin.settings import SETTINGS_FILE, load_settings, read_dialect, warn
 from site_build.progress import Request
-from site_build.writing.preview import PageMaker
+from site_build.writing.commits import CommitRefusal
+from site_build.writing.versions import DraftFolder
 from site_build.writing.writer import SourceWriter
 
 POLL_SECONDS: Final = 0.02
@@ -89,6 +91,22 @@ class LibraryLoader:
             time.sleep(RESTART_SECONDS)
 
 
+def answer_page(
+    turn: threading.Lock, spool: Spool, name: str, words: list[str], raw: bytes
+) -> None:
+    """Let a page be made of a text, one at a time, and answer the request then."""
+    try:
+        with turn:
+            made = subprocess.run(  # noqa: S603
+                words, input=raw, stdout=subprocess.PIPE, check=True, timeout=PAGE_SECONDS
+            )
+        answer = WriteAnswer(path=made.stdout.decode())
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        said = (error.stdout or b"").decode() or "the page could not be made in time; try again"
+        answer = WriteAnswer(refusal="unavailable", message=said)
+    spool.answer(name, answer)
+
+
 def main() -> int:
     """Answer requests until standard input ends, or until the site's settings change."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the watcher ends this process
@@ -106,7 +124,8 @@ def main() -> int:
     writer = SourceWriter(
         content, spool.folder.parent, site_url, dialect, LibraryLoader(content, output, dialect)
     )
-    pages = PageMaker(content, output, site_url, spool)
+    turn, drafts = threading.Lock(), DraftFolder(spool.folder.parent)
+    page = [sys.executable, "-m", "site_build.preview.shares", str(content), str(output), site_url]
     if not os.access(content, os.W_OK):
         warn(f"WRITING=on has no effect: {content} cannot be written by this user or unit")
         is_over.wait()
@@ -114,6 +133,8 @@ def main() -> int:
     with spool.watch():
         spool.tidy(time.time() - 3600)
         looked_at = 0.0
+        with contextlib.suppress(CommitRefusal, BuildError, OSError):  # it is tried again
+            writer.store.recover()
         for each in content.rglob(f"{PARTIAL}*"):
             shutil.rmtree(each, ignore_errors=True)
         while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
@@ -121,7 +142,11 @@ def main() -> int:
                 for name, request in spool.claim():
                     answer = writer.answer(request, request.asked_at)
                     if request.operation in {"preview", "share"} and answer.source:
-                        pages.start(name, request.operation, answer.source, answer.path)
+                        raw = answer.source.markdown.encode()
+                        words = [*page, f"{request.operation}s", answer.path, str(drafts.folder)]
+                        words += drafts.pictures(raw)
+                        asked = (turn, spool, name, words, raw)
+                        threading.Thread(target=answer_page, args=asked, daemon=True).start()
                     else:
                         spool.answer(name, answer)
                     looked_at = 0.0

@@ -1,8 +1,9 @@
 """The content folder as a store of sources: what is written there is committed, or kept."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from edge_api.schema.writing import FormerVersion, read_file, write_file
 from site_build.content.edits import rewrite
@@ -39,35 +40,36 @@ class ContentStore:
 
         Raises CommitRefusal, and Refused where the owner's own changes wait for a commit.
         """
-        file = self._content / found.path
-        if repository := Repository.find(self._content):
-            repository.require_idle()
-            present = {found.content_version, repository.staged(file)}
-            if present != {repository.committed(file)}:
-                message = f"{found.path} has changes that are not committed; commit them first"
-                raise Refused("conflict", message, found)
-        elif found.content is not None:
-            is_rewritten = not found.is_public and raw is not None
-            self._kept.keep(found.slug, found.content, "", is_rewritten=is_rewritten)
+        repository = Repository.find(self._content)
         pictures = self._list_pictures(draft or b"")
-        intent = {
-            "path": found.path,
-            "slug": found.slug,
-            "version": "" if raw is None else blob_id(raw),
-            "draft": "" if draft is None else blob_id(draft),
-            "pictures": pictures,
-            "author": author,
-            "message": message,
-        }
-        self._kept.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_file(self._intent, json.dumps(intent).encode())
-        self._replace(found, found.content, raw)
-        try:
-            self.finish()
-        except CommitRefusal:
-            self._replace(found, raw, found.content)
-            self._intent.unlink()
-            raise
+        with repository.lock() if repository else nullcontext():
+            if repository:
+                file = self._content / found.path
+                present = {found.content_version, repository.staged(file)}
+                if present != {repository.committed(file)}:
+                    message = f"{found.path} has changes that are not committed; commit them first"
+                    raise Refused("conflict", message, found)
+            elif found.content is not None:
+                is_rewritten = not found.is_public and raw is not None
+                self._kept.keep(found.slug, found.content, "", is_rewritten=is_rewritten)
+            intent = {
+                "path": found.path,
+                "slug": found.slug,
+                "version": "" if raw is None else blob_id(raw),
+                "draft": "" if draft is None else blob_id(draft),
+                "pictures": pictures,
+                "author": author,
+                "message": message,
+            }
+            self._kept.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_file(self._intent, json.dumps(intent).encode())
+            self._replace(found, found.content, raw)
+            try:
+                self._finish(intent, repository)
+            except CommitRefusal:
+                self._replace(found, raw, found.content)
+                self._intent.unlink()
+                raise
 
     def _replace(self, found: Found, before: bytes | None, after: bytes | None) -> None:
         """Replace the bytes of a file, unless somebody has changed it. Raises Refused."""
@@ -89,14 +91,23 @@ class ContentStore:
             found[name] = blob_id(raw)
         return found
 
-    def finish(self) -> None:
-        """Commit what `put` wrote, and remove the draft that it was; after a kill, too.
+    def recover(self) -> None:
+        """Finish what a kill has cut short. Raises CommitRefusal, BuildError and OSError."""
+        if repository := Repository.find(self._content):
+            repository.unlock()
+        self.finish()
 
-        Raises CommitRefusal and OSError.
+    def finish(self) -> None:
+        """Commit what `put` wrote, and remove the draft that it was, where it could not.
+
+        Raises CommitRefusal, BuildError and OSError.
         """
-        intent = json.loads(read_file(self._intent) or b"null")
-        if intent is None:
-            return
+        if intent := json.loads(read_file(self._intent) or b"null"):
+            repository = Repository.find(self._content)
+            with repository.lock() if repository else nullcontext():
+                self._finish(intent, repository)
+
+    def _finish(self, intent: dict[str, Any], repository: Repository | None) -> None:
         file = self._content / intent["path"]
         raw = read_file(file)
         if ("" if raw is None else blob_id(raw)) == intent["version"]:
@@ -108,8 +119,7 @@ class ContentStore:
                 waiting.unlink(missing_ok=True)  # it was moved before a kill
                 if blob_id(moved := picture.read_bytes()) == version:
                     raws[picture] = moved
-            if repository := Repository.find(self._content):
-                repository.require_idle()
+            if repository:
                 repository.commit(raws, intent["message"], intent["author"])
             draft, _ = self._drafts.read(intent["slug"])
             if draft is not None and blob_id(draft) == intent["draft"]:
@@ -126,11 +136,9 @@ class ContentStore:
         newest = sorted(by_id.values(), key=lambda each: each.at, reverse=True)
         return tuple(newest[:_MOST_VERSIONS])
 
-    def read_former(self, found: Found, version: str) -> bytes:
-        """Return the bytes of a version that `list_former` has. Raises Refused."""
-        raw = self._kept.read(found.slug, version)
+    def read_former(self, found: Found, version: str) -> bytes | None:
+        """Return the bytes of a version that `list_former` has."""
+        raw = read_file(self._kept.locate(found.slug, version))
         if raw is None and (repository := Repository.find(self._content)):
             raw = repository.read(version)
-        if raw is None:
-            raise Refused("not_found", f"{found.slug} has no such version any more", found)
         return raw

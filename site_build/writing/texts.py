@@ -1,16 +1,42 @@
 """Texts that somebody sends: their bytes, their title, and a head that makes them drafts."""
 
 import re
+import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import Final
 
 import yaml
 
 from edge_api.schema.writing import MAX_TEXT_BYTES
 from site_build.content.edits import STARTED_COMMENT, change_line
+from site_build.content.head import YamlFaultError, read_entries
 from site_build.content.kept import find_head
 from site_build.writing.versions import Refused
+
+EXAMINE_SECONDS: Final = 5.0
+"""The longest time for converting a text: others wait meanwhile, and MAX_TEXT_BYTES take one."""
+
+
+class OvertimeError(BaseException):  # not an Exception, which a converter may catch
+    """Something took longer than it may."""
+
+
+@contextmanager
+def limit_time(seconds: float) -> Iterator[None]:
+    """Raise OvertimeError in the main thread after some seconds."""
+
+    def end(*_: object) -> None:
+        raise OvertimeError
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def encode(markdown: str | None) -> bytes:
@@ -47,7 +73,10 @@ def complete(raw: bytes, slug: str, now: datetime) -> bytes:
     return change_line(raw, "status", "draft")
 
 
-def list_keys(raw: bytes) -> Iterator[str]:
-    """Yield the keys of a head in lower case, without parsing it."""
-    for found in re.finditer(r"(?m)^[ \t]*[\"']?([\w-]+)[\"']?[ \t]*[:=]", find_head(raw)):
-        yield found[1].lower().replace("-", "_")
+def list_keys(raw: bytes) -> set[str]:
+    """Return the keys of a head in lower case: those of its lines, and what YAML makes of them."""
+    head = find_head(raw)
+    found = re.findall(r"(?m)^[ \t]*[\"']?([\w-]+)[\"']?[ \t]*[:=]", head)
+    with suppress(YamlFaultError):  # such a head is not published
+        found += [each.key for each in read_entries(head)]
+    return {each.lower().replace("-", "_") for each in found}

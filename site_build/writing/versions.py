@@ -154,7 +154,7 @@ class FormerVersions:
         if is_rewritten and last and last.author == author and abs(now - last.at) < PAUSE:
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = self._file(slug, blob_id(raw))
+        file = self.locate(slug, blob_id(raw))
         write_file(file.with_suffix(".json"), json.dumps({"author": author}).encode())
         write_file(file, raw)
 
@@ -163,15 +163,12 @@ class FormerVersions:
         found = []
         for each in self.folder.glob(f"{glob.escape(fold(slug))}-*.md"):
             version = each.stem.rpartition("-")[2]
-            if each == self._file(slug, version):  # not that of a slug which begins alike
+            if each == self.locate(slug, version):  # not that of a slug which begins alike
                 at = datetime.fromtimestamp(each.lstat().st_mtime, UTC)
                 author = _read_record(each).get("author", "")
                 found.append(FormerVersion(version=version, at=at, author=author, message=""))
         return sorted(found, key=lambda each: each.at, reverse=True)
 
-    def read(self, slug: str, version: str) -> bytes | None:
-        """Return a version; `None` if it is not here."""
-        return read_file(self._file(slug, version))
-
-    def _file(self, slug: str, version: str) -> Path:
+    def locate(self, slug: str, version: str) -> Path:
+        """Return the file of a version; it need not be there."""
         return self.folder / f"{fold(slug)}-{version}.md"

@@ -35,7 +35,15 @@ from site_build.text import fold, make_slug
 from site_build.writing.commits import CommitRefusal, blob_id
 from site_build.writing.pictures import add_picture
 from site_build.writing.store import ContentStore
-from site_build.writing.texts import complete, encode, find_title, list_keys
+from site_build.writing.texts import (
+    EXAMINE_SECONDS,
+    OvertimeError,
+    complete,
+    encode,
+    find_title,
+    limit_time,
+    list_keys,
+)
 from site_build.writing.versions import DraftFolder, FormerVersions, Found, Refused
 
 _REFUSED_KEYS: Final = frozenset({"save_as", "url", "template", "permalink"})
@@ -74,7 +82,7 @@ class SourceWriter:
         self._operations: dict[Operation, Callable[[WriteRequest, datetime], WriteAnswer]] = {
             "check": self._check,
             "list": self._list,
-            "get": self._get,
+            "get": lambda request, now: self._show(self._require(request.slug), now),
             "save": self._save,
             "picture": self._add_picture,
             "publish": self._publish,
@@ -174,11 +182,17 @@ class SourceWriter:
             raw = change_line(raw, "status", "published")
         if library := self._open_library():
             library.refresh()
-            return library.examine(path, raw, now, self._drafts.pictures(raw))
-        document, findings = read_document(path, raw, self._rules)
-        if document:
-            facts, _ = analyse(document, self._dialect)
-            findings += facts.notes
+        try:
+            with limit_time(EXAMINE_SECONDS):
+                if library:
+                    return library.examine(path, raw, now, self._drafts.pictures(raw))
+                document, findings = read_document(path, raw, self._rules)
+                if document:
+                    facts, _ = analyse(document, self._dialect)
+                    findings += facts.notes
+        except OvertimeError:
+            message = f"the text takes more than {EXAMINE_SECONDS:g} s to convert; split it"
+            return None, (Diagnostic(path, 1, 1, "error", message),)
         return document, tuple(sorted(findings))
 
     def _summarize(self, found: Found, now: datetime) -> dict[str, object]:
@@ -216,9 +230,6 @@ class SourceWriter:
                 each = self._summarize(self._find(slug, known), now)
                 found.append(SourceSummary.model_validate(each))
         return WriteAnswer(sources=tuple(found))
-
-    def _get(self, request: WriteRequest, now: datetime) -> WriteAnswer:
-        return self._show(self._require(request.slug), now)
 
     def _show(self, found: Found, now: datetime) -> WriteAnswer:
         raw = found.raw or b""
@@ -286,7 +297,7 @@ class SourceWriter:
             )
         if not (document.draft if document else guess_publication(raw, self._rules) is None):
             raise Refused("invalid", "the head cannot be made that of a draft: mend it", found)
-        if request.author and (keys := _REFUSED_KEYS & set(list_keys(raw))):
+        if request.author and (keys := _REFUSED_KEYS & list_keys(raw)):
             raise Refused("invalid", f"{min(keys)}: only the owner can write this key", found)
 
     def _publish(self, request: WriteRequest, now: datetime) -> WriteAnswer:
@@ -300,8 +311,8 @@ class SourceWriter:
             raw = change_line(raw, "status", "hidden")
         changed = set_state(found.path, raw, self._rules, is_draft=False, at=request.at, now=now)
         # With a line for the status, faults have the lines of the text that was read.
-        is_shorter = changed.count(b"\n") < raw.count(b"\n")
-        checked = change_line(changed, "status", "published") if is_shorter else changed
+        is_as_long = changed.count(b"\n") >= raw.count(b"\n")
+        checked = changed if is_as_long else change_line(changed, "status", "published")
         document, findings = self._examine(found.path, checked, now)
         if found.author or request.author:
             findings += self._find_foreign(found.path, checked)

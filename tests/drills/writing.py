@@ -90,6 +90,8 @@ class Drill:
         self.site, self.report, self.ledger = site, Report(seed), Ledger()
         self._luck = random.Random(seed)  # noqa: S311  to be had again
         self._count = 0
+        self._log: list[str] = []
+        """What was done in this interleaving, in the order of the answers."""
         self._slugs: list[str] = []
         self._read: dict[tuple[str, str], tuple[str, str]] = {}
         """The version and the text that each client knows of each post."""
@@ -109,8 +111,9 @@ class Drill:
             for request, beside, delay in plan:
                 self._perform(request, beside, delay)
             self._settle()
-            names = " ".join(f"{a}+{b}" for (a, *_), (b, *_), _ in plan)
-            self.report.faults += [f"{number}: {each} [{names}]" for each in self._compare()]
+            faults, log = self._compare(), "; ".join(self._log)
+            self.report.faults += [f"{number}: {each} [{log}]" for each in faults]
+            self._log.clear()
         if (
             self.site.has_git
             and (said := git(self.site.folder, "fsck", "--no-dangling")).returncode
@@ -162,6 +165,7 @@ class Drill:
                 done = self._pull(slug)
             case "edge" | "writer" | "watcher":
                 self.site.kill(name)
+        self._log.append(f"{who} {name} {slug} {'done' if done else 'refused'}")
         self.report.steps[name if done else f"{name} refused"] += 1
 
     def _write_line(self, kind: str) -> str:

@@ -1,6 +1,5 @@
 """A journal for the writing drill: its folder, repository and second clone, and its processes."""
 
-import asyncio
 import ctypes
 import json
 import os
@@ -14,10 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from edge_api.db.problems import Problem
 from edge_api.schema.writing import Spool, WriteRequest
-from edge_api.settings import read_settings
-from edge_api.writing.service import Writing
 from tests.drills.targets import LIMITS
 from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.patience import patience
@@ -88,7 +84,6 @@ class Site:
             git(folder, "branch", "--set-upstream-to=origin/main")
             git(folder, "clone", "--quiet", "origin", "clone")
         self._spool = Spool(self.var)
-        self._writing = Writing(read_settings(settings, None))
         self.edge = self._serve()
         self.watcher = self._watch()
         issue = ("keys", "issue", "--json", "--name")
@@ -164,10 +159,17 @@ class Site:
             base=version or None,
             **values,
         )
-        try:
-            answer = asyncio.run(self._writing.ask(request))
-        except Problem as problem:
-            status = 0 if "not certain" in problem.message else problem.status
-            return status, {"message": problem.message}
-        source = answer.source.model_dump(mode="json") if answer.source else {}
-        return 200, {"source": source}
+        if not self._spool.is_watched():
+            return 503, {}
+        name = self._spool.put(request)
+        while not (answer := self._spool.take(name)):
+            time.sleep(0.005)
+            if not self._spool.is_watched():
+                if self._spool.withdraw(name):
+                    return 503, {}
+                if not (answer := self._spool.take(name)):
+                    return 0, {}
+                break
+        if answer.refusal:
+            return 409, {"message": answer.message}
+        return 200, {"source": answer.source.model_dump(mode="json") if answer.source else {}}

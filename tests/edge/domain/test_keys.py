@@ -111,6 +111,14 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
             ),
         ),
         (
+            NewKey("a", scopes=("posts:publish", "admin:read")),
+            (
+                "To publish and to read enquiries at once takes one more choice, "
+                "publish-with-enquiries: an enquiry is a stranger's text, which an agent reads: it "
+                "may tell the agent what to publish"
+            ),
+        ),
+        (
             NewKey("a", tables=("credentials",)),
             (
                 "tables: there is no table 'credentials'; there are leads, email_send_log, "

@@ -1,6 +1,8 @@
 """Writing through the API and MCP, with the watcher's process behind the spool."""
 
+import asyncio
 import base64
+import json
 from collections.abc import AsyncIterator
 from io import BytesIO
 from pathlib import Path
@@ -9,25 +11,15 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from edge_api.http import body as body_module
 from edge_api.schema.writing import MAX_TEXT_BYTES
 from tests.edge.conftest import EdgeMaker, RunningEdge, error_of
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mcp.agents import MODERN, Agent
-from tests.edge.writing_process import writing
 
 pytestmark = ON_SQLITE
 PATH = "/api/public/v1/sources"
 DRAFT = "# Two winters\n\nThe store has stood.\n"
-
-
-@pytest.fixture
-async def writable(make_edge: EdgeMaker, tmp_path: Path) -> AsyncIterator[RunningEdge]:
-    """Return an edge whose journal can be written, and run the process that writes."""
-    (tmp_path / "content/posts").mkdir(parents=True)
-    build = tmp_path / "build"
-    async with make_edge(WRITING="on", BUILD_DIR=str(build)) as running:
-        with writing(tmp_path, tmp_path / "content", build):
-            yield running
 
 
 async def test_a_draft_is_saved_read_and_published(writable: RunningEdge, tmp_path: Path) -> None:
@@ -126,6 +118,28 @@ async def test_an_agent_saves_a_text_of_the_longest_size(
     longer = await agent.call("save_draft", slug="longer", markdown=f"{text}xx")
     assert longer["isError"]
     assert str(MAX_TEXT_BYTES) in longer["content"][0]["text"]
+
+
+async def test_a_picture_may_take_longer_than_other_bodies(
+    writable: RunningEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow line takes more than the usual ten seconds for a large one."""
+    monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", 0.2)
+    file = BytesIO()
+    Image.new("RGB", (4, 3), "red").save(file, "PNG")
+    picture = {"name": "slow.png", "data": base64.b64encode(file.getvalue()).decode()}
+    body = json.dumps(picture).encode()
+
+    async def drip() -> AsyncIterator[bytes]:
+        yield body[:20]
+        await asyncio.sleep(1)
+        yield body[20:]
+
+    key, kind = await writable.key("posts:publish"), {"Content-Type": "application/json"}
+    for path, status in (("pictures", 201), ("x/publish", 408)):
+        where = f"{PATH}/{path}"
+        async with writable.ask("POST", where, key, data=drip(), headers=kind) as answer:
+            assert answer.status == status, await answer.text()
 
 
 async def test_a_refusal_names_the_faults_of_the_text(writable: RunningEdge) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from site_build.writing.commits import Repository
 from tests.site_build.writing.conftest import NOW, Journal
 
 DRAFT = "# Two winters\n\nThe store has stood.\n"
@@ -136,16 +137,23 @@ def test_git_runs_no_program_of_the_repository(repository: Journal, tmp_path: Pa
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_killed_publication_is_finished(repository: Journal) -> None:
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_killed_publication_is_finished(
+    repository: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A watcher that was killed between file and commit commits at its next start."""
     saved = repository.ask("save", markdown=DRAFT)
-    commit = repository.writer.store.finish
-    repository.writer.store.finish = lambda: None  # type: ignore[method-assign]
-    repository.ask("publish", "", slug="two-winters", base=saved.version)
+    commit = Repository.commit
+    monkeypatch.setattr(Repository, "commit", _die)
+    with pytest.raises(KeyboardInterrupt):
+        repository.ask("publish", "", slug="two-winters", base=saved.version)
     assert repository.git("log", "--format=%s").split() == ["Begin"]
 
-    repository.writer.store.finish = commit  # type: ignore[method-assign]
-    repository.ask("list")
+    monkeypatch.setattr(Repository, "commit", commit)
+    repository.writer.store.recover()
     assert "Publish two-winters" in repository.git("log", "--format=%s")
     assert not [*(repository.var / "drafts").glob("two-winters*")]
 
