@@ -82,8 +82,13 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
     raise AssertionError(f"not within {PATIENCE} s: {what}")
 
 
-def start(unit: str, listening: socket.socket | None = None) -> "subprocess.Popen[bytes]":
-    """Start what a unit starts, as its user and in its folder, with its socket as descriptor 3."""
+def start(
+    unit: str, listening: socket.socket | None = None, *, streams: socket.socket | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start what a unit starts, as its user and in its folder, with its socket as descriptor 3.
+
+    The connection `streams` is its standard input and output.
+    """
     read = configparser.RawConfigParser(strict=False)
     read.optionxform = str  # type: ignore[assignment,method-assign]
     read.read(UNITS / f"{unit}.service", encoding="utf-8")
@@ -99,6 +104,8 @@ def start(unit: str, listening: socket.socket | None = None) -> "subprocess.Pope
         cwd=service["WorkingDirectory"],
         umask=int(service["UMask"], 8),
         pass_fds=descriptors,
+        stdin=streams.fileno() if streams else None,
+        stdout=streams.fileno() if streams else None,
         env={"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
     )
 

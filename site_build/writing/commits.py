@@ -4,17 +4,18 @@ Hooks, filters, signing and the user's configuration have no effect: the bytes a
 are, with a temporary index. What else is changed or staged in the repository stays as it is.
 """
 
+import fcntl
 import hashlib
 import os
 import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import IO, Final, Self
 
 from edge_api.schema.writing import FormerVersion, Refusal
 
@@ -63,7 +64,7 @@ class Repository:
         self._top, self._git_dir = top, git_dir
 
     @classmethod
-    def find(cls, content: Path) -> "Repository | None":
+    def find(cls, content: Path) -> Self | None:
         """Return the repository of a folder; None without one, and where git ignores the folder.
 
         Raises CommitRefusal where root would run git in somebody else's repository.
@@ -86,6 +87,30 @@ class Repository:
             _git(Path(top), "check-ignore", "--quiet", "--", os.fspath(content))
             return None  # git ignores the folder
         return cls(Path(top), Path(git_dir))
+
+    def git(
+        self,
+        *words: str,
+        given: bytes = b"",
+        source: IO[bytes] | None = None,
+        more: Mapping[str, str] | None = None,
+        seconds: int = _TIMEOUT_SECONDS,
+    ) -> bytes:
+        """Run git in the repository and return what it prints. Raises CommitRefusal.
+
+        Its input is `given`, or a `source`.
+        """
+        try:
+            return _git(self._top, *words, given=given, source=source, more=more, seconds=seconds)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise CommitRefusal("unavailable", _explain(error)) from error
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Let one process of this program at a time change the repository."""
+        with (self._git_dir / "fore-edge.lock").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def require_idle(self) -> None:
         """Raise CommitRefusal during a merge, a rebase and the like, and while git is locked."""
@@ -147,13 +172,14 @@ class Repository:
         }
         add = ("update-index", "-z", "--index-info")
         try:
-            head, entries = self._read_head(), b""
+            entries = b""
             for name, raw in raws.items():
                 if raw is not None:
                     _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
                 mode = "0" if raw is None else "100644"
                 entries += f"{mode} {versions[name] or '0' * _DIGITS}\t{name}\0".encode()
-            with TemporaryDirectory() as name:
+            with self.lock(), TemporaryDirectory() as name:
+                head = self._read_head()
                 # Without the files beside it, git has none to compare, and runs no filter on one.
                 folder = Path(name)
                 apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name}
@@ -182,13 +208,34 @@ class Repository:
         return (file.parent.resolve() / file.name).relative_to(self._top).as_posix()
 
 
+def commit_edit(file: Path, before: bytes, message: str) -> str:
+    """Commit the owner's edit of a file that had all its changes committed.
+
+    Returns why it is not committed; empty if it is, or if there is no repository.
+    """
+    try:
+        if repository := Repository.find(file.parent):
+            repository.require_idle()
+            if {blob_id(before), repository.staged(file)} != {repository.committed(file)}:
+                return "it has other changes that wait for your commit"
+            repository.commit([file], message, "owner")
+    except CommitRefusal as refusal:
+        return str(refusal)
+    return ""
+
+
 def _explain(error: Exception) -> str:
     said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace")
     return f"git has failed ({' '.join(said.strip().splitlines()[-1:])}); try again"
 
 
 def _git(
-    folder: Path, *words: str, given: bytes = b"", more: Mapping[str, str] | None = None
+    folder: Path,
+    *words: str,
+    given: bytes = b"",
+    source: IO[bytes] | None = None,
+    more: Mapping[str, str] | None = None,
+    seconds: int = _TIMEOUT_SECONDS,
 ) -> bytes:
     """Run git and return what it prints. Raises OSError and SubprocessError."""
     settings = [word for each in _QUIET for word in ("-c", each)]
@@ -207,9 +254,10 @@ def _git(
     return subprocess.run(  # noqa: S603
         ["git", *settings, *words],  # noqa: S607
         cwd=folder,
-        input=given,
+        input=None if source else given,
+        stdin=source,
         env=environment,
         capture_output=True,
         check=True,
-        timeout=_TIMEOUT_SECONDS,
+        timeout=seconds,
     ).stdout

@@ -1,0 +1,345 @@
+"""A program of test_deploy.py: content is pushed to a server, by its owner and by attackers.
+
+It ends with a line `deployed`. Its arguments are those of `scratch_server`.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Thread
+
+from tests.scratch_machine import (
+    DOMAIN,
+    JOURNAL,
+    PATIENCE,
+    fetch,
+    prepare,
+    run_block,
+    start,
+    wait_for,
+)
+
+BARE = Path("/srv/journal.git")
+CLONE = Path("/srv/clone")
+KEY = Path("/srv/key")
+SOCKET = Path("/run/fore-edge-git.sock")
+SSH = f"ssh -i {KEY} -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
+ADDRESS = f"journal-git@{DOMAIN}"
+POST = "---\ntitle: {0}\nslug: {0}\ndate: 2026-01-02T08:00:00Z\ndescription: {1}\n---\n\n{2}\n"
+Files = Mapping[str, tuple[str, bytes]]
+"""Modes and bytes by paths."""
+
+
+def git(*words: str, given: bytes = b"", folder: Path = CLONE) -> str:
+    """Run git, which must succeed; return what it prints."""
+    ended = try_git(*words, given=given, folder=folder)
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout.decode().strip()
+
+
+def try_git(
+    *words: str, given: bytes = b"", folder: Path = CLONE
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run git in a folder, by default in the clone of the one who pushes."""
+    names = {
+        f"GIT_{who}_{key}": "ann" for who in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")
+    }
+    environment = {**os.environ, **names, "GIT_SSH_COMMAND": SSH, "LC_ALL": "C"}
+    return subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        input=given,
+        env=environment,
+        check=False,
+        capture_output=True,
+        timeout=PATIENCE * 4,
+    )
+
+
+def as_user(user: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as a user, in the journal."""
+    command = ["runuser", "-u", user, "--", *words]
+    return subprocess.run(command, cwd=JOURNAL, check=False, capture_output=True, text=True)
+
+
+def say(result: "subprocess.CompletedProcess[bytes]") -> str:
+    """Return what a push told, in one line."""
+    text = result.stderr.decode().replace("remote: ", "")
+    print(text, flush=True)
+    return " ".join(text.split())
+
+
+def take_connections() -> None:
+    """Do what systemd does by the unit `fore-edge-receive.socket`."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(SOCKET))
+    shutil.chown(SOCKET, "root", "journal-git")
+    SOCKET.chmod(0o660)
+    listening.listen()
+
+    def accept() -> None:
+        while True:
+            connection, _ = listening.accept()
+            start("fore-edge-receive@", streams=connection)
+            connection.close()
+
+    Thread(target=accept, daemon=True).start()
+
+
+def state() -> tuple[str, str, str]:
+    """Return the commits of both repositories, and what is changed in the journal."""
+    return (
+        as_user("journal", "git", "rev-parse", "HEAD").stdout,
+        as_user("journal-git", "git", "-C", str(BARE), "rev-parse", "main").stdout,
+        as_user("journal", "git", "status", "--porcelain", "--ignored").stdout,
+    )
+
+
+def write(files: Files, *, base: str = "origin/main") -> str:
+    """Commit files upon a commit without looking at their names; return the new commit."""
+    git("read-tree", base)
+    for path, (mode, raw) in files.items():
+        blob = git("hash-object", "-w", "--stdin", given=raw) if mode != "160000" else "1" * 40
+        git("update-index", "--add", "--cacheinfo", f"{mode},{blob},{path}")
+    tree = git("write-tree")
+    return git("commit-tree", tree, "-p", base, given=b"Write")
+
+
+def push_well(origin: str) -> None:
+    """See posts published, findings printed, and files with errors held back."""
+    files = {
+        "content/posts/pushed.md": ("100644", POST.format("pushed", "One.", "Words.").encode()),
+        "content/images/a b.txt": ("100755", b"text"),
+    }
+    said = say(try_git("push", "origin", f"{write(files)}:main"))
+    assert "0 errors" in said, said
+    wait_for(lambda: fetch(f"{origin}/journal/pushed/")[0] == 200, "a pushed post is published")
+    assert (JOURNAL / "content/posts/pushed.md").owner() == "journal"
+    assert state()[0] == state()[1]
+
+    broken = b"---\ntitle: Broken\nslug: broken\ndate: soon\n---\nWords.\n"
+    bad = {
+        "content/posts/broken.md": ("100644", broken),
+        "content/posts/pushed.md": (
+            "100644",
+            POST.format("pushed", "One.", "[a](/none/)").encode(),
+        ),
+        "content/posts/other.md": ("100644", POST.format("other", "Two.", "Words.").encode()),
+    }
+    said = say(try_git("push", "origin", f"{write(bad)}:main"))
+    assert "content/posts/broken.md:4:1 error" in said, said
+    assert "content/posts/pushed.md:8:" in said, said
+    wait_for(lambda: fetch(f"{origin}/journal/other/")[0] == 200, "what is good is published")
+    assert fetch(f"{origin}/journal/broken/")[0] == 404
+    assert "Words" in fetch(f"{origin}/journal/pushed/")[1], "the former version is shown"
+
+    removed = git(
+        "commit-tree", f"{write(files, base='origin/main~1')}^{{tree}}", "-p", "origin/main"
+    )
+    assert try_git("push", "origin", f"{removed}:main").returncode == 0
+    assert not (JOURNAL / "content/posts/broken.md").exists()
+    wait_for(lambda: fetch(f"{origin}/journal/other/")[0] == 404, "a removed post is gone")
+
+
+def work_on_both_sides() -> None:
+    """See that commits of the server reach the clone, and that nobody's changes are lost."""
+    place = JOURNAL / "content/posts/pushed.md"
+    ended = as_user("journal", "/usr/local/bin/fore-edge", "post", "withdraw", "pushed")
+    assert ended.stdout.endswith("by itself\n"), ended
+    late = write({"content/posts/late.md": ("100644", POST.format("late", "A.", "B.").encode())})
+    before = state()
+    assert before[2].startswith("!!"), before
+    assert "git pull --rebase" in say(try_git("push", "origin", f"{late}:main"))
+    assert start("fore-edge-push").wait(PATIENCE) == 0
+    assert state()[1] == before[0]
+    git("fetch")
+    assert git("log", "-1", "--format=%an %s", "origin/main") == "owner Withdraw pushed"
+
+    edited = place.read_bytes() + b"\nThe owner's.\n"
+    place.write_bytes(edited)
+    pushed = {"content/posts/pushed.md": ("100644", b"another text")}
+    assert "commit or undo them (1 files): content/posts/pushed.md" in say(
+        try_git("push", "origin", f"{write(pushed)}:main")
+    )
+    assert place.read_bytes() == edited
+    beside = {"content/posts/beside.md": ("100644", POST.format("beside", "A.", "B.").encode())}
+    assert try_git("push", "origin", f"{write(beside)}:main").returncode == 0
+    assert place.read_bytes() == edited
+    as_user("journal", "git", "checkout", "content")
+
+
+HOSTILE: Mapping[str, Files] = {
+    "no links": {"content/a.md": ("120000", b"/etc/passwd")},
+    "no links,": {"content/posts": ("120000", b"/etc")},
+    "a push brings files of the content": {"content/sub": ("160000", b"")},
+    "names that begin with a dot": {"content/.htaccess": ("100644", b"")},
+    "begin with a dot": {"content/.a/b.md": ("100644", b"")},
+    "of the content": {"pelicanconf.py": ("100644", b"import os\n")},
+    "settings, theme": {"theme/templates/base.html": ("100644", b"{{ 1 }}")},
+    "theme and plugins": {"plugins/a.py": ("100644", b"import os\n")},
+    "files of the content": {".env": ("100644", b"SMTP_URL=smtp://evil.example\n")},
+    "brings files": {".gitattributes": ("100644", b"* filter=evil\n")},
+    "a push brings": {".github/workflows/a.yml": ("100644", b"on: push\n")},
+    "push brings": {"var/edge.db": ("100644", b"")},
+    "deploy --trust-settings": {"build/current/site/index.html": ("100644", b"")},
+    "(1 files): content/a\\x0ab.md": {"content/a\nb.md": ("100644", b"")},
+    "(1 files): content/a\\x1bb.md": {"content/a\x1bb.md": ("100644", b"")},
+    "(2 files): contents/a.md, content.md": {
+        "content.md": ("100644", b""),
+        "contents/a.md": ("100644", b""),
+    },
+    "and 256 MiB at most": {"content/huge.bin": ("100644", bytes(300 * 1024 * 1024))},
+    "File name too long": {f"content/{'a' * 256}.md": ("100644", b"")},
+    "Is a directory": {},
+}
+
+
+def push_badly(deploy: str, folder: Path) -> None:
+    """See every hostile push refused, with both repositories and the journal as they were."""
+    git("fetch")
+    before, refused = state(), 0
+    for reason, files in HOSTILE.items():
+        if files:
+            said = say(try_git("push", "origin", f"{write(files)}:main"))
+            assert "rejected" in said, said
+            assert reason.lower() in said.lower(), (reason, said)
+            refused += 1
+    blob = git("hash-object", "-w", "--stdin", given=b"[core]\n\tfsmonitor = evil\n")
+    for name in (".git", ".GIT", "git~1", "..", "a"):
+        tree = git("mktree", given=f"100644 blob {blob}\tconfig\n".encode())
+        inner = git("mktree", given=f"040000 tree {tree}\t{name}\n".encode())
+        outer = git("mktree", given=f"040000 tree {inner}\tcontent\n".encode())
+        commit = git("commit-tree", outer, "-p", "origin/main", given=b"All is new")
+        assert "rejected" in say(try_git("push", "origin", f"{commit}:main"))
+        refused += 1
+    good = write({"content/posts/good.md": ("100644", POST.format("good", "A.", "B.").encode())})
+    loose = git("commit-tree", f"{good}^{{tree}}", given=b"Without a past")
+    for words in (
+        (f"+{loose}:main",),
+        ("+origin/main~1:main",),
+        (":main",),
+        (f"{good}:refs/heads/other",),
+        (f"{good}:refs/tags/v1",),
+        (f"{good}:refs/heads/main", f"{good}:refs/heads/other"),
+        (f"{good}:refs/meta/config",),
+        ("--atomic", f"{good}:main", f"{good}:HEAD"),
+    ):
+        said = say(try_git("push", "origin", *words))
+        assert "rejected" in said or "refused" in said, said
+        refused += 1
+    assert state() == before
+    refused += reach_further(good)
+    assert state() == before
+
+    (JOURNAL / "content/posts").rename(JOURNAL / "content/aside")
+    (JOURNAL / "content/posts").symlink_to("/srv")
+    assert "are links there" in say(try_git("push", "origin", f"{good}:main"))
+    assert not Path("/srv/good.md").exists()
+    (JOURNAL / "content/posts").unlink()
+    (JOURNAL / "content/aside").rename(JOURNAL / "content/posts")
+    assert state() == before
+    print(f"{refused + 1} hostile pushes, 0 taken")
+
+    settings = (JOURNAL / "pelicanconf.py").read_bytes() + b"# pushed\n"
+    trusted = write({"pelicanconf.py": ("100644", settings)})
+    run_block(f"{deploy.rstrip()} --trust-settings\n", folder, b"")
+    assert try_git("push", "origin", f"{trusted}:main").returncode == 0
+    assert (JOURNAL / "pelicanconf.py").read_bytes() == settings
+    assert "rejected" in say(try_git("push", "origin", f"{write({'.env': ('100644', b'')})}:main"))
+    run_block(deploy, folder, b"")
+    again = write({"theme/a.html": ("100644", b"")}, base=trusted)
+    assert "rejected" in say(try_git("push", "origin", f"{again}:main"))
+
+
+def reach_further(good: str) -> int:
+    """See that the repository's user has no right but that repository; return the attempts."""
+    attempts = 0
+    ssh = [*SSH.split(), ADDRESS]
+    for command in (
+        "id",
+        "git-upload-pack '/srv/journal'",
+        "git-receive-pack '/srv/journal'",
+        "git-receive-pack '/srv/journal/.git'",
+        "git-shell-commands/id",
+        "git upload-pack --upload-pack=id /srv/journal.git",
+        "scp -t /tmp",
+        "",
+    ):
+        ended = subprocess.run(
+            [*ssh, *filter(None, [command])], check=False, capture_output=True, input=b""
+        )
+        assert ended.returncode != 0, (command, ended.stdout)
+        assert b"uid=" not in ended.stdout
+        attempts += 1
+    forward = [*SSH.split(), "-W", "127.0.0.1:8000", ADDRESS]
+    ended = subprocess.run(
+        forward, check=False, capture_output=True, input=b"GET / HTTP/1.0\r\n\r\n"
+    )
+    assert b"HTTP" not in ended.stdout
+    for name in ("hooks/pre-receive", "hooks", "config", ".ssh/authorized_keys", ".gitconfig", "."):
+        assert as_user("journal-git", "test", "-w", f"{BARE}/{name}").returncode == 1
+        assert as_user("journal", "test", "-w", f"{BARE}/{name}").returncode == 1
+    assert as_user("journal-git", "test", "-r", f"{JOURNAL}/.env").returncode == 1
+    assert as_user("nobody", "test", "-w", str(SOCKET)).returncode == 1
+    # Past the hook, straight to the journal.
+    for sent in (
+        b"",
+        b"x" * 40,
+        good.encode(),
+        good.encode() + b"PACK",
+        b"--output=/srv/journal/x",
+    ):
+        with socket.socket(socket.AF_UNIX) as journal:
+            journal.connect(str(SOCKET))
+            journal.sendall(sent)
+            journal.shutdown(socket.SHUT_WR)
+            said = journal.makefile("rb").read()
+        assert b"\0" not in said, said
+        assert b"Traceback" not in said
+        attempts += 1
+    return attempts + 1
+
+
+def main() -> None:
+    """Deploy with `--git`, and push."""
+    page, folder, _, libraries = map(Path, sys.argv[1:])
+    deploy, *after = prepare(page, folder, libraries)
+    run_block(deploy, folder)
+    for words in ("--git-key x", "--git --git-key 'ssh-ed25519 AAAA\n ssh-rsa AAAA'"):
+        run_block(f"{deploy.rstrip()} {words}\n", folder, b"", "is no public key")
+    for words in ("--trust-settings", "--git-key 'ssh-ed25519 AAAA'"):
+        run_block(f"{deploy.rstrip()} {words}\n", folder, b"", "belong to --git: name that too")
+    assert not BARE.exists()
+    (block,) = (each for each in after if "--git-key" in each)
+    run_block(block, folder)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", KEY], check=True)
+    key = KEY.with_suffix(".pub").read_text("utf-8").strip()
+    run_block(f"{deploy.rstrip()} --git --git-key '{key}'\n", folder, b"")
+    run_block(f"{deploy.rstrip()} --git-key '{key}'\n", folder, b"")
+    keys = (BARE / ".ssh/authorized_keys").read_text("utf-8").splitlines()
+    assert len(keys) == 2
+    assert keys[1] == f"restrict {key}"
+
+    Path("/run/sshd").mkdir()
+    subprocess.run(["/usr/sbin/sshd"], check=True)
+    take_connections()
+    listening = socket.create_server(("127.0.0.1", 8000), backlog=1024)
+    start("fore-edge", listening)
+    start("fore-edge-publish")
+    subprocess.run(["/usr/sbin/nginx"], check=True)
+    origin = f"https://{DOMAIN}"
+    wait_for(lambda: fetch(f"{origin}/")[0] == 200, "the first page is served")
+    git("clone", "--quiet", f"{ADDRESS}:{BARE}", str(CLONE), folder=Path("/srv"))
+    assert git("ls-files", ".env", "var") == ""
+    push_well(origin)
+    work_on_both_sides()
+    push_badly(deploy, folder)
+    print("deployed")
+
+
+if __name__ == "__main__":
+    main()
