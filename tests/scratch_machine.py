@@ -100,7 +100,7 @@ def start(
         descriptors = (listening.fileno(),)
         command = f"exec 3<&{descriptors[0]}; export LISTEN_FDS=1 LISTEN_PID=$$; {command}"
     return subprocess.Popen(
-        ["/bin/bash", "-c", command],
+        ["/bin/bash", "--norc", "-c", command],
         cwd=service["WorkingDirectory"],
         umask=int(service["UMask"], 8),
         pass_fds=descriptors,

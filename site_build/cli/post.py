@@ -110,7 +110,7 @@ def _receive(arguments: Arguments) -> int:
     except (BuildError, CommitRefusal, OSError, ValueError) as refusal:
         sys.stdout.write(f"refused: {refusal}\n")
         return 1
-    sys.stdout.write(ACCEPTED)
+    sys.stdout.write(f"{ACCEPTED}taken; a file with an error is held back until it is fixed\n")
     options = {"files": changed, "now": None, "strict": False, "all": False, "fix": False}
     return check.run(Arguments(**{"yes": False, **options, **vars(arguments)}))
 

@@ -67,7 +67,7 @@ class PushedRepository(Repository):
                 if self.git("rev-list", "-n1", head, f"^{commit}", "--", more=apart):
                     said = "the journal has commits that you lack; git pull --rebase, then push"
                     raise CommitRefusal("stale", said)
-                words = ("diff-tree", "-rz", "--no-renames", "--no-abbrev", head, commit)
+                words = ("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", head, commit)
                 raw = self.git(*words, more=apart)
                 changes = [_Change(*map(os.fsdecode, each)) for each in re.findall(_CHANGE, raw)]
                 allowed = _FILES % re.escape(self._name(content))
@@ -92,8 +92,8 @@ class PushedRepository(Repository):
                 or not each.path.isprintable()
                 or not re.fullmatch(allowed, each.path)
             ],
-            "a push brings files of the content, no links, and no names that begin with a dot "
-            "(settings, theme and plugins take deploy --trust-settings)",
+            "a push brings files of the content alone, no links, no names that begin with a dot; "
+            "settings, theme and plugins take deploy --trust-settings. These must go",
         )
         versions = "\n".join(each.version for each in changes if each.version != _NO_BLOB)
         asked = "--batch-check=%(objectsize)"
@@ -115,7 +115,8 @@ class PushedRepository(Repository):
             if not is_clean or place.resolve() != place:
                 blocked.append(each.path)
         _refuse(
-            blocked, "these have changes on the server, or are links there; commit or undo them"
+            blocked,
+            "these were changed on the server, or are links there; commit or undo that first",
         )
 
     def _write(self, changes: Sequence[_Change]) -> None:
@@ -136,4 +137,5 @@ def _refuse(paths: Sequence[str], reason: str) -> None:
     """Raise CommitRefusal if there are paths."""
     if paths:
         named = ", ".join(show_path(each) for each in paths[:_MOST_NAMED])
-        raise CommitRefusal("conflict", f"{reason} ({len(paths)} files): {named}")
+        rest = f" and {len(paths) - _MOST_NAMED} more" if paths[_MOST_NAMED:] else ""
+        raise CommitRefusal("conflict", f"{reason}: {named}{rest}")
