@@ -172,6 +172,54 @@ def work_on_both_sides() -> None:
     as_user("journal", "git", "checkout", "content")
 
 
+def push_on() -> None:
+    """See commits pushed to WRITING_PUSH, without a program that the repository's settings name."""
+    trap = "#!/bin/sh\ntouch /srv/journal/var/trapped\n"
+    elsewhere = JOURNAL / "var/elsewhere.git"
+    script = f"""
+        cd {JOURNAL}
+        git init --quiet --bare --initial-branch=main {elsewhere}
+        git remote add backup {elsewhere}
+        printf '{trap}' >var/trap
+        chmod 755 var/trap
+        for name in pre-push post-commit reference-transaction; do
+            cp var/trap .git/hooks/$name
+        done
+        for name in core.sshCommand core.askPass credential.helper core.fsmonitor gpg.program; do
+            git config $name {JOURNAL}/var/trap
+        done
+        git config remote.backup.receivepack {JOURNAL}/var/trap
+        git config push.gpgSign true
+    """
+    assert as_user("journal", "sh", "-euc", script).returncode == 0
+    settings = (JOURNAL / ".env").read_text("utf-8")
+    for address, status in {
+        "backup": 0,
+        f"'{elsewhere}'": 0,
+        "ssh://git@127.0.0.1:1/journal.git": 1,
+        f"ext::{JOURNAL}/var/trap": 1,
+        "--receive-pack=/srv/journal/var/trap": 1,
+    }.items():
+        (JOURNAL / ".env").write_text(f"{settings}WRITING_PUSH={address}\n", "utf-8")
+        for action in ("publish", "withdraw"):
+            as_user("journal", "/usr/local/bin/fore-edge", "post", action, "pushed")
+        (JOURNAL / "var/trapped").unlink(missing_ok=True)
+        assert start("fore-edge-push").wait(PATIENCE) == status, address
+        assert not (JOURNAL / "var/trapped").exists(), address
+        assert state()[0] == state()[1]
+        pushed = as_user("journal", "git", "-C", str(elsewhere), "rev-parse", "HEAD").stdout
+        assert (pushed == state()[0]) == (status == 0)
+    (JOURNAL / ".env").write_text(settings, "utf-8")
+    as_user("journal", "sh", "-c", "rm -rf .git/hooks var/elsewhere.git var/trap")
+    undo = (
+        "for name in core.fsmonitor push.gpgSign core.sshCommand; do git config --unset $name; done"
+    )
+    as_user("journal", "sh", "-c", undo)
+    tidy = ("env", f"HOME={HOME}", "git", "-C", str(BARE), "repack", "-adq")
+    assert as_user("journal-git", *tidy).returncode == 0
+    git("pull", "--quiet", "--ff-only")
+
+
 HOSTILE: Mapping[str, Files] = {
     "no links": {"content/a.md": ("120000", b"/etc/passwd")},
     "no links,": {"content/aside": ("120000", b"/etc")},
@@ -339,6 +387,7 @@ def main() -> None:
     assert git("ls-files", ".env", "var") == ""
     push_well(origin)
     work_on_both_sides()
+    push_on()
     push_badly(deploy, folder)
     print("deployed")
 

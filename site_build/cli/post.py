@@ -48,7 +48,7 @@ ACTIONS: Actions = {
     ),
     "receive": (
         "take a commit that is pushed to a server; the units of deploy --git run this",
-        "< PACK",
+        "--trust-settings",
         (
             Option(
                 ["--trust-settings"],

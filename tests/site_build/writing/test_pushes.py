@@ -30,8 +30,8 @@ def write(repository: Journal, files: dict[str, str], base: str = "HEAD") -> str
     if not apart.exists():
         repository.git("clone", "--quiet", "--no-hardlinks", ".", str(apart))
     in_clone = ("-C", str(apart))
+    base = repository.git("rev-parse", base).strip()  # before it is fetched: a rival commits
     repository.git(*in_clone, "fetch", "--quiet", "origin")
-    base = repository.git("rev-parse", base).strip()
     repository.git(*in_clone, "checkout", "--quiet", "--force", "--detach", base)
     for name, text in files.items():
         (apart / name).parent.mkdir(parents=True, exist_ok=True)
