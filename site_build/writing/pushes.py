@@ -112,11 +112,13 @@ class PushedRepository(Repository):
             place = self._top / each.path
             present = blob_id(place.read_bytes()) if place.exists() else _NO_BLOB
             is_clean = {present, staged.get(each.path, _NO_BLOB)} <= {each.former, each.version}
-            if not is_clean or place.resolve() != place:
+            is_hidden = place.resolve() != place or any(map(Path.is_file, place.parents))
+            if is_hidden or not is_clean:
                 blocked.append(each.path)
         _refuse(
             blocked,
-            "these were changed on the server, or are links there; commit or undo that first",
+            "these were changed on the server, or are links or folders there; "
+            "commit or undo that first",
         )
 
     def _write(self, changes: Sequence[_Change]) -> None:

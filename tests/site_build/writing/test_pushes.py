@@ -87,17 +87,20 @@ def test_a_push_is_taken_with_its_findings(repository: Journal) -> None:
 
 
 @pytest.mark.parametrize(
-    "state", ["edited", "staged", "removed", "untracked", "a folder", "a link"]
+    "state", ["edited", "staged", "removed", "untracked", "a folder", "a link", "above"]
 )
 def test_changes_of_the_owner_block_a_push(repository: Journal, state: str) -> None:
     """Whatever is not committed stays as it is, and the push that would change it is refused."""
-    name = "posts/new.md" if state == "untracked" else "posts/the-second.md"
+    names = {"untracked": "posts/new.md", "above": "posts/new/post.md"}
+    name = names.get(state, "posts/the-second.md")
     place = repository.content / name
     commit = write(repository, {f"content/{name}": "Mine.", "content/posts/other.md": SECOND})
     if state in {"removed", "a folder", "a link"}:
         place.unlink()
     if state == "a folder":
         place.mkdir()
+    elif state == "above":
+        place.parent.write_text("A file.")
     elif state == "a link":
         place.symlink_to(repository.content / "posts/the-first.md")
     elif state != "removed":
