@@ -123,7 +123,8 @@ async def test_oauth_tokens_are_a_way_in(document: dict[str, Any]) -> None:
     assert set(flows) == {"authorizationCode", "clientCredentials"}
     for item in OPERATIONS:
         ways = document["paths"][item.path][item.method.lower()]["security"]
-        wanted = [] if item.credential == "none" else [[item.scope] if item.scope else []]
+        scopes = [item.scope] if item.scope else []
+        wanted = [] if item.credential == "none" else [scopes]
         assert [way["OAuth"] for way in ways if "OAuth" in way] == wanted, item.name
 
 

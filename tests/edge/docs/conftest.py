@@ -15,6 +15,7 @@ from shutil import copytree
 
 import pytest
 
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 from edge_api.schema.paths import DOCS_PAGES, REQUEST_ACCESS, TOKEN
 from tests.content.fences import Fence, read_fences
 from tests.edge.conftest import CONTENT, run_build
@@ -25,6 +26,7 @@ from tools.judges import NODE
 
 _SECTION = re.compile(r'^<a id="(\w+)"></a>$', re.MULTILINE)
 _NO_LIMITS = ("LEADS", "LEADS_ATTEMPTS", "ANALYZE", "AUTHENTICATED", "TOKEN")
+_ALL = " ".join((*SCOPES, PUBLISH_WITH_ENQUIRIES))
 _TOKEN_OPTIONS = ("--type", "access_token", "--scopes", "mcp posts:read")
 _JSON = {"Content-Type": "application/json"}
 _COMMANDS = {"bash": ("bash", "-eu"), "python": ("python",), "js": (str(NODE),)}
@@ -117,8 +119,7 @@ def read_reference(folder: Path) -> Iterator[Reader]:
     installation = Installation(folder, settings)
     process = writing(folder / "var", content, folder / "build", site_url)
     with installation.serving() as edge, process:
-        assert edge.process.stdout is not None
-        key = edge.process.stdout.readline().split()[-1]
+        key = _issue(installation, "keys", "issue", "--name", "Reader", "--scopes", _ALL)["key"]
         # What curl prints is the body alone, unless its user has asked for more.
         (folder / ".curlrc").write_text('silent\nwrite-out = "\\n%{http_code}"\n')
         yield Reader(edge, folder, {**_credentials(installation, edge), "KEY": key})

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import EdgeMaker, RunningEdge, run_build
+from tests.edge.desk.conftest import Browser
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mcp.agents import MODERN, Agent
 from tests.edge.writing.attacks import (
@@ -112,3 +114,29 @@ async def test_a_draft_changes_no_public_address(make_edge: EdgeMaker, tmp_path:
     assert [each for each in answers if each[1] in (500, 503)] == []
     named = {name: status for name, status, _ in answers}
     assert [named[f"save {line}"] for line in ADDRESS_KEYS] == [400] * len(ADDRESS_KEYS)
+
+
+async def test_a_desk_that_drafts_changes_no_public_address(
+    make_edge: EdgeMaker, tmp_path: Path
+) -> None:
+    """A sign-in by a key without the scope that publishes does no more than that key."""
+    content = make_journal(tmp_path)
+    before = read_tree(content)
+    folders = {"CONTENT_DIR": str(content), "BUILD_DIR": str(tmp_path / "build")}
+    async with make_edge(WRITING="on", **folders) as edge:
+        with writing(tmp_path, content, tmp_path / "build"):
+            key = await edge.key(*(each for each in SCOPES if each != "posts:publish"))
+            desk, versions = await Browser(edge).sign_in(key), dict[str, str]()
+            for slug in ("the-first", "begun", "later"):
+                async with edge.ask("GET", f"{SOURCES}/{slug}", key) as answer:
+                    versions[slug] = answer.headers["ETag"].strip('"')
+            statuses = []
+            for slug, base in versions.items():
+                form = {"base": base, "title": "Taken", "text": "Taken over.", "when": "now"}
+                for step in ("publish/", "withdraw/", "bin/", ""):
+                    if (slug, step) != ("begun", "bin/"):  # of a draft it is allowed, and undone
+                        shown = await desk.post(f"/desk/posts/{slug}/{step}", **form)
+                        statuses.append((slug, step, shown.status))
+            assert read_tree(content) == before, statuses
+    refused = {status for slug, step, status in statuses if (slug, step) != ("begun", "")}
+    assert refused <= {400, 403, 409}, statuses
