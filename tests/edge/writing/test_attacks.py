@@ -13,7 +13,7 @@ from tests.edge.conftest import EdgeMaker, RunningEdge, run_build
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mcp.agents import MODERN, Agent
 from tests.edge.writing.attacks import ADDRESS_KEYS, CONTENT, SOURCES, Attack, list_attacks, picture
-from tests.edge.writing.test_writing_http import writing
+from tests.edge.writing_process import writing
 
 pytestmark = ON_SQLITE
 _AT_ONCE = 12

@@ -20,7 +20,8 @@ from tests.edge.engines import ON_SQLITE
 from tests.edge.mcp.agents import MODERN, Agent
 from tests.edge.writing.attacks import picture
 from tests.edge.writing.test_attacks import make_journal
-from tests.edge.writing.test_writing_http import DRAFT, PATH, writing
+from tests.edge.writing.test_writing_http import DRAFT, PATH
+from tests.edge.writing_process import writing
 
 pytestmark = ON_SQLITE
 WORD = "quizzical"
