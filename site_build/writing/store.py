@@ -131,9 +131,10 @@ class ContentStore:
         repository = Repository.find(self._content)
         place = self._content / found.path
         committed = [*repository.list_versions(place, _MOST_VERSIONS)] if repository else []
-        known = (*committed, *self._kept.list(found.slug))
-        former = (each for each in known if each.version != found.version)
-        return tuple(sorted(former, key=lambda each: each.at, reverse=True)[:_MOST_VERSIONS])
+        known = sorted((*committed, *self._kept.list(found.slug)), key=lambda each: each.at)
+        by_id = {each.version: each for each in known if each.version != found.version}
+        newest = sorted(by_id.values(), key=lambda each: each.at, reverse=True)
+        return tuple(newest[:_MOST_VERSIONS])
 
     def read_former(self, found: Found, version: str) -> bytes | None:
         """Return the bytes of a version that `list_former` has."""
