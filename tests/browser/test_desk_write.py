@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from shutil import copytree
@@ -12,7 +13,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from edge_api.schema.writing import Spool
-from tests.browser.conftest import Journal, serve, signed_in
+from tests.browser.conftest import Journal, serve
+from tests.browser.test_desk import AXE, look
 from tests.browser.watching import OVERFLOW
 from tests.edge.conftest import CONTENT
 from tests.patience import patience
@@ -44,6 +46,18 @@ def writable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
             watcher.terminate()
 
 
+@contextmanager
+def as_owner(browser: Browser, journal: Journal, path: str, **context: Any) -> Iterator[Page]:
+    """Open a page of the desk, signed in as the owner by a link; `context` is the browser."""
+    _, said, _ = journal.installation.run("desk", "link")
+    with browser.new_context(**context) as opened:
+        page = opened.new_page()
+        page.goto(said.split()[-1])
+        page.get_by_role("button", name="Sign in").click()
+        page.goto(f"{journal.url}{path}")
+        yield page
+
+
 def photo() -> dict[str, Any]:
     """Return a picture as an upload."""
     file = BytesIO()
@@ -66,7 +80,7 @@ def test_from_a_phone_to_the_published_page_without_scripts(
 ) -> None:
     """Sign-in, 100 words, a picture, Publish; the page is served with both."""
     phone: dict[str, Any] = {"java_script_enabled": False, "viewport": PHONE}
-    with signed_in(browser, writable, "/desk/posts/", **phone) as page:
+    with as_owner(browser, writable, "/desk/posts/", **phone) as page:
         page.get_by_role("link", name="Write", exact=True).click()
         page.get_by_label("Title").fill("From a phone")
         page.get_by_label("Text").fill(WORDS)
@@ -91,7 +105,7 @@ def test_from_a_phone_to_the_published_page_without_scripts(
 
 def test_what_is_typed_is_saved_by_itself(writable: Journal, browser: Browser) -> None:
     """The address follows, findings come, a picture lands at the cursor."""
-    with signed_in(browser, writable, NEW) as page:
+    with as_owner(browser, writable, NEW) as page:
         page.get_by_label("Title").fill("By itself")
         page.keyboard.press("Enter")
         page.keyboard.type("Above. Below.")
@@ -111,7 +125,7 @@ def test_a_lost_session_and_a_lost_connection_lose_nothing(
     writable: Journal, browser: Browser
 ) -> None:
     """What was typed stays in the browser, and is saved after another sign-in."""
-    with signed_in(browser, writable, NEW) as page:
+    with as_owner(browser, writable, NEW) as page:
         page.get_by_label("Title").fill("Kept")
         page.get_by_label("Text").fill("First.")
         until(lambda: path_of(page).endswith("/kept/"))
@@ -140,7 +154,7 @@ def test_a_lost_session_and_a_lost_connection_lose_nothing(
 
 def test_a_second_window_overwrites_nothing_by_itself(writable: Journal, browser: Browser) -> None:
     """It is told, shows the other text, and replaces it only at a press."""
-    with signed_in(browser, writable, NEW) as page:
+    with as_owner(browser, writable, NEW) as page:
         page.get_by_label("Title").fill("Two windows")
         page.get_by_label("Text").fill("Begun.")
         until(lambda: path_of(page).endswith("/two-windows/"))
@@ -156,6 +170,26 @@ def test_a_second_window_overwrites_nothing_by_itself(writable: Journal, browser
         assert "From the first." in stored(writable)
         other.get_by_role("button", name="Save").click()
         until(lambda: state(other) and "From the second, more." in stored(writable))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_each_screen_can_be_read_and_used(
+    writable: Journal, browser: Browser, width: int, scheme: Any
+) -> None:
+    """No finding of axe and nothing wider than the screen, the sheet of details open too."""
+    given: dict[str, Any] = {"color_scheme": scheme, "bypass_csp": True}
+    with as_owner(
+        browser, writable, NEW, viewport={"width": width, "height": 844}, **given
+    ) as page:
+        found, name = look(page, AXE.read_text()), f"seen-{width}-{scheme}"
+        page.get_by_label("Title").fill(name)
+        page.get_by_label("Text").fill("[x](/nowhere/)")
+        until(lambda: path_of(page).endswith(f"/{name}/"))
+        for path in ("", f"{name}/#details", f"{name}/publish/", f"{name}/history/"):
+            page.goto(f"{writable.url}/desk/posts/{path}")
+            found += [f"{path} {each}" for each in look(page, AXE.read_text())]
+    assert found == []
 
 
 def stored(journal: Journal) -> str:

@@ -15,8 +15,8 @@ from tests.patience import patience
 @contextmanager
 def writing(
     var: Path,
-    content: Path,
-    build: Path,
+    content: Path | str,
+    build: Path | str,
     site_url: str = "https://journal.test",
     before: tuple[str, ...] = (),
 ) -> Iterator[None]:

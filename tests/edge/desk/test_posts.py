@@ -15,7 +15,8 @@ from edge_api.desk.sessions import HIDDEN_FIELD, OWNER, Sessions
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge, run_build
 from tests.edge.desk.conftest import Browser, Response
 from tests.edge.engines import ON_SQLITE
-from tests.edge.writing.test_writing_http import PATH, writing
+from tests.edge.writing.test_writing_http import PATH
+from tests.edge.writing_process import writing
 
 pytestmark = ON_SQLITE
 LIST, NEW = "/desk/posts/", "/desk/posts/new/"
@@ -40,7 +41,7 @@ async def writable(
     """Return an edge whose journal can be written, and run the process that writes."""
     folders = {"CONTENT_DIR": str(content.parent), "BUILD_DIR": str(tmp_path / "build")}
     async with make_edge(WRITING="on", **folders) as running:
-        with writing(tmp_path, *folders.values()):
+        with writing(tmp_path, content.parent, tmp_path / "build"):
             yield running
 
 
@@ -386,7 +387,7 @@ async def test_the_preview_of_a_draft_can_send_nothing(
     folders = {"CONTENT_DIR": str(content.parent), "BUILD_DIR": str(tmp_path / "build")}
     form = '<form method="post" action="/desk/leads/mark/"><button>Press</button></form>'
     async with make_edge(WRITING="on", **folders) as running:
-        with writing(tmp_path, *folders.values()):
+        with writing(tmp_path, content.parent, tmp_path / "build"):
             browser = await sign_in_owner(running)
             shown = await browser.get(NEW)
             sent = {"title": "Two", "text": f"Seen as it is.\n\n{form}\n", "do": "preview"}
@@ -401,3 +402,12 @@ async def test_the_preview_of_a_draft_can_send_nothing(
     assert preview.headers.getall("X-Robots-Tag") == ["noindex"]
     assert HIDDEN_FIELD not in preview.text
     assert stranger.status == 303
+
+
+async def test_a_post_may_be_called_new(writer: Browser) -> None:
+    """The address of the empty form does not hide it."""
+    await draft(writer.edge, "# New\n\nA text.\n")
+    href = str((await writer.get(LIST)).one(".who").attributes["href"])
+    shown = await writer.get(href)
+    assert fields_of(shown)["text"].strip() == "A text."
+    assert (await send(writer, shown, text="Another text.")).page == href
