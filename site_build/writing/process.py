@@ -142,9 +142,9 @@ def main() -> int:
                 for name, request in spool.claim():
                     answer = writer.answer(request, request.asked_at)
                     if request.operation in {"preview", "share"} and answer.source:
-                        raw = answer.source.markdown.encode()
-                        words = [*page, f"{request.operation}s", answer.path, str(drafts.folder)]
-                        words += drafts.pictures(raw)
+                        raw, kind = answer.source.markdown.encode(), f"{request.operation}s"
+                        pictures = drafts.pictures(raw)
+                        words = [*page, kind, answer.path, str(drafts.folder), *pictures]
                         asked = (turn, spool, name, words, raw)
                         threading.Thread(target=answer_page, args=asked, daemon=True).start()
                     else:
