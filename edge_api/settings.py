@@ -277,6 +277,12 @@ class Settings:
     writing: str = _setting(
         _choice("off", "on"), "off", "whether posts can be written by the API, MCP and the desk"
     )
+    writing_push: str | None = _setting(
+        str.strip,
+        None,
+        "the git remote that a server pushes the journal's commits to",
+        secret=True,
+    )
     metrics: str = _setting(
         _choice("off", "on"), "off", "whether /metrics is there, for Prometheus"
     )

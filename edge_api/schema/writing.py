@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -213,7 +213,7 @@ class Spool:
     def put(self, request: WriteRequest) -> str:
         """Store a request and return its name. Raises OSError."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = uuid4().hex
+        name = f"{time.time_ns()}-{uuid4().hex}"
         self._store(f"{name}.request", request)
         return name
 
@@ -224,11 +224,10 @@ class Spool:
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A name that begins with a dot is that of a record which is being written.
-        found = [e for e in os.scandir(self.folder) if re.fullmatch(r"[^.]+\.request", e.name)]
-        for entry in sorted(found, key=lambda each: each.stat(follow_symlinks=False).st_mtime_ns):
-            name = entry.name.partition(".")[0]
+        found = sorted(each.stem for each in self.folder.glob("[!.]*.request"))
+        for name in found:
             with suppress(FileNotFoundError):  # the edge has withdrawn it
-                (self.folder / entry.name).rename(self.folder / f"{name}.work")
+                (self.folder / f"{name}.request").rename(self.folder / f"{name}.work")
                 if request := self._read(f"{name}.work", WriteRequest):
                     yield name, request
                 else:
@@ -271,7 +270,7 @@ class Spool:
         `before` is the instant, in seconds since 1970, before which they are old.
         """
         for each in self.folder.glob("*.[apw]*"):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 if each.suffix == ".work" or each.lstat().st_mtime < before:
                     each.unlink()
 

@@ -1,21 +1,27 @@
 """`post`: publishes or schedules a draft, or withdraws a post, by an edit of its head."""
 
+import sys
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from io import FileIO
 from pathlib import Path
 
-from click import Argument
+from click import Argument, Option
 
 from edge_api.schema.commands import Actions, Arguments
 from edge_api.schema.environment import BUILD
+from site_build.cli import check
 from site_build.cli.check import Source, find_dialect, read_sources
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
 from site_build.content.edits import rewrite, set_state
 from site_build.content.kept import find_slug
 from site_build.errors import BuildError
-from site_build.options import CONTENT, INSTANT
+from site_build.options import CONTENT, INSTANT, JOBS, OUTPUT
 from site_build.text import write_instant
+from site_build.writing.commits import CommitRefusal, commit_edit
+from site_build.writing.hook import ACCEPTED
+from site_build.writing.pushes import PushedRepository
 
 _SLUG = Argument(["slug"], help="slug of the post")
 ACTIONS: Actions = {
@@ -40,6 +46,20 @@ ACTIONS: Actions = {
         "a-first-post",
         (_SLUG, *CONTENT),
     ),
+    "receive": (
+        "take a commit that is pushed to a server; the units of deploy --git run this",
+        "--trust-settings",
+        (
+            Option(
+                ["--trust-settings"],
+                is_flag=True,
+                help="take settings, theme and plugins too, which the build runs",
+            ),
+            *CONTENT,
+            OUTPUT,
+            JOBS,
+        ),
+    ),
 }
 
 
@@ -48,6 +68,8 @@ def run(arguments: Arguments) -> int:
 
     Raises BuildError if the post has faults, and for a slug that no post has, or more than one.
     """
+    if arguments.action == "receive":
+        return _receive(arguments)
     content, slug, action = arguments.content, arguments.slug, arguments.action
     console, now = open_console(), datetime.now(UTC).replace(microsecond=0)
     path, raw, before, _ = find_post(content, slug)
@@ -69,12 +91,28 @@ def run(arguments: Arguments) -> int:
         console.print(f"{place} is {state} already; nothing is changed")
         return 0
     rewrite(content, path, raw, changed)
+    if reason := commit_edit(place, raw, f"{action.capitalize()} {slug}"):
+        console.print(f"{place} is not committed: {reason}")
     dated = f", dated {write_instant(after.published)}" if after and not is_draft else ""
     console.print(
         f"{place} is {state}{dated}; "
         f"readers see the change with the next build, which {BUILD} watch makes by itself"
     )
     return 0
+
+
+def _receive(arguments: Arguments) -> int:
+    """Take the push that standard input has; return 1 if it is refused. Print findings."""
+    try:
+        if not (repository := PushedRepository.find(arguments.content)):
+            raise BuildError("the journal is in no git repository")  # noqa: TRY301
+        changed = repository.take(arguments.content, FileIO(0), is_trusted=arguments.trust_settings)
+    except (BuildError, CommitRefusal, OSError, ValueError) as refusal:
+        sys.stdout.write(f"refused: {refusal}\n")
+        return 1
+    sys.stdout.write(f"{ACCEPTED}taken; a file with an error is held back until it is fixed\n")
+    options = {"files": changed, "now": None, "strict": False, "all": False, "fix": False}
+    return check.run(Arguments(**{"yes": False, **options, **vars(arguments)}))
 
 
 def find_post(content: Path, slug: str) -> Source:

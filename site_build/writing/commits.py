@@ -4,6 +4,7 @@ Hooks, filters, signing and the user's configuration have no effect: the bytes a
 are, with a temporary index. What else is changed or staged in the repository stays as it is.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -15,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import IO, Final, Self
 
 from edge_api.schema.writing import FormerVersion, Refusal
 
@@ -38,6 +39,7 @@ _UNFINISHED: Final = {
 }
 """Files of a repository that show an operation which its owner has not finished."""
 _DIGITS: Final = 40  # of a name in a repository with SHA-1
+_STAGE: Final = ("update-index", "-z", "--index-info")
 _PAUSE_SECONDS: Final = 0.1
 _CHANGE: Final = rb"\x01(\S+)\0(.*)\0(.*)\n\n:\d+ \d+ [0-9a-f]+ (?!0{40})([0-9a-f]{40}) "
 """A commit as `list_versions` asks for it: date, author, message, and the file's new version."""
@@ -62,10 +64,11 @@ class Repository:
 
     def __init__(self, top: Path, git_dir: Path) -> None:
         self._top, self._git_dir = top, git_dir
-        self._lock, self._own = git_dir / "index.lock", git_dir / "fore-edge.lock"
+        self._index, self._lock = git_dir / "index", git_dir / "index.lock"
+        self._own = git_dir / "fore-edge.index"
 
     @classmethod
-    def find(cls, content: Path) -> "Repository | None":
+    def find(cls, content: Path) -> Self | None:
         """Return the repository of a folder; None without one, and where git ignores the folder.
 
         Raises CommitRefusal where root would run git in somebody else's repository.
@@ -89,38 +92,59 @@ class Repository:
             return None  # git ignores the folder
         return cls(Path(top), Path(git_dir))
 
+    def git(
+        self,
+        *words: str,
+        given: bytes = b"",
+        source: IO[bytes] | None = None,
+        more: Mapping[str, str] | None = None,
+        seconds: int = _TIMEOUT_SECONDS,
+    ) -> bytes:
+        """Run git in the repository and return what it prints. Raises CommitRefusal.
+
+        Its input is `given`, or a `source`.
+        """
+        try:
+            return _git(self._top, *words, given=given, source=source, more=more, seconds=seconds)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise CommitRefusal("unavailable", _explain(error)) from error
+
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep git from changing the index, the branch and files, as git itself does.
+        """Keep git and our other processes from changing the index, the branch and files.
 
         Raises CommitRefusal during a merge, a rebase and the like, and while git is at work.
         """
-        self.unlock()
-        self._own.touch()
-        try:
-            for is_last in (False, False, True):
-                try:
-                    os.link(self._own, self._lock)
-                    break
-                except FileExistsError:
-                    if is_last:
+        with (self._git_dir / "fore-edge.lock").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self._unlock()  # one of ours was killed
+            self._own.touch()
+            try:
+                self._lock_index()
+                for name, operation in _UNFINISHED.items():
+                    if (self._git_dir / name).exists():
                         message = (
-                            f"git is at work, or was killed: try again, or remove {self._lock}"
+                            f"{operation} is not finished in the repository; end or abort it there"
                         )
-                        raise CommitRefusal("unavailable", message) from None
-                    time.sleep(_PAUSE_SECONDS)
-            for name, operation in _UNFINISHED.items():
-                if (self._git_dir / name).exists():
-                    message = (
-                        f"{operation} is not finished in the repository; end or abort it there"
-                    )
-                    raise CommitRefusal("locked", message)
-            yield
-        finally:
-            self.unlock()
+                        raise CommitRefusal("locked", message)
+                yield
+            finally:
+                self._unlock()
 
-    def unlock(self) -> None:
-        """Remove our lock, which a kill can leave. Raises OSError."""
+    def _lock_index(self) -> None:
+        """Lock the index as git itself does."""
+        for is_last in (False, False, True):
+            try:
+                os.link(self._own, self._lock)
+                break
+            except FileExistsError:
+                if is_last:
+                    message = f"git is at work, or was killed: try again, or remove {self._lock}"
+                    raise CommitRefusal("unavailable", message) from None
+                time.sleep(_PAUSE_SECONDS)
+
+    def _unlock(self) -> None:
+        """Remove our lock of the index. Raises OSError."""
         with suppress(FileNotFoundError):
             if self._own.samefile(self._lock):
                 self._lock.unlink()
@@ -168,48 +192,53 @@ class Repository:
             "GIT_COMMITTER_NAME": "Fore-edge",
             "GIT_COMMITTER_EMAIL": "fore-edge@localhost",
         }
-        index = self._git_dir / "index"
-        try:
-            with TemporaryDirectory() as name:
-                staged, tree = Path(name, "staged"), Path(name, "tree")
-                for raw in raws.values():
-                    if raw is not None:
-                        _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
-                head = self._read_head()
-                # Without the files beside it, git has none to compare, and runs no filter on one.
-                apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name}
-                more = {**apart, "GIT_INDEX_FILE": os.fspath(tree)}
-                _git(tree.parent, "read-tree", head or "--empty", more=more)
-                self._stage(versions, tree, apart)
-                words = ["commit-tree", _git(tree.parent, "write-tree", more=more).decode().strip()]
-                words += ["-p", head] if head else []
-                if index.exists():
-                    shutil.copyfile(index, staged)
-                self._stage(versions, staged, apart)
-                self._lock.write_bytes(staged.read_bytes())
-                if any(self.committed(file) != version for file, version in versions.items()):
-                    new = _git(self._top, *words, given=message.encode(), more=people).decode()
-                    words = [
-                        "update-ref",
-                        "-m",
-                        message,
-                        "HEAD",
-                        new.strip(),
-                        head or "0" * _DIGITS,
-                    ]
-                    _git(self._top, *words)
-                self._lock.replace(index)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise CommitRefusal("unavailable", _explain(error)) from error
-
-    def _stage(self, versions: Mapping[Path, str], index: Path, more: Mapping[str, str]) -> None:
-        """Put versions into an index; an empty one removes its file."""
         entries = "".join(
             f"{'100644' if each else '0'} {each or '0' * _DIGITS}\t{self._name(file)}\0"
             for file, each in versions.items()
-        )
-        words, more = ("update-index", "-z", "--index-info"), {**more, "GIT_INDEX_FILE": str(index)}
-        _git(index.parent, *words, given=entries.encode(), more=more)
+        ).encode()
+        try:
+            with TemporaryDirectory() as name:
+                for raw in raws.values():
+                    if raw is not None:
+                        _git(self._top, "hash-object", "-w", "--no-filters", "--stdin", given=raw)
+                folder, head = Path(name), self._read_head()
+                # Without the files beside it, git has none to compare, and runs no filter on one.
+                apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name}
+                tree = {**apart, "GIT_INDEX_FILE": f"{name}/tree"}
+                _git(folder, "read-tree", head or "--empty", more=tree)
+                _git(folder, *_STAGE, given=entries, more=tree)
+                words = ["commit-tree", _git(folder, "write-tree", more=tree).decode().strip()]
+                words += ["-p", head] if head else []
+                self.prepare_index(entries)
+                if any(self.committed(file) != version for file, version in versions.items()):
+                    new = _git(self._top, *words, given=message.encode(), more=people).decode()
+                    words = ["update-ref", "-m", message, "HEAD", new.strip()]
+                    _git(self._top, *words, head or "0" * _DIGITS)
+                self.use_index()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise CommitRefusal("unavailable", _explain(error)) from error
+
+    def prepare_index(self, entries: bytes) -> None:
+        """Put a copy of the index with these entries into the lock, which `use_index` renames.
+
+        An entry is as `git update-index -z --index-info` reads it. Raises OSError and
+        SubprocessError.
+        """
+        with TemporaryDirectory() as name:
+            if self._index.exists():
+                shutil.copyfile(self._index, f"{name}/index")
+            apart = {"GIT_DIR": os.fspath(self._git_dir), "GIT_WORK_TREE": name}
+            _git(
+                Path(name),
+                *_STAGE,
+                given=entries,
+                more={**apart, "GIT_INDEX_FILE": f"{name}/index"},
+            )
+            shutil.copyfile(f"{name}/index", self._lock)
+
+    def use_index(self) -> None:
+        """Put the prepared index in the place of the former one, and unlock. Raises OSError."""
+        self._lock.replace(self._index)
 
     def _read_head(self) -> str:
         """Return the id of the last commit; empty before the first one."""
@@ -225,13 +254,34 @@ class Repository:
         return (file.parent.resolve() / file.name).relative_to(self._top).as_posix()
 
 
+def commit_edit(file: Path, before: bytes, message: str) -> str:
+    """Commit the owner's edit of a file that had all its changes committed.
+
+    Returns why it is not committed; empty if it is, or if there is no repository.
+    """
+    try:
+        if repository := Repository.find(file.parent):
+            with repository.lock():
+                if {blob_id(before), repository.staged(file)} != {repository.committed(file)}:
+                    return "it has other changes that wait for your commit"
+                repository.commit({file: file.read_bytes()}, message, "owner")
+    except CommitRefusal as refusal:
+        return str(refusal)
+    return ""
+
+
 def _explain(error: Exception) -> str:
     said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace")
     return f"git has failed ({' '.join(said.strip().splitlines()[-1:])}); try again"
 
 
 def _git(
-    folder: Path, *words: str, given: bytes = b"", more: Mapping[str, str] | None = None
+    folder: Path,
+    *words: str,
+    given: bytes = b"",
+    source: IO[bytes] | None = None,
+    more: Mapping[str, str] | None = None,
+    seconds: int = _TIMEOUT_SECONDS,
 ) -> bytes:
     """Run git and return what it prints. Raises OSError and SubprocessError."""
     settings = [word for each in _QUIET for word in ("-c", each)]
@@ -250,9 +300,10 @@ def _git(
     return subprocess.run(  # noqa: S603
         ["git", *settings, *words],  # noqa: S607
         cwd=folder,
-        input=given,
+        input=None if source else given,
+        stdin=source,
         env=environment,
         capture_output=True,
         check=True,
-        timeout=_TIMEOUT_SECONDS,
+        timeout=seconds,
     ).stdout

@@ -94,7 +94,8 @@ class ContentStore:
     def recover(self) -> None:
         """Finish what a kill has cut short. Raises CommitRefusal, BuildError and OSError."""
         if repository := Repository.find(self._content):
-            repository.unlock()
+            with repository.lock():
+                pass  # our lock is removed
         self.finish()
 
     def finish(self) -> None:

@@ -261,8 +261,17 @@ class SourceWriter:
     def _check(self, request: WriteRequest, now: datetime) -> WriteAnswer:
         raw = encode(request.markdown)
         path = self._find(request.slug).path if request.slug else "posts/check.md"
-        _, findings = self._examine(path, raw, now)
-        return WriteAnswer(findings=_list_findings(findings))
+        whole = complete(raw, request.slug or "check", now)
+        _, findings = self._examine(path, whole, now)
+        # Lines are those of the text that was sent, to which the head was added, or lines of it.
+        pairs = zip(raw.splitlines(), whole.splitlines(), strict=False)
+        same = next((at for at, (one, other) in enumerate(pairs) if one != other), raw.count(b"\n"))
+        added = whole.count(b"\n") - raw.count(b"\n")
+        moved = (
+            each._replace(line=each.line if each.line <= same else max(each.line - added, 1))
+            for each in findings
+        )
+        return WriteAnswer(findings=_list_findings(moved))
 
     def _save(self, request: WriteRequest, now: datetime) -> WriteAnswer:
         raw = encode(request.markdown)

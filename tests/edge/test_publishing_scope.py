@@ -53,7 +53,7 @@ class Consent:
         headers = {"Cookie": self.cookie}
         async with self.edge.ask("POST", AUTHORIZE, data=form, headers=headers) as answer:
             if answer.status != 303:
-                return await answer.text()
+                return str(await answer.text())
         (found,) = await self.edge.service.store.run(Read(OAUTH_GRANTS))
         return str(found.rows[-1]["scopes"])
 

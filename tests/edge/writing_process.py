@@ -14,10 +14,17 @@ from tests.patience import patience
 
 @contextmanager
 def writing(
-    var: Path, content: Path, build: Path, site_url: str = "https://journal.test"
+    var: Path,
+    content: Path | str,
+    build: Path | str,
+    site_url: str = "https://journal.test",
+    before: tuple[str, ...] = (),
 ) -> Iterator[None]:
-    """Run the process; `var` is the folder of the edge's store, or that beside its builds."""
-    words = [sys.executable, "-m", "site_build.writing.process"]
+    """Run the process; `var` is the folder of the edge's store, or that beside its builds.
+
+    `before` are words before its command.
+    """
+    words = [*before, sys.executable, "-m", "site_build.writing.process"]
     given = {**os.environ, "DATABASE_URL": f"sqlite:///{var}/edge.db"}
     process = subprocess.Popen(
         [*words, str(content), str(build), site_url], stdin=subprocess.PIPE, env=given

@@ -179,8 +179,10 @@ def use_writing(client: GeneratedClient) -> None:
         for each in client.call("list_sources").sources
     ]
     client.call("add_picture", 201, body={"name": "python.png", "data": PICTURE})
-    for name, values in (("publish_post", {"body": {}}), ("withdraw_post", {})):
-        saved = client.call(name, slug=saved.slug, if_match=f'"{saved.version}"', **values).source
+    named = {"slug": saved.slug, "if_match": f'"{saved.version}"'}
+    published = client.call("publish_post", body={}, **named).source
+    named["if_match"] = f'"{published.version}"'
+    assert client.call("withdraw_post", **named).source.state == "draft"
 
 
 @pytest.mark.usefixtures("judges")

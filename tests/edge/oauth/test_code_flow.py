@@ -251,6 +251,19 @@ async def expect_revoked(world: World, tokens: dict[str, Any]) -> None:
     assert (await refusal(asking)).code == "unauthenticated"
 
 
+async def test_a_key_that_publishes_grants_drafts_too(world: World) -> None:
+    """The scope that publishes includes the other one, in keys and in what they grant."""
+    client, verifier = await world.public_client(), new_verifier()
+    asked = await world.ask(verifier, client, scope="posts:draft mcp")
+    assert isinstance(asked, ConsentRequest)
+    _, holder = await world.holder("mcp", "posts:publish")
+    location = await world.oauth.consents.allow(asked, holder, asked.scopes)
+    code = dict(parse_qsl(urlsplit(location).query))["code"]
+    tokens = await world.redeem(client, code, verifier)
+    actor = await world.authenticator.authenticate(tokens["access_token"])
+    assert actor.scopes == {"posts:draft", "mcp"}
+
+
 async def test_revoking_the_key_ends_what_it_granted(world: World) -> None:
     """From the next request on, tokens and refresh tokens alike."""
     client, verifier = await world.public_client(), new_verifier()

@@ -3,10 +3,12 @@
 import base64
 from dataclasses import dataclass, field
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Final
 
 from PIL import Image
 
+from tests.edge.conftest import run_build
 from tests.edge.mcp.agents import PATH as MCP
 
 SOURCES: Final = "/api/public/v1/sources"
@@ -29,7 +31,9 @@ CONTENT: Final = {
     "posts/begun.md": "---\ntitle: Begun\nslug: begun\nstatus: draft\n---\n\nNot yet.\n",
     "pages/about.md": "---\ntitle: About\n---\n\nWho we are.\n",
 }
-"""A journal with a post of each state; its build is as of after the last date."""
+"""A journal with a post of each state."""
+AFTER_ALL: Final = "2091-01-01T00:00:00Z"
+"""An instant after the dates of all posts, for builds."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,24 @@ def picture(color: str, kind: str = "PNG") -> str:
     file = BytesIO()
     Image.new("RGB", (40, 30), color).save(file, kind)
     return base64.b64encode(file.getvalue()).decode()
+
+
+def read_tree(folder: Path) -> dict[str, bytes]:
+    """Return the files below a folder, by path."""
+    files = (each for each in folder.rglob("*") if each.is_file())
+    return {each.relative_to(folder).as_posix(): each.read_bytes() for each in files}
+
+
+def make_journal(folder: Path) -> Path:
+    """Write a journal with a post of each state, and build it; return the content."""
+    content = folder / "content"
+    for path, text in CONTENT.items():
+        (content / path).parent.mkdir(parents=True, exist_ok=True)
+        (content / path).write_text(text, encoding="utf-8")
+    (content / "images").mkdir()
+    (content / "images/cover.png").write_bytes(base64.b64decode(picture("red")))
+    run_build(content, folder / "build", AFTER_ALL)
+    return content
 
 
 def save(name: str, markdown: str, slug: str | None = None, **headers: str) -> list[Attack]:
@@ -322,20 +344,19 @@ def list_attacks() -> list[Attack]:
         attacks += save(f"version {version}", head("slug: the-first"), version=version)
     for method, path in _TARGETS:
         for body in ({}, {"at": "2089-01-01T00:00:00Z"}):
-            sent = Attack(f"{method} {path} {body}", method, f"{SOURCES}{path}", body, publish)
-            attacks.append(sent)
+            name = f"{method} {path} {body}"
+            attacks.append(Attack(name, method, f"{SOURCES}{path}", body, publish))
     for method, path in _ELSEWHERE:
         attacks.append(Attack(f"{method} {path}", method, path, {"slug": "begun"}, publish))
     for name in ("X-HTTP-Method-Override", "X-Original-URL", "X-Scope", "X-Forwarded-Method"):
         more = {**publish, name: f"{SOURCES}/begun/publish"}
         attacks.append(Attack(name, "POST", f"{SOURCES}/begun/publish", {}, more))
     for name in _PICTURES:
-        sent = {"name": name, "data": picture("blue", "JPEG" if name[-3:] == "jpg" else "PNG")}
-        attacks.append(Attack(f"picture {name!r}", "POST", f"{SOURCES}/pictures", sent))
-        attacks.append(Attack(f"picture {name!r} by tool", "", "add_picture", sent))
+        named = {"name": name, "data": picture("blue", "JPEG" if name[-3:] == "jpg" else "PNG")}
+        attacks.append(Attack(f"picture {name!r}", "POST", f"{SOURCES}/pictures", named))
+        attacks.append(Attack(f"picture {name!r} by tool", "", "add_picture", named))
     for name in _TOOLS:
-        sent = {"slug": "begun", "version": "{begun}"}
-        attacks.append(Attack(f"tool {name}", "", name, sent))
+        attacks.append(Attack(f"tool {name}", "", name, {"slug": "begun", "version": "{begun}"}))
     for extra in _EXTRA:
         sent = {"markdown": head("slug: begun"), "slug": "begun", **extra}
         attacks.append(Attack(f"extra {extra}", "POST", SOURCES, sent, publish))

@@ -1,7 +1,6 @@
 """A credential with `posts:draft` alone changes no public address, whatever it sends."""
 
 import asyncio
-import base64
 import json
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
@@ -12,31 +11,20 @@ from urllib.parse import quote, urlsplit
 from tests.edge.conftest import EdgeMaker, RunningEdge, run_build
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mcp.agents import MODERN, Agent
-from tests.edge.writing.attacks import ADDRESS_KEYS, CONTENT, SOURCES, Attack, list_attacks, picture
-from tests.edge.writing.test_writing_http import writing
+from tests.edge.writing.attacks import (
+    ADDRESS_KEYS,
+    AFTER_ALL,
+    SOURCES,
+    Attack,
+    list_attacks,
+    make_journal,
+    read_tree,
+)
+from tests.edge.writing_process import writing
 
 pytestmark = ON_SQLITE
 _AT_ONCE = 12
 _CLIENTS = ThreadPoolExecutor(_AT_ONCE)  # not those of the loop, which the edge needs
-AFTER_ALL = "2091-01-01T00:00:00Z"
-
-
-def read_tree(folder: Path) -> dict[str, bytes]:
-    """Return the files below a folder, by path."""
-    files = (each for each in folder.rglob("*") if each.is_file())
-    return {each.relative_to(folder).as_posix(): each.read_bytes() for each in files}
-
-
-def make_journal(folder: Path) -> Path:
-    """Write a journal with a post of each state, and build it; return the content."""
-    content = folder / "content"
-    for path, text in CONTENT.items():
-        (content / path).parent.mkdir(parents=True, exist_ok=True)
-        (content / path).write_text(text, encoding="utf-8")
-    (content / "images").mkdir()
-    (content / "images/cover.png").write_bytes(base64.b64decode(picture("red")))
-    run_build(content, folder / "build", AFTER_ALL)
-    return content
 
 
 def ask(edge: RunningEdge, key: str, attack: Attack) -> tuple[int, str]:
@@ -95,7 +83,7 @@ async def test_a_draft_changes_no_public_address(make_edge: EdgeMaker, tmp_path:
     async with make_edge(WRITING="on", **folders) as edge:
         key = await edge.key("posts:draft")
         agent = Agent(edge, await edge.token("mcp", "posts:draft"), MODERN)
-        with writing(tmp_path, *folders.values()):
+        with writing(tmp_path, content, tmp_path / "build"):
             public, versions = await read_public(edge, site), dict[str, str]()
             for name, slug in (("first", "the-first"), ("begun", "begun")):
                 async with edge.ask("GET", f"{SOURCES}/{slug}", key) as answer:

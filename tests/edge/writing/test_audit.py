@@ -18,9 +18,9 @@ from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mcp.agents import MODERN, Agent
-from tests.edge.writing.attacks import picture
-from tests.edge.writing.test_attacks import make_journal
-from tests.edge.writing.test_writing_http import DRAFT, PATH, writing
+from tests.edge.writing.attacks import make_journal, picture
+from tests.edge.writing.test_writing_http import DRAFT, PATH
+from tests.edge.writing_process import writing
 
 pytestmark = ON_SQLITE
 WORD = "quizzical"
@@ -33,7 +33,7 @@ async def writable(make_edge: EdgeMaker, tmp_path: Path) -> AsyncIterator[Runnin
     (tmp_path / "content/posts").mkdir(parents=True)
     folders = {"CONTENT_DIR": str(tmp_path / "content"), "BUILD_DIR": str(tmp_path / "build")}
     async with make_edge(WRITING="on", **folders) as running:
-        with writing(tmp_path, *folders.values()):
+        with writing(tmp_path, tmp_path / "content", tmp_path / "build"):
             yield running
 
 
@@ -108,7 +108,7 @@ async def test_what_the_desk_does_is_the_owners(make_edge: EdgeMaker, tmp_path: 
         "SITE_URL": "https://journal.test",
     }
     async with make_edge(WRITING="on", **folders) as edge:
-        with writing(tmp_path, folders["CONTENT_DIR"], folders["BUILD_DIR"]):
+        with writing(tmp_path, tmp_path / "content", tmp_path / "build"):
             source = await save(edge, await edge.key("posts:draft"))
             done = {}
             for operation in ("preview", "share", "bin"):

@@ -11,7 +11,7 @@ import pytest
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, EdgeMaker, RunningEdge, run_build
 from tests.edge.engines import ON_SQLITE
-from tests.edge.writing.test_writing_http import writing
+from tests.edge.writing_process import writing
 from tests.patience import patience
 
 pytestmark = [ON_SQLITE, pytest.mark.size("test")]

@@ -166,6 +166,29 @@ async def test_a_refusal_names_the_faults_of_the_text(writable: RunningEdge) -> 
         assert await error_of(answer)
 
 
+@pytest.mark.parametrize(
+    ("head", "line"),
+    [
+        ("", 1),
+        ("# A\n\n", 3),
+        ("---\ntitle: A\n---\n\n", 5),
+        ("---\ntitle: A\ndate: 2025-11-20\nslug: a\nstatus: draft\n---\n\n", 8),
+    ],
+)
+async def test_a_text_is_checked_as_it_would_be_saved(
+    writable: RunningEdge, head: str, line: int
+) -> None:
+    """What is added to its head is no fault, and a finding has its line in the text."""
+    key = await writable.key("posts:draft")
+    sent = {"markdown": f"{head}![](/images/none.png)\n"}
+    async with writable.ask("POST", f"{PATH}/check", key, json=sent) as answer:
+        findings = (await answer.json())["findings"]
+    assert findings
+    assert {each["line"] for each in findings if "description" not in each["message"]} <= {line}
+    assert not [each for each in findings if "front matter" in each["message"]]
+    assert line in {each["line"] for each in findings}
+
+
 async def test_without_a_watcher_nothing_is_taken(make_edge: EdgeMaker) -> None:
     """The answer says that nothing was saved, and what to start."""
     async with make_edge(WRITING="on") as running:
