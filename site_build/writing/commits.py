@@ -166,8 +166,8 @@ class Repository:
 
     def list_versions(self, file: Path, most: int) -> Iterator[FormerVersion]:
         """Yield the committed versions of a file, the newest first."""
-        words = ("log", "--format=%x01%aI%x00%an%x00%s", "--raw", "--no-abbrev", "--no-renames")
-        words = (*words, f"--max-count={most}", "--", self._name(file))
+        words = ["log", "--format=%x01%aI%x00%an%x00%s", "--raw", "--no-abbrev", "--no-renames"]
+        words += [f"--max-count={most}", "--", self._name(file)]
         for found in re.findall(_CHANGE, _git(self._top, *words) if self._read_head() else b""):
             at, author, message, version = (each.decode(errors="replace") for each in found)
             instant = datetime.fromisoformat(at)
