@@ -115,7 +115,7 @@ def main() -> int:
     spool, is_over = Spool(locate_var(database, output)), threading.Event()
 
     def wait_for_end() -> None:
-        sys.stdin.buffer.read()
+        os.read(0, 1)  # without a lock of sys.stdin, which a forked process would wait for
         is_over.set()
 
     threading.Thread(target=wait_for_end, daemon=True).start()
