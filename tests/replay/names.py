@@ -20,6 +20,7 @@ _PATTERNS = {
     "instant": r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]00:?00)?",
     "minute": r"\b\d\d? [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC",
     "day": r"\b20\d\d-\d\d-\d\d\b",
+    "written": r"\b\d\d? [A-Z][a-z]{2,8} 20\d\d\b",
     "unix": r"\b[12]\d{9}\b",
     "coordinate": r'(?<="[xy]":")[\w-]{43}(?=")|(?<="[xy]": ")[\w-]{43}(?=")',
     "kid": r'(?<="kid":")[\w-]{43}(?=")|(?<="kid": ")[\w-]{43}(?=")',
@@ -99,6 +100,7 @@ class Names:
             "instant": self._instant,
             "minute": self._minute,
             "day": self._day,
+            "written": self._day,
             "unix": self._unix,
             "jwt": self._jwt,
         }
@@ -135,7 +137,9 @@ class Names:
         for name, offset in _TERMS.items():
             if offset.days or name == "now":
                 moment = self._started + offset
-                if text in {f"{moment - _BEFORE:%Y-%m-%d}", f"{moment + _AFTER:%Y-%m-%d}"}:
+                days = (moment - _BEFORE, moment + _AFTER)
+                forms = [form for day in days for form in (f"{day:%Y-%m-%d}", f"{day:%-d %B %Y}")]
+                if text in forms:
                     return f"<{name.replace('now', 'today')}>"
         return text
 
