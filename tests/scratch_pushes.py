@@ -8,9 +8,10 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from tests.scratch_machine import (
     DOMAIN,
@@ -91,6 +92,27 @@ def take_connections() -> None:
     Thread(target=accept, daemon=True).start()
 
 
+@contextmanager
+def carrying_commits() -> Iterator[None]:
+    """Do what systemd does by the unit `fore-edge-push.path`."""
+    branch, is_over = JOURNAL / ".git/refs/heads/main", Event()
+
+    def watch() -> None:
+        known = branch.read_text("utf-8")
+        while not is_over.wait(0.02):
+            if (found := branch.read_text("utf-8")) != known:
+                known = found
+                start("fore-edge-push").wait()
+
+    thread = Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
 def state() -> tuple[str, str, str]:
     """Return the commits of both repositories, and what is changed in the journal."""
     return (
@@ -118,6 +140,7 @@ def push_well(origin: str) -> None:
     }
     said = say(try_git("push", "origin", f"{write(files)}:main"))
     assert "0 errors" in said, said
+    assert "rejected" not in said, said
     wait_for(lambda: fetch(f"{origin}/journal/pushed/")[0] == 200, "a pushed post is published")
     assert (JOURNAL / "content/posts/pushed.md").owner() == "journal"
     assert state()[0] == state()[1]
@@ -365,7 +388,7 @@ def main() -> None:
     assert not BARE.exists()
     (block,) = (each for each in after if "--git-key" in each)
     run_block(block, folder)
-    make_key = ["/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", KEY]
+    make_key = ["/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(KEY)]
     subprocess.run(make_key, check=True)
     key = KEY.with_suffix(".pub").read_text("utf-8").strip()
     run_block(f"{deploy.rstrip()} --git --git-key '{key}'\n", folder, b"")
@@ -385,7 +408,8 @@ def main() -> None:
     wait_for(lambda: fetch(f"{origin}/")[0] == 200, "the first page is served")
     git("clone", "--quiet", f"{ADDRESS}:{BARE}", str(CLONE), folder=Path("/srv"))
     assert git("ls-files", ".env", "var") == ""
-    push_well(origin)
+    with carrying_commits():
+        push_well(origin)
     work_on_both_sides()
     push_on()
     push_badly(deploy, folder)

@@ -103,7 +103,9 @@ async def show_write(visit: Visit) -> Values:
     After an error they are those that were typed, and the post that is stored is shown beside them
     if it is another one.
     """
-    typed, answer, shown = visit.typed, WriteAnswer(), ""
+    typed, answer = visit.typed, WriteAnswer()
+    if visit.service.settings.writing != "on":
+        await ask(visit, "list")  # it says so before somebody types
     if "slug" in visit.path:
         try:
             answer = await ask(visit, "get")

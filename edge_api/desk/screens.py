@@ -229,8 +229,7 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
     except Problem as problem:
         return await show_problem(service, problem, visit, menu, to=address)
     if isinstance(values, OperationResult):
-        if not isinstance(values, HtmlResult):  # a page has it
-            values.headers = {**NOINDEX, **values.headers}
+        values.headers = {**NOINDEX, **values.headers}
         return values
     result = await render_screen(screen, menu, visit, values)
     links, site_url = service[DeskLinks], service.settings.site_url

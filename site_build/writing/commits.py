@@ -152,24 +152,22 @@ class Repository:
 
     def committed(self, file: Path) -> str:
         """Return the version of a file in the last commit; empty if it has none."""
-        return self._find("ls-tree", "HEAD", file)
+        return self._find(file, "ls-tree", "-z", "HEAD")
 
     def staged(self, file: Path) -> str:
         """Return the version of a file in the index; empty if it has none."""
-        return self._find("ls-files --stage", "", file)
+        return self._find(file, "ls-files", "-z", "--stage")
 
-    def _find(self, command: str, tree: str, file: Path) -> str:
-        words = [*command.split(), "-z", *filter(None, [tree]), "--", self._name(file)]
-        try:
-            found = _git(self._top, *words)
-        except subprocess.CalledProcessError:
-            return ""  # there is no commit yet
+    def _find(self, file: Path, *words: str) -> str:
+        found = b""
+        with suppress(subprocess.CalledProcessError):  # there is no commit yet
+            found = _git(self._top, *words, "--", self._name(file))
         return next((word for word in found.decode().split() if len(word) == _DIGITS), "")
 
     def list_versions(self, file: Path, most: int) -> Iterator[FormerVersion]:
         """Yield the committed versions of a file, the newest first."""
-        shape = ("--format=%x01%aI%x00%an%x00%s", "--raw", "--no-abbrev", "--no-renames")
-        words = ("log", f"--max-count={most}", *shape, "--", self._name(file))
+        words = ["log", "--format=%x01%aI%x00%an%x00%s", "--raw", "--no-abbrev", "--no-renames"]
+        words += [f"--max-count={most}", "--", self._name(file)]
         for found in re.findall(_CHANGE, _git(self._top, *words) if self._read_head() else b""):
             at, author, message, version = (each.decode(errors="replace") for each in found)
             instant = datetime.fromisoformat(at)

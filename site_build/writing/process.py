@@ -115,7 +115,7 @@ def main() -> int:
     spool, is_over = Spool(locate_var(database, output)), threading.Event()
 
     def wait_for_end() -> None:
-        sys.stdin.buffer.read()
+        os.read(0, 1)  # without a lock of sys.stdin, which a forked process would wait for
         is_over.set()
 
     threading.Thread(target=wait_for_end, daemon=True).start()
@@ -142,9 +142,9 @@ def main() -> int:
                 for name, request in spool.claim():
                     answer = writer.answer(request, request.asked_at)
                     if request.operation in {"preview", "share"} and answer.source:
-                        raw = answer.source.markdown.encode()
-                        words = [*page, f"{request.operation}s", answer.path, str(drafts.folder)]
-                        words += drafts.pictures(raw)
+                        raw, kind = answer.source.markdown.encode(), f"{request.operation}s"
+                        pictures = drafts.pictures(raw)
+                        words = [*page, kind, answer.path, str(drafts.folder), *pictures]
                         asked = (turn, spool, name, words, raw)
                         threading.Thread(target=answer_page, args=asked, daemon=True).start()
                     else:

@@ -128,7 +128,7 @@ class ContentStore:
         self._intent.unlink()
 
     def list_former(self, found: Found) -> tuple[FormerVersion, ...]:
-        """Return former versions by their ids, the newest first."""
+        """Return former versions, the newest first."""
         repository = Repository.find(self._content)
         place = self._content / found.path
         committed = [*repository.list_versions(place, _MOST_VERSIONS)] if repository else []

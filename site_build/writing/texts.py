@@ -1,12 +1,9 @@
 """Texts that somebody sends: their bytes, their title, and a head that makes them drafts."""
 
 import re
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
-from typing import Final
 
 import yaml
 
@@ -15,28 +12,6 @@ from site_build.content.edits import STARTED_COMMENT, change_line
 from site_build.content.head import YamlFaultError, read_entries
 from site_build.content.kept import find_head
 from site_build.writing.versions import Refused
-
-EXAMINE_SECONDS: Final = 5.0
-"""The longest time for converting a text: others wait meanwhile, and MAX_TEXT_BYTES take one."""
-
-
-class OvertimeError(BaseException):  # not an Exception, which a converter may catch
-    """Something took longer than it may."""
-
-
-@contextmanager
-def limit_time(seconds: float) -> Iterator[None]:
-    """Raise OvertimeError in the main thread after some seconds."""
-
-    def end(*_: object) -> None:
-        raise OvertimeError
-
-    signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def encode(markdown: str | None) -> bytes:

@@ -164,8 +164,8 @@ class FormerVersions:
         for each in self.folder.glob(f"{glob.escape(fold(slug))}-*.md"):
             version = each.stem.rpartition("-")[2]
             if each == self.locate(slug, version):  # not that of a slug which begins alike
-                at = datetime.fromtimestamp(each.lstat().st_mtime, UTC)
                 author = _read_record(each).get("author", "")
+                at = datetime.fromtimestamp(each.lstat().st_mtime, UTC)
                 found.append(FormerVersion(version=version, at=at, author=author, message=""))
         return sorted(found, key=lambda each: each.at, reverse=True)
 

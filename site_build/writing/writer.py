@@ -1,10 +1,13 @@
 """What the watcher does with a request to write: it checks, stores, commits and answers."""
 
 import re
+import resource
+import signal
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 from unicodedata import normalize
@@ -30,22 +33,22 @@ from site_build.content.sources import Stamp, list_folder, read_bytes, stamp
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import find_foreign
+from site_build.parallel import in_background
 from site_build.site import UNDATED, Document
 from site_build.text import fold, make_slug
 from site_build.writing.commits import CommitRefusal, blob_id
 from site_build.writing.pictures import add_picture
 from site_build.writing.store import ContentStore
 from site_build.writing.texts import (
-    EXAMINE_SECONDS,
-    OvertimeError,
     complete,
     encode,
     find_title,
-    limit_time,
     list_keys,
 )
 from site_build.writing.versions import DraftFolder, FormerVersions, Found, Refused
 
+CONVERT_SECONDS: Final = 5
+"""The most time for converting a text, since others wait: one of MAX_TEXT_BYTES takes one."""
 _REFUSED_KEYS: Final = frozenset({"save_as", "url", "template", "permalink"})
 """Keys of a head that a credential may not write: plugins can let them choose an address."""
 
@@ -183,16 +186,25 @@ class SourceWriter:
         if library := self._open_library():
             library.refresh()
         try:
-            with limit_time(EXAMINE_SECONDS):
-                if library:
-                    return library.examine(path, raw, now, self._drafts.pictures(raw))
-                document, findings = read_document(path, raw, self._rules)
-                if document:
-                    facts, _ = analyse(document, self._dialect)
-                    findings += facts.notes
-        except OvertimeError:
-            message = f"the text takes more than {EXAMINE_SECONDS:g} s to convert; split it"
+            # A process can be ended, whatever the text makes it do.
+            with in_background(partial(self._convert, library, path, raw, now), 2) as wait:
+                return wait()
+        except BuildError:
+            message = f"the text takes more than {CONVERT_SECONDS} s to convert; split it"
             return None, (Diagnostic(path, 1, 1, "error", message),)
+
+    def _convert(
+        self, library: ContentLibrary | None, path: str, raw: bytes, now: datetime
+    ) -> tuple[Document | None, tuple[Diagnostic, ...]]:
+        """Return the same, in a process that ends when it takes too long."""
+        resource.setrlimit(resource.RLIMIT_CPU, (CONVERT_SECONDS, CONVERT_SECONDS))
+        signal.alarm(10 * CONVERT_SECONDS)
+        if library:
+            return library.examine(path, raw, now, self._drafts.pictures(raw))
+        document, findings = read_document(path, raw, self._rules)
+        if document:
+            facts, _ = analyse(document, self._dialect)
+            findings += facts.notes
         return document, tuple(sorted(findings))
 
     def _summarize(self, found: Found, now: datetime) -> dict[str, object]:
@@ -323,7 +335,7 @@ class SourceWriter:
         is_as_long = changed.count(b"\n") >= raw.count(b"\n")
         checked = changed if is_as_long else change_line(changed, "status", "published")
         document, findings = self._examine(found.path, checked, now)
-        if found.author or request.author:
+        if document and (found.author or request.author):
             findings += self._find_foreign(found.path, checked)
         errors = [each for each in findings if each.severity == "error"]
         if document is None or document.draft or errors:

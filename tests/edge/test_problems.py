@@ -34,6 +34,7 @@ LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message"
 LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN", "RATE_LEADS_ATTEMPTS", "RATE_ANALYZE", "RATE_SEARCH")
 MEMBERS = {
     "plain": {"error"},
+    "writing": {"error"},  # and `findings` where a text has faults
     "postgrest": {"error", "message", "code", "details", "hint"},
     "oauth": {"error", "error_description"},
     "jsonrpc": {"jsonrpc", "id", "error"},

@@ -152,7 +152,12 @@ async function renew() {
 async function add(file) {
   if (!file || text.readOnly) return;
   if (file.size > LIMIT) return say(`${file.name} has more than ${Math.floor(LIMIT / 1e6)} MB, which is the limit: save it smaller`, true);
-  const place = text.value.slice(0, text.selectionStart);
+  let start = text.selectionStart;
+  // A second picture does not go into the description of the first.
+  if (/!\[[^\]\n]*$/.test(text.value.slice(0, start))) {
+    start = text.value.indexOf(")", start) + 1 || start;
+  }
+  const place = text.value.slice(0, start);
   at.value = [...place].length;
   text.readOnly = true;
   say("Adding the picture…");

@@ -399,7 +399,7 @@ async def test_the_preview_of_a_draft_can_send_nothing(
             stranger = await Browser(running).get(saved.page)
     assert (preview.status, "Seen as it is." in preview.text) == (200, True)
     assert "form-action 'none'" in preview.headers["Content-Security-Policy"]
-    assert preview.headers.getall("X-Robots-Tag") == ["noindex"]
+    assert preview.headers.getall("X-Robots-Tag") == ["noindex, nofollow"]
     assert HIDDEN_FIELD not in preview.text
     assert stranger.status == 303
 

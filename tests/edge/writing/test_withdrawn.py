@@ -38,7 +38,7 @@ async def journal(
 ) -> AsyncIterator[RunningEdge]:
     """Return an edge with that journal, and run the process that writes."""
     async with make_edge(**folders) as running:
-        with writing(tmp_path, folders["CONTENT_DIR"], folders["BUILD_DIR"]):
+        with writing(tmp_path, Path(folders["CONTENT_DIR"]), Path(folders["BUILD_DIR"])):
             yield running
 
 

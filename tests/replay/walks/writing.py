@@ -127,10 +127,12 @@ def publication(w: Walk) -> None:
     w.get(PATH, key="draft")
     w.post(PATH, {"markdown": text()}, key="draft", headers={"If-Match": version})
     act(w, "two-winters/withdraw", "")
-    version = act(w, "two-winters/withdraw", version)
-    version = act(w, "two-winters/publish", version, {})
-    w.post(PATH, {"markdown": text("Changed.")}, key="editor", headers={"If-Match": version})
-    w.get(f"{PATH}/two-winters", key="draft")
+    act(w, "two-winters/withdraw", version)
+    # Its date is past and stays, so that the version is always the same.
+    version = act(w, "dated/publish", store(w, text(slug="dated")), {})
+    changed = {"markdown": text("Changed.", "dated")}
+    w.post(PATH, changed, key="editor", headers={"If-Match": version})
+    w.get(f"{PATH}/dated", key="draft")
     foreign = store(w, text("<form action=x></form>", "a-form"))
     act(w, "a-form/publish", foreign, {})
     alias = store(w, text(slug="oldest-edge"))
