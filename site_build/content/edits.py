@@ -5,6 +5,7 @@ or withdraw a post. No edit changes an address. Values over several lines, and h
 not edited, so callers read the file again to check the result.
 """
 
+import ctypes
 import os
 import re
 import shutil
@@ -135,6 +136,13 @@ def set_state(  # noqa: PLR0913  a post and its new state
     return changed
 
 
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two files change places in one step; return whether this system can."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    # -100 is AT_FDCWD, and 2 is RENAME_EXCHANGE.
+    return rename is not None and rename(-100, os.fsencode(one), -100, os.fsencode(other), 2) == 0
+
+
 def rewrite(content: Path, path: str, before: bytes | None, after: bytes) -> None:
     """Replace a file of the content atomically, and keep its mode; `before` is None for a new one.
 
@@ -158,8 +166,11 @@ def rewrite(content: Path, path: str, before: bytes | None, after: bytes) -> Non
                 os.link(new, place)  # fails if somebody has made the file meanwhile
             elif place.read_bytes() != before:
                 raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")
-            else:
+            elif not _exchange(new, place):
                 new.replace(place)
+            elif new.read_bytes() != before:  # somebody has replaced it in this very moment
+                _exchange(new, place)
+                raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")
         folder_of = os.open(place.parent, os.O_RDONLY)
         try:
             os.fsync(folder_of)

@@ -202,7 +202,6 @@ class Drill:
     def _save(self, slug: str, who: str, *, merges: bool) -> bool:
         """Add a line to the text that a client knows, or to a draft and the file beside it."""
         merges |= (who, slug) in self._told
-        self._told -= {(who, slug)}
         if merges or (who, slug) not in self._read or self._luck.random() < 0.6:
             self._get(slug, who)
         version, text = self._read.get(
@@ -217,6 +216,7 @@ class Drill:
         answer = self._ask(who, "save", slug, version, f"{text}\n{line}\n")
         if answer[0] == 200:
             self._remember(who, slug, answer)
+            self._told -= {(who, slug)}
             self.ledger.kept[slug] |= {line.partition(" ")[0]}
             self.report.acknowledged += 1
         return answer[0] == 200
@@ -241,13 +241,13 @@ class Drill:
         file, line = self._file(slug), self._write_line("h")
         if not file.exists():
             return
-        raw = file.read_bytes()
+        raw, mine = file.read_bytes(), b""
         while True:
             new = raw + f"\n{line}\n".encode()
             found = exchange(file, new)
-            if found in {raw, new}:
+            if found in {raw, mine}:
                 break
-            raw = found
+            raw, mine = found, new
         self.ledger.kept[slug] |= {line.partition(" ")[0]}
 
     def _commit(self, *, commits: bool) -> None:
