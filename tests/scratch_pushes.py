@@ -388,7 +388,7 @@ def main() -> None:
     assert not BARE.exists()
     (block,) = (each for each in after if "--git-key" in each)
     run_block(block, folder)
-    make_key = ["/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", KEY]
+    make_key = ["/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(KEY)]
     subprocess.run(make_key, check=True)
     key = KEY.with_suffix(".pub").read_text("utf-8").strip()
     run_block(f"{deploy.rstrip()} --git --git-key '{key}'\n", folder, b"")
