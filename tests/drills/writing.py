@@ -95,6 +95,8 @@ class Drill:
         self._slugs: list[str] = []
         self._read: dict[tuple[str, str], tuple[str, str]] = {}
         """The version and the text that each client knows of each post."""
+        self._turns = {who: threading.Lock() for who in ("agent", "editor", "owner")}
+        """Held while somebody waits for an answer: nobody overlooks what it says."""
         self._told: set[tuple[str, str]] = set()
         """Clients that have to merge a draft with the file of a post."""
         self._staged: Mapping[str, set[str]] = {}
@@ -154,9 +156,12 @@ class Drill:
         done = True
         match name:
             case "save" | "merge":
-                done = self._save(slug, who, merges=name == "merge")
+                with self._turns[who]:
+                    done = self._save(slug, who, merges=name == "merge")
             case "publish" | "withdraw":
-                done = self._change(name, slug, who if who != "agent" else "owner")
+                who = who if who != "agent" else "owner"
+                with self._turns[who]:
+                    done = self._change(name, slug, who)
             case "hand":
                 self._edit_by_hand(slug)
             case "stage" | "commit":
