@@ -194,10 +194,10 @@ async def write(visit: Visit) -> str:
     return f"{address_of(slug)}publish/" if button == "publish" else address_of(slug)
 
 
-async def _save(visit: Visit, slug: str, markdown: str, base: str | None) -> str:
+async def _save(visit: Visit, slug: str, markdown: str, base: str | None, **more: str) -> str:
     """Store a draft and return its slug. Raises Problem, and FormErrors for a taken slug."""
     try:
-        answer = await ask(visit, "save", slug=slug, markdown=markdown, base=base)
+        answer = await ask(visit, "save", slug=slug, markdown=markdown, base=base, **more)
     except Problem as problem:
         if problem.code == "stale":
             raise Problem("stale", _STALE) from None
@@ -216,7 +216,7 @@ async def _move(visit: Visit, slug: str, markdown: str, base: str) -> str:
         raise Problem("stale", _STALE)
     if source.state != "draft":
         raise FormErrors({"slug": "Readers know this address: take the post back to change it."})
-    slug = await _save(visit, slug, markdown, None)
+    slug = await _save(visit, slug, markdown, None, moved_from=source.slug)
     await ask(visit, "bin", base=base)
     return slug
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -51,6 +51,10 @@ CONVERT_SECONDS: Final = 5
 """The most time for converting a text, since others wait: one of MAX_TEXT_BYTES takes one."""
 _REFUSED_KEYS: Final = frozenset({"save_as", "url", "template", "permalink"})
 """Keys of a head that a credential may not write: plugins can let them choose an address."""
+
+
+_FARTHEST: Final = timedelta(days=36525)
+"""How far ahead a post may be scheduled: builds reckon with months after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,10 @@ class SourceWriter:
     def _require_version(request: WriteRequest, found: Found) -> Found:
         """Return a source whose present version the request names. Raises Refused."""
         if request.base is None:
-            raise Refused("unnamed", "name the version that you read, in If-Match", found)
+            message = f"name the version of {found.slug} that you read, in If-Match"
+            if request.operation == "save":
+                message += "; for another post, choose another slug"
+            raise Refused("unnamed", message, found)
         if request.base != found.version:
             raise Refused("stale", "it was changed since you read it; read it again", found)
         return found
@@ -254,6 +261,8 @@ class SourceWriter:
     def _allow_page(self, request: WriteRequest, now: datetime) -> WriteAnswer:
         """Return a source that may be shown as a page, and its path in the content."""
         found = self._require(request.slug)
+        if request.operation == "share" and not request.may_publish:
+            raise Refused("forbidden", "sharing shows it to others: it takes posts:publish", found)
         if found.author and (findings := self._find_foreign(found.path, found.raw or b"")):
             return WriteAnswer(
                 refusal="conflict",
@@ -298,6 +307,8 @@ class SourceWriter:
         if found.is_public and not request.may_publish:
             raise Refused("forbidden", f"{slug} is published; it takes posts:publish", found)
         author = request.author or found.author
+        if request.moved_from and not author:
+            author = self._find(request.moved_from).author
         if found.raw is None and not author:  # what was binned may come back: it stays untrusted
             author = next((each.author for each in self._kept.list(slug)), "")
         if author or found.is_public or found.draft is not None:
@@ -314,7 +325,9 @@ class SourceWriter:
         slug = document.slug if document else find_slug(raw)
         if slug and fold(slug) != fold(found.slug):
             raise Refused(
-                "conflict", f"the head has the slug {slug}, and the post {found.slug}", found
+                "conflict",
+                f"the head has the slug {slug}, and the post {found.slug}; send one and the same",
+                found,
             )
         if not (document.draft if document else guess_publication(raw, self._rules) is None):
             raise Refused("invalid", "the head cannot be made that of a draft: mend it", found)
@@ -326,7 +339,9 @@ class SourceWriter:
         if not request.may_publish:
             raise Refused("forbidden", "publishing takes posts:publish", found)
         if request.at and request.at <= now:
-            raise Refused("invalid", f"at: {request.at:%Y-%m-%dT%H:%M:%SZ} is past", found)
+            raise Refused("invalid", f"at: {request.at.isoformat()} is past", found)
+        if request.at and request.at - now > _FARTHEST:
+            raise Refused("invalid", "at: is more than 100 years ahead; fix the year", found)
         raw, was_hidden = found.raw or b"", bool(found.document and found.document.hidden)
         if was_hidden and found.draft is not None:
             raw = change_line(raw, "status", "hidden")

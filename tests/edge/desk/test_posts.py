@@ -372,6 +372,8 @@ async def test_who_may_draft_alone_publishes_nothing(writer: Browser) -> None:
     to = (await send(drafter, await drafter.get(NEW), title="Two", text="Words.")).page
     shown = await drafter.get(to)
     assert "Publish…" not in shown.text
+    assert "Share it" not in shown.text
+    assert (await send(drafter, shown, do="share")).status == 403
     base = fields_of(shown)["base"]
     for action in ("publish", "withdraw"):
         assert (await drafter.post(f"{to}{action}/", base=base)).status == 403
@@ -411,3 +413,25 @@ async def test_a_post_may_be_called_new(writer: Browser) -> None:
     shown = await writer.get(href)
     assert fields_of(shown)["text"].strip() == "A text."
     assert (await send(writer, shown, text="Another text.")).page == href
+
+
+@pytest.mark.parametrize("name", ["draft-20260601-120000", "two"])
+async def test_an_agents_draft_that_is_renamed_stays_the_agents(
+    writer: Browser, content: Path, name: str
+) -> None:
+    """A draft without a name of its own moves with the first save, and its form is not trusted."""
+    form = '<form method="post" action="/desk/leads/mark/"><button>Press</button></form>'
+    await draft(writer.edge, f"---\ntitle: Read me\n---\n\n{form}\n", slug=name)
+    shown = await writer.get(f"{LIST}{name}/")
+    chosen = {} if name.startswith("draft-") else {"slug": "read-me"}
+    moved = await send(writer, shown, do="preview", **chosen)
+    assert (moved.status, "HTML that only the owner can publish" in moved.said) == (409, True)
+    assert names(content) == ["the-first.md"]
+    assert "test, to be read" in (await writer.get(LIST)).said
+
+
+async def test_a_boundary_of_other_bytes_is_read(writer: Browser) -> None:
+    """It is no fault of the service, whoever sends it."""
+    kind = b"multipart/form-data; boundary=\xff\xfe".decode(errors="surrogateescape")
+    shown = await writer.ask("POST", NEW, data=b"x", headers={**writer.own, "Content-Type": kind})
+    assert shown.status == 403
