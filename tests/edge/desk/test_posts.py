@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from edge_api.auth.desk_links import DeskLinks
+from edge_api.desk.front_matter import Parts, split
 from edge_api.desk.sessions import HIDDEN_FIELD, OWNER, Sessions
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge, run_build
 from tests.edge.desk.conftest import Browser, Response
@@ -435,3 +436,34 @@ async def test_a_boundary_of_other_bytes_is_read(writer: Browser) -> None:
     kind = b"multipart/form-data; boundary=\xff\xfe".decode(errors="surrogateescape")
     shown = await writer.ask("POST", NEW, data=b"x", headers={**writer.own, "Content-Type": kind})
     assert shown.status == 403
+
+
+async def test_a_draft_that_is_changed_while_it_is_read_is_not_published(writer: Browser) -> None:
+    """The agent saves another text after the owner has opened the first one."""
+    source = await draft(writer.edge, "# Two\n\nRead me.\n")
+    shown, key = await writer.get(f"{LIST}two/"), await writer.edge.key("posts:draft")
+    text = source["markdown"].replace("Read me", "Buy this")
+    changed = {
+        "json": {"slug": "two", "markdown": text},
+        "headers": {"If-Match": source["version"]},
+    }
+    async with writer.edge.ask("POST", PATH, key, **changed) as answer:
+        assert answer.status == 200, await answer.text()
+    for button in ("preview", "share"):
+        assert (await send(writer, shown, do=button)).status == 412
+    to = (await send(writer, shown, do="publish")).to
+    assert (await writer.get(to)).status == 412
+    opened = await send(writer, await writer.get(f"{LIST}two/"), do="publish")
+    assert (await writer.get(opened.to)).status == 200
+
+
+def test_no_text_takes_long_to_split() -> None:
+    """An agent's draft is split by the process that serves everybody."""
+    for line in ("     y\n", "  - a: b\n", " \n", "a: b\n", "-" * 80 + "\t\n"):
+        text = f"Title: x\n{line * 5000}zzz\n"
+        assert "".join(vars_of(split(text))) == text
+
+
+def vars_of(parts: Parts) -> tuple[str, ...]:
+    """Return the parts of a text in their order."""
+    return parts.before, parts.head, parts.after, parts.text

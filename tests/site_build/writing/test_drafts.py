@@ -172,13 +172,7 @@ def test_html_that_is_given_another_address_stays_untrusted(journal: Journal) ->
     journal.ask("save", slug="draft-20260601-120000", markdown=f"{DRAFT}\n<form>x</form>\n")
     moved = {"slug": "two", "moved_from": "draft-20260601-120000"}
     saved = journal.ask("save", "", markdown=f"{DRAFT}\n<form>x</form>\n", **moved)
-    assert saved.source is not None and saved.source.author == "Claude"
+    assert saved.source is not None
+    assert saved.source.author == "Claude"
     assert journal.ask("preview", "", slug="two").refusal == "conflict"
     assert journal.ask("publish", "", slug="two", base=saved.version).refusal == "conflict"
-
-
-def test_who_may_draft_alone_shares_nothing(journal: Journal) -> None:
-    """A share is a public address."""
-    journal.ask("save", slug="two", markdown=DRAFT)
-    assert journal.ask("share", slug="two").refusal == "forbidden"
-    assert journal.ask("preview", slug="two").refusal == ""
