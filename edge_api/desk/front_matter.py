@@ -15,7 +15,7 @@ _PARTS: Final = re.compile(
     r"(?P<before>\ufeff?\s*---+[ \t]*\n)(?P<head>(?:[^\n]*\n)*?)"
     r"(?P<after>---+[ \t]*(?:(?:\n[ \t]*(?=\n))*\n|\Z))"
     # A head in Pelican's form ends before the first empty line.
-    r"|(?P<bare>(?:[A-Za-z][\w-]*:[^\n]*\n(?:[ \t]+[^\n]*\n)*)+)(?P<end>(?:[ \t]*\n)+|\Z)"
+    r"|(?P<bare>(?:[A-Za-z][\w-]*:[^\n]*\n(?:[ \t][^\n]*\n)*)+)(?P<end>(?:[ \t]*\n)+|\Z)"
 )
 _NAMES: Final = {
     "tags": "tags|categories|keywords",

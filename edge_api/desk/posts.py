@@ -34,6 +34,8 @@ PAGE_SIZE: Final = 50
 WORDS_A_MINUTE: Final = 220
 _UNNAMED: Final = re.compile(r"draft-\d{8}-\d{6}")
 """The slug of a draft that was saved before it had a title."""
+_CARD_LETTERS: Final = 2000
+"""Letters of a text that are read for its card: patterns take a time that grows with its square."""
 _TAKEN: Final = "Another post has this address: choose another one."
 _STALE: Final = (
     "This was changed elsewhere since you opened it. Your text is kept here and the other one "
@@ -182,22 +184,32 @@ async def write(visit: Visit) -> str:
         markdown = markdown.replace("\n", "\r\n")
     if not slug and not new_slug and not chosen.get("title") and not markdown.startswith("# "):
         new_slug = f"draft-{visit.service.clock():%Y%m%d-%H%M%S}"
+    read = base
     if slug and (is_unnamed or new_slug):
-        slug = await _move(visit, new_slug, markdown, base)
+        slug, read = await _move(visit, new_slug, markdown, base)
     elif not slug or version_of(markdown) != base:
-        slug = await _save(visit, slug or new_slug, markdown, base or None)
+        slug, read = await _save(visit, slug or new_slug, markdown, base or None)
     button = typed.get("do", "")
+    # An agent may have changed its draft since it was opened: what was read is what is shown.
     if button == "preview":
-        return f"{address_of(slug)}preview/{(await ask(visit, 'preview', slug=slug)).path}/"
+        shown = await ask(visit, "preview", slug=slug, base=read)
+        return f"{address_of(slug)}preview/{shown.path}/"
     if button == "share":
-        return f"{SHARED}{(await ask(visit, 'share', slug=slug)).path}/"
-    return f"{address_of(slug)}publish/" if button == "publish" else address_of(slug)
+        if "posts:publish" not in visit.actor.scopes:
+            raise Problem("forbidden", "Sharing shows it to others: that takes posts:publish")
+        return f"{SHARED}{(await ask(visit, 'share', slug=slug, base=read)).path}/"
+    return f"{address_of(slug)}publish/?read={read}" if button == "publish" else address_of(slug)
 
 
-async def _save(visit: Visit, slug: str, markdown: str, base: str | None) -> str:
-    """Store a draft and return its slug. Raises Problem, and FormErrors for a taken slug."""
+async def _save(
+    visit: Visit, slug: str, markdown: str, base: str | None, **more: str
+) -> tuple[str, str]:
+    """Store a draft and return its slug and version.
+
+    Raises Problem, and FormErrors for a taken slug.
+    """
     try:
-        answer = await ask(visit, "save", slug=slug, markdown=markdown, base=base)
+        answer = await ask(visit, "save", slug=slug, markdown=markdown, base=base, **more)
     except Problem as problem:
         if problem.code == "stale":
             raise Problem("stale", _STALE) from None
@@ -205,20 +217,20 @@ async def _save(visit: Visit, slug: str, markdown: str, base: str | None) -> str
             raise FormErrors({"slug": _TAKEN}) from None
         raise
     assert answer.source is not None  # noqa: S101  every save returns it
-    return answer.source.slug
+    return answer.source.slug, answer.source.version
 
 
-async def _move(visit: Visit, slug: str, markdown: str, base: str) -> str:
-    """Store a draft under another slug, then bin the former one; return the slug."""
+async def _move(visit: Visit, slug: str, markdown: str, base: str) -> tuple[str, str]:
+    """Store a draft under another slug, then bin the former one; return slug and version."""
     source = (await ask(visit, "get")).source
     assert source is not None  # noqa: S101  `get` returns it
     if source.version != base:
         raise Problem("stale", _STALE)
     if source.state != "draft":
         raise FormErrors({"slug": "Readers know this address: take the post back to change it."})
-    slug = await _save(visit, slug, markdown, None)
+    moved = await _save(visit, slug, markdown, None, moved_from=source.slug)
     await ask(visit, "bin", base=base)
-    return slug
+    return moved
 
 
 async def _store_picture(visit: Visit, file: FormFile) -> str:
@@ -249,9 +261,12 @@ async def show_publish(visit: Visit) -> Values:
     answer = await ask(visit, "get")
     source = answer.source
     assert source is not None  # noqa: S101  `get` returns it
+    if visit.query.get("read", source.version) != source.version:
+        raise Problem("stale", "This was changed since you read it: go back, and read it again")
     parts = split(source.markdown.replace("\r\n", "\n"))
     findings = _place_findings(answer, parts)
-    first = re.sub(r"!\[[^\]]*\]\([^)]*\)|[#>*_`]|\[|\]\([^)]*\)", "", parts.text).strip()
+    begin = parts.text[:_CARD_LETTERS]
+    first = re.sub(r"!\[[^\]]*\]\([^)]*\)|[#>*_`]|\[|\]\([^)]*\)", "", begin).strip()
     return {
         "title": source.title or source.slug,
         "source": source,

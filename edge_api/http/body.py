@@ -100,7 +100,8 @@ async def read_parts(
     most = most_text + most_file
     raw = await read_bytes(request, MAX_UPLOAD_BYTES, too_large, keeps=most, seconds=seconds)
     found = re.search(r'boundary="?([^\s";]{1,70})', request.headers["Content-Type"])
-    delimiter = b"\r\n--" + found[1].encode() if found else b"\r\n--"
+    # aiohttp reads bytes of a header that are no UTF-8 as surrogates.
+    delimiter = b"\r\n--" + found[1].encode(errors="surrogateescape") if found else b"\r\n--"
     members: dict[str, list[str]] = {}
     texts = 0
     for part in (b"\r\n" + raw).split(delimiter, MAX_FORM_FIELDS)[1:]:

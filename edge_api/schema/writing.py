@@ -113,6 +113,8 @@ class WriteRequest(BaseModel, frozen=True, extra="forbid"):
     asked_at: AwareDatetime
     """When it was asked for, in UTC; a post that is published now gets this date."""
     slug: str = ""
+    moved_from: str = ""
+    """The slug of the draft whose text this is: who wrote that has written this."""
     markdown: str | None = None
     base: str | None = None
     """The version that was read; `None` where none was named."""

@@ -69,7 +69,7 @@ async def _carry_out(
     if base is not None:
         found = re.fullmatch(r'\s*"?([0-9a-f]{40})"?\s*', base)
         if found is None:
-            raise Problem("invalid", f"{IF_MATCH}: send the one version that you read, in quotes")
+            raise Problem("invalid", f"{IF_MATCH}: send the `version` that you read")
         base = found[1]
     asked = {
         "operation": operation,

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -121,7 +121,7 @@ def _fix_value(name: str, value: object, written: str) -> str:
 def set_state(  # noqa: PLR0913  a post and its new state
     path: str, raw: bytes, rules: SourceRules, *, is_draft: bool, at: datetime | None, now: datetime
 ) -> bytes:
-    """Return a post made a draft, or published `at` an instant (None: `now`), all in UTC.
+    """Return a post made a draft, or published `at` an instant (None: `now`) of any zone.
 
     A hidden post stays hidden, and a past date that the author chose stays the date.
     """
@@ -132,7 +132,7 @@ def set_state(  # noqa: PLR0913  a post and its new state
     with_status, _ = read_document(path, changed, rules)
     is_chosen = with_status and with_status.published <= now and STARTED_COMMENT.encode() not in raw
     if at or not (is_draft or is_chosen):
-        changed = change_line(changed, "date", f"{at or now:%Y-%m-%dT%H:%M:%SZ}")
+        changed = change_line(changed, "date", f"{(at or now).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")
     return changed
 
 

@@ -10,7 +10,7 @@ and `security.txt` (RFC 9116).
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
@@ -330,7 +330,7 @@ def render_opensearch(identity: Identity) -> str:
 def find_expiry(now: datetime) -> datetime:
     """Return the first day of a month, ten to eleven months ahead; it changes once a month."""
     months = now.month - 1 + 11  # RFC 9116 recommends less than a year.
-    return datetime(now.year + months // 12, months % 12 + 1, 1, tzinfo=now.tzinfo)
+    return datetime(min(now.year + months // 12, MAXYEAR), months % 12 + 1, 1, tzinfo=now.tzinfo)
 
 
 def render_sitemap(site: Site) -> str:

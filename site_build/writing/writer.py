@@ -156,7 +156,9 @@ class SourceWriter:
     def _require_version(request: WriteRequest, found: Found) -> Found:
         """Return a source whose present version the request names. Raises Refused."""
         if request.base is None:
-            raise Refused("unnamed", "name the version that you read, in If-Match", found)
+            more = "; for another post, choose another slug" * (request.operation == "save")
+            message = f"name the version of {found.slug} that you read, in If-Match{more}"
+            raise Refused("unnamed", message, found)
         if request.base != found.version:
             raise Refused("stale", "it was changed since you read it; read it again", found)
         return found
@@ -254,6 +256,8 @@ class SourceWriter:
     def _allow_page(self, request: WriteRequest, now: datetime) -> WriteAnswer:
         """Return a source that may be shown as a page, and its path in the content."""
         found = self._require(request.slug)
+        if request.base is not None:
+            self._require_version(request, found)
         if found.author and (findings := self._find_foreign(found.path, found.raw or b"")):
             return WriteAnswer(
                 refusal="conflict",
@@ -298,6 +302,7 @@ class SourceWriter:
         if found.is_public and not request.may_publish:
             raise Refused("forbidden", f"{slug} is published; it takes posts:publish", found)
         author = request.author or found.author
+        author = author or (request.moved_from and self._find(request.moved_from).author)
         if found.raw is None and not author:  # what was binned may come back: it stays untrusted
             author = next((each.author for each in self._kept.list(slug)), "")
         if author or found.is_public or found.draft is not None:
@@ -313,9 +318,8 @@ class SourceWriter:
         document, _ = read_document(found.path, raw, self._rules)
         slug = document.slug if document else find_slug(raw)
         if slug and fold(slug) != fold(found.slug):
-            raise Refused(
-                "conflict", f"the head has the slug {slug}, and the post {found.slug}", found
-            )
+            message = f"the head has the slug {slug}, and the post {found.slug}; send the same"
+            raise Refused("conflict", message, found)
         if not (document.draft if document else guess_publication(raw, self._rules) is None):
             raise Refused("invalid", "the head cannot be made that of a draft: mend it", found)
         if request.author and (keys := _REFUSED_KEYS & list_keys(raw)):
@@ -325,8 +329,9 @@ class SourceWriter:
         found = self._require_version(request, self._require(request.slug))
         if not request.may_publish:
             raise Refused("forbidden", "publishing takes posts:publish", found)
-        if request.at and request.at <= now:
-            raise Refused("invalid", f"at: {request.at:%Y-%m-%dT%H:%M:%SZ} is past", found)
+        if request.at and (request.at <= now or request.at.year > now.year + 100):
+            said = f"at: {request.at.isoformat()} is past, or more than 100 years ahead"
+            raise Refused("invalid", said, found)
         raw, was_hidden = found.raw or b"", bool(found.document and found.document.hidden)
         if was_hidden and found.draft is not None:
             raw = change_line(raw, "status", "hidden")

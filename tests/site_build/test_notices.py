@@ -151,6 +151,7 @@ def test_security_txt_expires_within_a_year_and_changes_once_a_month() -> None:
 
     assert all(timedelta(days=300) < find_expiry(day) - day < timedelta(days=337) for day in days)
     assert len({find_expiry(day) for day in days}) == 24
+    assert find_expiry(datetime.max.replace(tzinfo=UTC)).year == 9999  # a date of a post, mistyped
 
 
 def test_the_index_of_skills_has_the_digest_of_each() -> None:

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from edge_api.auth.desk_links import DeskLinks
+from edge_api.desk.front_matter import Parts, split
 from edge_api.desk.sessions import HIDDEN_FIELD, OWNER, Sessions
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge, run_build
 from tests.edge.desk.conftest import Browser, Response
@@ -372,6 +373,8 @@ async def test_who_may_draft_alone_publishes_nothing(writer: Browser) -> None:
     to = (await send(drafter, await drafter.get(NEW), title="Two", text="Words.")).page
     shown = await drafter.get(to)
     assert "Publish…" not in shown.text
+    assert "Share it" not in shown.text
+    assert (await send(drafter, shown, do="share")).status == 403
     base = fields_of(shown)["base"]
     for action in ("publish", "withdraw"):
         assert (await drafter.post(f"{to}{action}/", base=base)).status == 403
@@ -411,3 +414,56 @@ async def test_a_post_may_be_called_new(writer: Browser) -> None:
     shown = await writer.get(href)
     assert fields_of(shown)["text"].strip() == "A text."
     assert (await send(writer, shown, text="Another text.")).page == href
+
+
+@pytest.mark.parametrize("name", ["draft-20260601-120000", "two"])
+async def test_an_agents_draft_that_is_renamed_stays_the_agents(
+    writer: Browser, content: Path, name: str
+) -> None:
+    """A draft without a name of its own moves with the first save, and its form is not trusted."""
+    form = '<form method="post" action="/desk/leads/mark/"><button>Press</button></form>'
+    await draft(writer.edge, f"---\ntitle: Read me\n---\n\n{form}\n", slug=name)
+    shown = await writer.get(f"{LIST}{name}/")
+    chosen = {} if name.startswith("draft-") else {"slug": "read-me"}
+    moved = await send(writer, shown, do="preview", **chosen)
+    assert (moved.status, "HTML that only the owner can publish" in moved.said) == (409, True)
+    assert names(content) == ["the-first.md"]
+    assert "test, to be read" in (await writer.get(LIST)).said
+
+
+async def test_a_boundary_of_other_bytes_is_read(writer: Browser) -> None:
+    """It is no fault of the service, whoever sends it."""
+    kind = b"multipart/form-data; boundary=\xff\xfe".decode(errors="surrogateescape")
+    shown = await writer.ask("POST", NEW, data=b"x", headers={**writer.own, "Content-Type": kind})
+    assert shown.status == 403
+
+
+async def test_a_draft_that_is_changed_while_it_is_read_is_not_published(writer: Browser) -> None:
+    """The agent saves another text after the owner has opened the first one."""
+    source = await draft(writer.edge, "# Two\n\nRead me.\n")
+    shown, key = await writer.get(f"{LIST}two/"), await writer.edge.key("posts:draft")
+    text = source["markdown"].replace("Read me", "Buy this")
+    changed = {
+        "json": {"slug": "two", "markdown": text},
+        "headers": {"If-Match": source["version"]},
+    }
+    async with writer.edge.ask("POST", PATH, key, **changed) as answer:
+        assert answer.status == 200, await answer.text()
+    for button in ("preview", "share"):
+        assert (await send(writer, shown, do=button)).status == 412
+    to = (await send(writer, shown, do="publish")).to
+    assert (await writer.get(to)).status == 412
+    opened = await send(writer, await writer.get(f"{LIST}two/"), do="publish")
+    assert (await writer.get(opened.to)).status == 200
+
+
+def test_no_text_takes_long_to_split() -> None:
+    """An agent's draft is split by the process that serves everybody."""
+    for line in ("     y\n", "  - a: b\n", " \n", "a: b\n", "-" * 80 + "\t\n"):
+        text = f"Title: x\n{line * 5000}zzz\n"
+        assert "".join(vars_of(split(text))) == text
+
+
+def vars_of(parts: Parts) -> tuple[str, ...]:
+    """Return the parts of a text in their order."""
+    return parts.before, parts.head, parts.after, parts.text

@@ -208,3 +208,15 @@ async def test_writing_is_off_by_default(make_edge: EdgeMaker) -> None:
         agent = Agent(running, await running.token("mcp", "posts:draft"), MODERN)
         listed: list[dict[str, Any]] = (await agent.ask("tools/list")).result["tools"]
         assert "save_draft" not in {each["name"] for each in listed}
+
+
+async def test_a_tool_names_its_own_argument(writable: RunningEdge) -> None:
+    """A refusal says what to send in the caller's words: an agent has no headers."""
+    agent = Agent(writable, await writable.token("mcp", "posts:publish"), MODERN)
+    await agent.call("save_draft", markdown=DRAFT)
+    again = await agent.call("save_draft", markdown=f"{DRAFT}More.")
+    for refused in (again, await agent.call("publish_post", slug="two-winters")):
+        said = refused["content"][0]["text"]
+        assert "If-Match" not in said
+        assert "two-winters" in said
+        assert "in version" in said

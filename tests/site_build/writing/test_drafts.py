@@ -165,3 +165,14 @@ def test_a_check_stores_nothing(journal: Journal) -> None:
     answer = journal.ask("check", markdown=text)
     assert [(each.line, each.severity) for each in answer.findings] == [(6, "warning")]
     assert not (journal.var / "drafts").exists()
+
+
+def test_html_that_is_given_another_address_stays_untrusted(journal: Journal) -> None:
+    """The owner renames an agent's draft; it stays the agent's, and its form is not published."""
+    journal.ask("save", slug="draft-20260601-120000", markdown=f"{DRAFT}\n<form>x</form>\n")
+    moved = {"slug": "two", "moved_from": "draft-20260601-120000"}
+    saved = journal.ask("save", "", markdown=f"{DRAFT}\n<form>x</form>\n", **moved)
+    assert saved.source is not None
+    assert saved.source.author == "Claude"
+    assert journal.ask("preview", "", slug="two").refusal == "conflict"
+    assert journal.ask("publish", "", slug="two", base=saved.version).refusal == "conflict"

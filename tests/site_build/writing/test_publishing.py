@@ -1,6 +1,6 @@
 """Publishing, scheduling and withdrawing: the content changes, in one commit of one file."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -165,3 +165,18 @@ def test_former_versions_are_kept_without_git(tmp_path: Path) -> None:
     journal.ask("withdraw", "", slug="the-first", base=version)
     kept = (journal.var / "versions").glob("*.md")
     assert [each.name for each in kept] == [f"the-first-{version}.md"]
+
+
+def test_an_instant_of_another_zone_is_that_instant(journal: Journal) -> None:
+    """An agent and a desk name it with their own offset; the head has it in UTC."""
+    publish(journal, at=datetime(2026, 6, 2, 9, tzinfo=timezone(timedelta(hours=5))))
+    assert "date: 2026-06-02T04:00:00Z\n" in journal.read(POST)
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-14))])
+def test_an_instant_that_no_build_reaches_is_refused(journal: Journal, zone: timezone) -> None:
+    """No build could be made for it, and the watcher would end."""
+    saved = journal.ask("save", markdown=DRAFT)
+    at = datetime(9999, 12, 31, 23, 59, 59, tzinfo=zone)
+    answer = journal.ask("publish", "", slug="two-winters", base=saved.version, at=at)
+    assert (answer.refusal, answer.message[:3]) == ("invalid", "at:")
