@@ -137,7 +137,10 @@ class WriteAnswer(BaseModel, frozen=True):
     sources: tuple[SourceSummary, ...] = ()
     findings: tuple[Finding, ...] = ()
     path: str = ""
-    """The address that a text uses for the picture; the token of a preview or of a share."""
+    """The address that a text uses for a picture; the token of a preview or of a share.
+
+    Within the watcher it is the file of the content for which such a page is made.
+    """
     versions: tuple[FormerVersion, ...] = ()
     """Former versions, the newest first."""
 

@@ -69,7 +69,7 @@ class Writing:
             raise Problem(
                 "unavailable", f"The request cannot be stored: {error.strerror}; free some space"
             ) from error
-        answer = WriteAnswer(version="unknown")
+        answer = WriteAnswer(version="unknown")  # as the audit log has it if nothing comes back
         try:
             answer = await self._wait(name)
         finally:  # also where nothing came back, since it may have been done
