@@ -46,8 +46,7 @@ from edge_api.schema.credentials import (
     DEFAULT_SCOPES,
     PUBLISH_WITH_ENQUIRIES,
     SCOPES,
-    WHY_TOGETHER,
-    publishes_with_enquiries,
+    describe_choices,
 )
 
 PAGE_SIZE: Final = 50
@@ -63,9 +62,6 @@ async def show_access(visit: Visit) -> Values:
     ]
     unreviewed, leads, warning = await _keys(visit).find_unreviewed()
     opens = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
-    scopes: dict[str, str] = {name: opens[name] for name in opens if name in visit.actor.scopes}
-    if publishes_with_enquiries(scopes):
-        scopes |= {PUBLISH_WITH_ENQUIRIES: WHY_TOGETHER}
     latest = visit.session.key_expires_at
     return {
         "is_owner": visit.actor == OWNER,
@@ -80,7 +76,7 @@ async def show_access(visit: Visit) -> Values:
         "sessions": await service[Sessions].all(),
         "session_id": visit.session.id,
         "opens": opens,
-        "scopes": scopes,
+        "scopes": describe_choices(visit.actor.scopes, opens),
         "usual": DEFAULT_SCOPES,
         "key": visit.path.get("key", ""),
         "chosen": visit.chosen,

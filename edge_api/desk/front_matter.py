@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha1
 from typing import Final
 
 FIELDS: Final = ("title", "tags", "slug", "date", "description")
@@ -71,12 +70,6 @@ def split(markdown: str) -> Parts:
         return Parts("", "", "", markdown)
     head, after = (found["bare"] or found["head"], found["end"] or found["after"] or "")
     return Parts(found["before"] or "", head, after, markdown[found.end() :])
-
-
-def version_of(markdown: str) -> str:
-    """Return the version of a file with this text: the name that git gives to its bytes."""
-    raw = markdown.encode(errors="replace")
-    return sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
 def _entry(name: str) -> str:

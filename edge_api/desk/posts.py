@@ -12,14 +12,14 @@ from urllib.parse import quote
 import orjson
 
 from edge_api.db.problems import Problem
-from edge_api.desk.front_matter import FIELDS, Parts, split, version_of
+from edge_api.desk.front_matter import FIELDS, Parts, split
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.forms import FormFile
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import HtmlResult
 from edge_api.schema.paths import SHARED
-from edge_api.schema.shares import find_previewed
+from edge_api.schema.shares import PREVIEWS, find_shared
 from edge_api.schema.site_policy import media_type
 from edge_api.schema.writing import (
     MAX_PICTURE_BYTES,
@@ -27,6 +27,7 @@ from edge_api.schema.writing import (
     Source,
     WriteAnswer,
     WriteRequest,
+    blob_id,
 )
 from edge_api.writing.service import Writing
 
@@ -77,12 +78,12 @@ async def list_posts(visit: Visit) -> Values:
     build, search = visit.service[BuildManager].current, visit.query.get("q", "").strip()
     waiting = {each.slug for each in sources}
     public = [orjson.loads(each.summary) for each in build.posts.entries] if build else []
-    found = [
+    rows = [each.model_dump(mode="json") for each in sources]
+    rows += [
         {**each, "state": "published", "author": "", "date": each["published_at"]}
         for each in public
         if each["slug"] not in waiting
     ]
-    rows = [*(each.model_dump(mode="json") for each in sources), *found]
     rows = [
         each for each in rows if search.casefold() in f"{each['title']} {each['slug']}".casefold()
     ]
@@ -187,7 +188,7 @@ async def write(visit: Visit) -> str:
     read = base
     if slug and (is_unnamed or new_slug):
         slug, read = await _move(visit, new_slug, markdown, base)
-    elif not slug or version_of(markdown) != base:
+    elif not slug or blob_id(markdown.encode(errors="replace")) != base:
         slug, read = await _save(visit, slug or new_slug, markdown, base or None)
     button = typed.get("do", "")
     # An agent may have changed its draft since it was opened: what was read is what is shown.
@@ -236,9 +237,12 @@ async def _move(visit: Visit, slug: str, markdown: str, base: str) -> tuple[str,
 async def _store_picture(visit: Visit, file: FormFile) -> str:
     """Store a picture, and return its path for the text. Raises FormErrors."""
     if len(file.data) > MAX_PICTURE_BYTES:
-        most = MAX_PICTURE_BYTES // 1_000_000
-        said = f"{file[:80]} has more than {most} MB, which is the limit: save it smaller."
-        raise FormErrors({"picture": f"{said} Your text is kept."})
+        raise FormErrors(
+            {
+                "picture": f"{file[:80]} has more than {MAX_PICTURE_BYTES // 1_000_000} MB, which "
+                "is the limit: save it smaller. Your text is kept."
+            }
+        )
     try:
         data = base64.b64encode(file.data).decode()
         return (await ask(visit, "picture", name=file[-200:], data=data)).path
@@ -319,7 +323,7 @@ async def show_preview(visit: Visit) -> HtmlResult:
     name = visit.path.get("name", "index.html")
     asked = visit.service.settings.build_dir, visit.path["token"], name, visit.service.clock()
     try:
-        raw = await asyncio.to_thread(lambda: find_previewed(*asked).read_bytes())
+        raw = await asyncio.to_thread(lambda: find_shared(*asked, PREVIEWS).read_bytes())
     except (OSError, ValueError):  # the latter for NUL in a name
         raise Problem("not_found", "This preview has ended: press Preview again") from None
     return HtmlResult(raw, media_type=media_type(name), is_private=True, is_preview=True)

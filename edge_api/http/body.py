@@ -95,10 +95,14 @@ async def read_parts(
     Files come last, and the end of a file that is too large is dropped. Raises Problem as
     `read_bytes`, and `invalid` for a malformed form.
     """
-    # Only a browser that is signed in may send files, and may take longer.
-    seconds = UPLOAD_SECONDS if most_file else BODY_TIMEOUT_SECONDS
-    most = most_text + most_file
-    raw = await read_bytes(request, MAX_UPLOAD_BYTES, too_large, keeps=most, seconds=seconds)
+    raw = await read_bytes(
+        request,
+        MAX_UPLOAD_BYTES,
+        too_large,
+        keeps=most_text + most_file,
+        # Only a browser that is signed in may send files, and may take longer.
+        seconds=UPLOAD_SECONDS if most_file else BODY_TIMEOUT_SECONDS,
+    )
     found = re.search(r'boundary="?([^\s";]{1,70})', request.headers["Content-Type"])
     # aiohttp reads bytes of a header that are no UTF-8 as surrogates.
     delimiter = b"\r\n--" + found[1].encode(errors="surrogateescape") if found else b"\r\n--"

@@ -63,9 +63,10 @@ SHARED_DRAFT_HEADERS: Final[Headers] = (
     *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
 """The headers of shared drafts, whose addresses are secret: `Referrer-Policy` hides them."""
-_OF_THE_DESK: Final = ("Cache-Control", "X-Robots-Tag")  # sent with each of its pages
 PREVIEW_HEADERS: Final[Headers] = tuple(
-    pair for pair in SHARED_DRAFT_HEADERS if pair[0] not in _OF_THE_DESK
+    pair
+    for pair in SHARED_DRAFT_HEADERS
+    if pair[0] not in ("Cache-Control", "X-Robots-Tag")  # the desk sends these with each page
 )
 """The headers of a preview at the desk, whose text may be by somebody else."""
 

@@ -30,8 +30,7 @@ from edge_api.schema.credentials import (
     CONSENT_SCOPES,
     PUBLISH_WITH_ENQUIRIES,
     SCOPES,
-    WHY_TOGETHER,
-    publishes_with_enquiries,
+    describe_choices,
 )
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 from edge_api.schema.sentences import sentence
@@ -115,11 +114,6 @@ async def _consent_page(
     """Return the consent page; after an error it shows the choices that were sent."""
     server = service[OAuthServer]
     csrf_token = server.csrf.make_token(nonce, consent.pairs, service.clock())
-    offered: dict[str, str] = {
-        name: text for name, text in SCOPES.items() if name in consent.scopes
-    }
-    if publishes_with_enquiries(offered):
-        offered |= {PUBLISH_WITH_ENQUIRIES: WHY_TOGETHER}
     body = await service.pages.render(
         "consent",
         sentence("Allow access"),
@@ -140,7 +134,7 @@ async def _consent_page(
                 "description": text,
                 "checked": name in (chosen if error else CONSENT_SCOPES),
             }
-            for name, text in offered.items()
+            for name, text in describe_choices(consent.scopes, SCOPES).items()
         ],
         fault=error,
     )

@@ -145,6 +145,12 @@ WHY_TOGETHER = sentence(
 )
 
 
+def describe_choices(names: Collection[str], texts: Mapping[Scope, str]) -> dict[str, str]:
+    """Return the text of each scope that a person can tick, and of the word that they may need."""
+    word = {PUBLISH_WITH_ENQUIRIES: WHY_TOGETHER} if publishes_with_enquiries(names) else {}
+    return {name: text for name, text in texts.items() if name in names} | word
+
+
 def publishes_with_enquiries(scopes: Collection[str]) -> bool:
     """Return whether a credential with these scopes publishes, and reads what strangers wrote."""
     return "posts:publish" in scopes and not ENQUIRY_SCOPES.isdisjoint(scopes)

@@ -8,7 +8,6 @@ import os
 import shutil
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -40,9 +39,6 @@ def find_shared(build_dir: Path, token: str, name: str, now: datetime, kind: str
     if not read_share(folder, now) or name not in {*os.listdir(folder)} - {RECORD_FILE}:  # noqa: PTH208
         raise FileNotFoundError(folder)
     return folder / name
-
-
-find_previewed: Final = partial(find_shared, kind=PREVIEWS)
 
 
 def list_shares(build_dir: Path, now: datetime, kind: str = SHARES) -> dict[Path, Any]:

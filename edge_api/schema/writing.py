@@ -1,6 +1,7 @@
 """Requests to write and their answers: files of a spool, which edge and watcher exchange."""
 
 import fcntl
+import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -104,7 +105,7 @@ class FormerVersion(BaseModel, frozen=True):
 
 
 class WriteRequest(BaseModel, frozen=True, extra="forbid"):
-    """What the watcher is asked to do, by somebody whose rights the edge has checked."""
+    """A request to the watcher, by somebody whose rights the edge has checked."""
 
     operation: Operation
     author: str
@@ -127,18 +128,21 @@ class WriteRequest(BaseModel, frozen=True, extra="forbid"):
 
 
 class WriteAnswer(BaseModel, frozen=True):
-    """What the watcher did, or why it did nothing."""
+    """The watcher's answer: the outcome, or why nothing was done."""
 
     refusal: Refusal = ""
     message: str = ""
-    """What is wrong and what to do; empty without a refusal."""
+    """The fault and its remedy; empty without a refusal."""
     version: str = ""
     """The present version, where there is one."""
     source: Source | None = None
     sources: tuple[SourceSummary, ...] = ()
     findings: tuple[Finding, ...] = ()
     path: str = ""
-    """The address that a text uses for the picture; the token of a preview or of a share."""
+    """The address that a text uses for a picture; the token of a preview or of a share.
+
+    Within the watcher it is the file of the content for which such a page is made.
+    """
     versions: tuple[FormerVersion, ...] = ()
     """Former versions, the newest first."""
 
@@ -158,13 +162,20 @@ def locate_var(database_url: str, build_dir: Path) -> Path:
     return store.parent if store else build_dir.parent / "var"
 
 
-def read_file(file: Path, most: int = _MAX_RECORD_BYTES) -> bytes | None:
+def blob_id(raw: bytes | None) -> str:
+    """Return the name that git gives to these bytes, 40 hexadecimal digits; empty for none."""
+    if raw is None:
+        return ""
+    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
+
+
+def read_file(file: Path) -> bytes | None:
     """Return the bytes of a file, `None` if there is none. Raises OSError, as for a link."""
     try:
         # Without O_NONBLOCK a named pipe would be waited for.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         with os.fdopen(os.open(file, flags), "rb") as opened:
-            return opened.read(most)
+            return opened.read(_MAX_RECORD_BYTES)
     except FileNotFoundError:
         return None
 
@@ -198,10 +209,8 @@ class Spool:
         try:
             with (self.folder / _LOCK).open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        except OSError as error:
+            return isinstance(error, BlockingIOError)
         return False
 
     @contextmanager
@@ -225,9 +234,7 @@ class Spool:
         Raises OSError.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A name that begins with a dot is that of a record which is being written.
-        found = sorted(each.stem for each in self.folder.glob("[!.]*.request"))
-        for name in found:
+        for name in sorted(each.stem for each in self.folder.glob("*.request")):
             with suppress(FileNotFoundError):  # the edge has withdrawn it
                 (self.folder / f"{name}.request").rename(self.folder / f"{name}.work")
                 if request := self._read(f"{name}.work", WriteRequest):

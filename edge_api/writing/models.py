@@ -65,7 +65,7 @@ class Publication(BaseModel, extra="forbid"):
 
 
 class Findings(BaseModel, extra="forbid"):
-    """What was found in a text."""
+    """Defects of a text."""
 
     findings: Annotated[list[Finding], Field(description="Sorted by line; empty if all is well.")]
 

@@ -51,7 +51,7 @@ _MEMBERS: Final[Mapping[Write, set[str]]] = {
     "list": {"sources"},
     "picture": {"path"},
 }
-"""What is answered; without an entry a source with its findings."""
+"""Members of the answer; those of an operation without an entry are a source and its findings."""
 _WRITES: Final = ToolHints(read_only=False, destructive=True, idempotent=True, open_world=False)
 
 
@@ -81,8 +81,11 @@ async def _carry_out(
         **(request.body.model_dump(exclude_none=True) if request.body else {}),
     }
     answer = await service[Writing].ask(WriteRequest.model_validate(asked), actor)
-    members = _MEMBERS.get(operation, {"source", "findings"})
-    value = answer.model_dump(mode="json", exclude_none=True, include=members)
+    value = answer.model_dump(
+        mode="json",
+        exclude_none=True,
+        include=_MEMBERS.get(operation, {"source", "findings"}),
+    )
     headers = {"ETag": f'"{answer.version}"'} if answer.source else {}
     return OperationResult(value, 201 if operation == "picture" else 200, headers)
 
@@ -114,7 +117,6 @@ _VERSION_ARGUMENT: Final = MappingProxyType(
         )
     }
 )
-_ETAG: Final = MappingProxyType({"ETag": "The version of the source; send it as If-Match."})
 _SOURCE_EXAMPLE: Final = {
     "slug": "two-winters",
     "title": "Two winters",
@@ -138,7 +140,7 @@ _SHOWN: Final = SuccessResponse(
     "The source as it is stored now",
     output_schema(SourceAnswer),
     {"source": _SOURCE_EXAMPLE, "findings": [_FINDING_EXAMPLE]},
-    headers=_ETAG,
+    headers=MappingProxyType({"ETag": "The version of the source; send it as If-Match."}),
 )
 _CHANGES: Final = ("not_found", "conflict", "stale", "locked", "unnamed", "unavailable")
 
@@ -160,13 +162,6 @@ _BASE: Final[AnyOperation] = Operation(
 )
 # The examples can be sent one after another: each names the version that the one before stored.
 _TEXT_EXAMPLE: Final = {name: _SOURCE_EXAMPLE[name] for name in ("slug", "markdown")}
-_PICTURE_EXAMPLE: Final = {
-    "name": "store.png",
-    "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEA"
-    "HLCMmQAAAABJRU5ErkJggg==",
-}
-_OF_DRAFT: Final = replace(_VERSION, example=f'"{_SOURCE_EXAMPLE["version"]}"')
-_OF_PUBLISHED: Final = replace(_VERSION, example='"e51e41edb0b511ce0b22ec6df0241f1af7068d7b"')
 OPERATIONS: tuple[AnyOperation, ...] = (
     replace(
         _BASE,
@@ -261,7 +256,15 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="Add a picture to a draft",
         description="Metadata such as the place is removed. No picture is replaced.",
         handler=partial(_carry_out, "picture"),
-        body=_body(Picture, MAX_PICTURE_BYTES * 4 // 3 + 1024, example=_PICTURE_EXAMPLE),
+        body=_body(
+            Picture,
+            MAX_PICTURE_BYTES * 4 // 3 + 1024,
+            example={
+                "name": "store.png",
+                "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEA"
+                "HLCMmQAAAABJRU5ErkJggg==",
+            },
+        ),
         responses=(
             SuccessResponse(
                 201,
@@ -296,7 +299,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="Publish a draft, now or later",
         handler=partial(_carry_out, "publish"),
         scope="posts:publish",
-        parameters=(_SLUG, _OF_DRAFT),
+        parameters=(_SLUG, replace(_VERSION, example=f'"{_SOURCE_EXAMPLE["version"]}"')),
         body=_body(Publication, 1024, now={}, later={"at": "2027-03-01T07:00:00Z"}),
         responses=(_SHOWN,),
         problems=_CHANGES,
@@ -319,7 +322,10 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         description="It is a draft again, and its address answers 410.",
         handler=partial(_carry_out, "withdraw"),
         scope="posts:publish",
-        parameters=(_SLUG, _OF_PUBLISHED),
+        parameters=(
+            _SLUG,
+            replace(_VERSION, example='"e51e41edb0b511ce0b22ec6df0241f1af7068d7b"'),
+        ),
         responses=(_SHOWN,),
         problems=_CHANGES,
         tools=(

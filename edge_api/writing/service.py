@@ -4,10 +4,10 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from typing import Final, get_args
+from typing import Final
 
 from edge_api.auth.actor import ANYONE, Actor, Clock, audit_entry
-from edge_api.db.problems import OUTCOME_UNKNOWN, Code, Problem
+from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Store
 from edge_api.schema.environment import BUILD
 from edge_api.schema.writing import (
@@ -69,7 +69,7 @@ class Writing:
             raise Problem(
                 "unavailable", f"The request cannot be stored: {error.strerror}; free some space"
             ) from error
-        answer = WriteAnswer(version="unknown")
+        answer = WriteAnswer(version="unknown")  # as the audit log has it if nothing comes back
         try:
             answer = await self._wait(name)
         finally:  # also where nothing came back, since it may have been done
@@ -78,11 +78,12 @@ class Writing:
             if request.operation in AUDITED and not answer.refusal and not is_own_save:
                 await self._audit(request, answer, actor)
         if answer.refusal:
-            code: Code = answer.refusal
-            assert code in get_args(Code)  # noqa: S101  both lists have these codes
-            headers = {"ETag": f'"{answer.version}"'} if answer.version else {}
-            findings = [each.model_dump() for each in answer.findings]
-            raise Problem(code, answer.message, findings=findings, headers=headers)
+            raise Problem(
+                answer.refusal,
+                answer.message,
+                findings=[each.model_dump() for each in answer.findings],
+                headers={"ETag": f'"{answer.version}"'} if answer.version else {},
+            )
         return answer
 
     async def _audit(self, request: WriteRequest, answer: WriteAnswer, actor: Actor) -> None:
@@ -103,8 +104,7 @@ class Writing:
             if answer := await asyncio.to_thread(self._spool.take, name):
                 return answer
             is_watched = self._spool.is_watched()
-            is_late = waited > _BEGIN_SECONDS or not is_watched
-            if is_late and self._spool.withdraw(name):
+            if (waited > _BEGIN_SECONDS or not is_watched) and self._spool.withdraw(name):
                 return WriteAnswer(refusal="unavailable", message=_NO_WATCHER)
             if not is_watched:  # it was killed at its work, or has answered before it ended
                 if answer := await asyncio.to_thread(self._spool.take, name):

@@ -19,9 +19,10 @@ from site_build.content.kept import find_slug
 from site_build.errors import BuildError
 from site_build.options import CONTENT, INSTANT, JOBS, OUTPUT
 from site_build.text import write_instant
-from site_build.writing.commits import CommitRefusal, commit_edit
+from site_build.writing.commits import commit_edit
 from site_build.writing.hook import ACCEPTED
 from site_build.writing.pushes import PushedRepository
+from site_build.writing.versions import Refused
 
 _SLUG = Argument(["slug"], help="slug of the post")
 ACTIONS: Actions = {
@@ -107,12 +108,12 @@ def _receive(arguments: Arguments) -> int:
         if not (repository := PushedRepository.find(arguments.content)):
             raise BuildError("the journal is in no git repository")  # noqa: TRY301
         changed = repository.take(arguments.content, FileIO(0), is_trusted=arguments.trust_settings)
-    except (BuildError, CommitRefusal, OSError, ValueError) as refusal:
+    except (BuildError, Refused, OSError, ValueError) as refusal:
         sys.stdout.write(f"refused: {refusal}\n")
         return 1
     sys.stdout.write(f"{ACCEPTED}taken; a file with an error is held back until it is fixed\n")
-    options = {"files": changed, "now": None, "strict": False, "all": False, "fix": False}
-    return check.run(Arguments(**{"yes": False, **options, **vars(arguments)}))
+    options = {"now": None, "strict": False, "all": False, "fix": False, "yes": False}
+    return check.run(Arguments(**{**options, "files": changed, **vars(arguments)}))
 
 
 def find_post(content: Path, slug: str) -> Source:

@@ -3,7 +3,7 @@
 import os
 import signal
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -51,10 +51,12 @@ def run(arguments: Arguments) -> int:
             list_sources(options.content),
             EventPrinter(open_console(), options.content),
         )
-        with ExitStack() as stack:
-            heartbeat = stack.enter_context(HeartbeatThread(options.output, code))
-            if read_settings().get("WRITING") == "on":
-                stack.enter_context(writing(options.content, options.output, options.site_url))
+        writes = read_settings().get("WRITING") == "on"
+        given = (options.content, options.output, options.site_url)
+        with (
+            HeartbeatThread(options.output, code) as heartbeat,
+            writing(*given) if writes else nullcontext(),
+        ):
             watch_and_publish(options, sources, printer, heartbeat, keeps_running=arguments.stay)
         return os.EX_TEMPFAIL
     return 0

@@ -33,7 +33,7 @@ from site_build.errors import BuildError, find_fix
 STARTED_COMMENT = "  # when it was started"
 """Comment after the date of a draft from `new`, which is replaced when the post is published."""
 PARTIAL = ".fore-edge-"
-"""How the names of folders begin in which new bytes of a file wait; a kill can leave one."""
+"""The beginning of names of folders in which a file's new bytes wait; a kill can leave one."""
 _EOL = r"(?>\r\n?|\n)"
 _HEAD = re.compile(
     rf"\ufeff?\s*(---+[ \t]*{_EOL})?((?:[^\r\n]*{_EOL})*?)(?:---|(?(1)(?!)|[ \t]*(?:{_EOL}|\Z)))"

@@ -44,7 +44,7 @@ from site_build.site import Document
 from site_build.text import write_instant
 
 _DAYS = {PREVIEWS: 1, SHARES: 7}
-"""How long each kind is there that the desk asks for."""
+"""The life of each kind, in days, where the desk asks for it."""
 # Elements that a share omits: those with the page's own address, and `robots`, which it replaces.
 # The last two lead to the page's Markdown and to a form.
 _OMITTED_ELEMENTS = """link[rel="canonical"], link[rel="alternate"], meta[property],

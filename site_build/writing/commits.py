@@ -5,7 +5,6 @@ are, with a temporary index. What else is changed or staged in the repository st
 """
 
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -18,7 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Final, Self
 
-from edge_api.schema.writing import FormerVersion, Refusal
+from edge_api.schema.writing import FormerVersion, blob_id
+from site_build.writing.versions import Refused
 
 _QUIET: Final = (
     "core.hooksPath=/dev/null",
@@ -38,25 +38,13 @@ _UNFINISHED: Final = {
     "BISECT_LOG": "a bisection",
 }
 """Files of a repository that show an operation which its owner has not finished."""
-_DIGITS: Final = 40  # of a name in a repository with SHA-1
+NO_BLOB: Final = "0" * 40
+"""The version of no file, and the commit before the first, in git's own records (SHA-1)."""
 _STAGE: Final = ("update-index", "-z", "--index-info")
 _PAUSE_SECONDS: Final = 0.1
 _CHANGE: Final = rb"\x01(\S+)\0(.*)\0(.*)\n\n:\d+ \d+ [0-9a-f]+ (?!0{40})([0-9a-f]{40}) "
 """A commit as `list_versions` asks for it: date, author, message, and the file's new version."""
 _TIMEOUT_SECONDS: Final = 30
-
-
-class CommitRefusal(Exception):  # noqa: N818  an answer, not a fault of the code
-    """Why a file cannot be committed now; `kind` is a refusal of `edge_api.schema.writing`."""
-
-    def __init__(self, kind: Refusal, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-def blob_id(raw: bytes) -> str:
-    """Return the name that git gives to a file with these bytes, 40 hexadecimal digits."""
-    return hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False).hexdigest()
 
 
 class Repository:
@@ -71,22 +59,20 @@ class Repository:
     def find(cls, content: Path) -> Self | None:
         """Return the repository of a folder; None without one, and where git ignores the folder.
 
-        Raises CommitRefusal where root would run git in somebody else's repository.
+        Raises Refused where root would run git in somebody else's repository.
         """
         content = content.resolve()
         if os.geteuid() == 0 and content.stat().st_uid != 0:
-            raise CommitRefusal(
-                "unavailable", "run the watcher as the owner of the content, not as root"
-            )
+            raise Refused("unavailable", "run the watcher as the owner of the content, not as root")
         if not any((each / ".git").exists() for each in (content, *content.parents)):
             return None
         asked = ("rev-parse", "--show-object-format", "--show-toplevel", "--absolute-git-dir")
         try:
             kind, top, git_dir = _git(content, *asked).decode().splitlines()
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            raise CommitRefusal("unavailable", _explain(error)) from error
+            raise Refused("unavailable", _explain(error)) from error
         if kind != "sha1":
-            raise CommitRefusal("unavailable", f"the repository has {kind} names; sha1 is known")
+            raise Refused("unavailable", f"the repository has {kind} names; sha1 is known")
         with suppress(subprocess.CalledProcessError):
             _git(Path(top), "check-ignore", "--quiet", "--", os.fspath(content))
             return None  # git ignores the folder
@@ -100,20 +86,20 @@ class Repository:
         more: Mapping[str, str] | None = None,
         seconds: int = _TIMEOUT_SECONDS,
     ) -> bytes:
-        """Run git in the repository and return what it prints. Raises CommitRefusal.
+        """Run git in the repository and return what it prints. Raises Refused.
 
         Its input is `given`, or a `source`.
         """
         try:
             return _git(self._top, *words, given=given, source=source, more=more, seconds=seconds)
         except (OSError, subprocess.SubprocessError) as error:
-            raise CommitRefusal("unavailable", _explain(error)) from error
+            raise Refused("unavailable", _explain(error)) from error
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep git and our other processes from changing the index, the branch and files.
 
-        Raises CommitRefusal during a merge, a rebase and the like, and while git is at work.
+        Raises Refused during a merge, a rebase and the like, and while git is at work.
         """
         with (self._git_dir / "fore-edge.lock").open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -123,10 +109,10 @@ class Repository:
                 self._lock_index()
                 for name, operation in _UNFINISHED.items():
                     if (self._git_dir / name).exists():
-                        message = (
-                            f"{operation} is not finished in the repository; end or abort it there"
+                        raise Refused(
+                            "locked",
+                            f"{operation} is not finished in the repository; end or abort it there",
                         )
-                        raise CommitRefusal("locked", message)
                 yield
             finally:
                 self._unlock()
@@ -139,8 +125,10 @@ class Repository:
                 break
             except FileExistsError:
                 if is_last:
-                    message = f"git is at work, or was killed: try again, or remove {self._lock}"
-                    raise CommitRefusal("unavailable", message) from None
+                    raise Refused(
+                        "unavailable",
+                        f"git is at work, or was killed: try again, or remove {self._lock}",
+                    ) from None
                 time.sleep(_PAUSE_SECONDS)
 
     def _unlock(self) -> None:
@@ -162,7 +150,7 @@ class Repository:
         found = b""
         with suppress(subprocess.CalledProcessError):  # there is no commit yet
             found = _git(self._top, *words, "--", self._name(file))
-        return next((word for word in found.decode().split() if len(word) == _DIGITS), "")
+        return next((word for word in found.decode().split() if len(word) == len(NO_BLOB)), "")
 
     def list_versions(self, file: Path, most: int) -> Iterator[FormerVersion]:
         """Yield the committed versions of a file, the newest first."""
@@ -170,8 +158,9 @@ class Repository:
         words += [f"--max-count={most}", "--", self._name(file)]
         for found in re.findall(_CHANGE, _git(self._top, *words) if self._read_head() else b""):
             at, author, message, version = (each.decode(errors="replace") for each in found)
-            instant = datetime.fromisoformat(at)
-            yield FormerVersion(version=version, at=instant, author=author, message=message)
+            yield FormerVersion(
+                version=version, at=datetime.fromisoformat(at), author=author, message=message
+            )
 
     def read(self, version: str) -> bytes:
         """Return the bytes of a committed version."""
@@ -181,9 +170,9 @@ class Repository:
         """Commit files with these bytes, or without the file for `None`, and unlock.
 
         `author` is the name of whoever wrote them. A second call for the same bytes does nothing.
-        Raises CommitRefusal.
+        Raises Refused.
         """
-        versions = {file: "" if raw is None else blob_id(raw) for file, raw in raws.items()}
+        versions = {file: blob_id(raw) for file, raw in raws.items()}
         people = {
             "GIT_AUTHOR_NAME": author,
             "GIT_AUTHOR_EMAIL": "writer@localhost",
@@ -191,7 +180,7 @@ class Repository:
             "GIT_COMMITTER_EMAIL": "fore-edge@localhost",
         }
         entries = "".join(
-            f"{'100644' if each else '0'} {each or '0' * _DIGITS}\t{self._name(file)}\0"
+            f"{'100644' if each else '0'} {each or NO_BLOB}\t{self._name(file)}\0"
             for file, each in versions.items()
         ).encode()
         try:
@@ -210,11 +199,18 @@ class Repository:
                 self.prepare_index(entries)
                 if any(self.committed(file) != version for file, version in versions.items()):
                     new = _git(self._top, *words, given=message.encode(), more=people).decode()
-                    words = ["update-ref", "-m", message, "HEAD", new.strip()]
-                    _git(self._top, *words, head or "0" * _DIGITS)
+                    _git(
+                        self._top,
+                        "update-ref",
+                        "-m",
+                        message,
+                        "HEAD",
+                        new.strip(),
+                        head or NO_BLOB,
+                    )
                 self.use_index()
         except (OSError, subprocess.SubprocessError) as error:
-            raise CommitRefusal("unavailable", _explain(error)) from error
+            raise Refused("unavailable", _explain(error)) from error
 
     def prepare_index(self, entries: bytes) -> None:
         """Put a copy of the index with these entries into the lock, which `use_index` renames.
@@ -263,7 +259,7 @@ def commit_edit(file: Path, before: bytes, message: str) -> str:
                 if {blob_id(before), repository.staged(file)} != {repository.committed(file)}:
                     return "it has other changes that wait for your commit"
                 repository.commit({file: file.read_bytes()}, message, "owner")
-    except CommitRefusal as refusal:
+    except Refused as refusal:
         return str(refusal)
     return ""
 

@@ -16,7 +16,7 @@ ACCEPTED: Final = "\0"
 
 def main() -> int:
     """Hand over the one commit that is pushed, print the answer; return 0 if it is accepted."""
-    former, commit, *branches = sys.stdin.read().split()
+    former, commit, *branches = sys.stdin.read().split()  # of a second line there would be more
     if branches != ["refs/heads/main"] or not commit.strip("0"):
         sys.stderr.write("refused: push to the branch main, and to no other: HEAD:main\n")
         return 1

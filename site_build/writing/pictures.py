@@ -29,8 +29,10 @@ def add_picture(request: WriteRequest, folder: str, target: Path, known: Sequenc
     except binascii.Error:
         raise Refused("invalid", "data: is not base64") from None
     if len(data) > MAX_PICTURE_BYTES:
-        limit = MAX_PICTURE_BYTES // 1_000_000
-        raise Refused("invalid", f"data: a picture has at most {limit} MB; save it smaller")
+        raise Refused(
+            "invalid",
+            f"data: a picture has at most {MAX_PICTURE_BYTES // 1_000_000} MB; save it smaller",
+        )
     suffix = _inspect(data)
     stem = make_slug(PurePosixPath(request.name).stem) or "picture"
     names = (f"{folder}/{stem}{f'-{n}' if n > 1 else ''}{suffix}" for n in count(1))
@@ -44,10 +46,13 @@ def _inspect(data: bytes) -> str:
 
     Raises Refused for another file.
     """
-    words = [sys.executable, "-m", "site_build.writing.inspect_picture"]
     try:
-        found = subprocess.run(  # noqa: S603
-            words, input=data, capture_output=True, check=False, timeout=PICTURE_SECONDS
+        found = subprocess.run(
+            [sys.executable, "-m", "site_build.writing.inspect_picture"],
+            input=data,
+            capture_output=True,
+            check=False,
+            timeout=PICTURE_SECONDS,
         )
     except subprocess.TimeoutExpired:
         raise Refused("invalid", "data: the picture takes too long to decode") from None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from select import select
 from typing import Final
 
 from edge_api.schema.index import CURRENT_LINK
@@ -26,8 +27,7 @@ from site_build.markup.convert import Dialect
 from site_build.options import read_settings
 from site_build.pelican_plugin.settings import SETTINGS_FILE, load_settings, read_dialect, warn
 from site_build.progress import Request
-from site_build.writing.commits import CommitRefusal
-from site_build.writing.versions import DraftFolder
+from site_build.writing.versions import DraftFolder, Refused
 from site_build.writing.writer import SourceWriter
 
 POLL_SECONDS: Final = 0.02
@@ -61,34 +61,25 @@ def writing(content: Path, output: Path, site_url: str) -> Iterator[None]:
         thread.join()
 
 
-class LibraryLoader:
-    """Reads all texts in a thread, once a build has put them into the cache."""
-
-    def __init__(self, content: Path, output: Path, dialect: Dialect) -> None:
-        self._output, self._dialect = output, dialect
-        cache = locate_cache(output)
-        self._request = Request(
-            content=content,
-            site_folder=cache.parent,
-            state=cache.parent,
-            previous_state=cache.parent,
-            cache=cache,
-            now=datetime.now(UTC),
-            jobs=1,
-        )
-        self._library: ContentLibrary | None = None
-        threading.Thread(target=self._load, daemon=True).start()
-
-    def __call__(self) -> ContentLibrary | None:
-        """Return the texts; `None` while they are being read."""
-        return self._library
-
-    def _load(self) -> None:
-        while self._library is None:
-            with contextlib.suppress(BuildError):
-                if (self._output / CURRENT_LINK).exists():
-                    self._library = ContentLibrary(self._request, fingerprint_code(), self._dialect)
-            time.sleep(RESTART_SECONDS)
+def load_library(
+    content: Path, output: Path, dialect: Dialect, loaded: list[ContentLibrary]
+) -> None:
+    """Add the library of all texts to `loaded`, once a build has put them into the cache."""
+    cache = locate_cache(output)
+    request = Request(
+        content=content,
+        site_folder=cache.parent,
+        state=cache.parent,
+        previous_state=cache.parent,
+        cache=cache,
+        now=datetime.now(UTC),
+        jobs=1,
+    )
+    while not loaded:
+        with contextlib.suppress(BuildError):
+            if (output / CURRENT_LINK).exists():
+                loaded.append(ContentLibrary(request, fingerprint_code(), dialect))
+        time.sleep(RESTART_SECONDS)
 
 
 def answer_page(
@@ -102,8 +93,11 @@ def answer_page(
             )
         answer = WriteAnswer(path=made.stdout.decode())
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        said = (error.stdout or b"").decode() or "the page could not be made in time; try again"
-        answer = WriteAnswer(refusal="unavailable", message=said)
+        answer = WriteAnswer(
+            refusal="unavailable",
+            message=(error.stdout or b"").decode()
+            or "the page could not be made in time; try again",
+        )
     spool.answer(name, answer)
 
 
@@ -112,32 +106,30 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the watcher ends this process
     content, output, site_url = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
     database = read_settings().get("DATABASE_URL", "sqlite:///var/edge.db")
-    spool, is_over = Spool(locate_var(database, output)), threading.Event()
-
-    def wait_for_end() -> None:
-        os.read(0, 1)  # without a lock of sys.stdin, which a forked process would wait for
-        is_over.set()
-
-    threading.Thread(target=wait_for_end, daemon=True).start()
+    spool = Spool(locate_var(database, output))
     settings = stamp(SETTINGS_FILE)
     dialect = read_dialect(load_settings(content, site_url))
+    loaded: list[ContentLibrary] = []
+    reading = (content, output, dialect, loaded)
+    threading.Thread(target=load_library, args=reading, daemon=True).start()
     writer = SourceWriter(
-        content, spool.folder.parent, site_url, dialect, LibraryLoader(content, output, dialect)
+        content, spool.folder.parent, site_url, dialect, lambda: next(iter(loaded), None)
     )
     turn, drafts = threading.Lock(), DraftFolder(spool.folder.parent)
     page = [sys.executable, "-m", "site_build.preview.shares", str(content), str(output), site_url]
     if not os.access(content, os.W_OK):
         warn(f"WRITING=on has no effect: {content} cannot be written by this user or unit")
-        is_over.wait()
+        select([0], [], [])
         return 0
     with spool.watch():
         spool.tidy(time.time() - 3600)
         looked_at = 0.0
-        with contextlib.suppress(CommitRefusal, BuildError, OSError):  # it is tried again
+        with contextlib.suppress(Refused, BuildError, OSError):  # it is tried again
             writer.store.recover()
         for each in content.rglob(f"{PARTIAL}*"):
             shutil.rmtree(each, ignore_errors=True)
-        while not is_over.wait(POLL_SECONDS) and stamp(SETTINGS_FILE) == settings:
+        # Nothing is ever sent to standard input, so it can be read only once it has ended.
+        while not select([0], [], [], POLL_SECONDS)[0] and stamp(SETTINGS_FILE) == settings:
             try:
                 for name, request in spool.claim():
                     answer = writer.answer(request, request.asked_at)
@@ -155,7 +147,7 @@ def main() -> int:
                     looked_at = time.monotonic()
             except (BuildError, OSError) as error:  # the edge says that nothing came back
                 warn(f"a request to write cannot be answered: {error}")
-                is_over.wait(RESTART_SECONDS)
+                time.sleep(RESTART_SECONDS)
     return 0
 
 

@@ -12,17 +12,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Final, NamedTuple
 
+from edge_api.schema.writing import blob_id
 from site_build.content.edits import rewrite
 from site_build.content.sources import show_path
-from site_build.writing.commits import CommitRefusal, Repository, blob_id
+from site_build.writing.commits import NO_BLOB, Repository
+from site_build.writing.versions import Refused
 
 MAX_BYTES: Final = 256 * 1024 * 1024
 """Most bytes of a push, packed and unpacked."""
 MAX_FILES: Final = 20_000
 MAX_SECONDS: Final = 600
 """Most seconds until all of a push has come."""
-_NO_BLOB: Final = "0" * 40
-_CHANGE: Final = rb":(\d{6}) (\d{6}) ([0-9a-f]{40}) ([0-9a-f]{40}) [A-Z]\d*\0([^\0]+)\0"
+_CHANGE: Final = rb":\d{6} (\d{6}) ([0-9a-f]{40}) ([0-9a-f]{40}) [A-Z]\d*\0([^\0]+)\0"
 _STAGED: Final = rb"\d{6} ([0-9a-f]{40}) \d\t([^\0]+)\0"
 _FILES: Final = r"(?:%s)(?:/(?![.])[^/]+)+"
 """Files in a folder, for `%`, whose names do not begin with a dot."""
@@ -32,7 +33,6 @@ _MOST_NAMED: Final = 10
 class _Change(NamedTuple):
     """A file that a push changes; a version of zeros is no file, and has the mode 000000."""
 
-    former_mode: str
     mode: str
     former: str
     version: str
@@ -45,7 +45,7 @@ class PushedRepository(Repository):
     def take(self, content: Path, pack: IO[bytes], *, is_trusted: bool) -> list[Path]:
         """Take a commit, whose id comes before its `pack`; return the files that it changes.
 
-        A trusted push may also change what the site runs. Raises CommitRefusal, BuildError,
+        A trusted push may also change what the site runs. Raises Refused, BuildError,
         OSError and ValueError.
         """
         commit, objects = bytes.fromhex(pack.read(40).decode()).hex(), self._git_dir / "objects"
@@ -64,10 +64,13 @@ class PushedRepository(Repository):
             with self.lock():
                 head = self.git("rev-parse", "HEAD").decode().strip()
                 if self.git("rev-list", "-n1", head, f"^{commit}", "--", more=apart):
-                    said = "the journal has commits that you lack; git pull --rebase, then push"
-                    raise CommitRefusal("stale", said)
-                words = ("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", head, commit)
-                raw = self.git(*words, more=apart)
+                    raise Refused(
+                        "stale",
+                        "the journal has commits that you lack; git pull --rebase, then push",
+                    )
+                raw = self.git(
+                    "diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", head, commit, more=apart
+                )
                 changes = [_Change(*map(os.fsdecode, each)) for each in re.findall(_CHANGE, raw)]
                 allowed = _FILES % re.escape(self._name(content))
                 if is_trusted:
@@ -94,23 +97,24 @@ class PushedRepository(Repository):
             "a push brings files of the content alone, no links, no names that begin with a dot; "
             "settings, theme and plugins take deploy --trust-settings. These must go",
         )
-        versions = "\n".join(each.version for each in changes if each.version != _NO_BLOB)
-        asked = "--batch-check=%(objectsize)"
-        sizes = self.git("cat-file", asked, given=versions.encode(), more=apart).split()
+        versions = "\n".join(each.version for each in changes if each.version != NO_BLOB)
+        sizes = self.git(
+            "cat-file", "--batch-check=%(objectsize)", given=versions.encode(), more=apart
+        ).split()
         if len(changes) > MAX_FILES or sum(map(int, sizes)) > MAX_BYTES:
-            raise CommitRefusal(
+            raise Refused(
                 "invalid",
                 f"push {MAX_FILES:,} files and {MAX_BYTES // 1024**2} MiB at most at once",
             )
 
     def _require_clean(self, changes: Sequence[_Change]) -> None:
-        """Raise CommitRefusal where the owner's own changes would be lost."""
+        """Raise Refused where the owner's own changes would be lost."""
         raw, blocked = self.git("ls-files", "--stage", "-z"), []
         staged = {os.fsdecode(path): version.decode() for version, path in re.findall(_STAGED, raw)}
         for each in changes:
             place = self._top / each.path
-            present = blob_id(place.read_bytes()) if place.exists() else _NO_BLOB
-            is_clean = {present, staged.get(each.path, _NO_BLOB)} <= {each.former, each.version}
+            present = blob_id(place.read_bytes()) if place.exists() else NO_BLOB
+            is_clean = {present, staged.get(each.path, NO_BLOB)} <= {each.former, each.version}
             is_hidden = place.resolve() != place or any(map(Path.is_file, place.parents))
             if is_hidden or not is_clean:
                 blocked.append(each.path)
@@ -125,19 +129,20 @@ class PushedRepository(Repository):
         for each in changes:
             place = self._top / each.path
             before = place.read_bytes() if place.exists() else None
-            if each.version == _NO_BLOB:
+            if each.version == NO_BLOB:
                 place.unlink(missing_ok=True)
             else:
                 rewrite(self._top, each.path, before, self.read(each.version))
                 place.chmod(int(each.mode[-3:], 8))
-        lines = (os.fsencode(f"{e.mode} {e.version}\t{e.path}\0") for e in changes)
-        self.prepare_index(b"".join(lines))
+        self.prepare_index(
+            b"".join(os.fsencode(f"{e.mode} {e.version}\t{e.path}\0") for e in changes)
+        )
         self.use_index()
 
 
 def _refuse(paths: Sequence[str], reason: str) -> None:
-    """Raise CommitRefusal if there are paths."""
+    """Raise Refused if there are paths."""
     if paths:
         named = ", ".join(show_path(each) for each in paths[:_MOST_NAMED])
         rest = f" and {len(paths) - _MOST_NAMED} more" if paths[_MOST_NAMED:] else ""
-        raise CommitRefusal("conflict", f"{reason}: {named}{rest}")
+        raise Refused("conflict", f"{reason}: {named}{rest}")

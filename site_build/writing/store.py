@@ -5,9 +5,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
-from edge_api.schema.writing import FormerVersion, read_file, write_file
+from edge_api.schema.writing import FormerVersion, blob_id, read_file, write_file
 from site_build.content.edits import rewrite
-from site_build.writing.commits import CommitRefusal, Repository, blob_id
+from site_build.writing.commits import Repository
 from site_build.writing.versions import (
     DraftFolder,
     FormerVersions,
@@ -25,7 +25,7 @@ class ContentStore:
     def __init__(self, content: Path, drafts: DraftFolder, kept: FormerVersions) -> None:
         self._content, self._drafts, self._kept = content, drafts, kept
         self._intent = kept.folder / "intent.json"
-        """What is being written into the content.
+        """The record of a write into the content that is under way.
 
         It is not in the spool, where the edge may write: it names a file of the content.
         """
@@ -38,7 +38,7 @@ class ContentStore:
         A source that becomes `None` is removed. The pictures of a `draft` that is published go
         with it, and it is removed. Nothing is changed if it cannot be committed.
 
-        Raises CommitRefusal, and Refused where the owner's own changes wait for a commit.
+        Raises Refused, BuildError and OSError.
         """
         repository = Repository.find(self._content)
         pictures = self._list_pictures(draft or b"")
@@ -47,16 +47,19 @@ class ContentStore:
                 file = self._content / found.path
                 present = {found.content_version, repository.staged(file)}
                 if present != {repository.committed(file)}:
-                    message = f"{found.path} has changes that are not committed; commit them first"
-                    raise Refused("conflict", message, found)
+                    raise Refused(
+                        "conflict",
+                        f"{found.path} has changes that are not committed; commit them first",
+                        found,
+                    )
             elif found.content is not None:
                 is_rewritten = not found.is_public and raw is not None
                 self._kept.keep(found.slug, found.content, "", is_rewritten=is_rewritten)
             intent = {
                 "path": found.path,
                 "slug": found.slug,
-                "version": "" if raw is None else blob_id(raw),
-                "draft": "" if draft is None else blob_id(draft),
+                "version": blob_id(raw),
+                "draft": blob_id(draft),
                 "pictures": pictures,
                 "author": author,
                 "message": message,
@@ -66,7 +69,7 @@ class ContentStore:
             self._replace(found, found.content, raw)
             try:
                 self._finish(intent, repository)
-            except CommitRefusal:
+            except Refused:
                 self._replace(found, raw, found.content)
                 self._intent.unlink()
                 raise
@@ -92,7 +95,7 @@ class ContentStore:
         return found
 
     def recover(self) -> None:
-        """Finish what a kill has cut short. Raises CommitRefusal, BuildError and OSError."""
+        """Finish what a kill has cut short. Raises Refused, BuildError and OSError."""
         if repository := Repository.find(self._content):
             with repository.lock():
                 pass  # our lock is removed
@@ -101,7 +104,7 @@ class ContentStore:
     def finish(self) -> None:
         """Commit what `put` wrote, and remove the draft that it was, where it could not.
 
-        Raises CommitRefusal, BuildError and OSError.
+        Raises Refused, BuildError and OSError.
         """
         if intent := json.loads(read_file(self._intent) or b"null"):
             repository = Repository.find(self._content)
@@ -111,7 +114,7 @@ class ContentStore:
     def _finish(self, intent: dict[str, Any], repository: Repository | None) -> None:
         file = self._content / intent["path"]
         raw = read_file(file)
-        if ("" if raw is None else blob_id(raw)) == intent["version"]:
+        if blob_id(raw) == intent["version"]:
             raws = {file: raw}
             for name, version in intent["pictures"].items():
                 picture, waiting = self._content / name, self._drafts.folder / name
@@ -129,12 +132,11 @@ class ContentStore:
 
     def list_former(self, found: Found) -> tuple[FormerVersion, ...]:
         """Return former versions, the newest first."""
-        repository = Repository.find(self._content)
-        place = self._content / found.path
+        place, repository = self._content / found.path, Repository.find(self._content)
         committed = [*repository.list_versions(place, _MOST_VERSIONS)] if repository else []
         known = sorted((*committed, *self._kept.list(found.slug)), key=lambda each: each.at)
-        by_id = {each.version: each for each in known if each.version != found.version}
-        newest = sorted(by_id.values(), key=lambda each: each.at, reverse=True)
+        latest = {each.version: each for each in known if each.version != found.version}
+        newest = sorted(latest.values(), key=lambda each: each.at, reverse=True)
         return tuple(newest[:_MOST_VERSIONS])
 
     def read_former(self, found: Found, version: str) -> bytes | None:

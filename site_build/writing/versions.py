@@ -11,10 +11,16 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from edge_api.schema.writing import FormerVersion, Refusal, WriteAnswer, read_file, write_file
+from edge_api.schema.writing import (
+    FormerVersion,
+    Refusal,
+    WriteAnswer,
+    blob_id,
+    read_file,
+    write_file,
+)
 from site_build.site import Document
 from site_build.text import fold
-from site_build.writing.commits import blob_id
 
 KEPT_DAYS: Final = 30
 PAUSE: Final = timedelta(minutes=1)
@@ -71,7 +77,7 @@ class Found:
     @property
     def content_version(self) -> str:
         """The blob id of the content; empty if there is none."""
-        return "" if self.content is None else blob_id(self.content)
+        return blob_id(self.content)
 
     def find_base(self, author: str) -> str:
         """Return the version of the content that a draft by this author is a change of.
@@ -85,7 +91,7 @@ class Found:
     @property
     def version(self) -> str:
         """The blob id of that version; empty if there is none."""
-        return "" if self.raw is None else blob_id(self.raw)
+        return blob_id(self.raw)
 
 
 def _read_record(file: Path) -> Mapping[str, str]:
@@ -164,9 +170,14 @@ class FormerVersions:
         for each in self.folder.glob(f"{glob.escape(fold(slug))}-*.md"):
             version = each.stem.rpartition("-")[2]
             if each == self.locate(slug, version):  # not that of a slug which begins alike
-                author = _read_record(each).get("author", "")
-                at = datetime.fromtimestamp(each.lstat().st_mtime, UTC)
-                found.append(FormerVersion(version=version, at=at, author=author, message=""))
+                found.append(
+                    FormerVersion(
+                        version=version,
+                        at=datetime.fromtimestamp(each.lstat().st_mtime, UTC),
+                        author=_read_record(each).get("author", ""),
+                        message="",
+                    )
+                )
         return sorted(found, key=lambda each: each.at, reverse=True)
 
     def locate(self, slug: str, version: str) -> Path:

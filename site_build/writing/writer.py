@@ -1,4 +1,4 @@
-"""What the watcher does with a request to write: it checks, stores, commits and answers."""
+"""Carries out requests to write: checks texts, stores and commits them, and answers."""
 
 import re
 import resource
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, TypeVar
 from unicodedata import normalize
 
 from edge_api.schema.index import SLUG_PATTERN
@@ -22,6 +22,7 @@ from edge_api.schema.writing import (
     State,
     WriteAnswer,
     WriteRequest,
+    blob_id,
 )
 from site_build.addresses import name_alternate, name_file
 from site_build.checks.analyse import analyse
@@ -35,8 +36,7 @@ from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import find_foreign
 from site_build.parallel import in_background
 from site_build.site import UNDATED, Document
-from site_build.text import fold, make_slug
-from site_build.writing.commits import CommitRefusal, blob_id
+from site_build.text import Places, fold, make_slug
 from site_build.writing.pictures import add_picture
 from site_build.writing.store import ContentStore
 from site_build.writing.texts import (
@@ -53,9 +53,12 @@ _REFUSED_KEYS: Final = frozenset({"save_as", "url", "template", "permalink"})
 """Keys of a head that a credential may not write: plugins can let them choose an address."""
 
 
+_Result = TypeVar("_Result")
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was read of a source file last, by its stamp."""
+    """The last reading of a source file, by its stamp."""
 
     stamp: Stamp
     slug: str
@@ -75,7 +78,7 @@ class SourceWriter:
         open_library: Callable[[], ContentLibrary | None],
     ) -> None:
         """`open_library` returns all texts once they are read; until then one is checked alone."""
-        self._content, self._var, self._site_url = content, var, site_url
+        self._content, self._site_url = content, site_url
         self._rules, self._dialect = dialect.rules, dialect
         self._open_library = open_library
         self._spool = Spool(var)
@@ -104,8 +107,6 @@ class SourceWriter:
             return self._operations[request.operation](request, now)
         except Refused as refused:
             return refused.answer
-        except CommitRefusal as refusal:
-            return WriteAnswer(refusal=refusal.kind, message=str(refusal))
         except BuildError as error:
             return WriteAnswer(refusal="unavailable", message=str(error))
         except OSError as error:
@@ -188,19 +189,14 @@ class SourceWriter:
         if library := self._open_library():
             library.refresh()
         try:
-            # A process can be ended, whatever the text makes it do.
-            with in_background(partial(self._convert, library, path, raw, now), 2) as wait:
-                return wait()
-        except BuildError:
-            message = f"the text takes more than {CONVERT_SECONDS} s to convert; split it"
-            return None, (Diagnostic(path, 1, 1, "error", message),)
+            return _run_apart(partial(self._convert, library, path, raw, now))
+        except Refused as refused:
+            return None, (Diagnostic(path, 1, 1, "error", str(refused)),)
 
     def _convert(
         self, library: ContentLibrary | None, path: str, raw: bytes, now: datetime
     ) -> tuple[Document | None, tuple[Diagnostic, ...]]:
-        """Return the same, in a process that ends when it takes too long."""
-        resource.setrlimit(resource.RLIMIT_CPU, (CONVERT_SECONDS, CONVERT_SECONDS))
-        signal.alarm(10 * CONVERT_SECONDS)
+        """Return the document of a text, and findings about it as it stands."""
         if library:
             return library.examine(path, raw, now, self._drafts.pictures(raw))
         document, findings = read_document(path, raw, self._rules)
@@ -214,10 +210,9 @@ class SourceWriter:
         if found.draft is not None:
             document, _ = read_document(found.path, found.draft, self._rules)
         shown = found.document if found.is_public else None
-        state: State = "draft"
-        if shown:
-            state = "hidden" if shown.hidden else "published"
-            state = "scheduled" if shown.published > now else state
+        state: State = "hidden" if shown and shown.hidden else "published" if shown else "draft"
+        if shown and shown.published > now:
+            state = "scheduled"
         return {
             "slug": document.slug if document else found.slug,
             "title": document.title if document else "",
@@ -231,19 +226,17 @@ class SourceWriter:
 
     def _list(self, _: WriteRequest, now: datetime) -> WriteAnswer:
         """List drafts, scheduled posts and changed ones; those that credentials wrote first."""
-        waiting, known = self._drafts.slugs(), self._read_all()
-        slugs = [
+        drafts, known, found = self._drafts.slugs(), self._read_all(), []
+        others = [
             each.slug
             for each in known.values()
-            if fold(each.slug) not in waiting
+            if fold(each.slug) not in drafts
             and (each.document is None or each.document.draft or each.document.published > now)
         ]
-        found = []
-        for slug in (*waiting, *sorted(slugs)):
+        for slug in drafts + sorted(others):
             with suppress(Refused):  # two files have the slug, which `check` reports
-                each = self._summarize(self._find(slug, known), now)
-                found.append(SourceSummary.model_validate(each))
-        return WriteAnswer(sources=tuple(found))
+                found.append(self._summarize(self._find(slug, known), now))
+        return WriteAnswer(sources=tuple(map(SourceSummary.model_validate, found)))
 
     def _show(self, found: Found, now: datetime) -> WriteAnswer:
         raw = found.raw or b""
@@ -354,14 +347,24 @@ class SourceWriter:
         for path, each in self._read_all().items():
             given = each.document.aliases if each.document and path != found.path else ()
             if any(alias.path == document.address for alias in given):
-                message = f"/{document.address} is a former address of {path}; choose another slug"
-                raise Refused("conflict", message, found)
+                raise Refused(
+                    "conflict",
+                    f"/{document.address} is a former address of {path}; choose another slug",
+                    found,
+                )
         if found.draft is not None and found.is_overtaken:
-            told = {f"told {request.author}": found.content_version}
-            base = found.record.get("content", "")
-            self._drafts.write(found.slug, found.draft, found.author, base, **told)
-            message = f"{found.path} was changed since this draft of it; read both, and save again"
-            raise Refused("conflict", message, found)
+            self._drafts.write(
+                found.slug,
+                found.draft,
+                found.author,
+                found.record.get("content", ""),
+                **{f"told {request.author}": found.content_version},
+            )
+            raise Refused(
+                "conflict",
+                f"{found.path} was changed since this draft of it; read both, and save again",
+                found,
+            )
         verb = "Schedule" if document.published > now else "Publish"
         self.store.put(
             found, changed, request.author or "owner", f"{verb} {found.slug}", found.draft
@@ -386,8 +389,9 @@ class SourceWriter:
         """Remove a draft, and keep it as a former version; a text that is public stays."""
         found = self._require_version(request, self._require(request.slug))
         if found.draft is None and found.is_public:
-            message = f"{found.slug} is published or scheduled; withdraw it before"
-            raise Refused("conflict", message, found)
+            raise Refused(
+                "conflict", f"{found.slug} is published or scheduled; withdraw it before", found
+            )
         self._kept.keep(found.slug, found.raw or b"", found.author)
         if found.draft is None:
             self.store.put(found, None, request.author or "owner", f"Bin {found.slug}")
@@ -411,22 +415,49 @@ class SourceWriter:
     def restore(self, now: datetime) -> None:
         """Let withdrawn addresses answer again that a public text has, whoever published it."""
         if gone := self._spool.list_withdrawn():
-            known = [each.document for each in self._read_all().values() if each.document]
-            shown = [_name_files(each) for each in known if each.is_public_at(now)]
+            known = [each.document for each in self._read_all().values()]
+            shown = [_name_files(each) for each in known if each and each.is_public_at(now)]
             if (left := gone.difference(*shown)) != gone:
                 self._spool.set_withdrawn(left)
 
     def _find_foreign(self, path: str, raw: bytes) -> tuple[Diagnostic, ...]:
-        """Return an error for each element or attribute that only the owner may write."""
+        """Return an error for each element or attribute that only the owner may write.
+
+        Raises Refused for a text that takes too long.
+        """
         document, _ = read_document(path, raw, self._rules)
-        _, conversion = analyse(document, self._dialect) if document else (None, None)
-        text, errors = raw.decode(errors="replace"), []
-        for word in find_foreign(conversion.html if conversion else ""):
-            at = max(text.find(word), 0)
-            message = f"`{word}` is HTML that only the owner can publish; take it out"
-            line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-            errors.append(Diagnostic(path, line, column, "error", message))
-        return tuple(errors)
+        made = _run_apart(lambda: analyse(document, self._dialect)[1]) if document else None
+        text = raw.decode(errors="replace")
+        places = Places(text)
+        return tuple(
+            Diagnostic(
+                path,
+                *places.locate(max(text.find(word), 0)),
+                "error",
+                f"`{word}` is HTML that only the owner can publish; take it out",
+            )
+            for word in find_foreign(made.html if made else "")
+        )
+
+
+def _run_apart(work: Callable[[], _Result]) -> _Result:
+    """Return the result of `work`, in a process that can be ended whatever a text makes it do.
+
+    Raises Refused if it takes too long.
+    """
+
+    def limited() -> _Result:
+        resource.setrlimit(resource.RLIMIT_CPU, (CONVERT_SECONDS, CONVERT_SECONDS))
+        signal.alarm(10 * CONVERT_SECONDS)
+        return work()
+
+    try:
+        with in_background(limited, 2) as wait:
+            return wait()
+    except BuildError:
+        raise Refused(
+            "conflict", f"the text takes more than {CONVERT_SECONDS} s to convert; split it"
+        ) from None
 
 
 def _name_files(document: Document) -> frozenset[str]:

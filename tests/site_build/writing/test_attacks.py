@@ -28,6 +28,7 @@ def test_a_text_that_takes_long_is_kept_and_not_published(journal: Journal, text
     done = journal.ask("publish", "", slug="long", base=saved.version)
     assert done.refusal == "conflict"
     assert not (journal.content / "posts/long.md").exists()
+    assert journal.ask("preview", "", slug="long").refusal == "conflict"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.shares import find_previewed, find_shared
+from edge_api.schema.shares import PREVIEWS, find_shared
 from edge_api.schema.writing import Spool, WriteAnswer, WriteRequest
 from tests.patience import patience
 from tests.site_build.workbench import SITE_URL, Workbench, find, run_build, take
@@ -74,7 +74,7 @@ def writer(bench: Workbench) -> Iterator[Writer]:
 def read(writer: Writer, token: str, name: str = "index.html", days: int = 0) -> bytes:
     """Return a file of a preview as somebody gets it after this many days."""
     now = datetime.now(UTC) + timedelta(days=days)
-    return find_previewed(writer.bench.output, token, name, now).read_bytes()
+    return find_shared(writer.bench.output, token, name, now, PREVIEWS).read_bytes()
 
 
 @pytest.mark.parametrize("author", ["", "Claude"])
