@@ -150,7 +150,7 @@ def describe_state(source: Source) -> str:
 
 
 def _parts_of(typed: Any) -> Parts:
-    return Parts(*(typed.get(name, "") for name in ("before", "head", "after", "text")))
+    return Parts(**{name: typed.get(name, "") for name in ("before", "head", "after", "text")})
 
 
 def _place_findings(answer: WriteAnswer, parts: Parts) -> list[dict[str, Any]]:

@@ -200,7 +200,9 @@ def list_skills(identity: Identity, policy: Policy) -> Sequence[Skill]:
     """Return every skill of the site."""
     values, skills = _list_template_values(identity), []
     names = ["read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp"]
-    for name in (*names, *["draft-a-post"] * policy.has_writing):
+    if policy.has_writing:
+        names.append("draft-a-post")
+    for name in names:
         source = frontmatter.loads(_read(f"agent_skills/{name}.md"))
         # A `$` before any other name is for a shell, and stays.
         texts = (
