@@ -269,8 +269,14 @@ async def show_publish(visit: Visit) -> Values:
         raise Problem("stale", "This was changed since you read it: go back, and read it again")
     parts = split(source.markdown.replace("\r\n", "\n"))
     findings = _place_findings(answer, parts)
+<<<<<<< HEAD
     begin = parts.text[:_CARD_LETTERS]
     first = re.sub(r"!\[[^\]]*\]\([^)]*\)|[#>*_`]|\[|\]\([^)]*\)", "", begin).strip()
+=======
+    shown = re.sub(r"(?m)!\[[^\]]*\]\([^)]*\)|^#.*|[>*_`]|\[|\]\([^)]*\)", "", parts.text)
+    first = next((each for each in re.split(r"\n\s*\n", shown) if each.strip()), "")
+    build = visit.service[BuildManager].current
+>>>>>>> wx
     return {
         "title": source.title or source.slug,
         "source": source,
@@ -278,6 +284,8 @@ async def show_publish(visit: Visit) -> Values:
         "findings": findings,
         "has_errors": any(each["is_error"] for each in findings),
         "card": parts.fields["description"] or " ".join(first.split()[:30]),
+        "is_awaited": source.state == "published"
+        and not (build and any(each.cursor.slug == source.slug for each in build.posts.entries)),
         "zone": f"{visit.now:%Z}",
         "soon": f"{visit.now:%Y-%m-%dT%H:%M}",
         "address": address_of(source.slug),
@@ -293,6 +301,8 @@ async def publish(visit: Visit) -> str:
             at = datetime.fromisoformat(visit.typed.get("at", "")).replace(tzinfo=visit.now.tzinfo)
         except ValueError:
             raise FormErrors({"at": "Choose the day and the time."}) from None
+    elif visit.typed.get("at"):
+        raise FormErrors({"at": "Choose “at” to publish then, or empty it to publish now."})
     await ask(visit, "publish", base=visit.typed.get("base"), at=at)
     return f"{address_of(visit.path['slug'])}publish/"
 

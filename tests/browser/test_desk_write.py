@@ -169,8 +169,45 @@ def test_a_second_window_overwrites_nothing_by_itself(writable: Journal, browser
         other.get_by_label("Text").fill("From the second, more.")
         other.wait_for_timeout(3000)
         assert "From the first." in stored(writable)
+        other.reload()
+        until(lambda: other.locator(".theirs").count())
+        assert "From the first." in stored(writable)
+        told = other.locator("[data-state]").bounding_box() or {}
+        assert told["width"] > 600
         other.get_by_role("button", name="Save").click()
         until(lambda: state(other) and "From the second, more." in stored(writable))
+
+
+def test_a_former_version_is_saved_by_a_press_alone(writable: Journal, browser: Browser) -> None:
+    """Typing in it changes nothing that is stored, and its button is there."""
+    with as_owner(browser, writable, NEW) as page:
+        page.get_by_label("Title").fill("Versions")
+        page.get_by_label("Text").fill("The former.")
+        until(lambda: path_of(page).endswith("/versions/"))
+        page.get_by_label("Text").fill("The present.")
+        until(lambda: "The present." in stored(writable, "versions.md"))
+        page.goto(f"{writable.url}/desk/posts/versions/history/")
+        page.locator(".sentences a").last.click()
+        page.get_by_label("Text").fill("The former again.")
+        page.wait_for_timeout(3000)
+        assert "The present." in stored(writable, "versions.md")
+        page.get_by_role("button", name="Save").click()
+        page.wait_for_url("**/versions/?done=*")
+        assert "The former again." in stored(writable, "versions.md")
+
+
+def test_a_day_that_is_chosen_is_not_lost(writable: Journal, browser: Browser) -> None:
+    """To fill in a day chooses it; without a script, a day and "now" are asked about."""
+    for able in (True, False):
+        name = f"on-a-day-{able}".lower()
+        with as_owner(browser, writable, NEW, java_script_enabled=able) as page:
+            page.get_by_label("Title").fill(name)
+            page.get_by_label("Text").fill("Later.")
+            page.get_by_role("button", name="Publish…").click()
+            page.get_by_label("Day and time").fill("2999-01-01T08:00")
+            page.get_by_role("button", name="Publish", exact=True).click()
+            said = "on 1 Jan 2999" if able else "Choose “at”"
+            page.get_by_text(said).wait_for()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -193,7 +230,6 @@ def test_each_screen_can_be_read_and_used(
     assert found == []
 
 
-def stored(journal: Journal) -> str:
-    """Return the draft of the two windows as it is stored."""
-    name = "two-windows.md"
+def stored(journal: Journal, name: str = "two-windows.md") -> str:
+    """Return a draft as it is stored."""
     return next(Path(journal.installation.folder).rglob(name)).read_text()

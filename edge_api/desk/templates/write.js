@@ -7,8 +7,13 @@ const { title, text, at } = form.elements;
 const state = document.querySelector("[data-state]");
 const button = document.querySelector("[data-save]");
 const LIMIT = Number(form.dataset.limit);
+<<<<<<< HEAD
 // `isHeld`: nothing is saved by itself until somebody types (true), or "until a press".
 let edits = 0, saved = 0, timer, isSaving = false, isHeld = false, isSignedOut = false;
+=======
+const isFormer = new URLSearchParams(location.search).has("version");
+let edits = 0, saved = 0, timer, isSaving = false, isHeld = false, isSignedOut = false, theirBase;
+>>>>>>> wx
 
 const key = () => `write ${form.getAttribute("action")}`;
 const isNew = () => form.elements.base.value === "";
@@ -138,7 +143,7 @@ function refuse(answer, fresh, page) {
   say(faults[0]?.textContent.trim(), true);
   form.querySelector(".theirs")?.remove();
   form.querySelector(".write-text").append(theirs);
-  form.elements.base.value = fresh.elements.base.value;
+  theirBase = fresh.elements.base.value; // for that press; a page that is loaded again asks again
   isHeld = "until a press"; // typing on must not replace what somebody else wrote
 }
 
@@ -186,17 +191,21 @@ function count() {
 }
 
 form.classList.add("is-live");
-button.hidden = true;
+button.hidden = !isFormer;
 form.querySelector("[data-add]").hidden = true;
 form.querySelector("[data-hint]").textContent = "or drop it, or paste it";
 form.addEventListener("input", ({ target }) => {
   if (target.type === "file") return;
   if (isHeld === true) isHeld = false;
-  changed();
+  if (isFormer) count(); // a press saves it, and nothing else
+  else changed();
 });
 form.addEventListener("submit", (event) => {
+  if (isFormer) return;
   event.preventDefault();
   isHeld = false;
+  if (theirBase) form.elements.base.value = theirBase;
+  theirBase = undefined;
   save(event.submitter);
 });
 title.addEventListener("keydown", (event) => {
@@ -237,4 +246,4 @@ form.addEventListener("click", (event) => {
 addEventListener("visibilitychange", () => {
   if (edits > saved && !isHeld && (document.hidden || isSignedOut)) save();
 });
-restore();
+if (!isFormer) restore();
