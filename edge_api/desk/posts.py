@@ -269,14 +269,10 @@ async def show_publish(visit: Visit) -> Values:
         raise Problem("stale", "This was changed since you read it: go back, and read it again")
     parts = split(source.markdown.replace("\r\n", "\n"))
     findings = _place_findings(answer, parts)
-<<<<<<< HEAD
     begin = parts.text[:_CARD_LETTERS]
-    first = re.sub(r"!\[[^\]]*\]\([^)]*\)|[#>*_`]|\[|\]\([^)]*\)", "", begin).strip()
-=======
-    shown = re.sub(r"(?m)!\[[^\]]*\]\([^)]*\)|^#.*|[>*_`]|\[|\]\([^)]*\)", "", parts.text)
+    shown = re.sub(r"(?m)!\[[^\]]*\]\([^)]*\)|^#.*|[>*_`]|\[|\]\([^)]*\)", "", begin)
     first = next((each for each in re.split(r"\n\s*\n", shown) if each.strip()), "")
     build = visit.service[BuildManager].current
->>>>>>> wx
     return {
         "title": source.title or source.slug,
         "source": source,

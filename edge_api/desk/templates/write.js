@@ -7,13 +7,9 @@ const { title, text, at } = form.elements;
 const state = document.querySelector("[data-state]");
 const button = document.querySelector("[data-save]");
 const LIMIT = Number(form.dataset.limit);
-<<<<<<< HEAD
-// `isHeld`: nothing is saved by itself until somebody types (true), or "until a press".
-let edits = 0, saved = 0, timer, isSaving = false, isHeld = false, isSignedOut = false;
-=======
 const isFormer = new URLSearchParams(location.search).has("version");
+// `isHeld`: nothing is saved by itself until somebody types (true), or "until a press".
 let edits = 0, saved = 0, timer, isSaving = false, isHeld = false, isSignedOut = false, theirBase;
->>>>>>> wx
 
 const key = () => `write ${form.getAttribute("action")}`;
 const isNew = () => form.elements.base.value === "";
