@@ -172,7 +172,7 @@ def test_a_second_window_overwrites_nothing_by_itself(writable: Journal, browser
         other.reload()
         until(lambda: other.locator(".theirs").count())
         assert "From the first." in stored(writable)
-        told = other.locator("[data-state]").bounding_box() or {}
+        told: dict[str, Any] = dict(other.locator("[data-state]").bounding_box() or {})
         assert told["width"] > 600
         other.get_by_role("button", name="Save").click()
         until(lambda: state(other) and "From the second, more." in stored(writable))
