@@ -1,17 +1,29 @@
-"""Texts that somebody sends: their bytes, their title, and a head that makes them drafts."""
+"""Texts that somebody sends: their bytes, their head, their conversion with a limit, findings."""
 
 import re
+import resource
+import signal
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
+from typing import Final, TypeVar
 
 import yaml
 
-from edge_api.schema.writing import MAX_TEXT_BYTES
+from edge_api.schema.writing import MAX_TEXT_BYTES, Finding
+from site_build.addresses import name_alternate, name_file
 from site_build.content.edits import STARTED_COMMENT, change_line
 from site_build.content.head import YamlFaultError, read_entries
 from site_build.content.kept import find_head
+from site_build.errors import BuildError, Diagnostic
+from site_build.parallel import in_background
+from site_build.site import Document
 from site_build.writing.versions import Refused
+
+CONVERT_SECONDS: Final = 5
+"""The most time for converting a text, since others wait: one of MAX_TEXT_BYTES takes one."""
+_Result = TypeVar("_Result")
 
 
 def encode(markdown: str | None) -> bytes:
@@ -55,3 +67,36 @@ def list_keys(raw: bytes) -> set[str]:
     with suppress(YamlFaultError):  # such a head is not published
         found += [each.key for each in read_entries(head)]
     return {each.lower().replace("-", "_") for each in found}
+
+
+def run_apart(work: Callable[[], _Result]) -> _Result:
+    """Return the result of `work`, in a process that can be ended whatever a text makes it do.
+
+    Raises Refused if it takes too long.
+    """
+
+    def limited() -> _Result:
+        resource.setrlimit(resource.RLIMIT_CPU, (CONVERT_SECONDS, CONVERT_SECONDS))
+        signal.alarm(10 * CONVERT_SECONDS)
+        return work()
+
+    try:
+        with in_background(limited, 2) as wait:
+            return wait()
+    except BuildError:
+        raise Refused(
+            "conflict", f"the text takes more than {CONVERT_SECONDS} s to convert; split it"
+        ) from None
+
+
+def name_files(document: Document) -> frozenset[str]:
+    """Return the names of the files that show a document."""
+    return frozenset({name_file(document.address), name_alternate(document.address)})
+
+
+def list_findings(findings: Iterable[Diagnostic]) -> tuple[Finding, ...]:
+    """Return findings as answers have them."""
+    return tuple(
+        Finding(line=each.line, column=each.column, severity=each.severity, message=each.message)
+        for each in findings
+    )

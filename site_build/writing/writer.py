@@ -1,20 +1,17 @@
 """Carries out requests to write: checks texts, stores and commits them, and answers."""
 
 import re
-import resource
-import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeVar
+from typing import Final
 from unicodedata import normalize
 
 from edge_api.schema.index import SLUG_PATTERN
 from edge_api.schema.writing import (
-    Finding,
     Operation,
     Source,
     SourceSummary,
@@ -24,7 +21,6 @@ from edge_api.schema.writing import (
     WriteRequest,
     blob_id,
 )
-from site_build.addresses import name_alternate, name_file
 from site_build.checks.analyse import analyse
 from site_build.content.document import guess_publication, read_document
 from site_build.content.edits import change_line, set_state
@@ -34,7 +30,6 @@ from site_build.content.sources import Stamp, list_folder, read_bytes, stamp
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import find_foreign
-from site_build.parallel import in_background
 from site_build.site import UNDATED, Document
 from site_build.text import Places, fold, make_slug
 from site_build.writing.pictures import add_picture
@@ -43,17 +38,15 @@ from site_build.writing.texts import (
     complete,
     encode,
     find_title,
+    list_findings,
     list_keys,
+    name_files,
+    run_apart,
 )
 from site_build.writing.versions import DraftFolder, FormerVersions, Found, Refused
 
-CONVERT_SECONDS: Final = 5
-"""The most time for converting a text, since others wait: one of MAX_TEXT_BYTES takes one."""
 _REFUSED_KEYS: Final = frozenset({"save_as", "url", "template", "permalink"})
 """Keys of a head that a credential may not write: plugins can let them choose an address."""
-
-
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +182,7 @@ class SourceWriter:
         if library := self._open_library():
             library.refresh()
         try:
-            return _run_apart(partial(self._convert, library, path, raw, now))
+            return run_apart(partial(self._convert, library, path, raw, now))
         except Refused as refused:
             return None, (Diagnostic(path, 1, 1, "error", str(refused)),)
 
@@ -244,7 +237,7 @@ class SourceWriter:
             {**self._summarize(found, now), "markdown": raw.decode(errors="replace")}
         )
         _, findings = self._examine(found.path, raw, now)
-        return WriteAnswer(source=source, version=found.version, findings=_list_findings(findings))
+        return WriteAnswer(source=source, version=found.version, findings=list_findings(findings))
 
     def _allow_page(self, request: WriteRequest, now: datetime) -> WriteAnswer:
         """Return a source that may be shown as a page, and its path in the content."""
@@ -256,7 +249,7 @@ class SourceWriter:
                 refusal="conflict",
                 message=f"line {findings[0].line}: {findings[0].message}",
                 version=found.version,
-                findings=_list_findings(findings),
+                findings=list_findings(findings),
             )
         return self._show(found, now).model_copy(update={"path": found.path})
 
@@ -280,7 +273,7 @@ class SourceWriter:
             each._replace(line=each.line if each.line <= same else max(each.line - added, 1))
             for each in findings
         )
-        return WriteAnswer(findings=_list_findings(moved))
+        return WriteAnswer(findings=list_findings(moved))
 
     def _save(self, request: WriteRequest, now: datetime) -> WriteAnswer:
         raw = encode(request.markdown)
@@ -341,7 +334,7 @@ class SourceWriter:
                 refusal="conflict",
                 message=f"{found.slug} has errors that readers would see{first}",
                 version=found.version,
-                findings=_list_findings(findings),
+                findings=list_findings(findings),
             )
         for path, each in self._read_all().items():
             given = each.document.aliases if each.document and path != found.path else ()
@@ -378,7 +371,7 @@ class SourceWriter:
             raise Refused("conflict", f"{found.slug} is not published", found)
         changed = set_state(found.path, found.content, self._rules, is_draft=True, at=None, now=now)
         if found.document and found.is_public:  # `restore` takes it back if the rest fails
-            self._spool.set_withdrawn(self._spool.list_withdrawn() | _name_files(found.document))
+            self._spool.set_withdrawn(self._spool.list_withdrawn() | name_files(found.document))
         self.store.put(found, changed, request.author or "owner", f"Withdraw {found.slug}")
         if found.draft is not None and not found.is_overtaken:
             self._drafts.write(found.slug, found.draft, found.author, blob_id(changed))
@@ -415,7 +408,7 @@ class SourceWriter:
         """Let withdrawn addresses answer again that a public text has, whoever published it."""
         if gone := self._spool.list_withdrawn():
             known = [each.document for each in self._read_all().values()]
-            shown = [_name_files(each) for each in known if each and each.is_public_at(now)]
+            shown = [name_files(each) for each in known if each and each.is_public_at(now)]
             if (left := gone.difference(*shown)) != gone:
                 self._spool.set_withdrawn(left)
 
@@ -425,7 +418,7 @@ class SourceWriter:
         Raises Refused for a text that takes too long.
         """
         document, _ = read_document(path, raw, self._rules)
-        made = _run_apart(lambda: analyse(document, self._dialect)[1]) if document else None
+        made = run_apart(lambda: analyse(document, self._dialect)[1]) if document else None
         text = raw.decode(errors="replace")
         places = Places(text)
         return tuple(
@@ -437,35 +430,3 @@ class SourceWriter:
             )
             for word in find_foreign(made.html if made else "")
         )
-
-
-def _run_apart(work: Callable[[], _Result]) -> _Result:
-    """Return the result of `work`, in a process that can be ended whatever a text makes it do.
-
-    Raises Refused if it takes too long.
-    """
-
-    def limited() -> _Result:
-        resource.setrlimit(resource.RLIMIT_CPU, (CONVERT_SECONDS, CONVERT_SECONDS))
-        signal.alarm(10 * CONVERT_SECONDS)
-        return work()
-
-    try:
-        with in_background(limited, 2) as wait:
-            return wait()
-    except BuildError:
-        raise Refused(
-            "conflict", f"the text takes more than {CONVERT_SECONDS} s to convert; split it"
-        ) from None
-
-
-def _name_files(document: Document) -> frozenset[str]:
-    """Return the names of the files that show a document."""
-    return frozenset({name_file(document.address), name_alternate(document.address)})
-
-
-def _list_findings(findings: Iterable[Diagnostic]) -> tuple[Finding, ...]:
-    return tuple(
-        Finding(line=each.line, column=each.column, severity=each.severity, message=each.message)
-        for each in findings
-    )

@@ -114,9 +114,8 @@ async def insufficient_scope(edge: Any, operation: AnyOperation) -> Answer:
         assert operation.body is not None
         call = operation.body.examples["call"]
         return await ask(edge, operation, await edge.token("mcp", "leads:read"), json=call)
-    others = {*SCOPES} - {operation.scope}
-    if operation.scope == "posts:draft":  # who publishes may draft
-        others -= {"posts:publish"}
+    # Who publishes may draft, and may not read enquiries without one more choice.
+    others = {*SCOPES} - {operation.scope, "posts:publish"}
     return await ask(edge, operation, await edge.key(*others))
 
 

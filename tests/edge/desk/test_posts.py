@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 from edge_api.auth.desk_links import DeskLinks
-from edge_api.desk.front_matter import Parts, split
 from edge_api.desk.sessions import HIDDEN_FIELD, OWNER, Sessions
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge, run_build
 from tests.edge.desk.conftest import Browser, Response
@@ -455,15 +454,3 @@ async def test_a_draft_that_is_changed_while_it_is_read_is_not_published(writer:
     assert (await writer.get(to)).status == 412
     opened = await send(writer, await writer.get(f"{LIST}two/"), do="publish")
     assert (await writer.get(opened.to)).status == 200
-
-
-def test_no_text_takes_long_to_split() -> None:
-    """An agent's draft is split by the process that serves everybody."""
-    for line in ("     y\n", "  - a: b\n", " \n", "a: b\n", "-" * 80 + "\t\n"):
-        text = f"Title: x\n{line * 5000}zzz\n"
-        assert "".join(vars_of(split(text))) == text
-
-
-def vars_of(parts: Parts) -> tuple[str, ...]:
-    """Return the parts of a text in their order."""
-    return parts.before, parts.head, parts.after, parts.text
