@@ -192,7 +192,7 @@ def test_a_former_version_is_saved_by_a_press_alone(writable: Journal, browser: 
         page.wait_for_timeout(3000)
         assert "The present." in stored(writable, "versions.md")
         page.get_by_role("button", name="Save").click()
-        page.wait_for_url("**/versions/?done=*")
+        until(lambda: path_of(page).endswith("/versions/") and "version=" not in page.url)
         assert "The former again." in stored(writable, "versions.md")
 
 
@@ -204,9 +204,9 @@ def test_a_day_that_is_chosen_is_not_lost(writable: Journal, browser: Browser) -
             page.get_by_label("Title").fill(name)
             page.get_by_label("Text").fill("Later.")
             page.get_by_role("button", name="Publish…").click()
-            page.get_by_label("Day and time").fill("2999-01-01T08:00")
+            page.get_by_label("Day and time").fill("2099-01-01T08:00")
             page.get_by_role("button", name="Publish", exact=True).click()
-            said = "on 1 Jan 2999" if able else "Choose “at”"
+            said = "on 1 Jan 2099" if able else "Choose “at”"
             page.get_by_text(said).wait_for()
 
 
