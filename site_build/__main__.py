@@ -149,8 +149,8 @@ def _drop_privileges() -> None:
     with suppress(KeyError):  # this system may not know the owner of a mounted folder
         name, _, _, gid, *_ = pwd.getpwuid(uid)
         groups = os.getgrouplist(name, gid)
-    numbers, early = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), list[int]()
-    for number in numbers:  # the process may run before `Popen` returns
+    passed_on, early = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), list[int]()
+    for number in passed_on:  # one that comes before `Popen` returns is sent below
         signal.signal(number, lambda number, _: early.append(number))
     try:
         # In its own session, the process cannot type commands into root's terminal.
@@ -166,7 +166,7 @@ def _drop_privileges() -> None:
             f"fore-edge: root must not write here; run this as the user {name}, in an environment "
             f"that it can run: {sys.executable} is closed to it"
         )
-    for number in numbers:
+    for number in passed_on:
         signal.signal(number, lambda number, _: child.send_signal(number))
     for caught in early:
         child.send_signal(caught)
