@@ -20,6 +20,7 @@ _PATTERNS = {
     "instant": r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]00:?00)?",
     "minute": r"\b\d\d? [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC",
     "day": r"\b20\d\d-\d\d-\d\d\b",
+    "date": r"\b\d\d? [A-Z][a-z]+ 20\d\d\b",
     "unix": r"\b[12]\d{9}\b",
     "coordinate": r'(?<="[xy]":")[\w-]{43}(?=")|(?<="[xy]": ")[\w-]{43}(?=")',
     "kid": r'(?<="kid":")[\w-]{43}(?=")|(?<="kid": ")[\w-]{43}(?=")',
@@ -98,7 +99,8 @@ class Names:
             "uuid": lambda value: value if _CHOSEN_ID.match(value) else self.learn("uuid", value),
             "instant": self._instant,
             "minute": self._minute,
-            "day": self._day,
+            "day": lambda value: self._day(value, "{:%Y-%m-%d}"),
+            "date": lambda value: self._day(value, "{0.day} {0:%B} {0.year}"),
             "unix": self._unix,
             "jwt": self._jwt,
         }
@@ -131,11 +133,11 @@ class Names:
                 return f"<{name}>"
         return ""
 
-    def _day(self, text: str) -> str:
+    def _day(self, text: str, form: str) -> str:
         for name, offset in _TERMS.items():
             if offset.days or name == "now":
                 moment = self._started + offset
-                if text in {f"{moment - _BEFORE:%Y-%m-%d}", f"{moment + _AFTER:%Y-%m-%d}"}:
+                if text in {form.format(moment - _BEFORE), form.format(moment + _AFTER)}:
                     return f"<{name.replace('now', 'today')}>"
         return text
 
