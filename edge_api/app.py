@@ -63,7 +63,16 @@ from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, refuse_unrestored_store
 from edge_api.operation.model import API_VERSION
 from edge_api.operation.service import ApiDocuments, Document, Service
-from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
+from edge_api.operations import (
+    DESK,
+    DOCUMENTED,
+    OPERATIONS,
+    ROUTED,
+    configure,
+    make_openapi,
+    offer,
+)
+from edge_api.schema.credentials import DEFAULT_SCOPES
 from edge_api.schema.environment import VERSION
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.schema.paths import (
@@ -79,6 +88,7 @@ from edge_api.utility import CATALOG_LINK, LINKSET_TYPE, api_catalog, self_descr
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import WebhookDispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints, check_webhooks
+from edge_api.writing.service import Writing
 
 if TYPE_CHECKING:
     from edge_api.operation.reference.pages import ReferencePage
@@ -120,7 +130,8 @@ async def assemble(
         await publishing.refresh()
         secret = secret_key(settings)
         oauth = OAuthServer(settings, store, clock, secret, fetch=ClientMetadataFetcher())
-        authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
+        asked = (*DEFAULT_SCOPES, "posts:draft") if settings.writing == "on" else DEFAULT_SCOPES
+        authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator, asked)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
         box = SecretBox(secret, KEY_PURPOSE)
@@ -163,6 +174,7 @@ async def assemble(
             feedback,
             Answers(settings, store, clock),
             Endpoints(store, clock, box, partial(make_sender, settings)),
+            Writing(settings, store, clock),
         )
         service = Service(
             settings,
@@ -303,7 +315,8 @@ async def _warm(seen: asyncio.Event, mcp: McpEndpoint, workers: WorkerPool) -> N
 
 def _load_message_handler(service: Service, freeze: GcFreeze) -> MessageHandler:
     """Load the MCP SDK, and return the message handler with our server."""
-    find_server = import_module("edge_api.mcp.server").make_server(service, OPERATIONS)
+    offered = offer(OPERATIONS, service.settings)
+    find_server = import_module("edge_api.mcp.server").make_server(service, offered)
     answer_message = import_module("edge_api.mcp.exchange").answer_message
     freeze()
     return partial(answer_message, find_server)
@@ -311,7 +324,9 @@ def _load_message_handler(service: Service, freeze: GcFreeze) -> MessageHandler:
 
 def make_documents(settings: Settings) -> ApiDocuments:
     """Return the API documents; the OpenAPI document is cached for the newest slug."""
-    operations, documented = configure(OPERATIONS, settings), configure(DOCUMENTED, settings)
+    operations, documented = (
+        configure(offer(each, settings), settings) for each in (OPERATIONS, DOCUMENTED)
+    )
 
     def openapi_of(slug: str | None) -> dict[str, Any]:
         return make_openapi(documented, settings, {"slug": slug} if slug else {})

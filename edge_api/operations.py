@@ -9,6 +9,7 @@ from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
 from edge_api.desk import access, message, replies, sign_in, tables, today, webhooks
 from edge_api.desk import leads as desk_leads
+from edge_api.desk import posts as desk_posts
 from edge_api.desk import settings as desk_settings
 from edge_api.desk.screens import operations
 from edge_api.journal import operations as posts
@@ -27,10 +28,12 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.openapi import openapi_document
 from edge_api.settings import Settings
+from edge_api.writing import operations as writing
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     *posts.OPERATIONS,
     *search.OPERATIONS,
+    *writing.OPERATIONS,
     *leads.OPERATIONS,
     *analyze.OPERATIONS,
     *admin.OPERATIONS,
@@ -77,7 +80,17 @@ ROUTED: tuple[AnyOperation, ...] = (
 """The operations with routes: OPERATIONS, the site's forms, and answers for unknown tables."""
 
 
-_DESK: Final = (today, desk_leads, message, desk_settings, tables, webhooks, access, replies)
+_DESK: Final = (
+    today,
+    desk_posts,
+    desk_leads,
+    message,
+    desk_settings,
+    tables,
+    webhooks,
+    access,
+    replies,
+)
 DESK: tuple[AnyOperation, ...] = (
     *sign_in.OPERATIONS,
     *operations(
@@ -101,6 +114,11 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
         for each in operations
         if each.name not in forms
     )
+
+
+def offer(operations: Iterable[AnyOperation], settings: Settings) -> list[AnyOperation]:
+    """Return the operations that documents and tools name: those of writing only if it is on."""
+    return [each for each in operations if settings.writing == "on" or each.tag != writing.TAG]
 
 
 def make_openapi(

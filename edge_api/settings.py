@@ -274,6 +274,15 @@ class Settings:
         _choice("off", "combined", "json"), "off", "a line on standard output for each request"
     )
     desk: str = _setting(_choice("on", "off"), "on", "whether the owner's pages are at /desk/")
+    writing: str = _setting(
+        _choice("off", "on"), "off", "whether posts can be written by the API, MCP and the desk"
+    )
+    writing_push: str | None = _setting(
+        str.strip,
+        None,
+        "the git remote that a server pushes the journal's commits to",
+        secret=True,
+    )
     metrics: str = _setting(
         _choice("off", "on"), "off", "whether /metrics is there, for Prometheus"
     )

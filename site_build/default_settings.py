@@ -21,6 +21,8 @@ SITEURL = _environment.get("SITE_URL") or f"http://127.0.0.1:{_environment.get('
 LEADS_REQUIRE_CREDENTIAL = _environment.get("LEADS_REQUIRE_CREDENTIAL", "false")
 # Whether the contact page has a form that asks for access to the API; the edge reads it too.
 ACCESS_REQUESTS = _environment.get("ACCESS_REQUESTS", "off")
+# Whether programs can write drafts, for which there is a skill; the edge reads it too.
+WRITING = _environment.get("WRITING", "off")
 
 # Folders. Templates in the journal's own theme/templates/ replace those of the theme.
 PATH = _environment.get("CONTENT_DIR", "content")

@@ -28,7 +28,7 @@ def read_settings() -> dict[str, str]:
     return {name: value for name, value in given.items() if value}
 
 
-def _find_content() -> str:
+def find_content() -> str:
     """Return CONTENT_DIR, else PATH of the site's settings, which are not run, else `content`."""
     settings = read_settings()
     if given := settings.get("CONTENT_DIR"):
@@ -89,7 +89,7 @@ CONTENT: Final = (
     Option(
         ["--content"],
         type=FOLDER,
-        default=_find_content,
+        default=find_content,
         metavar="DIR",
         help="folder of the content (default: CONTENT_DIR, the setting PATH, or content)",
     ),

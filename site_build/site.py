@@ -110,6 +110,8 @@ class Policy:
     """Whether the edge takes leads from holders of a credential alone."""
     has_access_form: bool = False
     """Whether the contact page has a form that asks for access to the API."""
+    has_writing: bool = False
+    """Whether programs can write drafts."""
 
 
 def read_policy(settings: Mapping[str, object]) -> Policy:
@@ -137,6 +139,7 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
         str(contact),
         closed,
         settings.get("ACCESS_REQUESTS") == "on",
+        settings.get("WRITING") == "on",
     )
 
 

@@ -82,8 +82,13 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
     raise AssertionError(f"not within {PATIENCE} s: {what}")
 
 
-def start(unit: str, listening: socket.socket | None = None) -> "subprocess.Popen[bytes]":
-    """Start what a unit starts, as its user and in its folder, with its socket as descriptor 3."""
+def start(
+    unit: str, listening: socket.socket | None = None, *, streams: socket.socket | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start what a unit starts, as its user and in its folder, with its socket as descriptor 3.
+
+    The connection `streams` is its standard input and output.
+    """
     read = configparser.RawConfigParser(strict=False)
     read.optionxform = str  # type: ignore[assignment,method-assign]
     read.read(UNITS / f"{unit}.service", encoding="utf-8")
@@ -95,10 +100,12 @@ def start(unit: str, listening: socket.socket | None = None) -> "subprocess.Pope
         descriptors = (listening.fileno(),)
         command = f"exec 3<&{descriptors[0]}; export LISTEN_FDS=1 LISTEN_PID=$$; {command}"
     return subprocess.Popen(
-        ["/bin/bash", "-c", command],
+        ["/bin/bash", "--norc", "-c", command],
         cwd=service["WorkingDirectory"],
         umask=int(service["UMask"], 8),
         pass_fds=descriptors,
+        stdin=streams.fileno() if streams else None,
+        stdout=streams.fileno() if streams else None,
         env={"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
     )
 

@@ -36,11 +36,11 @@ exec chroot "$root" "$@"
 
 @pytest.fixture(autouse=True, scope="module")
 def _programs() -> None:
-    for name in ("nginx", "openssl", "systemd-analyze"):
+    for name in ("nginx", "openssl", "sshd", "systemd-analyze"):
         subprocess.run([ROOT / "tools/provide", name], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("program", ["scratch_server", "scratch_restore"])
+@pytest.mark.parametrize("program", ["scratch_server", "scratch_restore", "scratch_pushes"])
 def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: str) -> None:
     """Every block runs; the journal is used and attacked, and comes back on a new machine."""
     assert os.geteuid() == 0, "this test needs root: it deploys in a scratch root"
@@ -72,12 +72,12 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: st
     assert ended.stdout.endswith("deployed\n"), ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("unit", ["fore-edge", "fore-edge-publish", "fore-edge-backup"])
+@pytest.mark.parametrize("unit", ["", "-publish", "-backup", "-push", "-receive@"])
 def test_a_unit_is_hardened(unit: str) -> None:
     """`systemd-analyze security` gives an exposure of at most 3.0."""
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager"]
     ended = subprocess.run(
-        [*command, ROOT / "deploy" / f"{unit}.service"],
+        [*command, ROOT / "deploy" / f"fore-edge{unit}.service"],
         check=False,
         capture_output=True,
         text=True,

@@ -16,7 +16,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from edge_api.auth.actor import ANYONE, OPERATOR, Actor, Clock, audit_entry, new_id
-from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential, read_end
+from edge_api.auth.keys import (
+    IssuedKey,
+    KeyType,
+    NewKey,
+    confirm_scopes,
+    make_credential,
+    read_end,
+)
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.auth.undo import audited
@@ -156,7 +163,7 @@ class AccessDecisions:
         """
         row, now = await self._find(request_id), self._clock()
         kinds = credential_types(row)
-        granted, end = scopes or default_scopes(kinds), read_end(end, now)
+        granted, end = confirm_scopes(scopes) or default_scopes(kinds), read_end(end, now)
         if end is None and kinds == ("access_token",):
             raise Problem("invalid", "expires: an access token always ends: choose a day")
         for kind in kinds:  # validates scopes and end

@@ -52,7 +52,7 @@ class DocumentFetcher:
 
     async def __call__(self, url: str) -> Job:
         """Return the document at an address. Raises Problem `forbidden` and `fetch_failed`."""
-        if _origin(url) != _origin(self._builds.site_url):
+        if read_origin(url) != read_origin(self._builds.site_url):
             if self._web is None:
                 raise Problem(
                     "forbidden", "url: only pages of this site are read; send the document itself"
@@ -85,7 +85,7 @@ def unavailable(message: str) -> Problem:
     return Problem("unavailable", message, headers={"Retry-After": "5"})
 
 
-def _origin(url: str) -> tuple[str, str, int | None] | None:
+def read_origin(url: str) -> tuple[str, str, int | None] | None:
     """Return the origin (RFC 6454, section 4); `None` if there is none, or a user is named."""
     try:
         parts = urlsplit(url)

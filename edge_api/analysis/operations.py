@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from edge_api.analysis.analyst import Analyst, RelatedEntry
+from edge_api.analysis.analyst import Analyst, RelatedEntry, read_origin
 from edge_api.analysis.document import DocumentFormat
 from edge_api.analysis.metrics import Keyword, Measures
 from edge_api.analysis.report import (
@@ -27,6 +27,7 @@ from edge_api.analysis.report import (
     SuggestionEntry,
     report,
 )
+from edge_api.db.problems import Problem
 from edge_api.db.types import whole_float_to_int
 from edge_api.operation.model import (
     AnyOperation,
@@ -38,6 +39,7 @@ from edge_api.operation.model import (
     ToolHints,
 )
 from edge_api.operation.service import OperationResult, Service
+from edge_api.schema.credentials import publishes_with_enquiries
 from edge_api.schema.paths import REST_PREFIX
 
 PATH: Final = f"{REST_PREFIX}/analyze"
@@ -148,11 +150,23 @@ class Analysis:
 async def analyze(
     service: Service, request: OperationRequest[None, AnalyzeInput]
 ) -> OperationResult:
-    """Analyse a document; tool calls are rate-limited here, REST requests by the endpoint."""
+    """Analyse a document.
+
+    Calls with a credential are rate-limited here, others by the endpoint. Raises Problem, such as
+    `forbidden` for a foreign address from a credential that publishes and reads enquiries.
+    """
     if request.actor is not None:
         await service.limiter.hit(LIMIT, request.actor.limit_key)
     given = request.body
     kind = next((kind for kind in get_args(DocumentFormat) if kind in given.model_fields_set), None)
+    is_own = kind or read_origin(given.url) == read_origin(service.settings.site_url)
+    if not is_own and request.actor and publishes_with_enquiries(request.actor.scopes):
+        # An enquiry may tell an agent to send what it has read to such an address.
+        raise Problem(
+            "forbidden",
+            "url: a credential that publishes and reads enquiries can analyse pages of this site "
+            "alone; send the document itself, or use another credential",
+        )
     job = Job(kind, getattr(given, kind)) if kind else given.url
     return OperationResult(
         await service[Analyst].analyze(job, given.language or None, given.keywords, given.related)
@@ -162,7 +176,8 @@ async def analyze(
 _ABOUT = f"""\
 Exactly one of `text`, `markdown`, `html` (1 to {MAX_CONTENT:,} characters) and `url`. The same
 document always gets the same report, as long as the journal stays as it is; nothing of it is kept
-or logged. Open without a credential, and rate-limited. A body has at most {MAX_BODY // 1024} KiB.
+or logged. Open without a credential, and rate-limited. A credential that publishes and reads
+enquiries can name pages of this site alone. A body has at most {MAX_BODY // 1024} KiB.
 A document that takes longer than five seconds, the wait for others included, is 503, and so is one
 that comes while too many others wait."""
 
@@ -188,6 +203,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="Analyse a document: measures, structure, keywords, and what to fix",
         description=_ABOUT,
         tag="analyze",
+        credential="optional",
         limit=LIMIT,
         handler=analyze,
         body=Body(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from struct import unpack
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 from edge_api.db.query import Insert, Order, Read, RowCount, Store, read_all
@@ -60,17 +60,23 @@ SERVICE = Actor("service", "service", "api_key", frozenset())  # the running ser
 
 
 def audit_entry(
-    actor: Actor, verb: str, table: Table, rows: int | RowCount, now: datetime, *columns: str
+    actor: Actor,
+    verb: str,
+    table: Table | Literal["posts"],
+    rows: int | RowCount,
+    now: datetime,
+    *columns: str,
 ) -> Insert:
     """Return the query that stores the audit entry of a change.
 
     `rows` is the number of changed rows; for a `RowCount` the engine fills in the number after the
-    change. `columns` are the columns that the change filtered by.
+    change. `columns` are the columns that the change filtered by. Posts have no table: of one,
+    `columns` are its slug and its version, or the path of a picture.
     """
     given = {
         "actor": actor.label,
         "verb": verb,
-        "table_name": table.name,
+        "table_name": table if isinstance(table, str) else table.name,
         "columns": ",".join(columns),
         "rows": 0,
     }

@@ -18,7 +18,13 @@ from edge_api.db.query import Filter, Read, Store, Update, read_first
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
-from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, Scope, SecretKind
+from edge_api.schema.credentials import (
+    DEFAULT_SCOPES,
+    PREFIXES,
+    Scope,
+    SecretKind,
+    add_implied,
+)
 from edge_api.schema.paths import AUDIENCES, RESOURCE_METADATA, Audience
 
 _REQUIRED_SCOPES: Mapping[Audience, tuple[Scope, ...]] = {"rest": (), "mcp": ("mcp",)}
@@ -33,12 +39,6 @@ _WRONG_KIND: Mapping[Audience, str] = {
 """The sentence for a credential that only the other API takes."""
 
 
-_SCOPE_PARAMETERS: Mapping[Audience, tuple[str, ...]] = {
-    "rest": (),
-    "mcp": (f'scope="{" ".join((*_REQUIRED_SCOPES["mcp"], *DEFAULT_SCOPES))}"',),
-}
-"""The `scope` parameter of a challenge: the scopes that clients should request, for all tools."""
-
 OUTAGE_GRACE: Final = timedelta(seconds=0.5)
 """The time that a credential is accepted after its last confirmed use while the store is
 unavailable. An engine answers for 1.5 s after its last contact with the database, so a revocation
@@ -52,12 +52,22 @@ class Authenticator:
     """Finds the actor of a secret. `site_url` is the origin that challenges name."""
 
     def __init__(
-        self, store: Store, clock: Clock, site_url: str, token_validator: AccessTokenValidator
+        self,
+        store: Store,
+        clock: Clock,
+        site_url: str,
+        token_validator: AccessTokenValidator,
+        scopes: tuple[Scope, ...] = DEFAULT_SCOPES,
     ) -> None:
+        """`scopes` are those that MCP clients should request, for all tools."""
         self._store = store
         self._clock = clock
         self._token_validator = token_validator
         self._site_url = site_url
+        self._scope_parameters: Mapping[Audience, tuple[str, ...]] = {
+            "rest": (),
+            "mcp": (f'scope="{" ".join((*_REQUIRED_SCOPES["mcp"], *scopes))}"',),
+        }
         self._cache: dict[str, UnrevokedCredential] = {}
         self._reading: SingleFlight[UnrevokedCredential | None] = SingleFlight()
 
@@ -106,14 +116,14 @@ class Authenticator:
 
     def missing_credential(self, audience: Audience = "rest") -> Problem:
         """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
-        headers = self._challenge(audience, *_SCOPE_PARAMETERS[audience])
+        headers = self._challenge(audience, *self._scope_parameters[audience])
         return Problem("unauthenticated", headers=headers)
 
     def _invalid(self, secret: str, audience: Audience) -> Problem:
         """Return the problem of an invalid credential, or of one for the other audience."""
         other = CREDENTIAL_KINDS["mcp" if audience == "rest" else "rest"]
         message = _WRONG_KIND[audience] if secret.startswith(PREFIXES[other]) else ""
-        parameters = ('error="invalid_token"', *_SCOPE_PARAMETERS[audience])
+        parameters = ('error="invalid_token"', *self._scope_parameters[audience])
         return Problem("unauthenticated", message, headers=self._challenge(audience, *parameters))
 
     def _challenge(self, audience: Audience, *parameters: str) -> dict[str, str]:
@@ -180,7 +190,7 @@ def actor_of(row: Row) -> Actor:
         credential_id=row["id"],
         name=row["name"],
         type=row["type"],
-        scopes=frozenset(row["scopes"].split()),
+        scopes=add_implied(row["scopes"].split()),
         tables=None if row["tables"] is None else frozenset(row["tables"].split()),
     )
 

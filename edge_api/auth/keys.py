@@ -3,8 +3,8 @@
 Each change is in the audit log. The secret is returned once and not stored.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Literal
@@ -32,7 +32,15 @@ from edge_api.db.query import (
 from edge_api.db.table import Row
 from edge_api.db.tables import ADMINISTRATIVE, CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
-from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
+from edge_api.schema.credentials import (
+    DEFAULT_SCOPES,
+    ENQUIRY_SCOPES,
+    PUBLISH_WITH_ENQUIRIES,
+    SCOPES,
+    Scope,
+    publishes_with_enquiries,
+)
+from edge_api.schema.sentences import sentence
 
 KeyType = Literal["api_key", "access_token"]
 
@@ -84,6 +92,7 @@ class Keys:
         `key_id` is a UUID that the caller made, so that a repeated call is a `conflict`.
         """
         now = self._clock()
+        new = replace(new, scopes=confirm_scopes(new.scopes))
         issued = make_credential(new, now, key_id=key_id)
         audit = audit_entry(self._actor, "issue", CREDENTIALS, RowCount(0), now)
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
@@ -217,9 +226,7 @@ class Keys:
             Read(CREDENTIALS, where=where, order=(Order("created_at"), Order("id"))),
             count_query(LEADS),
         )
-        # Each of these scopes shows enquiries: `admin:write` returns the rows that it changes.
-        shows = {"leads:read", "admin:read", "admin:write"}
-        keys = [row for row in found.rows if shows.intersection(row["scopes"].split())]
+        keys = [row for row in found.rows if ENQUIRY_SCOPES.intersection(row["scopes"].split())]
         leads = f"all {count.total:,} enquiries" if (count.total or 0) > 1 else "all enquiries"
         subject = f"{len(keys)} keys given to requests" if keys[1:] else "1 key given to a request"
         names = ", ".join(row["name"] for row in keys[:_MAX_NAMES])
@@ -242,6 +249,26 @@ class Keys:
     async def find(self, key_id: str) -> Row:
         """Return the row of a key. Raises Problem `not_found`."""
         return await require_row(self._store, CREDENTIALS, key_id, f"There is no key {key_id}")
+
+
+def confirm_scopes(chosen: Iterable[str]) -> tuple[str, ...]:
+    """Return the scopes that a person chose, without the word `PUBLISH_WITH_ENQUIRIES`.
+
+    Raises Problem `invalid` for scopes that need this word and lack it.
+    """
+    chosen = tuple(chosen)
+    scopes = tuple(name for name in chosen if name != PUBLISH_WITH_ENQUIRIES)
+    if scopes == chosen and publishes_with_enquiries(scopes):
+        raise Problem(
+            "invalid",
+            sentence(
+                "To publish and to read enquiries at once takes one more choice, %(word)s: an "
+                "enquiry is a stranger's text, which an agent reads: it may tell the agent what to "
+                "publish",
+                word=PUBLISH_WITH_ENQUIRIES,
+            ),
+        )
+    return scopes
 
 
 def undo_until(row: Row, now: datetime) -> str | None:

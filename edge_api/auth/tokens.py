@@ -22,6 +22,7 @@ from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, read_a
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
+from edge_api.schema.credentials import add_implied
 from edge_api.schema.paths import AUDIENCES, TOKEN, Audience
 
 
@@ -300,14 +301,14 @@ class AccessTokenValidator:
         end = token.expires_at  # or that of the key, if that is sooner
         if key is not None and key["expires_at"] is not None:
             end = min(end, datetime.fromisoformat(key["expires_at"]))
-        scopes = frozenset(token.scopes)
+        scopes = add_implied(token.scopes)
         tables = key["tables"] if key else None
         actor = Actor(
             credential_id=key["id"] if key else "",
             name=client["name"],
             type="access_token",
             # The key's scopes may be fewer now.
-            scopes=scopes & frozenset(key["scopes"].split()) if key else scopes,
+            scopes=scopes & add_implied(key["scopes"].split()) if key else scopes,
             tables=None if tables is None else frozenset(tables.split()),
             client_id=token.client_id,
         )

@@ -45,6 +45,7 @@ from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import read_notes
+from edge_api.schema.writing import Spool, locate_var
 from edge_api.settings import Settings, find_missing_folders, find_mistakes
 
 CHECKED: Final = (
@@ -163,6 +164,12 @@ def _check_files(settings: Settings) -> Iterator[str]:
     with suppress(OSError):  # `_check_service` reports an unreadable store
         if settings.database_path and is_served_by_outdated_code(settings.database_path.resolve()):
             yield "the installed code has changed since the edge started: restart it"
+    spool = Spool(locate_var(settings.database_url, settings.build_dir))
+    if settings.writing == "on" and not spool.is_watched():
+        yield (
+            f"WRITING=on, but no watcher that can write {settings.content_dir} answers: "
+            f"see its log; systemctl restart fore-edge-publish, or without systemd {BUILD} watch"
+        )
     if error := check_dotenv_permissions():
         yield error
     if not settings.is_loopback and settings.site_url.startswith("http://"):

@@ -53,6 +53,8 @@ except ImportError:  # uvloop is optional: asyncio's own event loop works as wel
     from asyncio import new_event_loop  # type: ignore[assignment]
 
 DEVELOPMENT_KEY_NAME: Final = "development"  # the name of the development key in the store
+DEVELOPMENT_SCOPES: Final = tuple(name for name in SCOPES if name != "posts:publish")
+"""The scopes of the development key: only a person gives the one that publishes."""
 SYSTEMD: Final = Path("/run/systemd/system")  # exists where systemd runs (sd_booted(3))
 CLOCK_CHECK_SECONDS: Final = 60.0  # the interval; it leaves time to set the clock after a boot
 _log = logging.getLogger(__name__)
@@ -296,7 +298,7 @@ async def print_startup(assembly: Assembly, arguments: Arguments, port: int) -> 
         key = await development_key(
             service.store, development_key_path(service.settings), system_clock
         )
-        print(f"development key (all scopes, this machine only): {key}", flush=True)
+        print(f"development key (all but posts:publish, this machine only): {key}", flush=True)
         if arguments.desk_link and service.settings.desk == "on":
             await print_link(service[DeskLinks])
 
@@ -310,9 +312,9 @@ def development_key_path(settings: Settings) -> Path:
 async def development_key(store: Store, path: Path, clock: Clock) -> str:
     """Return the valid key in the file at `path`, or issue a key and store it there."""
     keys, stored = Keys(store, clock), _read_key(path)
-    if stored and await keys.allows(stored, frozenset(SCOPES)):
+    if stored and await keys.allows(stored, frozenset(DEVELOPMENT_SCOPES)):
         return stored
-    issued = await keys.issue(NewKey(DEVELOPMENT_KEY_NAME, scopes=tuple(SCOPES)))
+    issued = await keys.issue(NewKey(DEVELOPMENT_KEY_NAME, scopes=DEVELOPMENT_SCOPES))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     write_private(draft, f"{issued.secret}\n".encode("ascii"))

@@ -4,7 +4,7 @@ Code that finds an error raises `Problem`; its response (status, body, headers) 
 place, where answers are encoded. An exception that is no `Problem` is a defect of the service.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, get_args
@@ -25,12 +25,15 @@ Code = Literal[
     "body_timeout",
     "conflict",
     "in_progress",
+    "stale",
     "too_large",
     "unsupported_media_type",
     "range_not_satisfiable",
     "misdirected",
     "idempotency_mismatch",
     "fetch_failed",
+    "locked",
+    "unnamed",
     "too_many_requests",
     "internal",
     "not_implemented",
@@ -96,6 +99,7 @@ PROBLEMS: Mapping[Code, ProblemKind] = {
     "in_progress": ProblemKind(
         409, sentence("The first request with this key is running"), "55P03"
     ),
+    "stale": ProblemKind(412, sentence("It was changed since you read it"), "40001"),
     "too_large": ProblemKind(413, sentence("The body is too large"), "54000"),
     "unsupported_media_type": ProblemKind(415, sentence("Send application/json"), "PGRST102"),
     "range_not_satisfiable": ProblemKind(
@@ -110,6 +114,8 @@ PROBLEMS: Mapping[Code, ProblemKind] = {
     "fetch_failed": ProblemKind(
         422, sentence("The document at the address could not be fetched"), "08006"
     ),
+    "locked": ProblemKind(423, sentence("Something else has to be finished first"), "55006"),
+    "unnamed": ProblemKind(428, sentence("Name the version that you read, in If-Match"), "22023"),
     "too_many_requests": ProblemKind(
         429, sentence("Too many requests"), "PGRST003", "temporarily_unavailable"
     ),
@@ -126,8 +132,9 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
     """An error that the client gets, as one sentence.
 
     `message` says what is wrong and what to fix; `sqlstate`, `details` and `hint` are members of
-    errors in PostgREST's dialect, `oauth` is the error code for OAuth clients; `headers` are sent
-    with the response (`Retry-After`, `Allow`).
+    errors in PostgREST's dialect, `oauth` is the error code for OAuth clients; `findings` are
+    defects of a text that was to be written; `headers` are sent with the response (`Retry-After`,
+    `Allow`).
     """
 
     def __init__(  # noqa: PLR0913  the members of one answer
@@ -139,6 +146,7 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
         details: str | None = None,
         hint: str | None = None,
         oauth: str = "",
+        findings: Sequence[Mapping[str, object]] = (),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         kind = PROBLEMS[code]
@@ -149,6 +157,7 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
         self.details = details
         self.hint = hint
         self.oauth = oauth or kind.oauth
+        self.findings = findings
         self.headers = headers
         super().__init__(self.message)
 

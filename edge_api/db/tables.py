@@ -161,7 +161,10 @@ class AuditRow(RowModel):
     actor: Text
     verb: Text
     table_name: Text
-    columns: Text = Field(description="The columns by which rows were chosen, separated by commas.")
+    columns: Text = Field(
+        description="The columns by which rows were chosen, separated by commas; of a post, its "
+        "slug and version."
+    )
     rows: Integer
 
 

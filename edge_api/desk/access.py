@@ -42,7 +42,12 @@ from edge_api.mail.messages import KEY_NOTICE
 from edge_api.mail.queue import Outbox, OutboxAdmin
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import OperationResult
-from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
+from edge_api.schema.credentials import (
+    DEFAULT_SCOPES,
+    PUBLISH_WITH_ENQUIRIES,
+    SCOPES,
+    describe_choices,
+)
 
 PAGE_SIZE: Final = 50
 
@@ -71,7 +76,7 @@ async def show_access(visit: Visit) -> Values:
         "sessions": await service[Sessions].all(),
         "session_id": visit.session.id,
         "opens": opens,
-        "scopes": {name: opens[name] for name in opens if name in visit.actor.scopes},
+        "scopes": describe_choices(visit.actor.scopes, opens),
         "usual": DEFAULT_SCOPES,
         "key": visit.path.get("key", ""),
         "chosen": visit.chosen,
@@ -96,7 +101,7 @@ def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) 
     A grant without an end or of more than a year requires a fresh sign-in, and so does one that
     gives access to the desk: an old session must not prolong itself.
     """
-    if beyond := sorted(set(scopes) - visit.actor.scopes):
+    if beyond := sorted({*scopes} - visit.actor.scopes - {PUBLISH_WITH_ENQUIRIES}):
         raise Problem("invalid", f"Your key has no scope {beyond[0]}, so it cannot grant it")
     latest = visit.session.key_expires_at
     if latest is not None and (expires_at is None or expires_at > latest):

@@ -88,6 +88,13 @@ TABLE_SENTENCES: Final[Mapping[tuple[str, str], str]] = {
     ("credentials", "undo"): "the end of {what} was taken back",
     ("oauth_clients", "forget"): "{what} that nobody used {was} deleted",
     ("email_send_state", "update"): "the settings of the mail were changed",
+    ("posts", "bin"): "{what} was binned",
+    ("posts", "picture"): "{what} was added",
+    ("posts", "publish"): "{what} was published",
+    ("posts", "save"): "{what} was saved",
+    ("posts", "schedule"): "{what} was scheduled",
+    ("posts", "share"): "{what} was shared",
+    ("posts", "withdraw"): "{what} was taken off the site",
 }
 """The sentence of a verb in one table, where the general one would mislead."""
 
@@ -150,6 +157,10 @@ def write_sentence(entry: Row, changes: Sequence[Row], key: str = "") -> Markup:
         what = Markup("the key <bdi>{}</bdi>").format(key)
     elif number == 1 and name and table in NAMED_ROWS:
         what = Markup(NAMED_ROWS[table]).format(name)  # noqa: S704  a text of this module
+    elif number == 1 and table == "posts":
+        slug, _, version = entry.get("columns", "").partition(",")
+        of = f"version {version[:7]} of the post" if version else "the picture"
+        what = Markup("{} <bdi>{}</bdi>").format(of, slug)
     elif number == 1:
         what = f"{'an' if one[0] in 'aeiou' else 'a'} {one}"
     pattern = TABLE_SENTENCES.get((table, verb)) or SENTENCES.get(verb, f"{{what}}: {verb}")

@@ -165,6 +165,7 @@ async def act(visit: Visit) -> str:
     subject = visit.typed.get("subject", "")
     if button == "insert":
         text = "\n\n".join(filter(None, (text.rstrip(), visit.typed.get("reply", ""))))
+    notes: dict[str, str | list[str]]
     notes = {name: visit.typed[name] for name in ("notes", "was.notes") if name in visit.typed}
     await save_row(replace(visit, form=notes), LEADS, row["id"])
     if "text" in visit.typed:  # every button saves the draft; an empty text deletes it

@@ -54,6 +54,7 @@ from edge_api.operation.model import (
 from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import DESK
+from edge_api.schema.writing import MAX_PICTURE_BYTES, MAX_TEXT_BYTES
 
 SIGN_IN_PATH: Final = "/desk/sign-in/"
 Values = Mapping[str, Any]
@@ -70,7 +71,7 @@ class Visit:
     pairs: Sequence[tuple[str, str]]
     here: str
     """The address of the screen that is shown, or that has the form."""
-    form: Mapping[str, str | list[str]] = field(default_factory=dict)
+    form: dict[str, str | list[str]] = field(default_factory=dict)
 
     @property
     def actor(self) -> Actor:
@@ -82,7 +83,7 @@ class Visit:
         """The parameters of the address by name, the last of each."""
         return dict(self.pairs)
 
-    @cached_property
+    @property
     def typed(self) -> Mapping[str, str]:
         """The members of the form, the last of each, with line feeds (HTML, 4.10.21)."""
         return {name: text.replace("\r\n", "\n") for name, text in form_pairs(self.form)}
@@ -121,6 +122,8 @@ class Screen:
     """Whether `read` itself checks which tables the sign-in may use."""
     needs_fresh_sign_in: bool = False
     """Whether it asks for a new sign-in when the last one is older than a day."""
+    scope: Scope = "admin:read"
+    """The scope that the sign-in needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,8 @@ class Action:
     scope: Scope = "admin:write"
     needs_fresh_sign_in: bool = False
     """As in `Screen`; `run` may call `Visit.require_fresh_sign_in` instead, for some forms only."""
+    keeps_form: bool = False
+    """Whether every problem of `run` is shown beside the form, which may be long and have files."""
 
 
 def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[AnyOperation]:
@@ -143,10 +148,26 @@ def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[Any
         *(make_operation(each.path, "GET", partial(_show, each, menu)) for each in screens),
         *(
             # As many bytes as an administrative write may have, since an answer may be long.
-            make_operation(each.path, "POST", partial(_act, each, menu), max_bytes=2**20)
+            make_operation(
+                each.path,
+                "POST",
+                partial(_act, each, menu),
+                max_bytes=LONG_FORM_BYTES if each.keeps_form else 2**20,
+                limit_files=_limit_files if each.keeps_form else None,
+            )
             for each in actions
         ),
     ]
+
+
+LONG_FORM_BYTES: Final = 4 * MAX_TEXT_BYTES
+"""Most bytes of a form with the text of a post, each byte of which may take three."""
+
+
+async def _limit_files(service: Service, headers: Mapping[str, str]) -> int:
+    """Return the most bytes of a picture; none are kept of a browser that is not signed in."""
+    secret = read_cookie(service.settings.site_url, headers.get("Cookie", ""))
+    return MAX_PICTURE_BYTES if secret and await service[Sessions].find(secret) else 0
 
 
 Handler = Callable[[Service, Request], Awaitable[OperationResult]]
@@ -154,7 +175,11 @@ BODY: Final = Body(TypeAdapter(dict[str, str | list[str]]), {"type": "object"}, 
 
 
 def make_operation(
-    path: str, method: Method, handler: Handler, max_bytes: int = MAX_BODY_BYTES
+    path: str,
+    method: Method,
+    handler: Handler,
+    max_bytes: int = MAX_BODY_BYTES,
+    limit_files: Callable[[Service, Mapping[str, str]], Awaitable[int]] | None = None,
 ) -> AnyOperation:
     """Return a page of the desk as an operation; a POST must come from a form of the desk."""
     return Operation(
@@ -166,7 +191,9 @@ def make_operation(
         responses=(page(200, "The page"),),
         error_format="page",
         limits_by_address=True,
-        body=replace(BODY, max_bytes=max_bytes) if method == "POST" else None,
+        body=replace(BODY, max_bytes=max_bytes, limit_files=limit_files)
+        if method == "POST"
+        else None,
     )
 
 
@@ -197,7 +224,7 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
         return redirect(f"{SIGN_IN_PATH}{to_query([('to', address)])}")
     visit = Visit(service, session, request.path, request.pairs, address)
     try:
-        _admit(visit, screen, "admin:read", needs_fresh_sign_in=screen.needs_fresh_sign_in)
+        _admit(visit, screen, screen.scope, needs_fresh_sign_in=screen.needs_fresh_sign_in)
         values = await screen.read(visit)
     except Problem as problem:
         return await show_problem(service, problem, visit, menu, to=address)
@@ -235,7 +262,8 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     except FormErrors as errors:
         return await _show_errors(action, menu, visit, Problem("invalid"), errors.by_field)
     except Problem as problem:
-        if problem.code not in ("invalid", "conflict"):
+        is_shown = action.keeps_form and problem.code not in ("forbidden", "unauthenticated")
+        if problem.code not in ("invalid", "conflict") and not is_shown:
             return await show_problem(service, problem, visit, menu, **signing)
         name = problem.message.partition(": ")[0]  # the invalid field, if the message is about one
         said = problem.message.replace(": ", " ", 1) if name in visit.typed else problem.message
@@ -359,6 +387,8 @@ async def _navigation_values(
         (label, path, label == here)
         for label, path, each in menu
         if each.checks_tables or visit.actor.may_use(each.table)
+        if each.scope in visit.actor.scopes
+        if each.scope == "admin:read" or visit.service.settings.writing == "on"
     ]
     return {
         "menu": reached,

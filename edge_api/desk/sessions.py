@@ -192,7 +192,8 @@ def add_tokens(site_url: str, cookies: str, result: OperationResult) -> None:
     A browser without a cookie gets one, to which its forms are bound. Each page has a new token,
     since compression could reveal a constant one (BREACH).
     """
-    if isinstance(result, HtmlResult) and _FORM_TAG.search(result.value):
+    is_ours = isinstance(result, HtmlResult) and not result.is_preview
+    if is_ours and _FORM_TAG.search(result.value):
         secret = _form_secret(site_url, f"{result.headers.get('Set-Cookie', '')};{cookies}")
         if not secret:
             secret = token_urlsafe(16)

@@ -12,6 +12,7 @@ from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.problems import Problem
 from edge_api.desk.screens import (
+    LONG_FORM_BYTES,
     SIGN_IN_PATH,
     Request,
     find_session,
@@ -129,25 +130,33 @@ async def sign_out(service: Service, request: Request) -> OperationResult:
 _SHEET: Final = Document(
     b"".join(
         files(__package__).joinpath(f"templates/{each}.css").read_bytes()
-        for each in ("desk", "inbox", "message", "settings")
+        for each in ("desk", "inbox", "message", "settings", "posts")
     ),
     "text/css; charset=utf-8",
 )
-_SCRIPT: Final = Document(
-    files(__package__).joinpath("templates/desk.js").read_bytes(), "text/javascript; charset=utf-8"
-)
+_SCRIPTS: Final = {
+    name: Document(
+        files(__package__).joinpath(f"templates/{name}").read_bytes(),
+        "text/javascript; charset=utf-8",
+    )
+    for name in ("desk.js", "write.js")
+}
 
 
 async def show_file(file: Document, _service: Service, _request: Request) -> OperationResult:
-    """Return the style sheet or the script of the desk, whose pages work without the script."""
+    """Return the style sheet or a script of the desk, whose pages work without scripts."""
     return OperationResult(file)
 
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     make_operation("/desk/desk.css", "GET", partial(show_file, _SHEET)),
-    make_operation("/desk/desk.js", "GET", partial(show_file, _SCRIPT)),
+    *(
+        make_operation(f"/desk/{name}", "GET", partial(show_file, script))
+        for name, script in _SCRIPTS.items()
+    ),
     make_operation(SIGN_IN_PATH, "GET", show_sign_in),
-    make_operation(SIGN_IN_PATH, "POST", sign_in),
+    # The form keeps what was typed before the session ended: also the text of a post.
+    make_operation(SIGN_IN_PATH, "POST", sign_in, max_bytes=LONG_FORM_BYTES),
     make_operation("/desk/mail-link/", "POST", mail_link),
     make_operation(LINK_PATH, "GET", show_link),
     make_operation(LINK_PATH, "POST", use_link),

@@ -13,6 +13,7 @@ from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.query import NEWEST, Filter, Order, Read, Store, read_all
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
+from edge_api.desk.posts import count_unread
 from edge_api.desk.screens import Screen, Values, Visit
 from edge_api.health import Health, PublishingMonitor
 from edge_api.leads.threads import MAX_COUNTED_LEADS, box_conditions, count_people
@@ -34,6 +35,7 @@ async def today(visit: Visit) -> Values:
         values |= await read_people(service.store, visit.now)
         values["days"] = await _count_days(service.store, visit.now)
     if visit.actor.may_use(""):
+        values["unread"] = await count_unread(visit)
         values["pending"] = await count_pending(service.store, service.clock())
         values["failing"] = await _find_failing(service.store, service.clock())
         _, _, values["warning"] = await Keys(service.store, service.clock).find_unreviewed()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 import zlib
 from collections.abc import Mapping
 from io import BytesIO
@@ -16,6 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from edge_api.db.problems import Problem
 from edge_api.db.types import refuse_inexact
 from edge_api.http.response import Request, joined_header
+from edge_api.operation.forms import FormFile
 from edge_api.operation.model import Body, check_body
 from edge_api.operation.service import FORM
 from edge_api.schema.sentences import sentence
@@ -26,10 +28,22 @@ _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Sent if a body was not read to its end: the start of the next request is then unknown."""
 MAX_FORM_FIELDS: Final = 100  # the most members of a form; ours have less than a third of that
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
+UPLOAD_SECONDS: Final = 180.0  # that of a form with files, and of a body of more than 1 MiB
+MAX_UPLOAD_BYTES: Final = 64 * 1024 * 1024
+"""Most bytes of a form with files: a file beyond its limit is read, so that no text is lost."""
 
 
-async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> bytes:
+async def read_bytes(
+    request: Request,
+    max_bytes: int,
+    too_large: str = "",
+    *,
+    keeps: int | None = None,
+    seconds: float | None = None,
+) -> bytes:
     """Return the whole body; `too_large` replaces the usual message of that problem.
+
+    With `keeps`, return no more than about so many bytes, and drop the rest.
 
     Raises Problem `too_large` beyond `max_bytes` (after decompression), `body_timeout`,
     `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
@@ -38,17 +52,23 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes, too_large)
     _send_continue(request)
-    raw = bytearray()
+    if seconds is None:  # a phone may send what is large slowly
+        seconds = UPLOAD_SECONDS if max_bytes > 1024 * 1024 else BODY_TIMEOUT_SECONDS
+    raw, read = bytearray(), 0
     try:
         # A body that has arrived already needs no time limit.
-        async with asyncio.timeout(None if request.content.is_eof() else BODY_TIMEOUT_SECONDS):
+        async with asyncio.timeout(None if request.content.is_eof() else seconds):
             async for chunk in request.content.iter_any():
-                raw += chunk
-                if len(raw) > max_bytes:
+                read += len(chunk)
+                if keeps is None or len(raw) <= keeps:
+                    raw += chunk
+                if read > max_bytes:
                     raise _too_large(max_bytes, too_large)
         body = _decompress(bytes(raw), coding, max_bytes + 1)
     except TimeoutError:
-        raise Problem("body_timeout", headers=_CLOSE) from None
+        said = f"The body took longer than {seconds:.0f} seconds"
+        message = said if seconds > BODY_TIMEOUT_SECONDS else ""
+        raise Problem("body_timeout", message, headers=_CLOSE) from None
     except (
         HttpProcessingError,
         web.RequestPayloadError,
@@ -65,6 +85,45 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     if len(body) > max_bytes:
         raise _too_large(max_bytes, too_large)
     return body
+
+
+async def read_parts(
+    request: Request, most_text: int, most_file: int, too_large: str
+) -> dict[str, str | list[str]]:
+    """Return the members of a multipart form (RFC 7578); each file is a `FormFile`.
+
+    Files come last, and the end of a file that is too large is dropped. Raises Problem as
+    `read_bytes`, and `invalid` for a malformed form.
+    """
+    raw = await read_bytes(
+        request,
+        MAX_UPLOAD_BYTES,
+        too_large,
+        keeps=most_text + most_file,
+        # Only a browser that is signed in may send files, and may take longer.
+        seconds=UPLOAD_SECONDS if most_file else BODY_TIMEOUT_SECONDS,
+    )
+    found = re.search(r'boundary="?([^\s";]{1,70})', request.headers["Content-Type"])
+    # aiohttp reads bytes of a header that are no UTF-8 as surrogates.
+    delimiter = b"\r\n--" + found[1].encode(errors="surrogateescape") if found else b"\r\n--"
+    members: dict[str, list[str]] = {}
+    texts = 0
+    for part in (b"\r\n" + raw).split(delimiter, MAX_FORM_FIELDS)[1:]:
+        head, _, data = part.partition(b"\r\n\r\n")
+        name, file = (re.search(rb';\s*%s="([^"]*)"' % key, head) for key in (b"name", b"filename"))
+        if not name:  # what follows the last delimiter
+            continue
+        texts += 0 if file else len(data)
+        if texts > most_text:
+            raise _too_large(most_text, too_large)
+        try:
+            text = FormFile(file[1].decode()) if file else data.decode()
+        except UnicodeDecodeError:
+            raise Problem("invalid", "The form is not in UTF-8") from None
+        if isinstance(text, FormFile):
+            text.data = data
+        members.setdefault(name[1].decode(errors="replace"), []).append(text)
+    return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 
 
 def _decompress(raw: bytes, coding: str, most: int) -> bytes:

@@ -19,8 +19,14 @@ from pydantic import BaseModel
 from edge_api.db.caches import SizedCache
 from edge_api.db.problems import Problem
 from edge_api.http.admission import Admitted
-from edge_api.http.body import check_media_type, decode, read_bytes
-from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, PRIVATE_HEADERS, page_headers
+from edge_api.http.body import check_media_type, decode, read_bytes, read_parts
+from edge_api.http.headers import (
+    API_HEADERS,
+    PAGE_HEADERS,
+    PREVIEW_HEADERS,
+    PRIVATE_HEADERS,
+    page_headers,
+)
 from edge_api.http.response import (
     HeaderFields,
     PreparedResponse,
@@ -32,7 +38,7 @@ from edge_api.http.response import (
 )
 from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_query
 from edge_api.operation.negotiation import best_coding
-from edge_api.operation.service import Document, HtmlResult, OperationResult, Service
+from edge_api.operation.service import MULTIPART, Document, HtmlResult, OperationResult, Service
 from edge_api.schema.site_policy import Header, Headers
 
 _TAG: Final = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")')
@@ -128,7 +134,7 @@ def preflight_response(allow: str) -> PreparedResponse:
             "Access-Control-Allow-Headers",
             (
                 "Authorization, X-API-Key, Content-Type, Idempotency-Key, Prefer, Accept, "
-                "X-Request-ID, If-None-Match, Range, If-Range, Cache-Control, "
+                "X-Request-ID, If-Match, If-None-Match, Range, If-Range, Cache-Control, "
                 "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
             ),
         ),
@@ -186,13 +192,16 @@ class Endpoint:
         return await compress(response, request)
 
     async def _body(self, request: Request, body: Body[Any]) -> Any:
-        check_media_type(request, body)
         too_large = (
             "Nothing was sent, as this is far too long: go back to what you typed, shorten it, and "
             "send it again"
             if self.operation.is_page
             else ""
         )
+        if body.limit_files is not None and request.content_type == MULTIPART:
+            most = await body.limit_files(self._service, HeaderFields(request.headers))
+            return await read_parts(request, body.max_bytes, most, too_large)
+        check_media_type(request, body)
         raw = await read_bytes(request, body.max_bytes, too_large)
         if body.verify_signature is not None:
             body.verify_signature(self._service, HeaderFields(request.headers), raw)
@@ -252,4 +261,6 @@ async def _stream(
 def _base_headers(result: OperationResult) -> Headers:
     if not isinstance(result, HtmlResult):
         return API_HEADERS
+    if result.is_preview:
+        return PREVIEW_HEADERS
     return PRIVATE_HEADERS if result.is_private else page_headers(result.form_action)

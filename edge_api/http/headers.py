@@ -52,12 +52,23 @@ PRIVATE_HEADERS: Final[Headers] = (
     SAME_ORIGIN_RESOURCE,
 )
 """The headers of the owner's pages."""
-_SHARED_DRAFT_VALUES: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
+_SHARED_DRAFT_VALUES: Final = {
+    # The text may be a credential's: its forms must not reach the desk, whatever the theme allows.
+    "Content-Security-Policy": SITE_CSP.replace("form-action 'self'", "form-action 'none'"),
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+}
 SHARED_DRAFT_HEADERS: Final[Headers] = (
     ("Cache-Control", "no-store"),
     *((name, _SHARED_DRAFT_VALUES.get(name, value)) for name, value in PRIVATE_HEADERS),
 )
 """The headers of shared drafts, whose addresses are secret: `Referrer-Policy` hides them."""
+PREVIEW_HEADERS: Final[Headers] = tuple(
+    pair
+    for pair in SHARED_DRAFT_HEADERS
+    if pair[0] not in ("Cache-Control", "X-Robots-Tag")  # the desk sends these with each page
+)
+"""The headers of a preview at the desk, whose text may be by somebody else."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:

@@ -302,7 +302,8 @@ def error_response(problem: Problem, error_format: ErrorFormat = "plain") -> Pre
         *problem.headers.items(),
     ]
     members = _ERROR_MEMBERS.get(error_format)
-    body = orjson.dumps(members(problem) if members else {"error": problem.message})
+    findings = {"findings": problem.findings} if problem.findings else {}
+    body = orjson.dumps(members(problem) if members else {"error": problem.message, **findings})
     return PreparedResponse(problem.status, headers, body)
 
 

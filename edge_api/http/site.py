@@ -42,6 +42,7 @@ from edge_api.schema.paths import SEARCH, SHARED
 from edge_api.schema.sentences import sentence
 from edge_api.schema.shares import find_shared
 from edge_api.schema.site_policy import media_type
+from edge_api.writing.service import Writing
 
 _READ_METHODS: Final = ("GET", "HEAD")
 _ALLOW: Final = "GET, HEAD, OPTIONS"
@@ -72,19 +73,19 @@ class SitePages:
         self._cache: SizedCache[Representation] = SizedCache()
         self._work: SingleFlight[Representation] = SingleFlight()
 
-    async def answer(self, request: Request) -> web.StreamResponse:
+    async def answer(self, request: Request, *, is_gone: bool) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
         path, query = request.path, request.rel_url.raw_query_string
         # The query alone may distinguish a former address from that of a page.
         if query and (to := self._redirects.get(f"{normalize('NFC', path)}?{unquote(query)}")):
             return _redirect(308, to)
-        file, status = self.files.get(path), 200
+        file, status = None if is_gone else self.files.get(path), 200
         if file is None:
-            elsewhere = self.redirect_target(path)
+            elsewhere = None if is_gone else self.redirect_target(path)
             if elsewhere is not None:
                 status = 308 if _normalize_path(path) in self._redirects else 301
                 return _redirect(status, f"{elsewhere}?{query}" if query else elsewhere)
-            status, file = 404, self.files.get("/404.html")
+            status, file = 410 if is_gone else 404, self.files.get("/404.html")
             if file is None:
                 raise Problem("not_found", sentence("There is no page at this address"))
         choice = self._choose(file, status, request)
@@ -201,10 +202,11 @@ class Site:
         """Answer from the current build; retry once if that was replaced meanwhile."""
         if request.path == CONTACT and (page := await self._prefill_contact_page(request)):
             return page
+        is_gone = self._service[Writing].is_withdrawn(_normalize_path(request.path))
         for _ in range(2):
             pages = self._current()
             try:
-                return await pages.answer(request)
+                return await pages.answer(request, is_gone=is_gone)
             except OSError:
                 if self._current() is pages:
                     break

@@ -29,6 +29,7 @@ from edge_api.operation.model import (
 from edge_api.operation.service import JSON, Document, OperationResult, Service
 from edge_api.schema.environment import VERSION
 from edge_api.schema.paths import AI_CATALOG, AUDIENCES, DOCS, SERVER_CARD, WELL_KNOWN_CARD
+from edge_api.schema.writing import MAX_TEXT_BYTES
 from edge_api.settings import is_loopback
 
 MAX_ID_LEN: Final = 256  # characters; clients get it back, and log it
@@ -297,6 +298,8 @@ async def reject_direct_call(
 
 MAX_MESSAGE_BYTES: Final = analyze.MAX_BODY + 16 * 1024
 """The size of the largest argument of a tool and of the message around it."""
+MAX_DRAFT_MESSAGE_BYTES: Final = 3 * MAX_TEXT_BYTES + 16 * 1024
+"""The same where drafts may be written: a text of 1 MiB, whose letters JSON may escape."""
 BODY: Final = Body(
     TypeAdapter(dict[str, Any]),
     # One message, or a batch; an invalid item of a batch gets an error.

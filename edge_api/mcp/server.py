@@ -375,6 +375,11 @@ class ToolHandlers:
             # Other arguments would not fix these: they are for the client, not for the model.
             if problem.code in ("unauthenticated", "insufficient_scope"):
                 raise
-            return CallToolResult(content=[TextContent(text=problem.message)], is_error=True)
+            given = {"error": problem.message, "findings": problem.findings}
+            return CallToolResult(
+                content=[TextContent(text=problem.message)],
+                structured_content=given if problem.findings else None,
+                is_error=True,
+            )
         text = TextContent(text=orjson.dumps(result).decode())
         return CallToolResult(content=[text], structured_content=result)

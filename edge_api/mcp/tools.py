@@ -194,6 +194,8 @@ class BoundTool:
             for argument, item in self.inputs.items():
                 if item.name == name and rest:
                     problem.message = f"{argument}: {rest}"
+            for argument, header in self.tool.headers.items():
+                problem.message = problem.message.replace(header.header, argument)
             raise
         result: Json = self.tool.to_result(answer)
         return result

@@ -22,7 +22,7 @@ from edge_api.http.body import check_media_type, read_bytes
 from edge_api.http.endpoint import compress
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.response import PreparedResponse, Request, StreamedResponse, joined_header
-from edge_api.mcp.operations import BODY, MCP
+from edge_api.mcp.operations import BODY, MAX_DRAFT_MESSAGE_BYTES, MCP
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.service import JSON
 from edge_api.schema.site_policy import Headers
@@ -272,10 +272,11 @@ class McpEndpoint:
         check_media_type(request, BODY)
         if media_weight(joined_header(request.headers, "Accept") or "*/*", JSON) == 0:
             raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
-        raw = await read_bytes(request, BODY.max_bytes)
-        handler = self.handler or await self.prepare()
         actor = admitted.actor
         assert actor is not None  # noqa: S101  the operation requires a credential
+        may_draft = "posts:draft" in actor.scopes
+        raw = await read_bytes(request, MAX_DRAFT_MESSAGE_BYTES if may_draft else BODY.max_bytes)
+        handler = self.handler or await self.prepare()
         caller = Caller(
             actor,
             partial(self._admission.is_still_valid, MCP, admitted.secret),

@@ -26,7 +26,12 @@ from edge_api.operation.model import (
     page,
 )
 from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
-from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES
+from edge_api.schema.credentials import (
+    CONSENT_SCOPES,
+    PUBLISH_WITH_ENQUIRIES,
+    SCOPES,
+    describe_choices,
+)
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 from edge_api.schema.sentences import sentence
 
@@ -127,10 +132,9 @@ async def _consent_page(
             {
                 "name": name,
                 "description": text,
-                "checked": name in (chosen if error else HARMLESS_SCOPES),
+                "checked": name in (chosen if error else CONSENT_SCOPES),
             }
-            for name, text in SCOPES.items()
-            if name in consent.scopes
+            for name, text in describe_choices(consent.scopes, SCOPES).items()
         ],
         fault=error,
     )
@@ -199,7 +203,7 @@ _ANSWER_FORM: Final = object_schema(
         "redirect_uri": {"type": "string", "minLength": 1, "description": _UNCHANGED},
         "decision": {"enum": ["allow", "deny"]},
         "api_key": {"type": "string", "description": "Who allows it."},
-        "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
+        "granted": {"type": "array", "items": {"enum": [*SCOPES, PUBLISH_WITH_ENQUIRIES]}},
         "seal": {"type": "string", "minLength": 1, "description": "Proof that the form was shown."},
     },
     "decision",

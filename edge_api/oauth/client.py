@@ -39,7 +39,7 @@ from edge_api.oauth.request import (
     split_uri,
 )
 from edge_api.operation.input import TextRule
-from edge_api.schema.credentials import UNVETTED_SCOPES
+from edge_api.schema.credentials import GRANTABLE_SCOPES, UNVETTED_SCOPES
 
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")
 
@@ -151,7 +151,7 @@ def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
 def public_client_row(client_id: str, metadata: ClientMetadata) -> Row:
     """Return the row of a public client, with unvetted scopes only (RFC 7591, 3.2.1)."""
     asked = metadata.scope.split() if metadata.scope else UNVETTED_SCOPES
-    granted = [name for name in UNVETTED_SCOPES if name in asked] or UNVETTED_SCOPES[:1]
+    granted = [name for name in GRANTABLE_SCOPES if name in asked] or UNVETTED_SCOPES[:1]
     return {
         "id": client_id,
         "kind": "dynamic",

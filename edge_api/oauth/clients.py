@@ -5,14 +5,14 @@ A secret is returned once and kept as a digest. Each change is in the audit log.
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Literal
 from uuid import uuid4
 
 from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Clock, audit_entry, new_id
-from edge_api.auth.keys import revoke_grants
+from edge_api.auth.keys import confirm_scopes, revoke_grants
 from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.caches import SingleFlight, SizedCache
 from edge_api.db.internal_tables import OAUTH_CLIENTS
@@ -187,6 +187,7 @@ class Clients:
 
         Raises Problem `invalid` for invalid input.
         """
+        new = replace(new, scopes=confirm_scopes(new.scopes))
         new.check(self._schemes)
         secret = mint("client_secret") if new.auth_method in SECRET_METHODS else None
         given = {

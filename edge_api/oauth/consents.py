@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 
 from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
+from edge_api.auth.keys import confirm_scopes
 from edge_api.auth.secrets import hash_secret, mint
 from edge_api.auth.tokens import Issuer
 from edge_api.db.internal_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
@@ -26,6 +27,7 @@ from edge_api.oauth.request import (
     AuthRequest,
     is_local_redirect,
 )
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES
 from edge_api.schema.paths import AUDIENCES
 from edge_api.schema.sentences import sentence
 
@@ -105,10 +107,12 @@ class Consents:
     async def allow(self, request: ConsentRequest, owner: Actor, chosen: Iterable[str]) -> str:
         """Grant the chosen scopes that the owner's key has; return the redirect.
 
-        Raises Problem `invalid` if no scope remains, or access to MCP lacks the scope `mcp`.
+        Raises Problem `invalid` if no scope remains, if access to MCP lacks the scope `mcp`, and
+        for publishing with enquiries, unless that is chosen too.
         """
-        allowed = owner.scopes.intersection(chosen)
-        scopes = tuple(name for name in request.scopes if name in allowed)
+        allowed = (owner.scopes | {PUBLISH_WITH_ENQUIRIES}).intersection(chosen)
+        offered = (*request.scopes, PUBLISH_WITH_ENQUIRIES)
+        scopes = confirm_scopes(name for name in offered if name in allowed)
         if request.resource.endswith(AUDIENCES["mcp"]) and "mcp" not in scopes:
             raise Problem(
                 "invalid", sentence("Access to MCP needs the scope mcp: use a key that has it")

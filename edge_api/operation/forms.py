@@ -22,6 +22,14 @@ def _last_values(members: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: text[-1] if isinstance(text, list) else text for name, text in members.items()}
 
 
+class FormFile(str):
+    """A file that a browser sent: its name, with its bytes."""
+
+    __slots__ = ("data",)
+    data: bytes
+    """More than the limit where the file is larger: its end was dropped."""
+
+
 BODY: Final = Body(
     TypeAdapter(Annotated[FormFields, BeforeValidator(_last_values)]),
     {"type": "object", "additionalProperties": {"type": "string"}},

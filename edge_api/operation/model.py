@@ -93,10 +93,11 @@ class Tool:
 Schema = Mapping[str, Any]
 """A JSON Schema (2020-12), as OpenAPI 3.1 takes it."""
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
-ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page", "form"]
+ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "writing", "page", "form"]
 """`plain`: one member, `error`. `postgrest`: PostgREST's members beside it. `oauth`: RFC 6749, 5.2.
-`jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: an HTML page in the look of the site. `form`: `plain`
-for a client that prefers JSON, else `page`; errors in fields are shown in the form itself."""
+`jsonrpc`: JSON-RPC 2.0, section 5.1. `writing`: `plain`, and `findings` about a text. `page`: an
+HTML page in the look of the site. `form`: `plain` for a client that prefers JSON, else `page`;
+errors in fields are shown in the form itself."""
 
 MAX_BODY_BYTES = 64 * 1024  # bytes of a body unless an operation says otherwise
 
@@ -158,6 +159,8 @@ class Body(Generic[BodyValue]):
     """Whether JSON with a number that cannot be stored exactly is refused."""
     verify_signature: Callable[[Service, Mapping[str, str], bytes], None] | None = None
     """Checks the signature of the bytes with the headers, before parsing; raises Problem."""
+    limit_files: Callable[[Service, Mapping[str, str]], Awaitable[int]] | None = None
+    """Returns, by the headers, the most bytes of a file in a multipart form; `None`: no files."""
 
 
 @dataclass(frozen=True, slots=True)

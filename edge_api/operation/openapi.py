@@ -28,7 +28,8 @@ _ABOUT = """\
 Journal posts, leads (enquiries) and row access to the administrative tables.
 
 Every error is an object with one member, `error`, a sentence that says what to fix; errors of the
-administrative operations carry the members of PostgREST's errors beside it. Times are UTC in
+administrative operations carry the members of PostgREST's errors beside it, those of writing
+`findings` about the text. Times are UTC in
 RFC 3339. Lists are sorted newest first. Every answer repeats or makes an `X-Request-ID`. A
 service whose own address is a loopback one answers 421 to any other `Host`."""
 
@@ -51,6 +52,18 @@ _ERRORS: Json = {
         error={"type": "string", "description": "A code of RFC 6749, 7009, 7591 or 8707."},
         error_description=_MESSAGE,
     ),
+    "WritingError": object_schema(
+        {
+            "error": _MESSAGE,
+            "findings": {
+                "type": "array",
+                "items": {"$ref": "#/components/schemas/Finding"},
+                "description": "Defects of the text; absent where another thing is wrong.",
+            },
+        },
+        "error",
+        additionalProperties=False,
+    ),
     "JsonRpcError": _object_schema(
         jsonrpc={"const": "2.0"},
         id={"type": ["string", "integer", "null"], "description": "`null` where none is known."},
@@ -71,6 +84,7 @@ _ERROR_NAMES: Mapping[ErrorFormat, str] = {
     "postgrest": "AdminError",
     "oauth": "OAuthError",
     "jsonrpc": "JsonRpcError",
+    "writing": "WritingError",
     "page": "PageError",  # in names of responses only: pages have no JSON schema
 }
 _STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
@@ -105,6 +119,8 @@ def openapi_document(
     for operation in operations:
         entry = _hoist(_operation(operation, samples, components), components["schemas"])
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
+    if "Finding" not in components["schemas"]:  # writing is switched off
+        del components["schemas"]["WritingError"]
     for kind in ("parameters", "responses"):
         components[kind] = _hoist(components[kind], components["schemas"])
     return {

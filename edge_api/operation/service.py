@@ -40,6 +40,7 @@ class Document:
 
 
 FORM: Final = "application/x-www-form-urlencoded"
+MULTIPART: Final = "multipart/form-data"
 HTML: Final = "text/html; charset=utf-8"
 MARKDOWN: Final = "text/markdown; charset=utf-8"
 
@@ -72,6 +73,8 @@ class HtmlResult(OperationResult):
     """Whether it is for the owner alone: compressed, and its address sent to no other site."""
     form_action: tuple[str, ...] = ()
     """Allowed targets of the page's form besides its own origin; browsers apply it to redirects."""
+    is_preview: bool = False
+    """Whether it is a page of the site that is not published: its forms can be sent nowhere."""
 
 
 def escape_markdown(text: str) -> str:

@@ -1,6 +1,6 @@
 """Values of credentials: scopes, rate limits, and the formats of secrets."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -77,6 +77,8 @@ def read_limit(name: str, rate: str) -> RateLimit | None:
 
 Scope = Literal[
     "posts:read",
+    "posts:draft",
+    "posts:publish",
     "leads:read",
     "leads:write",
     "admin:read",
@@ -88,6 +90,8 @@ Scope = Literal[
 
 SCOPES: Mapping[Scope, str] = {
     "posts:read": sentence("read the published posts, as everybody can on the site"),
+    "posts:draft": sentence("read drafts and write drafts, which you publish or bin"),
+    "posts:publish": sentence("publish, change and withdraw posts in your name"),
     "leads:read": sentence("read all enquiries: names, addresses, messages"),
     "leads:write": sentence("send enquiries without being checked for spam"),
     "admin:read": sentence(
@@ -103,7 +107,15 @@ assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  the type repeats the keys
 
 CREDENTIAL_SCOPES: Mapping[SecretKind, tuple[Scope, ...]] = {
     "api_key": tuple(scope for scope in SCOPES if scope != "mcp"),
-    "access_token": ("posts:read", "leads:read", "leads:write", "admin:read", "mcp"),
+    "access_token": (
+        "posts:read",
+        "posts:draft",
+        "posts:publish",
+        "leads:read",
+        "leads:write",
+        "admin:read",
+        "mcp",
+    ),
 }
 """The scopes that have an effect on each type of credential: keys for REST, tokens for MCP."""
 
@@ -113,5 +125,38 @@ DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
 HARMLESS_SCOPES: tuple[Scope, ...] = ("posts:read", "mcp")
 """The scopes that an unknown client gets unless a person grants more: they open public data."""
 
+CONSENT_SCOPES: tuple[Scope, ...] = (*HARMLESS_SCOPES, "posts:draft")
+"""The scopes that are ticked beforehand on the consent page: a draft waits for the owner."""
+
 UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
-"""The most that a person can be asked to grant to a client that the operator did not register."""
+"""The scopes of a client that the operator did not register, unless it asks for others."""
+
+GRANTABLE_SCOPES: tuple[Scope, ...] = (*UNVETTED_SCOPES, "posts:draft")
+"""The most that a person can be asked to grant to such a client: it never publishes."""
+
+ENQUIRY_SCOPES: frozenset[Scope] = frozenset({"leads:read", "admin:read", "admin:write"})
+"""The scopes that show enquiries: `admin:write` returns the rows that it changes."""
+
+PUBLISH_WITH_ENQUIRIES = "publish-with-enquiries"
+"""The word that a person adds to the scopes of a credential that publishes and reads enquiries."""
+WHY_TOGETHER = sentence(
+    "publish and read enquiries at once: an enquiry is a stranger's text, which an agent reads: it "
+    "may tell the agent what to publish"
+)
+
+
+def describe_choices(names: Collection[str], texts: Mapping[Scope, str]) -> dict[str, str]:
+    """Return the text of each scope that a person can tick, and of the word that they may need."""
+    word = {PUBLISH_WITH_ENQUIRIES: WHY_TOGETHER} if publishes_with_enquiries(names) else {}
+    return {name: text for name, text in texts.items() if name in names} | word
+
+
+def publishes_with_enquiries(scopes: Collection[str]) -> bool:
+    """Return whether a credential with these scopes publishes, and reads what strangers wrote."""
+    return "posts:publish" in scopes and not ENQUIRY_SCOPES.isdisjoint(scopes)
+
+
+def add_implied(names: Iterable[str]) -> frozenset[str]:
+    """Return scopes with those that they imply: who may publish may write drafts."""
+    scopes = frozenset(names)
+    return scopes | {"posts:draft"} if "posts:publish" in scopes else scopes

@@ -17,8 +17,8 @@ class Group:
 GROUPS: Final[Mapping[str, Group]] = {
     "posts": Group(
         "Posts",
-        "Read the journal: lists, search, one post as Markdown and HTML.",
-        ("posts", "search"),
+        "Read the journal: lists, search, one post; write it: drafts, pictures.",
+        ("posts", "search", "writing"),
     ),
     "leads": Group("Leads", "Send an enquiry, and list those that came.", ("leads",)),
     "analyze": Group("Analysis", "Measure a document, and list what to fix in it.", ("analyze",)),

@@ -104,7 +104,7 @@ def list_notices(site: Site, policy: Policy, now: datetime) -> Iterator[Target]:
     yield TextTarget(addresses.SECURITY, agents.render_security(identity, policy, now))
     yield TextTarget(addresses.OPENSEARCH, agents.render_opensearch(identity))
     yield TextTarget(addresses.AUTH, agents.render_auth(identity, policy))
-    for path, text in agents.render_skills(identity).items():
+    for path, text in agents.render_skills(identity, policy).items():
         yield TextTarget(path, text)
 
 

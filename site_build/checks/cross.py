@@ -192,19 +192,22 @@ class CrossCheck:
             self._conflicts = tuple(found)
         return self._conflicts
 
-    def check(
+    def check(  # noqa: PLR0913  all that decides what readers see
         self,
         documents: Sequence[Document],
         facts: Mapping[str, Facts],
         files: Collection[str],
         now: datetime,
         unread: Collection[str] = (),
+        *,
+        only: str = "",
     ) -> list[Diagnostic]:
         """Return every finding about texts, the notes of their facts included, sorted.
 
         `facts` are by path; `files` are published ones, such as `images/plan.png`; `now` (UTC)
         decides what readers see. `unread` are paths of files that could not be parsed: a missing
-        page whose slug is in such a path is not reported, as it may come from that file.
+        page whose slug is in such a path is not reported, as it may come from that file. With
+        `only`, the path of a document, the links of the others are not followed.
         """
         findings = [*self.find_conflicts(documents, files), *_find_similar_series(documents)]
         urls = self._urls
@@ -237,6 +240,8 @@ class CrossCheck:
         if basis != self._link_inputs:
             self._link_inputs, self._link_findings = basis, {}
         for document in documents:
+            if only not in {"", document.path}:
+                continue
             own = facts[document.path]
             known, found = self._link_findings.get(document.path, (None, []))
             if known is not own:

@@ -8,11 +8,11 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Final
 
-from click import Option, UsageError
+from click import Argument, Option, UsageError
 from rich.console import Console
 from rich.text import Text
 
-from edge_api.schema.commands import Arguments
+from edge_api.schema.commands import PATH, Arguments
 from site_build.addresses import SourceRules
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
@@ -30,6 +30,13 @@ from site_build.site import Document
 from site_build.text import shorten
 
 PARAMS: Final = (
+    Argument(
+        ["files"],
+        type=PATH,
+        nargs=-1,
+        required=False,
+        help="list findings about these files alone (default: all files)",
+    ),
     *CONTENT,
     OUTPUT,
     NOW,
@@ -71,7 +78,9 @@ def run(arguments: Arguments) -> int:
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
-    print_findings(console, arguments.content, findings, sys.maxsize if arguments.all else 10)
+    files = {each.resolve() for each in arguments.files}
+    shown = [e for e in findings if not files or (content / e.path).resolve() in files]
+    print_findings(console, content, shown, sys.maxsize if arguments.all else 10)
     console.print(summarize(findings, library.count))
     return int(
         not is_fixed or any(arguments.strict or each.severity == "error" for each in findings)

@@ -1,6 +1,7 @@
 """`deploy`: serve a journal in /srv/journal at a domain, with systemd and a proxy."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,17 @@ def _read_domain(text: str) -> str:
     if len(labels) < 2 or not good:  # noqa: PLR2004
         raise ValueError(f"{text!r} is no domain, such as journal.example")
     return text.lower()
+
+
+def _read_key(text: str) -> str:
+    """Return a line of `authorized_keys` without options; raises ValueError for anything else."""
+    if not re.fullmatch(
+        r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.-]+ AAAA[\w+/]+=*(?: [ -~]*)?", text, re.ASCII
+    ):
+        raise ValueError(
+            f"{text[:40]!r} is no public key: give the one line of a file such as id_ed25519.pub"
+        )
+    return text
 
 
 PARAMS: Final = (
@@ -48,6 +60,19 @@ PARAMS: Final = (
         type=os.path.abspath,
         help="begin with content and settings of a Pelican site, which the user journal can read",
     ),
+    Option(["--git"], is_flag=True, help="take the content by git push, at /srv/journal.git"),
+    Option(
+        ["--git-key"],
+        metavar="KEY",
+        type=parameter_type(_read_key),
+        multiple=True,
+        help="with --git: a public key that may push and fetch, such as 'ssh-ed25519 AAAA…'",
+    ),
+    Option(
+        ["--trust-settings"],
+        is_flag=True,
+        help="with --git: pushes may change settings, theme and plugins, which the build runs",
+    ),
 )
 
 
@@ -66,5 +91,8 @@ def run(arguments: Arguments) -> int:
         arguments.replica or "",
         arguments.key or "",
         arguments.from_pelican or "",
+        "on" if arguments.git else "",
+        "\n".join(arguments.git_key),
+        "on" if arguments.trust_settings else "",
     ]
     return subprocess.call(command)  # noqa: S603

@@ -1,21 +1,28 @@
 """`post`: publishes or schedules a draft, or withdraws a post, by an edit of its head."""
 
+import sys
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from io import FileIO
 from pathlib import Path
 
-from click import Argument
+from click import Argument, Option
 
 from edge_api.schema.commands import Actions, Arguments
 from edge_api.schema.environment import BUILD
+from site_build.cli import check
 from site_build.cli.check import Source, find_dialect, read_sources
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
-from site_build.content.edits import STARTED_COMMENT, change_line, rewrite
+from site_build.content.edits import rewrite, set_state
 from site_build.content.kept import find_slug
 from site_build.errors import BuildError
-from site_build.options import CONTENT, INSTANT
+from site_build.options import CONTENT, INSTANT, JOBS, OUTPUT
 from site_build.text import write_instant
+from site_build.writing.commits import commit_edit
+from site_build.writing.hook import ACCEPTED
+from site_build.writing.pushes import PushedRepository
+from site_build.writing.versions import Refused
 
 _SLUG = Argument(["slug"], help="slug of the post")
 ACTIONS: Actions = {
@@ -40,6 +47,20 @@ ACTIONS: Actions = {
         "a-first-post",
         (_SLUG, *CONTENT),
     ),
+    "receive": (
+        "take a commit that is pushed to a server; the units of deploy --git run this",
+        "--trust-settings",
+        (
+            Option(
+                ["--trust-settings"],
+                is_flag=True,
+                help="take settings, theme and plugins too, which the build runs",
+            ),
+            *CONTENT,
+            OUTPUT,
+            JOBS,
+        ),
+    ),
 }
 
 
@@ -48,22 +69,18 @@ def run(arguments: Arguments) -> int:
 
     Raises BuildError if the post has faults, and for a slug that no post has, or more than one.
     """
+    if arguments.action == "receive":
+        return _receive(arguments)
     content, slug, action = arguments.content, arguments.slug, arguments.action
     console, now = open_console(), datetime.now(UTC).replace(microsecond=0)
     path, raw, before, _ = find_post(content, slug)
     place, is_draft, rules = content / path, action == "withdraw", find_dialect(content).rules
-    date = f"{getattr(arguments, 'instant', now):%Y-%m-%dT%H:%M:%SZ}"
-    if action == "schedule" and arguments.instant <= now:
-        raise BuildError(f"{date} is past; `post publish {slug}` publishes it now", 2)
-    changed = raw
-    if is_draft or not (before and before.hidden):  # a hidden post stays hidden
-        changed = change_line(raw, "status", "draft" if is_draft else None)
-    with_status, _ = read_document(path, changed, rules)
-    keeps_date = (
-        with_status and with_status.published <= now and STARTED_COMMENT.encode() not in raw
-    )
-    if action == "schedule" or not (is_draft or keeps_date):
-        changed = change_line(changed, "date", date)
+    at = arguments.instant if action == "schedule" else None
+    if at and at <= now:
+        raise BuildError(
+            f"{at:%Y-%m-%dT%H:%M:%SZ} is past; `post publish {slug}` publishes it now", 2
+        )
+    changed = set_state(path, raw, rules, is_draft=is_draft, at=at, now=now)
     after, findings = read_document(path, changed, rules)
     if after and (after.draft, after.slug) != (is_draft, slug):
         raise BuildError(f"{place} has a head that cannot be changed line by line; edit it")
@@ -75,12 +92,28 @@ def run(arguments: Arguments) -> int:
         console.print(f"{place} is {state} already; nothing is changed")
         return 0
     rewrite(content, path, raw, changed)
+    if reason := commit_edit(place, raw, f"{action.capitalize()} {slug}"):
+        console.print(f"{place} is not committed: {reason}")
     dated = f", dated {write_instant(after.published)}" if after and not is_draft else ""
     console.print(
         f"{place} is {state}{dated}; "
         f"readers see the change with the next build, which {BUILD} watch makes by itself"
     )
     return 0
+
+
+def _receive(arguments: Arguments) -> int:
+    """Take the push that standard input has; return 1 if it is refused. Print findings."""
+    try:
+        if not (repository := PushedRepository.find(arguments.content)):
+            raise BuildError("the journal is in no git repository")  # noqa: TRY301
+        changed = repository.take(arguments.content, FileIO(0), is_trusted=arguments.trust_settings)
+    except (BuildError, Refused, OSError, ValueError) as refusal:
+        sys.stdout.write(f"refused: {refusal}\n")
+        return 1
+    sys.stdout.write(f"{ACCEPTED}taken; a file with an error is held back until it is fixed\n")
+    options = {"now": None, "strict": False, "all": False, "fix": False, "yes": False}
+    return check.run(Arguments(**{**options, "files": changed, **vars(arguments)}))
 
 
 def find_post(content: Path, slug: str) -> Source:

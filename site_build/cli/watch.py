@@ -3,7 +3,7 @@
 import os
 import signal
 from collections import Counter
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +16,12 @@ from site_build.build.fingerprint import SOURCES
 from site_build.cli.build import make_build_options
 from site_build.cli.terminal import open_console, print_findings, relay_output, with_noun
 from site_build.errors import BuildError, ContentError, Diagnostic, describe_held
-from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL, STRICT
+from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL, STRICT, read_settings
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.progress import Observer, Report
 from site_build.releases.watcher import HeartbeatThread, ReleaseEvent, watch_and_publish
 from site_build.text import write_instant
+from site_build.writing.process import writing
 
 PARAMS: Final = (
     *CONTENT,
@@ -50,7 +51,12 @@ def run(arguments: Arguments) -> int:
             list_sources(options.content),
             EventPrinter(open_console(), options.content),
         )
-        with HeartbeatThread(options.output, code) as heartbeat:
+        writes = read_settings().get("WRITING") == "on"
+        given = (options.content, options.output, options.site_url)
+        with (
+            HeartbeatThread(options.output, code) as heartbeat,
+            writing(*given) if writes else nullcontext(),
+        ):
             watch_and_publish(options, sources, printer, heartbeat, keeps_running=arguments.stay)
         return os.EX_TEMPFAIL
     return 0

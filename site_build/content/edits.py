@@ -5,11 +5,13 @@ or withdraw a post. No edit changes an address. Values over several lines, and h
 not edited, so callers read the file again to check the result.
 """
 
+import ctypes
 import os
 import re
 import shutil
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,6 +32,8 @@ from site_build.errors import BuildError, find_fix
 
 STARTED_COMMENT = "  # when it was started"
 """Comment after the date of a draft from `new`, which is replaced when the post is published."""
+PARTIAL = ".fore-edge-"
+"""The beginning of names of folders in which a file's new bytes wait; a kill can leave one."""
 _EOL = r"(?>\r\n?|\n)"
 _HEAD = re.compile(
     rf"\ufeff?\s*(---+[ \t]*{_EOL})?((?:[^\r\n]*{_EOL})*?)(?:---|(?(1)(?!)|[ \t]*(?:{_EOL}|\Z)))"
@@ -114,22 +118,66 @@ def _fix_value(name: str, value: object, written: str) -> str:
     ).strip()
 
 
-def rewrite(content: Path, path: str, before: bytes, after: bytes) -> None:
-    """Replace a file of the content atomically, and keep its mode.
+def set_state(  # noqa: PLR0913  a post and its new state
+    path: str, raw: bytes, rules: SourceRules, *, is_draft: bool, at: datetime | None, now: datetime
+) -> bytes:
+    """Return a post made a draft, or published `at` an instant (None: `now`) of any zone.
 
-    Raises BuildError, and leaves the file as it is, if it no longer has the bytes `before` or
-    cannot be written.
+    A hidden post stays hidden, and a past date that the author chose stays the date.
+    """
+    before, _ = read_document(path, raw, rules)
+    changed = raw
+    if is_draft or not (before and before.hidden):
+        changed = change_line(raw, "status", "draft" if is_draft else None)
+    with_status, _ = read_document(path, changed, rules)
+    is_chosen = with_status and with_status.published <= now and STARTED_COMMENT.encode() not in raw
+    if at or not (is_draft or is_chosen):
+        changed = change_line(changed, "date", f"{(at or now).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")
+    return changed
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two files change places in one step; return whether this system can."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    # -100 is AT_FDCWD, and 2 is RENAME_EXCHANGE.
+    return rename is not None and rename(-100, os.fsencode(one), -100, os.fsencode(other), 2) == 0
+
+
+def rewrite(content: Path, path: str, before: bytes | None, after: bytes) -> None:
+    """Replace a file of the content atomically, and keep its mode; `before` is None for a new one.
+
+    It is on the disk when this returns. Raises BuildError, and leaves the file as it is, if it no
+    longer has the bytes `before` or cannot be written.
     """
     place = (content / path).resolve()
     if place.exists() and not os.access(place, os.W_OK):
         raise BuildError(f"{content / path} is not writable; fix its permissions")
     try:
-        with TemporaryDirectory(dir=place.parent, prefix=".") as folder:
-            new = Path(shutil.copy(place, folder))  # copies the mode
-            new.write_bytes(after)
-            if place.read_bytes() != before:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=place.parent, prefix=PARTIAL) as folder:
+            new = Path(folder, place.name)
+            if before is not None:
+                shutil.copy(place, new)  # copies the mode
+            with new.open("wb") as file:
+                file.write(after)
+                file.flush()
+                os.fsync(file.fileno())
+            if before is None:
+                os.link(new, place)  # fails if somebody has made the file meanwhile
+            elif place.read_bytes() != before:
                 raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")
-            new.replace(place)
+            elif not _exchange(new, place):
+                new.replace(place)
+            elif new.read_bytes() != before:  # somebody has replaced it in this very moment
+                _exchange(new, place)
+                raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")
+        folder_of = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder_of)
+        finally:
+            os.close(folder_of)
+    except FileExistsError:
+        raise BuildError(f"{content / path} was made meanwhile; it is left as it is") from None
     except OSError as refusal:
         raise BuildError(
             f"{content / path} cannot be written: {refusal.strerror}; {find_fix(refusal)}"

@@ -108,7 +108,7 @@ def find_head(raw: bytes) -> str:
     is_utf16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     plain = raw[: 2 * _LONGEST_HEAD].decode("utf-16" if is_utf16 else "utf-8-sig", "ignore")
     text = plain.replace("\0", "").replace("\r", "\n").strip()
-    fence = re.match(r"[-+~.]{2,}[^\n]*\n|", text)
+    fence = re.match(r"[-+~.]{2,}+[^\n]*\n|", text)
     end = (fence and fence[0] and re.search(r"(?m)\n[-+~.]{2,}\w*[ \t]*$", text)) or re.search(
         r"\n[ \t]*\n", text
     )

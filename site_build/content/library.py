@@ -4,7 +4,7 @@ A file with a fault never holds up the others: its version in the previous build
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from site_build.cache import Cache
+from site_build.checks.analyse import analyse
 from site_build.checks.cross import CrossCheck, find_displaced, find_repeated_slugs
 from site_build.checks.facts import (
     Facts,
@@ -20,6 +21,7 @@ from site_build.checks.facts import (
     list_shown_pictures,
     map_link_targets,
 )
+from site_build.content.document import read_document
 from site_build.content.kept import KeptSources, read_kept
 from site_build.content.redirects import REDIRECTS, check_redirects, read_redirects
 from site_build.content.sources import (
@@ -176,6 +178,11 @@ class ContentLibrary:
         pictures = (path for path, each in self._measured.items() if not each.is_read)
         return dict.fromkeys((*sources, *pictures), GONE)
 
+    def replace_source(self, path: str, digest: str) -> None:
+        """Show a kept source in place of what the folder has at a path."""
+        with self._cache:
+            self._readings[path] = self._texts.examine(path, digest)
+
     def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return the errors that keep files from being shown as they are, sorted by place."""
         usable = (
@@ -212,6 +219,26 @@ class ContentLibrary:
         return tuple(
             sorted(e._replace(severity="warning") if e.path in drafts else e for e in findings)
         )
+
+    def examine(
+        self, path: str, raw: bytes, now: datetime, more: Sequence[str] = ()
+    ) -> tuple[Document | None, tuple[Diagnostic, ...]]:
+        """Return the document of a text, and findings about it as if it were in the folder.
+
+        It is checked against all others as readers would see them at `now` (UTC). `more` are paths
+        of files that would be published with it.
+        """
+        document, findings = read_document(path, raw, self._dialect.rules)
+        if document is None:
+            return None, tuple(findings)
+        own, _ = analyse(document, self._dialect)
+        readings = {**self._readings, path: Reading(document, own, tuple(findings))}
+        documents, facts = _list_facts(readings)
+        files, check = (*self._listing.files, *more), CrossCheck(self._dialect.rules)
+        findings += check.check(documents, facts, files, now, only=path)
+        paths = self._dialect.rules.list_paths(files)
+        findings += check_pictures([document], facts, self._measured, paths)
+        return document, tuple(sorted(each for each in findings if each.path == path))
 
     def collect(self, request: Request | None = None) -> Content:
         """Return what can be shown; for a file with faults, its version in the previous build.

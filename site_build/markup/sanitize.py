@@ -7,6 +7,7 @@ absolute addresses.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from html import escape
 from typing import Final
@@ -194,3 +195,36 @@ def sanitize(html: str, base_url: str) -> str:
         link_rel="noopener",
     )
     return strip_control_characters(cleaned)  # which character references can add
+
+
+_OF_CONVERTER: Final = {
+    "xmlns",
+    "aria-hidden",
+    "aria-label",
+    "class",
+    "id",
+    "rel",
+    "role",
+    "tabindex",
+    "value",
+}
+"""Attributes of elements that the converter makes."""
+
+
+def find_foreign(html: str) -> Iterator[str]:
+    """Yield the beginning of each tag, and each attribute, that the allow-list does not have.
+
+    What Markdown makes by itself is allowed, such as the box of a task.
+    """
+    allowed = {*_ALLOWED_TAGS.split(), "html", "head", "body", "span"}
+    for node in LexborHTMLParser(html).css("*"):
+        tag, given = str(node.tag), node.attributes
+        if tag == "input" and given.get("type") == "checkbox" and "disabled" in given:
+            continue
+        if tag not in allowed:
+            yield f"<{tag}"
+        known = _OF_CONVERTER | _ALLOWED_ATTRIBUTES["*"] | _ALLOWED_ATTRIBUTES.get(tag, set())
+        yield from (name for name in given if name not in known)
+        address = given.get("href") or given.get("src") or ""
+        if not re.match(r"(?i)(?:https?:|mailto:|[^:]*(?:[/?#]|$))", address):
+            yield address

@@ -10,7 +10,7 @@ and `security.txt` (RFC 9116).
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
@@ -179,9 +179,9 @@ class Skill:
         return f"---\nname: {self.name}\ndescription: {description}\n---\n\n{self.body.strip()}\n"
 
 
-def render_skills(identity: Identity) -> Mapping[str, str | bytes]:
+def render_skills(identity: Identity, policy: Policy) -> Mapping[str, str | bytes]:
     """Return the files of the skills and of their index, by path."""
-    skills = list_skills(identity)
+    skills = list_skills(identity, policy)
     entries = [
         {
             "name": skill.name,
@@ -196,10 +196,13 @@ def render_skills(identity: Identity) -> Mapping[str, str | bytes]:
     return {SKILLS_INDEX: index + b"\n", **{each.path: each.text for each in skills}}
 
 
-def list_skills(identity: Identity) -> Sequence[Skill]:
+def list_skills(identity: Identity, policy: Policy) -> Sequence[Skill]:
     """Return every skill of the site."""
     values, skills = _list_template_values(identity), []
-    for name in ("read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp"):
+    names = ["read-the-journal", "use-the-posts-api", "send-an-enquiry", "connect-over-mcp"]
+    if policy.has_writing:
+        names.append("draft-a-post")
+    for name in names:
         source = frontmatter.loads(_read(f"agent_skills/{name}.md"))
         # A `$` before any other name is for a shell, and stays.
         texts = (
@@ -329,7 +332,7 @@ def render_opensearch(identity: Identity) -> str:
 def find_expiry(now: datetime) -> datetime:
     """Return the first day of a month, ten to eleven months ahead; it changes once a month."""
     months = now.month - 1 + 11  # RFC 9116 recommends less than a year.
-    return datetime(now.year + months // 12, months % 12 + 1, 1, tzinfo=now.tzinfo)
+    return datetime(min(now.year + months // 12, MAXYEAR), months % 12 + 1, 1, tzinfo=now.tzinfo)
 
 
 def render_sitemap(site: Site) -> str:

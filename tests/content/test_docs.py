@@ -12,6 +12,7 @@ from edge_api.db.problems import PROBLEMS
 from edge_api.db.table import Column
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.db.types import ColumnType
+from edge_api.mcp.tools import bind_tools
 from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS
@@ -117,6 +118,18 @@ def test_every_scope_and_operator_is_documented() -> None:
     operators = [write_row(f"`{name}`", each.description) for name, each in OPERATORS.items()]
 
     assert missing("api.md", [*scopes, *operators]) == []
+
+
+def test_every_tool_is_documented() -> None:
+    """Each tool is in the table with its scope, and the listing has their order."""
+    tools = bind_tools(OPERATIONS)
+    text = read("connect.md")
+    rows = re.findall(r"(?m)^\| (`\w+`(?:, `\w+`)*) \| (?:`([\w:]+)`)? ?\|", text)
+
+    listed = {name.strip("`"): scope for names, scope in rows for name in names.split(", ")}
+    assert listed == {name: tool.scope or "" for name, tool in tools.items()}
+    whole = " ".join(name for name, tool in tools.items() if tool.scope != "admin:read")
+    assert f"\n{whole}\n" in text
 
 
 def test_every_path_and_parameter_is_documented() -> None:

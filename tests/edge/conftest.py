@@ -26,7 +26,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.http.response import Request, assign_request_id, error_response
 from edge_api.http.server import Handler, Reject, Server, listen, start_server
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 from edge_api.settings import Settings, read_settings
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
 from tests.edge.postgresql import PostgreSQL
@@ -94,13 +94,15 @@ class RunningEdge:
 
     async def key(self, *scopes: str, tables: tuple[str, ...] = ()) -> str:
         """Return a new API key; without scopes, one that may do everything."""
-        order = NewKey("test", scopes=scopes or tuple(SCOPES), tables=tables or None)
+        order = NewKey(
+            "test", scopes=scopes or (*SCOPES, PUBLISH_WITH_ENQUIRIES), tables=tables or None
+        )
         issued = await Keys(self.service.store, system_clock).issue(order)
         return str(issued.secret)
 
     async def token(self, *scopes: str, tables: tuple[str, ...] = ()) -> str:
         """Return a new access token; without scopes, one that may do everything."""
-        chosen = scopes or tuple(SCOPES)
+        chosen = scopes or (*SCOPES, PUBLISH_WITH_ENQUIRIES)
         order = NewKey("test", type="access_token", scopes=chosen, tables=tables or None)
         issued = await Keys(self.service.store, system_clock).issue(order)
         return str(issued.secret)

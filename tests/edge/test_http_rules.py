@@ -11,6 +11,7 @@ from edge_api.operation.model import AnyOperation
 from edge_api.operation.service import FORM
 from edge_api.operations import OPERATIONS
 from edge_api.settings import SETTINGS
+from edge_api.writing import operations as writing
 from tests.edge.conftest import error_of
 from tests.sizes import in_ci
 
@@ -31,6 +32,7 @@ ASKED_FROM_SCRIPTS = {
     "content-type",
     "idempotency-key",
     "prefer",
+    "if-match",
     "if-none-match",
     "range",
     "mcp-protocol-version",
@@ -79,6 +81,7 @@ OUTCOMES = {
     "access_request_form": 303,
     "claim_credential": 404,
     "take_email_event": 401,
+    **{operation.name: 503 for operation in writing.OPERATIONS},  # writing is off here
 }
 """The status of a valid request with nothing but a key, where that is no success."""
 REFUSED = {

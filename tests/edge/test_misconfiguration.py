@@ -1,9 +1,13 @@
 """Messages of `settings --check`, `serve` and `doctor` about values that are valid but mistaken."""
 
 import json
+import os
+import shutil
 import signal
 import sqlite3
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -19,10 +23,12 @@ from edge_api.background import WRONG_SECRET
 from edge_api.cli.doctor import CHECKED
 from edge_api.db.types import format_instant
 from edge_api.schema.environment import VERSION, SettingsError
+from edge_api.schema.writing import Spool
 from edge_api.settings import find_missing_folders, find_mistakes, read_settings
 from tests.edge.certificates import write_certificate
 from tests.edge.edge_process import Installation, free_port
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.patience import patience
 from tests.sizes import in_ci
 
 PUBLIC = {"SITE_URL": "https://journal.example"}
@@ -397,3 +403,27 @@ def test_a_relay_that_is_not_reached_is_named(installation: Installation) -> Non
     assert f"- SMTP_URL: 127.0.0.1, port {port}: the relay cannot be reached" in said
     assert "check its name and port" in said
     assert "hush" not in said
+
+
+def test_a_watcher_that_cannot_write_is_named(installation: Installation, tmp_path: Path) -> None:
+    """It says so once, and doctor until it can."""
+    content, build = tmp_path / "closed", tmp_path / "build"
+    content.mkdir(mode=0o555)
+    where = {"WRITING": "on", "CONTENT_DIR": str(content)}
+    journal = installation.changed(**where)
+    assert journal.run("migrate")[0] == 0
+    words = [sys.executable, "-m", "site_build.writing.process", str(content), str(build)]
+    # Root may write where nobody may, unless it gives up that right.
+    drop = [shutil.which("setpriv") or "", "--bounding-set=-all", "--inh-caps=-all"]
+    command = [*(drop if os.geteuid() == 0 else []), *words, "https://journal.test"]
+    environment = {**os.environ, **journal.environment}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert f"WRITING=on has no effect: {content} cannot be written" in said
+        assert not Spool(journal.store.parent).is_watched()
+        process.communicate(timeout=patience())
+    _, said, _ = journal.run("doctor")
+    assert f"- WRITING=on, but no watcher that can write {content} answers" in said

@@ -34,6 +34,7 @@ LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message"
 LIMITS = ("RATE_AUTHENTICATED", "RATE_TOKEN", "RATE_LEADS_ATTEMPTS", "RATE_ANALYZE", "RATE_SEARCH")
 MEMBERS = {
     "plain": {"error"},
+    "writing": {"error"},  # and `findings` where a text has faults
     "postgrest": {"error", "message", "code", "details", "hint"},
     "oauth": {"error", "error_description"},
     "jsonrpc": {"jsonrpc", "id", "error"},
@@ -113,7 +114,8 @@ async def insufficient_scope(edge: Any, operation: AnyOperation) -> Answer:
         assert operation.body is not None
         call = operation.body.examples["call"]
         return await ask(edge, operation, await edge.token("mcp", "leads:read"), json=call)
-    others = [scope for scope in SCOPES if scope != operation.scope]
+    # Who publishes may draft, and may not read enquiries without one more choice.
+    others = {*SCOPES} - {operation.scope, "posts:publish"}
     return await ask(edge, operation, await edge.key(*others))
 
 
@@ -143,6 +145,8 @@ async def too_large(edge: Any, operation: AnyOperation) -> Answer:
     data = io.BytesIO(b'"' + b"x" * operation.body.max_bytes + b'"')
     headers = {"Content-Type": operation.body.media_type}
     key = await credential_for(edge, operation)
+    if operation.audience == "mcp":  # with `posts:draft` it takes more
+        key = await edge.token("mcp")
     return await ask(edge, operation, key, data=data, headers=headers)
 
 
@@ -326,6 +330,8 @@ IN_SMALL_RUNS = {
 """Six operations with each problem; one where a body is waited for, which takes two seconds."""
 ELSEWHERE = {"in_progress"}
 """Met in `domain/test_idempotency`, where the first request can be held back."""
+OF_SOURCES = {"not_found", "forbidden", "conflict", "stale", "locked", "unnamed"}
+"""Met in `writing/test_writing_problems.py`: here writing is off."""
 
 
 @pytest.mark.parametrize(
@@ -338,7 +344,7 @@ ELSEWHERE = {"in_progress"}
             marks=[pytest.mark.size("ci")] * ((item.name, code) not in IN_SMALL_RUNS),
         )
         for item, code in DECLARED
-        if code not in ELSEWHERE
+        if code not in ELSEWHERE and not (item.tag == "writing" and code in OF_SOURCES)
     ],
 )
 async def test_declared_problem_is_met(
@@ -346,6 +352,7 @@ async def test_declared_problem_is_met(
 ) -> None:
     """The operation answers with the problem's status, and with the shape of errors it has."""
     monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(body_module, "UPLOAD_SECONDS", 0.2)
     settings = dict.fromkeys(LIMITS, "1/hour") if code == "too_many_requests" else {}
     if code == "not_found":  # what is not set up is not there
         settings["EMAIL_HOOK_SECRET"] = ""

@@ -700,7 +700,7 @@ def test_a_development_key_is_made_and_used_again(installation: Installation) ->
             assert edge.process.stdout is not None
             line = edge.process.stdout.readline()
             said, _, key = line.strip().rpartition(" ")
-            assert said == "development key (all scopes, this machine only):"
+            assert said == "development key (all but posts:publish, this machine only):"
             assert edge.get("/api/public/v1/admin/leads", {"X-API-Key": key})[0] == 200
             keys.append(key)
             assert edge.end(signal.SIGTERM)[0] == 0

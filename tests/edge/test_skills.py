@@ -6,10 +6,16 @@ Only the origin is another one, since the edge of the test listens elsewhere.
 import asyncio
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+
+from tests.edge.conftest import EdgeMaker
+from tests.edge.mcp.agents import MODERN, Agent
+from tests.edge.writing.attacks import CONTENT, make_journal, read_tree
+from tests.edge.writing_process import writing
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
@@ -85,6 +91,36 @@ async def test_a_client_connects_over_mcp(edge: Any) -> None:
     assert orjson.loads(card)["remotes"][0]["url"] == f"{SITE_URL}/api/public/mcp"
     tools = {tool["name"] for tool in orjson.loads(listed)["result"]["tools"]}
     assert {"search", "fetch"} <= tools
+
+
+async def test_a_draft_is_written_where_writing_is_on(
+    make_edge: EdgeMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command works with `posts:draft` alone; the skill is also offered over MCP."""
+    monkeypatch.setenv("WRITING", "on")
+    content = make_journal(tmp_path)
+    folders = {"CONTENT_DIR": str(content), "BUILD_DIR": str(tmp_path / "build")}
+    async with make_edge(WRITING="on", **folders) as edge:
+        with writing(tmp_path, content, tmp_path / "build"):
+            key = {"API_KEY": await edge.key("posts:draft")}
+            commands = await read_commands(edge, "draft-a-post")
+            listed, checked, saved = [await run(command, key) for command in commands]
+        agent = Agent(edge, await edge.token("mcp"), MODERN)
+        skills = [each["uri"] for each in (await agent.ask("skills/list")).result["skills"]]
+    assert "skill://draft-a-post/SKILL.md" in skills
+    assert {each["slug"] for each in orjson.loads(listed)["sources"]} == {"begun", "later"}
+    assert orjson.loads(checked)["findings"] == []
+    assert orjson.loads(saved)["source"]["state"] == "draft"
+    assert read_tree(content).keys() == {*CONTENT, "images/cover.png"}
+
+
+async def test_without_writing_no_skill_drafts(edge: Any) -> None:
+    """What is not offered is not described."""
+    async with edge.ask("GET", f"{FOLDER}/draft-a-post/SKILL.md") as answer:
+        assert answer.status == 404
+    agent = Agent(edge, await edge.token("mcp"), MODERN)
+    skills = [each["uri"] for each in (await agent.ask("skills/list")).result["skills"]]
+    assert "skill://draft-a-post/SKILL.md" not in skills
 
 
 @pytest.mark.parametrize("name", ["read-the-journal", "use-the-posts-api"])

@@ -1,11 +1,13 @@
 """The suites and clients that judge from outside, installed; and the edge that they judge."""
 
 from collections.abc import AsyncIterator, Iterator
+from shutil import copytree
 
 import pytest
 
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, free_port
+from tests.edge.writing_process import writing
 from tests.judges.person import Person, browser
 from tests.judges.product import ALL_SCOPES, Product
 from tools import judges as installation
@@ -19,10 +21,14 @@ def judges() -> None:
 
 @pytest.fixture(scope="session")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Return the product as its user runs it, without limits, serving the small journal."""
+    """Return the product as its user runs it, without limits, serving the small journal.
+
+    It can be written.
+    """
     folder, port = tmp_path_factory.mktemp("judged"), free_port()
-    origin = f"http://127.0.0.1:{port}"
-    run_build(CONTENT, folder / "build", site_url=origin)
+    origin, content = f"http://127.0.0.1:{port}", folder / "content"
+    copytree(CONTENT, content)
+    run_build(content, folder / "build", site_url=origin)
     settings = {
         "PORT": str(port),
         "DATABASE_URL": f"sqlite:///{folder}/edge.db",
@@ -33,9 +39,10 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
         "ACCESS_REQUESTS": "on",
         "RATE_LEADS": "0",
         "RATE_TOKEN": "0",
+        "WRITING": "on",
     }
     served = Installation(folder, settings)
-    with served.serving() as edge:
+    with served.serving() as edge, writing(folder, content, folder / "build", origin):
         assert origin in edge.greeting, edge.greeting
         yield Product(served, origin)
 

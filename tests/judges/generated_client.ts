@@ -27,6 +27,14 @@ const link = { params: { query: { token } }, ...text };
 const redirect_uri = "http://127.0.0.1/callback";
 const code_challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 const asked = { client_id: "", redirect_uri };
+const draft = { markdown: "# A TypeScript post\n\nIts text.\n" };
+const picture =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg==";
+let written = { slug: "", version: "" };
+const ofWritten = () => ({
+  path: { slug: written.slug },
+  header: { "If-Match": `"${written.version}"` },
+});
 let slug = "";
 let claim_token = "";
 let issued = "";
@@ -111,6 +119,29 @@ const calls: Record<keyof operations, () => Promise<{ response: Response }>> = {
   get_post: () => client.GET("/api/public/v1/posts/{slug}", { params: { path: { slug } } }),
   search_posts: () => client.GET("/api/public/v1/search", { params: { query: { q: "edge" } } }),
   show_search: () => client.GET("/search", { params: { query: { q: "edge" } }, ...text }),
+
+  check_post: () => client.POST("/api/public/v1/sources/check", { body: draft }),
+  save_draft: async () => {
+    const answer = await client.POST("/api/public/v1/sources", { body: draft });
+    written = answer.data!.source;
+    return answer;
+  },
+  list_sources: () => client.GET("/api/public/v1/sources"),
+  get_source: () =>
+    client.GET("/api/public/v1/sources/{slug}", { params: { path: { slug: written.slug } } }),
+  add_picture: () =>
+    client.POST("/api/public/v1/sources/pictures", { body: { name: "ts.png", data: picture } }),
+  publish_post: async () => {
+    const answer = await client.POST("/api/public/v1/sources/{slug}/publish", {
+      params: ofWritten(),
+      body: {},
+    });
+    written = answer.data!.source;
+    return answer;
+  },
+  withdraw_post: () =>
+    client.POST("/api/public/v1/sources/{slug}/withdraw", { params: ofWritten() }),
+
   create_lead: () => client.POST("/api/public/v1/leads", { body: enquiry }),
   list_leads: () => client.GET("/api/public/v1/leads", { params: { query: { limit: 1 } } }),
   analyze: () =>

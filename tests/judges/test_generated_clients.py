@@ -36,6 +36,9 @@ LEAD = {
     "budget_tier": "5k-10k",
     "message": "We would like to move our blog.",
 }
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg=="
+)
 ACCESS = {"type": "api_key", "name": "Reading list", "purpose": "Show posts on our intranet."}
 WITHOUT_ARGUMENTS = (
     "ai_catalog",
@@ -166,6 +169,22 @@ def use_oauth(client: GeneratedClient, program: Mapping[str, str]) -> None:
     client.call("oauth_revoke", body={"token": token, **program})
 
 
+def use_writing(client: GeneratedClient) -> None:
+    """Write a post, publish it, and make it a draft again."""
+    draft = {"markdown": "# A Python post\n\nIts text.\n"}
+    assert client.call("check_post", body=draft).findings is not None
+    saved = client.call("save_draft", body=draft).source
+    assert saved in [
+        client.call("get_source", slug=each.slug).source
+        for each in client.call("list_sources").sources
+    ]
+    client.call("add_picture", 201, body={"name": "python.png", "data": PICTURE})
+    named = {"slug": saved.slug, "if_match": f'"{saved.version}"'}
+    published = client.call("publish_post", body={}, **named).source
+    named["if_match"] = f'"{published.version}"'
+    assert client.call("withdraw_post", **named).source.state == "draft"
+
+
 @pytest.mark.usefixtures("judges")
 async def test_python_client_calls_everything(
     offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -216,6 +235,7 @@ def use_all(client: GeneratedClient, program: Mapping[str, str]) -> None:
     assert client.call("get_post", slug=post.slug).title == post.title
     assert client.call("search_posts", q="edge", limit=1).count > 0
     assert "<html" in client.call("show_search", q="edge")
+    use_writing(client)
     created = client.call("create_lead", 201, body=LEAD)
     assert created.lead in client.call("list_leads", limit=200).leads
     assert client.call("analyze", body={"text": "One page, fanned a little."}).metrics.words == 5
@@ -262,6 +282,6 @@ async def test_typescript_client_calls_everything(offer: Offer, tmp_path: Path) 
     assert set(statuses) == operations_of(offer.document)
     other = {"access_request_form": 303, "oauth_consent": 403, "take_email_event": 404}
     other |= {"claim_credential": 202, "create_lead": 201, "oauth_register": 201}
-    other |= {"request_access": 201}
+    other |= {"request_access": 201, "add_picture": 201}
     other |= {name: 201 for name in statuses if name.startswith("admin_insert_")}
     assert statuses == {name: other.get(name, 200) for name in statuses}

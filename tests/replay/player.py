@@ -72,7 +72,7 @@ def play(
             played |= _play_together(stage, kind, list(group), on_end)
         for plan, future in zip(slow, beside, strict=True):
             played[plan.name] = future.result()
-    with stage.edge("plain") as installed:
+    with stage.edge("writing") as installed:  # the one that documents all of them
         operations = read_operations(int(installed.settings["PORT"]))
     return Performance(played, operations)
 

@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
 from shutil import copytree
+from subprocess import PIPE
 from typing import Any, Protocol
 
 from joserfc.jwk import ECKey, KeySet
@@ -38,6 +41,10 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "token": ("--scopes", ALL, "--type", "access_token"),
     "reader token": ("--scopes", "mcp posts:read", "--type", "access_token"),
     "bare token": ("--scopes", "mcp", "--type", "access_token"),
+    "draft": ("--scopes", "posts:draft"),
+    "editor": ("--scopes", "posts:publish"),
+    "draft token": ("--scopes", "mcp posts:draft", "--type", "access_token"),
+    "editor token": ("--scopes", "mcp posts:publish", "--type", "access_token"),
     "one table token": ("--scopes", ALL, "--tables", "suppressed_emails", "--type", "access_token"),
 }
 """The keys that walks use, and how each is issued."""
@@ -87,6 +94,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     },
     "loopback": {**LIMITLESS, "SITE_URL": "http://localhost:8000"},
     "empty": {**LIMITLESS, "BUILD_DIR": "nothing"},
+    "writing": {**LIMITLESS, "WRITING": "on", "BUILD_DIR": "builds"},
     "mail": {
         **LIMITLESS,
         "EMAIL_HOOK_SECRET": HOOK_SECRET,
@@ -212,15 +220,61 @@ class Stage:
         """Serve a fresh copy of the template from an edge of some kind."""
         folder = self.folder / f"edge-{next(self._numbers)}"
         folder.mkdir()
+        (folder / "builds").symlink_to(self.builds)
         installed = self._installation(kind, self.engine.copy(folder), folder)
         with (folder / "log").open("w") as log, installed.start("serve", stderr=log) as process:
             try:
                 assert process.stdout is not None
                 if not process.stdout.readline():
                     raise RuntimeError(f"the edge does not start: {(folder / 'log').read_text()}")
-                yield installed
+                if "WRITING" in installed.settings:
+                    with self._writing(installed):
+                        yield installed
+                else:
+                    yield installed
             finally:
                 process.kill()
+
+    @contextmanager
+    def _writing(self, installed: Installation) -> Iterator[None]:
+        """Run the process that writes in a copy of the content, which is in a repository of git."""
+        content = copytree(CONTENT, installed.folder / "content")
+        people = [
+            f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        ]
+        for words in (
+            ["init", "--quiet"],
+            ["add", "content"],
+            ["commit", "--quiet", "-m", "Begin"],
+        ):
+            subprocess.run(
+                ["git", *words],  # noqa: S607
+                cwd=installed.folder,
+                env={**installed.environment, **dict.fromkeys(people, "owner")},
+                check=True,
+            )
+        given = (str(content), installed.settings["BUILD_DIR"], SITE_URL)
+        process = installed.start(*given, module="site_build.writing.process", stdin=PIPE)
+        with process:  # at the end it gets the end of its standard input
+            self._await_texts(int(installed.settings["PORT"]))
+            yield
+
+    def _await_texts(self, port: int) -> None:
+        """Wait until a check knows all texts, as that of a link to none of them shows."""
+        deadline = time.monotonic() + patience()
+        markdown = "---\ntitle: A\ndate: 2025-01-01\n---\n\n[A link](/journal/none/).\n"
+        text = json.dumps({"markdown": markdown})
+        key = {"X-API-Key": self.secrets["draft"]}
+        headers = {"Host": "journal.test", "Content-Type": "application/json", **key}
+        body = b""
+        while b"/journal/none/" not in body:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"nobody writes: {body.decode()}")
+            time.sleep(0.1)
+            connection = HTTPConnection("127.0.0.1", port, timeout=patience())
+            connection.request("POST", "/api/public/v1/sources/check", text, headers)
+            body = connection.getresponse().read()
+            connection.close()
 
     def fixed_names(self) -> dict[str, str]:
         """Return the names of all that was made for this stage alone."""

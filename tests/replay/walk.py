@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -129,6 +130,11 @@ class Walk:
             if answer.closed:
                 break
         self._client.close()
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the edge runs in."""
+        return self._installed.folder
 
     def run(self, *words: str) -> tuple[int, str, str]:
         """Run a command on the store that is served; return code, output and complaints."""

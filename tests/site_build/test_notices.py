@@ -26,6 +26,7 @@ from site_build.site import DEFAULT_SIGNALS, Policy, read_policy
 from tests.site_build.records import DAY, ME
 
 POST = "https://journal.test/journal/a/"
+WRITABLE = Policy(has_writing=True)
 LINE = re.compile(r"(User-agent|Allow|Disallow|Content-Signal|Sitemap): \S.*|#.*|")
 
 
@@ -150,11 +151,12 @@ def test_security_txt_expires_within_a_year_and_changes_once_a_month() -> None:
 
     assert all(timedelta(days=300) < find_expiry(day) - day < timedelta(days=337) for day in days)
     assert len({find_expiry(day) for day in days}) == 24
+    assert find_expiry(datetime.max.replace(tzinfo=UTC)).year == 9999  # a date of a post, mistyped
 
 
 def test_the_index_of_skills_has_the_digest_of_each() -> None:
     """Agent Skills Discovery 0.2.0: name, type, description, URL, and the digest of the bytes."""
-    files = render_skills(ME)
+    files = render_skills(ME, WRITABLE)
     index = orjson.loads(files[SKILLS_INDEX])
 
     assert index["$schema"] == SKILLS_SCHEMA
@@ -168,7 +170,7 @@ def test_the_index_of_skills_has_the_digest_of_each() -> None:
         assert entry["type"] == "skill-md"
 
 
-@pytest.mark.parametrize("skill", list_skills(ME), ids=lambda skill: skill.name)
+@pytest.mark.parametrize("skill", list_skills(ME, WRITABLE), ids=lambda skill: skill.name)
 def test_a_skill_has_the_form_of_its_norm(skill: Skill) -> None:
     """Its front matter is YAML with its folder's name, and a description that fits."""
     _, head, body = skill.text.split("---\n", 2)

@@ -1,5 +1,6 @@
 """`post publish`, `schedule` and `withdraw`: the head says it, and every other byte stays."""
 
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -223,6 +224,45 @@ def test_a_new_draft_gets_its_date_when_it_is_published(content: Path, run: Run)
     run("new", "Chosen", "--date", "2026-03-01", *words)
     run("post", "publish", "chosen", *words)
     assert "\ndate: 2026-03-01T00:00:00Z\n" in (content / "posts" / "chosen.md").read_text()
+
+
+def test_a_change_is_one_commit(content: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The post alone is committed, unless the owner has other changes of it; all else stays."""
+    for name in (
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+    ):
+        monkeypatch.setenv(name, "ann")
+    path = write(content, "date: 2026-03-01\nstatus: draft\n")
+    other = content / "posts" / "other.md"
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(content), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message=Begin")
+    other.write_text("---\ntitle: Other\n---\nMine.\n")
+    git("add", "posts/other.md")
+    said = run("post", "publish", "ink", "--content", content).out
+
+    assert "not committed" not in said
+    assert (
+        git("log", "-1", "--format=%an %s", "--name-only") == "owner Publish ink\n\nposts/ink.md\n"
+    )
+    assert git("status", "--porcelain") == "M  posts/other.md\n"
+    path.write_text(path.read_text() + "More.\n")
+    said = run("post", "withdraw", "ink", "--content", content).out
+    assert f"{path} is not committed: it has other changes that wait for your commit\n" in said
+    assert f"{path} is a draft" in said
+    assert git("log", "-1", "--format=%s") == "Publish ink\n"
+    (content / ".git/MERGE_HEAD").touch()
+    said = run("post", "publish", "ink", "--content", content).out
+    assert f"{path} is not committed: a merge is not finished" in said
+    assert f"{path} is published" in said
 
 
 def test_list_shows_the_state(content: Path, run: Run) -> None:

@@ -47,6 +47,11 @@ class Response:
         """The target of a redirect."""
         return str(self.headers["Location"])
 
+    @property
+    def page(self) -> str:
+        """The path of the target of a redirect, without the entry that its notice is about."""
+        return self.to.partition("?")[0]
+
 
 @dataclass
 class Browser:

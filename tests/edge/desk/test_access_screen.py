@@ -14,7 +14,7 @@ from edge_api.db.query import Filter, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 from tests.edge.conftest import RunningEdge
 from tests.edge.desk.conftest import Browser, Response
 
@@ -133,7 +133,7 @@ async def test_a_sign_in_that_ends_grants_no_longer_than_that(owner: Browser) ->
     """The box for no end is not there, and the day is the last of the sign-in."""
     filed = await file(owner.edge)
     soon = format_instant(system_clock() + timedelta(days=2))
-    order = NewKey("short", scopes=tuple(SCOPES), expires_at=soon)
+    order = NewKey("short", scopes=(*SCOPES, PUBLISH_WITH_ENQUIRIES), expires_at=soon)
     key = await Keys(owner.edge.service.store, system_clock).issue(order)
     brief = await Browser(owner.edge).sign_in(key.secret)
     shown = await brief.get(PATH)

@@ -23,7 +23,7 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from edge_api.health import PublishingMonitor
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 from edge_api.schema.index import CURRENT_LINK, HELD_FILE
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
@@ -248,7 +248,8 @@ async def test_one_press_approves_no_more_than_the_command_line_does(owner: Brow
     path = f"/desk/access/requests/{asked}/approve/"
     shown = await owner.get("/desk/access/")
     assert ticked(shown, "scope", path) == ["posts:read"]
-    assert len(shown.tree.css(f'form[action="{path}"] [name=scope]')) == len(SCOPES)
+    boxes = shown.tree.css(f'form[action="{path}"] [name=scope]')
+    assert [each.attributes["value"] for each in boxes] == [*SCOPES, PUBLISH_WITH_ENQUIRIES]
     second = path.replace(asked, other)
     assert ticked(shown, "scope", second) == ["posts:read", "mcp"]
 

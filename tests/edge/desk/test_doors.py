@@ -91,7 +91,7 @@ async def test_a_form_that_the_desk_did_not_show_does_nothing(edge: RunningEdge,
     assert len(POSTS) > 15
     for path in POSTS:
         key = asked if "requests" in path else lead["id"]
-        own = path.format(key=key, table="leads", token="x", delivery=key)
+        own = path.format(key=key, table="leads", token="x", delivery=key, slug="x")
         refused = await owner.post(own, **{**form, HIDDEN_FIELD: given})
         assert (refused.status, "reload that page" in refused.said) == (403, True), path
         assert "a long note" in refused.said

@@ -9,7 +9,7 @@ from edge_api.auth.keys import KEY_ROTATION_OVERLAP, IssuedKey, Keys, NewKey
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.sessions import HIDDEN_FIELD
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser
 from tests.edge.domain.conftest import MovableClock
@@ -22,7 +22,7 @@ ACCESS = "/desk/access/"
 async def issue(edge: RunningEdge, end: str | None = None) -> IssuedKey:
     """Return a new key for everything."""
     keys = Keys(edge.service.store, edge.service.clock)
-    return await keys.issue(NewKey("Ann", scopes=tuple(SCOPES), expires_at=end))
+    return await keys.issue(NewKey("Ann", scopes=(*SCOPES, PUBLISH_WITH_ENQUIRIES), expires_at=end))
 
 
 def sessions_in(shown: str) -> int:

@@ -11,18 +11,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 from edge_api.schema.paths import DOCS_PAGES, REQUEST_ACCESS, TOKEN
 from tests.content.fences import Fence, read_fences
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Headers, Installation, ServedEdge, free_port
+from tests.edge.writing_process import writing
 from tests.patience import patience
 from tools.judges import NODE
 
 _SECTION = re.compile(r'^<a id="(\w+)"></a>$', re.MULTILINE)
 _NO_LIMITS = ("LEADS", "LEADS_ATTEMPTS", "ANALYZE", "AUTHENTICATED", "TOKEN")
+_ALL = " ".join((*SCOPES, PUBLISH_WITH_ENQUIRIES))
 _TOKEN_OPTIONS = ("--type", "access_token", "--scopes", "mcp posts:read")
 _JSON = {"Content-Type": "application/json"}
 _COMMANDS = {"bash": ("bash", "-eu"), "python": ("python",), "js": (str(NODE),)}
@@ -99,20 +103,23 @@ class Reader:
 
 @contextmanager
 def read_reference(folder: Path) -> Iterator[Reader]:
-    """Serve a journal from `folder` to a reader who holds every credential."""
+    """Serve a journal that can be written from `folder` to a reader who holds every credential."""
     port = free_port()
-    run_build(CONTENT, folder / "build", site_url=f"http://127.0.0.1:{port}")
+    site_url, content = f"http://127.0.0.1:{port}", folder / "content"
+    copytree(CONTENT, content)
+    run_build(content, folder / "build", site_url=site_url)
     settings = {
         "PORT": str(port),
         "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
         "BUILD_DIR": str(folder / "build"),
         "ACCESS_REQUESTS": "on",
+        "WRITING": "on",
         **{f"RATE_{name}": "0" for name in _NO_LIMITS},
     }
     installation = Installation(folder, settings)
-    with installation.serving() as edge:
-        assert edge.process.stdout is not None
-        key = edge.process.stdout.readline().split()[-1]
+    process = writing(folder / "var", content, folder / "build", site_url)
+    with installation.serving() as edge, process:
+        key = _issue(installation, "keys", "issue", "--name", "Reader", "--scopes", _ALL)["key"]
         # What curl prints is the body alone, unless its user has asked for more.
         (folder / ".curlrc").write_text('silent\nwrite-out = "\\n%{http_code}"\n')
         yield Reader(edge, folder, {**_credentials(installation, edge), "KEY": key})

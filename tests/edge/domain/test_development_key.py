@@ -28,12 +28,14 @@ def write(path: Path, text: str) -> None:
     path.chmod(0o644)
 
 
-async def test_the_development_key_has_all_scopes(store: Store, path: Path, clock: Any) -> None:
-    """A real key with all scopes."""
+async def test_the_development_key_has_all_scopes_but_one(
+    store: Store, path: Path, clock: Any
+) -> None:
+    """A real key; only a person gives the scope that publishes."""
     secret = await development_key(store, path, clock)
 
     actor = await make_access(store, clock).authenticate(secret)
-    assert actor.scopes == set(SCOPES)
+    assert actor.scopes == SCOPES.keys() - {"posts:publish"}
 
 
 async def test_the_development_key_is_private_and_used_again(

@@ -105,8 +105,17 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
         (
             NewKey("a", scopes=("posts:read", "posts:write")),
             (
-                "scopes: there is no scope 'posts:write'; there are posts:read, leads:read, "
-                "leads:write, admin:read, admin:write, mail:send, metrics:read, mcp"
+                "scopes: there is no scope 'posts:write'; there are posts:read, posts:draft, "
+                "posts:publish, leads:read, leads:write, admin:read, admin:write, mail:send, "
+                "metrics:read, mcp"
+            ),
+        ),
+        (
+            NewKey("a", scopes=("posts:publish", "admin:read")),
+            (
+                "To publish and to read enquiries at once takes one more choice, "
+                "publish-with-enquiries: an enquiry is a stranger's text, which an agent reads: it "
+                "may tell the agent what to publish"
             ),
         ),
         (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.mcp.operations import MAX_MESSAGE_BYTES
+from edge_api.mcp.operations import MAX_DRAFT_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -285,7 +285,7 @@ async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:
         ({"Accept": "text/html"}, as_bytes(PING), 406),
         ({"Accept": "text/event-stream"}, as_bytes(PING), 406),
         ({"Accept": "application/json;q=0"}, as_bytes(PING), 406),
-        ({}, b" " * (MAX_MESSAGE_BYTES + 1), 413),
+        ({}, b" " * (MAX_DRAFT_MESSAGE_BYTES + 1), 413),
     ],
 )
 async def test_http_refuses_by_itself(
@@ -298,6 +298,21 @@ async def test_http_refuses_by_itself(
     assert said.status == status
     assert (said.code, said.body["id"]) == (-32600, None)
     assert said.headers["X-Request-ID"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "most"),
+    [("posts:draft", MAX_DRAFT_MESSAGE_BYTES), ("posts:read", MAX_MESSAGE_BYTES)],
+)
+async def test_only_who_writes_drafts_sends_long_messages(
+    make_agent: Any, scope: str, most: int
+) -> None:
+    """The bound is that of the longest argument of the tools that the token opens."""
+    agent = await make_agent("mcp", scope, version=LEGACY)
+    message = as_bytes(PING)
+    headers = agent.request("tools/list", None)[1]
+    for size, status in ((most, 200), (most + 1, 413)):
+        assert (await agent.send(message.ljust(size), headers)).status == status
 
 
 async def test_any_client_that_takes_json_is_served(agent: Agent) -> None:

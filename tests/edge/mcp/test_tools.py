@@ -10,23 +10,48 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from edge_api.operations import OPERATIONS
+from edge_api.writing import operations as writing
 from tests.edge.mcp.agents import LEGACY, Agent
 from tests.edge.small_builds import make_post, point_at, write_build
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
+DRAFT = """---
+title: Two winters
+slug: two-winters
+date: 2025-11-20T09:30:00Z
+status: draft
+---
+
+The store has stood.
+"""
+STORED = "66e4022318579b4f4b6dc4c40ee7c374098511c7"
+"""The version of the draft, as git names its bytes."""
+PUBLISHED = "e51e41edb0b511ce0b22ec6df0241f1af7068d7b"
+"""The same without the line of its status."""
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg=="
+)
 TOOLS = {
     "list_posts": {},
     "fetch": {"id": "first-edge"},
     "get_post": {"slug": "first-edge"},
     "search": {"query": "edge"},
+    "check_post": {"markdown": DRAFT},
+    "list_sources": {},
+    "get_source": {"slug": "two-winters"},
+    "save_draft": {"markdown": DRAFT, "version": STORED},
+    "add_picture": {"name": "store.png", "data": PICTURE},
+    "publish_post": {"slug": "two-winters", "version": STORED},
+    "withdraw_post": {"slug": "two-winters", "version": PUBLISHED},
     "create_lead": LEAD,
     "list_leads": {},
     "analyze": {"text": "Binders painted on the fore-edge of a book."},
     "query_table": {"table": "leads"},
 }
 """Each tool with arguments that do."""
+WRITES = {"create_lead", "save_draft", "add_picture", "publish_post", "withdraw_post"}
 
 
 async def listed(agent: Agent) -> dict[str, Any]:
@@ -34,17 +59,24 @@ async def listed(agent: Agent) -> dict[str, Any]:
     return {tool["name"]: tool for tool in (await agent.ask("tools/list")).result["tools"]}
 
 
-async def test_every_tool_is_listed_in_a_lasting_order(agent: Agent) -> None:
+async def test_every_tool_is_listed_in_a_lasting_order(writer: Agent) -> None:
     """The list names every declared tool, twice in the same order."""
-    first, second = list(await listed(agent)), list(await listed(agent))
+    first, second = list(await listed(writer)), list(await listed(writer))
 
     assert first == second == list(TOOLS)
     assert set(first) == {tool.name for operation in OPERATIONS for tool in operation.tools}
 
 
-async def test_tools_say_what_a_model_has_to_know(agent: Agent) -> None:
+async def test_tools_of_writing_are_listed_where_it_is_on(agent: Agent) -> None:
+    """Elsewhere all others are, in the same order."""
+    of_writing = {tool.name for operation in writing.OPERATIONS for tool in operation.tools}
+
+    assert list(await listed(agent)) == [name for name in TOOLS if name not in of_writing]
+
+
+async def test_tools_say_what_a_model_has_to_know(writer: Agent) -> None:
     """Each has a name in the allowed characters, a title, a description and all four hints."""
-    for name, tool in (await listed(agent)).items():
+    for name, tool in (await listed(writer)).items():
         hints = {key: value for key, value in tool["annotations"].items() if key.endswith("Hint")}
         assert re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name)
         assert tool["title"]
@@ -55,7 +87,7 @@ async def test_tools_say_what_a_model_has_to_know(agent: Agent) -> None:
             "idempotentHint",
             "openWorldHint",
         }
-        assert hints["readOnlyHint"] == (name != "create_lead")
+        assert hints["readOnlyHint"] == (name not in WRITES)
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             Draft202012Validator.check_schema(schema)
             assert schema["type"] == "object"
@@ -77,31 +109,39 @@ def undescribed(schema: Any, path: str) -> Iterator[str]:
                 yield from undescribed(inner, path)
 
 
-async def test_every_argument_and_every_member_of_a_result_is_described(agent: Agent) -> None:
+async def test_every_argument_and_every_member_of_a_result_is_described(writer: Agent) -> None:
     """All schemas are walked to their leaves; descriptions are short, since a model reads them."""
-    tools = await listed(agent)
-    schemas = {
-        f"{name} {kind}": tool[kind]
-        for name, tool in tools.items()
-        for kind in ("inputSchema", "outputSchema")
-    }
+    tools = await listed(writer)
+    of_writing = {tool.name for operation in writing.OPERATIONS for tool in operation.tools}
+    schemas, more = (
+        {
+            f"{name} {kind}": tool[kind]
+            for name, tool in tools.items()
+            for kind in ("inputSchema", "outputSchema")
+            if (name in of_writing) is where
+        }
+        for where in (False, True)
+    )
 
-    assert [path for name, each in schemas.items() for path in undescribed(each, name)] == []
+    both = {**schemas, **more}
+    assert [path for name, each in both.items() for path in undescribed(each, name)] == []
     assert len(json.dumps(schemas)) < 25_000
+    assert len(json.dumps(more)) < 14_000
     assert list(undescribed({"properties": {"a": {"items": {"properties": {"b": {}}}}}}, "x")) == [
         "x.a",
         "x.a.b",
     ]
 
 
-async def test_results_fit_their_schema_and_their_text(agent: Agent) -> None:
+async def test_results_fit_their_schema_and_their_text(writer: Agent, tmp_path: Path) -> None:
     """Structured content is what the schema says, and the one text is the same in JSON."""
-    tools = await listed(agent)
+    (tmp_path / "content/posts/two-winters.md").write_text(DRAFT)
+    tools = await listed(writer)
     for name, arguments in TOOLS.items():
         Draft202012Validator(tools[name]["inputSchema"]).validate(arguments)
-        result = await agent.call(name, **arguments)
+        result = await writer.call(name, **arguments)
         (content,) = result["content"]
-        assert not result.get("isError")
+        assert not result.get("isError"), content
         assert content["type"] == "text"
         assert json.loads(content["text"]) == result["structuredContent"]
         checker = Draft202012Validator(

@@ -19,7 +19,7 @@ from edge_api.db.query import Read, Store
 from edge_api.oauth.clients import AuthMethod, NewClient
 from edge_api.oauth.consents import ConsentRequest
 from edge_api.oauth.server import OAuthServer
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 from edge_api.settings import read_settings
 from tests.edge.domain.conftest import MovableClock
 
@@ -62,7 +62,9 @@ class World:
 
     async def holder(self, *scopes: str) -> tuple[str, Actor]:
         """Return a new API key and who holds it; without scopes, one that may do everything."""
-        issued = await self.keys.issue(NewKey("holder", scopes=scopes or tuple(SCOPES)))
+        issued = await self.keys.issue(
+            NewKey("holder", scopes=scopes or (*SCOPES, PUBLISH_WITH_ENQUIRIES))
+        )
         return issued.secret, await self.authenticator.authenticate(issued.secret)
 
     async def public_client(self, *redirects: str, **changes: Any) -> str:
@@ -71,7 +73,7 @@ class World:
             "name": "Reader",
             "auth_method": "none",
             "grant_types": GRANT_TYPES,
-            "scopes": tuple(SCOPES),
+            "scopes": (*SCOPES, PUBLISH_WITH_ENQUIRIES),
             "redirect_uris": redirects or (REDIRECT,),
             **changes,
         }
@@ -94,7 +96,9 @@ class World:
         asked = await self.ask(verifier, client_id, **changes)
         assert isinstance(asked, ConsentRequest)
         _, holder = await self.holder()
-        location = await self.oauth.consents.allow(asked, holder, asked.scopes)
+        location = await self.oauth.consents.allow(
+            asked, holder, (*asked.scopes, PUBLISH_WITH_ENQUIRIES)
+        )
         return dict(parse_qsl(urlsplit(location).query))["code"]
 
     async def token(self, headers: dict[str, str] | None = None, /, **form: str) -> dict[str, Any]:

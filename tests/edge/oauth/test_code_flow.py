@@ -12,6 +12,7 @@ from edge_api.auth.tokens import read
 from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES
 from tests.edge.oauth.conftest import REDIRECT, SITE, World, new_verifier, refusal
 from tests.sizes import scaled
 
@@ -250,13 +251,27 @@ async def expect_revoked(world: World, tokens: dict[str, Any]) -> None:
     assert (await refusal(asking)).code == "unauthenticated"
 
 
+async def test_a_key_that_publishes_grants_drafts_too(world: World) -> None:
+    """The scope that publishes includes the other one, in keys and in what they grant."""
+    client, verifier = await world.public_client(), new_verifier()
+    asked = await world.ask(verifier, client, scope="posts:draft mcp")
+    assert isinstance(asked, ConsentRequest)
+    _, holder = await world.holder("mcp", "posts:publish")
+    location = await world.oauth.consents.allow(asked, holder, asked.scopes)
+    code = dict(parse_qsl(urlsplit(location).query))["code"]
+    tokens = await world.redeem(client, code, verifier)
+    actor = await world.authenticator.authenticate(tokens["access_token"])
+    assert actor.scopes == {"posts:draft", "mcp"}
+
+
 async def test_revoking_the_key_ends_what_it_granted(world: World) -> None:
     """From the next request on, tokens and refresh tokens alike."""
     client, verifier = await world.public_client(), new_verifier()
     asked = await world.ask(verifier, client)
     assert isinstance(asked, ConsentRequest)
     _, holder = await world.holder()
-    location = await world.oauth.consents.allow(asked, holder, asked.scopes)
+    chosen = (*asked.scopes, PUBLISH_WITH_ENQUIRIES)
+    location = await world.oauth.consents.allow(asked, holder, chosen)
     code = dict(parse_qsl(urlsplit(location).query))["code"]
     tokens = await world.redeem(client, code, verifier)
     assert await world.authenticator.authenticate(tokens["access_token"])

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 from edge_api.auth.keys import KEY_ROTATION_OVERLAP
 from edge_api.db.types import format_instant
 from edge_api.oauth.consents import ConsentRequest
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES
 from tests.edge.oauth.conftest import World, basic, new_verifier, refusal
 
 
@@ -79,7 +80,8 @@ async def allowed(world: World) -> tuple[str, str, str, str]:
     asked = await world.ask(verifier, client)
     assert isinstance(asked, ConsentRequest)
     _, holder = await world.holder()
-    location = await world.oauth.consents.allow(asked, holder, asked.scopes)
+    chosen = (*asked.scopes, PUBLISH_WITH_ENQUIRIES)
+    location = await world.oauth.consents.allow(asked, holder, chosen)
     code = dict(parse_qsl(urlsplit(location).query))["code"]
     return client, code, verifier, holder.credential_id
 

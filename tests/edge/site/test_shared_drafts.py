@@ -140,6 +140,7 @@ async def test_a_shared_draft_is_a_page_with_its_pictures(
         assert answered["X-Robots-Tag"] == "noindex"
         assert answered["Referrer-Policy"] == "no-referrer"
         assert "default-src 'none'" in answered["Content-Security-Policy"]
+        assert "form-action 'none'" in answered["Content-Security-Policy"]
     assert [each for each, answer in asked.items() if answer[0] != 200] == []
     assert {asked[each][1]["Content-Type"] for each in own} >= {"image/avif", "image/jpeg"}
     assert plain[0] == 404, "the picture is served below the share alone"

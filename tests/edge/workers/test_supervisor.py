@@ -38,7 +38,7 @@ def test_workers_greet_once_and_serve_as_one_edge(lasting: Service) -> None:
     """
     assert lasting.greeting[0] == f"serving {lasting.origin} on {lasting.origin}\n"
     said, _, key = lasting.greeting[1].strip().rpartition(" ")
-    assert said == "development key (all scopes, this machine only):"
+    assert said == "development key (all but posts:publish, this machine only):"
     for _ in range(8):
         assert lasting.edge.get("/api/public/v1/admin/leads", {"X-API-Key": key})[0] == 200
     report = json.loads(lasting.edge.get(READINESS)[2])

@@ -1,0 +1,1 @@
+"""Writing: sources and drafts, which the watcher checks and stores."""
