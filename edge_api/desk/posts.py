@@ -95,6 +95,7 @@ async def list_posts(visit: Visit) -> Values:
         "before": page - 1,
         "after": page + 1 if len(rows) > page * PAGE_SIZE else 0,
         "address_of": address_of,
+        "binned": visit.query.get("binned", ""),
         "own": visit.actor.name if visit.actor.credential_id else "",
         "may_publish": "posts:publish" in visit.actor.scopes,
     }
@@ -134,6 +135,7 @@ async def show_write(visit: Visit) -> Values:
         "eol": "crlf" if "\r\n" in markdown else "",
         "theirs": parts.text if is_overtaken else None,
         "is_former": bool(former),
+        "is_withdrawn": "withdrawn" in visit.query,
         "findings": _place_findings(answer, parts) if "text" not in typed and not former else [],
         "words": words,
         "minutes": max(1, round(words / WORDS_A_MINUTE)),
@@ -306,13 +308,13 @@ async def publish(visit: Visit) -> str:
 async def withdraw(visit: Visit) -> str:
     """Make a post a draft again."""
     await ask(visit, "withdraw", base=visit.typed.get("base"))
-    return address_of(visit.path["slug"])
+    return f"{address_of(visit.path['slug'])}?withdrawn=yes"
 
 
 async def bin_draft(visit: Visit) -> str:
     """Remove a draft, which is kept for 30 days."""
     await ask(visit, "bin", base=visit.typed.get("base"))
-    return POSTS.path
+    return f"{POSTS.path}?binned={quote(visit.path['slug'], safe='')}"
 
 
 async def show_history(visit: Visit) -> Values:

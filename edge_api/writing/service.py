@@ -25,7 +25,7 @@ AUDITED: Final[frozenset[Operation]] = frozenset(
     {"save", "picture", "publish", "withdraw", "bin", "share"}
 )
 """The operations that change something, or show it to others."""
-_OFF: Final = "Writing is switched off here; WRITING=on switches it on where the watcher runs"
+_OFF: Final = "Writing is switched off here; WRITING=on in .env switches it on, after a restart"
 _NO_WATCHER: Final = f"No watcher that can write runs, so nothing was saved; start {BUILD} watch"
 _POLL_SECONDS: Final = 0.01
 _BEGIN_SECONDS: Final = 20.0

@@ -7,6 +7,7 @@ build fails, as by an error with `--strict`, the served release stays, and the b
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -155,7 +156,12 @@ class Watcher:
             event = self._step(now)
         except BusyError:
             return  # Somebody else builds; that may be over at the next step.
-        except BuildError as error:
+        except Exception as failure:  # noqa: BLE001  a fault of ours must not end the watcher
+            error = failure
+            if not isinstance(error, BuildError):
+                traceback.print_exception(failure)
+                error = BuildError(f"an unexpected error, which is ours: {failure!r}")
+                self._memory = BuildMemory()  # it may hold half of a build
             if self._is_stale:
                 self._withdraw()
             # The pause ends at the next scheduled instant at the latest: then a build may succeed.

@@ -22,6 +22,7 @@ from edge_api.schema.index import HELD_FILE
 from edge_api.schema.installed_code import InstalledCode
 from site_build.content import library
 from site_build.errors import BuildError, ContentError
+from site_build.releases import watcher
 from site_build.releases.release import build
 from site_build.releases.watcher import (
     HeartbeatThread,
@@ -168,6 +169,28 @@ def test_bad_content_leaves_what_a_strict_watcher_serves(bench: Workbench) -> No
     bad.unlink()
     watchman.edit()
     assert watchman.act(DAWN) == ["served", "prepared"]
+
+
+def test_an_error_nobody_foresaw_leaves_the_watcher_running(
+    watchman: Watchman, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The edition stays, the error is reported with its trace, and a change is built again."""
+    watchman.act(DAWN)
+    served = watchman.served
+    watchman.bench.post("fresh")
+    watchman.edit()
+
+    def fail(*_args: object, **_options: object) -> None:
+        raise KeyError("a fault of ours")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(watcher, "build", fail)
+        assert watchman.act(DAWN) == ["refused"]
+    assert watchman.served == served
+    assert "KeyError('a fault of ours')" in watchman.publisher.failure
+    assert "Traceback" in capfd.readouterr().err
+    assert watchman.act(DAWN + 31 * SECOND) == ["served", "prepared"]
+    assert watchman.shows("fresh")
 
 
 @pytest.mark.parametrize("strict", [False, True])

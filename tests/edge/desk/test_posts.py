@@ -129,6 +129,7 @@ async def test_a_post_is_written_and_published(writer: Browser, content: Path) -
     base = str(done.one("[name=base]").attributes["value"])
     back = await writer.post(to.replace("publish", "withdraw"), base=base)
     assert back.page == f"{LIST}two-winters/"
+    assert "Readers no longer see it" in (await writer.get(back.to)).said
     assert "status: draft" in file.read_text()
 
 
@@ -207,8 +208,13 @@ async def test_agents_drafts_come_first(writer: Browser) -> None:
     assert len(shown.tree.css("main .button:not(.quiet)")) == 1
     assert "1 draft to read" in (await writer.get("/desk/")).said
     assert (await writer.post(f"{LIST}by-an-agent/bin/", base="0" * 40)).status == 412
-    assert (await writer.post(f"{LIST}by-an-agent/bin/", base=source["version"])).page == LIST
-    assert "By an agent" not in (await writer.get(LIST)).said
+    binned = await writer.post(f"{LIST}by-an-agent/bin/", base=source["version"])
+    shown = await writer.get(binned.to)
+    assert "By an agent" not in shown.said
+    versions = await writer.get(str(shown.one(".notice a").attributes["href"]))
+    former = await writer.get(str(versions.one(".sentences a").attributes["href"]))
+    assert (await send(writer, former)).status == 303
+    assert "By an agent" in (await writer.get(LIST)).said
 
 
 async def test_the_address_of_a_draft_can_be_changed(writer: Browser, content: Path) -> None:
