@@ -274,6 +274,28 @@ class Settings:
         _choice("off", "combined", "json"), "off", "a line on standard output for each request"
     )
     desk: str = _setting(_choice("on", "off"), "on", "whether the owner's pages are at /desk/")
+    newsletter: str = _setting(
+        _choice("off", "on"), "off", "whether readers can subscribe, and posts are mailed to them"
+    )
+    newsletter_from: str | None = _setting(
+        check_mailbox, None, "the sender of the newsletter, such as Journal <post@journal.example>"
+    )
+    newsletter_postal_address: str | None = _setting(
+        str.strip, None, "the postal address below each letter, which bulk mail must carry"
+    )
+    newsletter_delay: int = _setting(
+        _number(0, 10_080, "must be a number of minutes from 0 to 10080, a week"),
+        "10",
+        "minutes from a post's publication to its letters, in which they can be stopped",
+    )
+    newsletter_rate: int = _setting(
+        _number(1, 1000, "must be a number of letters a second from 1 to 1000"),
+        "5",
+        "the most letters that are sent in a second",
+    )
+    rate_subscribe: str = _setting(
+        _rate, "5/10minutes;20/day", "subscriptions asked for from one address without a credential"
+    )
     writing: str = _setting(
         _choice("off", "on"), "off", "whether posts can be written by the API, MCP and the desk"
     )
@@ -344,12 +366,30 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
     if values.get("metrics_socket") and values.get("metrics") == "off":
         yield "METRICS_SOCKET: needs METRICS=on"
+    if values.get("newsletter") == "on":
+        yield from _missing_for_newsletter(values)
     are_valid = values.keys() >= {"database_url", "secret_key"}
     if are_valid and sqlite_file(values["database_url"]) is None and not values["secret_key"]:
         yield (
             "SECRET_KEY: needed with PostgreSQL, the same for all edges on one store; "
             'python -c "import secrets; print(secrets.token_hex(32))" makes one'
         )
+
+
+def _missing_for_newsletter(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each setting without which the newsletter cannot be."""
+    purposes = {
+        "smtp_url": "the relay that takes it",
+        "newsletter_from": "its sender",
+        "newsletter_postal_address": "the postal address that bulk mail must carry",
+        "owner_email": "the owner, who gets the test of the first one",
+    }
+    for name, purpose in purposes.items():
+        if values.get(name, "faulty") is None:
+            yield f"NEWSLETTER: on needs {name.upper()}, {purpose}"
+    parts = urlsplit(values.get("site_url") or "http://127.0.0.1")
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        yield "NEWSLETTER: on needs SITE_URL with https, for links that nobody on the way reads"
 
 
 def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[str]:

@@ -19,8 +19,8 @@ class EmailOutboxRow(RowModel):
     """A message that waits to be sent; it is composed when its time comes."""
 
     id: NewId
-    queue: Literal["auth", "transactional"] = Field(
-        description="The name of a time to live in `email_send_state`."
+    queue: Literal["auth", "transactional", "newsletter"] = Field(
+        description="What goes first, and for how long it is tried."
     )
     template_name: Annotated[Text, Field(min_length=1, max_length=200)]
     recipient_email: Address

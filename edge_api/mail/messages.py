@@ -33,8 +33,9 @@ from edge_api.schema.sentences import ENGLISH, Language
 from edge_api.schema.template_language import add_language_features
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 
-Queue = Literal["auth", "transactional"]
-QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional")  # in the order of sending
+Queue = Literal["auth", "transactional", "newsletter"]
+QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional", "newsletter")
+"""In the order of sending."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ from edge_api.outbox import (
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
+NEWSLETTER_LIFE: Final = timedelta(hours=72)
+"""The time for which a letter is tried: a relay may be away for a day, or over a weekend."""
 READ_STATE = Read(EMAIL_SEND_STATE)
 
 
@@ -74,6 +76,8 @@ def paused_until(state: Row, now: datetime) -> str | None:
 
 def time_to_live(state: Row, queue: Queue) -> timedelta:
     """Return the time for which entries of a queue are tried, from when they were queued."""
+    if queue == "newsletter":
+        return NEWSLETTER_LIFE
     return timedelta(minutes=state[f"{queue}_email_ttl_minutes"])
 
 
