@@ -57,12 +57,14 @@ _BAND: Final = ("#cddee4", "#e6e3d4", "#c9c08f", "#a3b184", "#7f9a7a", "#5f7f74"
 class LetterSource:
     """The post that a letter has, as its record in the index has it."""
 
+    slug: str
     title: str
     description: str
     url: str
     published_at: datetime
     content_html: str
     language: str = ENGLISH.code
+    direction: str = "ltr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,6 @@ class LetterSite:
 def read_site(build: Path, head: IndexHead, sender: str, postal_address: str) -> LetterSite:
     """Return the journal of a build. Raises OSError where the build is gone."""
     site = build / SITE_FOLDER
-    has_photograph = (site / "edge" / "picture.webp").is_file()
     return LetterSite(
         head.site_title,
         head.site_url,
@@ -93,7 +94,7 @@ def read_site(build: Path, head: IndexHead, sender: str, postal_address: str) ->
         f"newsletter.{urlsplit(head.site_url).hostname}",
         read_language(build),
         "".join(each.read_text("utf-8") for each in sorted(site.glob("theme/style.*css"))),
-        f"{head.site_url}/edge/picture.webp" if has_photograph else None,
+        f"{head.site_url}/edge/picture.webp" if (site / "edge/picture.webp").is_file() else None,
     )
 
 
@@ -151,6 +152,7 @@ def compose_letter(source: LetterSource, site: LetterSite) -> Letter:
         "url": source.url,
         "published_at": source.published_at,
         "language": source.language,
+        "direction": source.direction,
         "site_title": one_line(site.title),
         "site_url": site.url,
         "site_language": site.language,
@@ -158,13 +160,15 @@ def compose_letter(source: LetterSource, site: LetterSite) -> Letter:
         "unsubscribe_url": address,
         "content": Markup(mail_markup.adapt(source.content_html, source.url, site.url)),  # noqa: S704
     }
-    html, text, is_cut = mail_markup.finish(
+    html, content, is_cut = mail_markup.finish(
         _ENVIRONMENT.get_template("letter.html").render(values),
-        lambda part: min(map(len, _encode(part))),
+        # A message has two octets for each line end.
+        lambda part: min(len(each) + each.count(b"\n") for each in _encode(part)),
         MAX_HTML_OCTETS,
     )
-    values |= {"content": text, "is_cut": is_cut}
-    text = _ENVIRONMENT.get_template("letter.txt").render(values)
+    text = _ENVIRONMENT.get_template("letter.txt").render(
+        {**values, "content": content, "is_cut": is_cut}
+    )
     headers = EmailMessage(policy=MESSAGE_POLICY)
     for name, value in {
         "From": header_address(parse_mailbox(site.sender)),
@@ -196,12 +200,13 @@ def _encode(text: str) -> tuple[bytes, bytes]:
     return b2a_qp(text.encode()), encodebytes(text.encode())
 
 
-_TEMPLATES: Final[Mapping[str, str]] = {
-    file.name: file.read_text("utf-8")
-    for file in files("edge_api.newsletter").joinpath("templates").iterdir()
-}
 _ENVIRONMENT: Final = Environment(
-    loader=DictLoader(_TEMPLATES),
+    loader=DictLoader(
+        {
+            file.name: file.read_text("utf-8")
+            for file in files("edge_api.newsletter").joinpath("templates").iterdir()
+        }
+    ),
     autoescape=select_autoescape(["html"], default_for_string=False),
     undefined=StrictUndefined,
     trim_blocks=True,

@@ -56,10 +56,10 @@ def adapt(html: str, page_url: str, site_url: str) -> str:
         given = LexborHTMLParser(image).css("img")[0].attributes
         address, words, width = (given.get(each) or "" for each in ("src", "alt", "width"))
         target = urlsplit(address)
-        is_own = target[:2] == urlsplit(site_url)[:2]
-        if is_own and not target.path.lower().endswith(_UNSHOWN_PICTURES):
-            bounded = min(int(width or _MAX_PICTURE_WIDTH), _MAX_PICTURE_WIDTH)
-            return f'{link}<img src="{escape(address)}" alt="{escape(words)}" width="{bounded}">'
+        if target[:2] == urlsplit(site_url)[:2] and not target.path.endswith(_UNSHOWN_PICTURES):
+            # Authors also write `300px` or `50%`, which mail programs do not read alike.
+            bound = min(int(width) if width.isdecimal() else 9999, _MAX_PICTURE_WIDTH)
+            return f'{link}<img src="{escape(address)}" alt="{escape(words)}" width="{bound}">'
         text = escape(f"[{words or target.path.rpartition('/')[2] or target.netloc}]")
         return f"{link}{text}" if link else f'<a href="{escape(address)}">{text}</a>'
 
@@ -134,15 +134,15 @@ def finish(page: str, measure: Callable[[str], int], limit: int) -> tuple[str, s
     left out, but for the title. `.rest` stays if it was cut, `.description` if nothing else did.
     """
     tree = LexborHTMLParser(_INLINER.inline(page))
-    size, is_cut = measure(tree.html or ""), False
     _, *blocks = tree.css(".text")[0].iter(include_text=True)
-    while size > limit and blocks:
-        last, is_cut = blocks.pop(), True
-        size -= measure(last.html or "")
-        last.decompose()
-    for selector, is_wanted in ((".rest", is_cut), (".description", is_cut and not blocks)):
-        for each in () if is_wanted else tree.css(selector):
-            each.decompose()
+    is_cut = False
+    # Measured again, since the parts of a text are encoded to more or less than the whole.
+    while (excess := measure(tree.html or "") - limit) > 0 and blocks:
+        is_cut = True
+        while excess > 0 and blocks:
+            last = blocks.pop()
+            excess -= measure(last.html or "")
+            last.decompose()
     text = markdownify(
         "".join(each.html or "" for each in blocks),
         escape_asterisks=False,
@@ -152,5 +152,8 @@ def finish(page: str, measure: Callable[[str], int], limit: int) -> tuple[str, s
         sub_symbol="_",
         wrap=True,
         wrap_width=76,
-    )
-    return tree.html or "", text.strip(), is_cut
+    ).strip()
+    for selector, is_wanted in ((".rest", is_cut), (".description", is_cut and not text)):
+        for each in () if is_wanted else tree.css(selector):
+            each.decompose()
+    return tree.html or "", text, is_cut
