@@ -323,6 +323,20 @@ def test_the_sentences_of_a_letter_are_those_of_the_journal(code: str) -> None:
         assert POSTAL in said
 
 
+def test_an_english_post_of_a_journal_in_hebrew() -> None:
+    """What runs to the left is the journal's own, and not the post."""
+    site = make_site(language=load_language("he", b""))
+    source = make_source("<blockquote><p>Said.</p></blockquote><table><tr><th>A</th></tr></table>")
+    page = LexborHTMLParser(read_part(read(copy_letter(compose_letter(source, site))), "html"))
+    styles = {name: str(page.css(name)[0].attributes["style"]) for name in (".small", ".text")}
+
+    assert page.css("html")[0].attributes["dir"] == "rtl"
+    assert "text-align: right" in styles[".small"]
+    assert "text-align: left" in styles[".text"]
+    assert "text-align: left" in str(page.css("th")[0].attributes["style"])
+    assert "border-left: 3px" in str(page.css("blockquote")[0].attributes["style"])
+
+
 LONG = {
     "many paragraphs": "<p>Some words &amp; more.</p>\n" * 80_000,
     "many letters of Hebrew": f"<p>{'שלום ' * 100}</p>\n" * 2_000,
