@@ -347,6 +347,7 @@ LONG = {
 }
 
 
+@pytest.mark.size("test")
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_post_is_cut_at_the_end_of_a_paragraph(name: str) -> None:
     """Of two megabytes, a letter has whole paragraphs within the bound, and leads on."""
