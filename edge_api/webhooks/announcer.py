@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from typing import Final
+from typing import Final, Protocol
 from uuid import NAMESPACE_URL, uuid5
 
 import orjson
@@ -23,11 +23,27 @@ _DERIVED_MEMBERS: Final = ("content_html", "readingMinutes")
 """Members of a post that may change with its neighbours or the program's version."""
 
 
+class PostListener(Protocol):
+    """Does something of its own with a build, in the transaction that announces it."""
+
+    def announce(
+        self, build: Build, row: Row | None, now: datetime
+    ) -> tuple[str, tuple[Query, ...]]:
+        """Return what to store as `texts`, and queries; `row` is what was announced before."""
+
+
 class Announcer:
     """Queues events for changed posts; of several edges, only one changes the row and succeeds."""
 
-    def __init__(self, store: Store, clock: Clock, builds: BuildManager) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        builds: BuildManager,
+        listener: PostListener | None = None,
+    ) -> None:
         self._store, self._clock, self._builds = store, clock, builds
+        self._listener = listener
         self._compared_digest = ""  # the index that was compared last
 
     async def announce(self) -> None:
@@ -44,19 +60,28 @@ class Announcer:
             if is_older or row["index_digest"] == build.posts.digest:
                 self._compared_digest = build.posts.digest
                 return
-        queries = await asyncio.to_thread(_make_queries, row, build, self._clock())
+        now = self._clock()
+        announced = self._listener.announce if self._listener else _announce_nothing
+        told = await asyncio.to_thread(announced, build, row, now)
+        queries = await asyncio.to_thread(_make_queries, row, build, now, *told)
         if await run_unless_conflict(self._store, *queries):  # else another edge was first
             self._compared_digest = build.posts.digest
 
 
-def _make_queries(row: Row | None, build: Build, now: datetime) -> tuple[Query, ...]:
+def _announce_nothing(*_: object) -> tuple[str, tuple[Query, ...]]:
+    return "", ()
+
+
+def _make_queries(
+    row: Row | None, build: Build, now: datetime, texts: str, others: tuple[Query, ...]
+) -> tuple[Query, ...]:
     """Return the queries that announce a build, which conflict where `row` has changed."""
     posts, built_for = build.posts, format_instant(build.head.built_for)
     described = {entry.cursor.slug: _digest_and_url(entry.document.body) for entry in posts.entries}
     text = orjson.dumps(described).decode()
-    after = {"index_digest": posts.digest, "built_for": built_for, "posts": text}
+    after = {"index_digest": posts.digest, "built_for": built_for, "posts": text, "texts": texts}
     if row is None:  # the posts at the first start count as announced
-        return (Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]),)
+        return Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]), *others
     before, events = orjson.loads(row["posts"]), []
     for slug, change in find_changes(before, described).items():
         url = (described.get(slug) or before[slug])[1]
@@ -66,7 +91,7 @@ def _make_queries(row: Row | None, build: Build, now: datetime) -> tuple[Query, 
         events.append({"event": f"post.{change}", "subject_id": subject, "body": body})
     same = Filter("index_digest", "eq", row["index_digest"])
     replace = Update(ANNOUNCED_POSTS, after, (same,), at_least=1)
-    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now))
+    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now)), *others
 
 
 def _digest_and_url(body: bytes) -> list[str]:
