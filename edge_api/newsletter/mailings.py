@@ -16,7 +16,7 @@ import orjson
 
 from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
 from edge_api.db.internal_tables import EMAIL_OUTBOX
-from edge_api.db.newsletter_tables import MAILINGS
+from edge_api.db.newsletter_tables import FAR, MAILINGS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,
@@ -48,8 +48,6 @@ from edge_api.settings import Settings
 RECENT: Final = timedelta(hours=48)
 """The age up to which a post is news."""
 MOST_A_BUILD: Final = 2
-FAR: Final = "9999-12-31T00:00:00.000000Z"
-"""The time at which letters of a held mailing are due."""
 NOT_ENDED: Final = Filter("ended_at", "is", None)
 NOT_HELD: Final = Filter("held_at", "is", None)
 _FIRST: Final = "it is the first build since the newsletter was turned on, or since a restore"

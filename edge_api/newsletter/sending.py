@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from edge_api.auth.actor import SERVICE, Clock
 from edge_api.db.internal_tables import ANNOUNCED_POSTS, EMAIL_OUTBOX
-from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
+from edge_api.db.newsletter_tables import FAR, MAILINGS, SUBSCRIBERS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Filter,
@@ -37,7 +37,7 @@ from edge_api.journal.builds import BuildRefusal
 from edge_api.mail.messages import LETTER, TEST_LETTER
 from edge_api.mail.preparation import Later, NotSent
 from edge_api.mail.queue import new_entry
-from edge_api.newsletter.mailings import FAR, NOT_ENDED, NOT_HELD, Mailings, count_letters
+from edge_api.newsletter.mailings import NOT_ENDED, NOT_HELD, Mailings, count_letters
 from edge_api.newsletter.plain_letter import Letter, LetterSource, compose_letter, read_site
 from edge_api.newsletter.posts import MailedBuild, Post, open_build
 from edge_api.outbox import WAITING, run_unless_conflict

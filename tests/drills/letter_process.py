@@ -1,0 +1,46 @@
+"""A process that queues and sends letters as an edge does; it gets the number of its life.
+
+Leases carry that number, so that a drill can let those of a dead process end.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from secrets import token_hex
+
+from edge_api import outbox
+from edge_api.auth.actor import system_clock
+from edge_api.backup.files import secret_key
+from edge_api.db.problems import Problem
+from edge_api.mail.dispatcher import make_mail_service
+from edge_api.newsletter import sending
+from edge_api.newsletter.mailings import Mailings
+from edge_api.open_store import command_store
+from edge_api.settings import read_settings
+
+LIFE = sys.argv[1]
+
+
+async def work() -> None:
+    """Queue and send, until the end of the process."""
+    settings = read_settings(os.environ, dotenv=None)
+    async with command_store(settings, create=True) as store:
+        letters = sending.Letters(settings, store, system_clock)
+        secret = secret_key(settings)
+        mailing = make_mail_service(settings, store, system_clock, secret, letters=letters)
+        mailings = Mailings(settings, store, system_clock, mailing.outbox)
+        running = asyncio.create_task(mailing.dispatcher.run())
+        print("ready", flush=True)  # noqa: T201
+        while not running.done():
+            with suppress(Problem):
+                await letters.queue(mailings)
+            mailing.dispatcher.wake()
+            await asyncio.sleep(0.05)
+
+
+if __name__ == "__main__":
+    outbox.token_hex = lambda _size: f"{LIFE}:{token_hex(16)}"
+    # Few are queued at a time, so that kills fall between many transactions.
+    sending.AHEAD_SECONDS = 1  # type: ignore[misc]
+    asyncio.run(work())
