@@ -56,7 +56,6 @@ class MailedBuild:
         renamed = (self.head.renamed, self.notes.renamed)
         return {slug, *(old for names in renamed for old, new in names.items() if new == slug)}
 
-    @lru_cache(maxsize=8)  # noqa: B019  of the last builds, which are small without their posts
     def find(self, slug: str, text_digest: str = "") -> Post | None:
         """Return the post with a slug, a former slug, or else a text; without a slug the newest."""
         present, found = {**self.head.renamed, **self.notes.renamed}.get(slug), None

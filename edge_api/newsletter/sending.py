@@ -69,6 +69,7 @@ class Letters:
 
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         self._settings, self._store, self._clock = settings, store, clock
+        self._found: tuple[object, Post | None] | None = None
         self._composed: tuple[object, Letter] | None = None
 
     async def prepare(self, entry: Row) -> EmailMessage | NotSent | Later:
@@ -111,7 +112,7 @@ class Letters:
 
     async def _prepare_test(self, entry: Row) -> EmailMessage | NotSent:
         """Return a letter to the owner; its link to unsubscribe is one that nobody has."""
-        build = await asyncio.to_thread(open_build, self._settings.build_dir)
+        build = open_build(self._settings.build_dir)
         for post in build.posts():
             if str(uuid5(NAMESPACE_URL, post["url"])) == entry["subject_id"]:
                 url = f"{self._settings.site_url}{UNSUBSCRIBE}?token=test"
@@ -148,9 +149,11 @@ class Letters:
 
         Raises BuildRefusal also where a newer build than ours was announced.
         """
-        build = await asyncio.to_thread(open_build, self._settings.build_dir)
-        named = mailing["slug"], mailing["text_digest"]
-        post = await asyncio.to_thread(build.find, *named)
+        build = open_build(self._settings.build_dir)
+        key = build, mailing["slug"], mailing["text_digest"]
+        if self._found is None or self._found[0] != key:
+            self._found = key, await asyncio.to_thread(build.find, *key[1:])
+        post = self._found[1]
         if post and post["slug"] not in build.notes.kept_out:
             return build, post
         row = await read_first(self._store, Read(ANNOUNCED_POSTS, ("id", "built_for")))

@@ -7,10 +7,11 @@ commit that says so, and then under the same Message-ID. The relay counts.
 import asyncio
 import os
 import random
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -21,7 +22,7 @@ from typing import Final
 from edge_api.auth.actor import new_id, system_clock
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
-from edge_api.db.query import Filter, Insert, Read, Store, Update, count_rows, read_all
+from edge_api.db.query import Filter, Insert, Read, Store, Update, count_query, count_rows, read_all
 from edge_api.db.tables import EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
 from tests.edge.edge_process import ROOT, until
@@ -79,17 +80,27 @@ async def drill(url: str, folder: Path, people: int, kills: int, processes: int)
     store = await open_store(url, system_clock)
     async with relaying() as relay:
         await _prepare(store, folder, report.people)
-        environment = _environment(url, folder, relay)
-        lives: dict[int, Process] = {}
+        forker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *PROCESS,
+            cwd=ROOT,
+            stdin=PIPE,
+            stdout=PIPE,
+            env={**os.environ, **_environment(url, folder, relay)},
+        )
+        lives: dict[int, int] = {}
         for life in range(kills + processes):
             if len(lives) == processes:
                 await _kill(store, lives, chance)
-            lives[life] = await _start(environment, life)
+            lives[life] = await _start(forker, life)
             await asyncio.sleep(chance.uniform(0, LONGEST_LIFE))
         wanted = set(report.people)
         await until(lambda: wanted <= set(relay.recipients), 600 + people)
+        await _await_end(store)
         while lives:
             await _kill(store, lives, chance)
+        forker.kill()
+        await forker.communicate()
         report.taken = relay.taken
     for each in report.taken:
         report.ids[each.recipient].add(str(each.message["Message-ID"]))
@@ -101,27 +112,31 @@ async def drill(url: str, folder: Path, people: int, kills: int, processes: int)
     return report
 
 
-async def _start(environment: Mapping[str, str], life: int) -> Process:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *PROCESS,
-        str(life),
-        cwd=ROOT,
-        stdout=PIPE,
-        env={**os.environ, **environment},
-    )
-    assert process.stdout is not None
+async def _await_end(store: Store) -> None:
+    """Wait until the mailing is queued completely, and the outbox is empty."""
+    some, unfinished = Filter("id", "is", None, negated=True), Filter("queued_at", "is", None)
+    reads = count_query(EMAIL_OUTBOX, some), count_query(MAILINGS, unfinished)
     async with asyncio.timeout(patience()):
-        assert await process.stdout.readline() == b"ready\n"
-    return process
+        while any([found.total for found in await store.run(*reads)]):  # noqa: ASYNC110  a store
+            await asyncio.sleep(0.1)
 
 
-async def _kill(store: Store, lives: dict[int, Process], chance: random.Random) -> None:
+async def _start(forker: Process, life: int) -> int:
+    """Start a process; return its id once it works."""
+    assert forker.stdin is not None
+    assert forker.stdout is not None
+    forker.stdin.write(f"{life}\n".encode())
+    async with asyncio.timeout(patience()):
+        word, pid = (await forker.stdout.readline()).split()
+    assert word == b"ready"
+    return int(pid)
+
+
+async def _kill(store: Store, lives: dict[int, int], chance: random.Random) -> None:
     """Kill a process, and let the two minutes pass after which its leases are over."""
     life = chance.choice(list(lives))
-    process = lives.pop(life)
-    process.kill()
-    await process.communicate()
+    os.kill(lives.pop(life), signal.SIGKILL)
+    await asyncio.sleep(0.05)
     over = {"due_at": format_instant(system_clock())}
     await store.run(Update(EMAIL_OUTBOX, over, (Filter("lease", "like", f"{life}:*"),)))
 
