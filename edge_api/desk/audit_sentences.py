@@ -22,6 +22,7 @@ ROW_NOUNS: Final[Mapping[str, tuple[str, str]]] = {
     "suppressed_emails": ("address", "addresses"),
     "email_outbox": ("mail", "mails"),
     "mailings": ("mailing", "mailings"),
+    "subscribers": ("subscriber", "subscribers"),
     "credentials": ("key", "keys"),
     "idempotency_keys": ("repeatable answer", "repeatable answers"),
     "audit_log": ("line of the audit log", "lines of the audit log"),

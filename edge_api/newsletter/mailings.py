@@ -19,6 +19,7 @@ from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import FAR, MAILINGS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
+    NEWEST,
     Delete,
     Filter,
     Insert,
@@ -31,6 +32,7 @@ from edge_api.db.query import (
     Update,
     Where,
     count_query,
+    read_all,
     read_first,
     require_row,
     where_id,
@@ -144,6 +146,10 @@ class Mailings:
             Filter("status", "eq", "sent"),
         )
         yield Read(EMAIL_SEND_LOG, ("id",), sent, limit=1)
+
+    async def recent(self, limit: int = 50) -> list[Row]:
+        """Return mailings, the newest first. Raises Problem."""
+        return await read_all(self._store, Read(MAILINGS, (), (), NEWEST, limit))
 
     async def count(self, mailing_id: str) -> Mapping[str, int]:
         """Return how many letters of a mailing the log has, by their status. Raises Problem."""

@@ -1,7 +1,7 @@
 """Processes that queue and send letters as an edge does: one is forked for each line that is read.
 
-Leases carry the line, a number, so that a drill can let those of a dead process end. Forking saves the
-start of an interpreter for each of hundreds of lives.
+Leases carry the line, a number, so that a drill can let those of a dead process end. Forking saves
+the start of an interpreter for each of hundreds of lives.
 """
 
 import asyncio

@@ -27,7 +27,7 @@ from edge_api.db.tables import EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
 from tests.edge.edge_process import ROOT, until
 from tests.edge.engines import open_store
-from tests.edge.mail.outbox.scripted_relay import Relay, Taken, relaying
+from tests.edge.mail.outbox.scripted_relay import Taken, relaying
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.patience import patience
 
@@ -79,14 +79,14 @@ async def drill(url: str, folder: Path, people: int, kills: int, processes: int)
     report = LetterReport(kills, [f"reader-{each:05}@readers-club.net" for each in range(people)])
     store = await open_store(url, system_clock)
     async with relaying() as relay:
-        await _prepare(store, folder, report.people)
+        await prepare(store, folder, report.people)
         forker = await asyncio.create_subprocess_exec(
             sys.executable,
             *PROCESS,
             cwd=ROOT,
             stdin=PIPE,
             stdout=PIPE,
-            env={**os.environ, **_environment(url, folder, relay)},
+            env={**os.environ, **make_environment(url, folder, relay.port)},
         )
         lives: dict[int, int] = {}
         for life in range(kills + processes):
@@ -117,7 +117,7 @@ async def _await_end(store: Store) -> None:
     some, unfinished = Filter("id", "is", None, negated=True), Filter("queued_at", "is", None)
     reads = count_query(EMAIL_OUTBOX, some), count_query(MAILINGS, unfinished)
     async with asyncio.timeout(patience()):
-        while any([found.total for found in await store.run(*reads)]):  # noqa: ASYNC110  a store
+        while any(found.total for found in await store.run(*reads)):  # noqa: ASYNC110  a store
             await asyncio.sleep(0.1)
 
 
@@ -141,7 +141,7 @@ async def _kill(store: Store, lives: dict[int, int], chance: random.Random) -> N
     await store.run(Update(EMAIL_OUTBOX, over, (Filter("lease", "like", f"{life}:*"),)))
 
 
-async def _prepare(store: Store, folder: Path, people: Sequence[str]) -> None:
+async def prepare(store: Store, folder: Path, people: Sequence[str]) -> None:
     """Store subscribers, a build and a mailing of it that is due."""
     now = system_clock()
     at, make_id = format_instant(now), partial(new_id, now)
@@ -161,13 +161,14 @@ async def _prepare(store: Store, folder: Path, people: Sequence[str]) -> None:
     await store.run(Insert(MAILINGS, [mailing]))
 
 
-def _environment(url: str, folder: Path, relay: Relay) -> dict[str, str]:
+def make_environment(url: str, folder: Path, port: int) -> dict[str, str]:
+    """Return the settings of a process."""
     return {
         "DATABASE_URL": url,
         "SECRET_KEY": "a secret of thirty-two characters",
         "SITE_URL": SITE_URL,
         "BUILD_DIR": str(folder),
-        "SMTP_URL": f"smtp://127.0.0.1:{relay.port}",
+        "SMTP_URL": f"smtp://127.0.0.1:{port}",
         "OWNER_EMAIL": "owner@journal-keepers.net",
         "MAIL_FROM": "journal@journal-keepers.net",
         "NEWSLETTER": "on",
