@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from secrets import token_hex
 
 from edge_api import outbox
@@ -39,6 +40,11 @@ async def work() -> None:
             await asyncio.sleep(0.05)
 
 
+def make_lease(life: str, size: int) -> str:
+    """Return a lease of one life."""
+    return f"{life}:{token_hex(size)}"
+
+
 def main() -> None:
     """Fork a process for each line."""
     # Few are queued at a time, so that kills fall between many transactions.
@@ -46,8 +52,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
         if os.fork() == 0:
-            life = line.strip()
-            outbox.token_hex = lambda _size, life=life: f"{life}:{token_hex(16)}"
+            vars(outbox)["token_hex"] = partial(make_lease, line.strip())
             asyncio.run(work())
             return
 
