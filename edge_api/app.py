@@ -139,7 +139,7 @@ async def assemble(
         box = SecretBox(secret, KEY_PURPOSE)
         webhooks = WebhookDispatcher(store, clock, box, make_sender(settings))
         letters = Letters(settings, store, clock)
-        mailing = make_mail_service(settings, store, clock, secret, letters=letters)
+        mailing = make_mail_service(settings, store, clock, secret, letters=letters.prepare)
         mailings = Mailings(settings, store, clock, mailing.outbox)
         feedback = Feedback(store, clock, secret)
         mailbox = settings.mailbox_url and MailboxReader(
@@ -207,7 +207,7 @@ async def assemble(
                     every,
                     REFRESH_SECONDS,
                     "announcing posts",
-                    Announcer(store, clock, builds, mailings).announce,
+                    Announcer(store, clock, builds, mailings.announce).announce,
                 ),
                 partial(
                     every,

@@ -123,7 +123,7 @@ async def _run(settings: Settings) -> int:
     async with command_store(settings, create=True) as store:
         letters = Letters(settings, store, system_clock)
         secret = secret_key(settings)
-        mailing = make_mail_service(settings, store, system_clock, secret, letters=letters)
+        mailing = make_mail_service(settings, store, system_clock, secret, letters=letters.prepare)
         running = asyncio.create_task(mailing.dispatcher.run())
         print(f"sending mail for {settings.site_url}", flush=True)
         await ending.wait()

@@ -5,12 +5,12 @@ Samples are for `mail preview`, and to check an operator's templates.
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from jinja2 import TemplateError, TemplateSyntaxError
@@ -90,11 +90,8 @@ class Later:
     conditions: tuple[Query, ...] = ()
 
 
-class LetterComposer(Protocol):
-    """Prepares the letters of the newsletter."""
-
-    async def prepare(self, entry: Row) -> EmailMessage | NotSent | Later:
-        """Return the message of an entry. Raises Problem, and what composing raises."""
+LetterComposer = Callable[[Row], Awaitable[EmailMessage | NotSent | Later]]
+"""Returns the message of a letter's entry. Raises Problem, and what composing raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ class MessageComposer:
         if await is_suppressed(self.store, entry["recipient_email"]):
             return NotSent("the address is suppressed", is_permanent=not must_reach_owner(entry))
         if self.letters and entry["template_name"] in LETTER_TYPES:
-            return await self.letters.prepare(entry)
+            return await self.letters(entry)
         message_type = message_type_of(entry)
         if message_type in (OWNER_SUMMARY, HIDDEN_LEADS):
             return await (self._summarize if message_type == OWNER_SUMMARY else self._list_hidden)(

@@ -1,10 +1,11 @@
 """Webhook events of posts that differ between the current build and the announced state."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 import orjson
@@ -23,13 +24,14 @@ _DERIVED_MEMBERS: Final = ("content_html", "readingMinutes")
 """Members of a post that may change with its neighbours or the program's version."""
 
 
-class PostListener(Protocol):
-    """Does something of its own with a build, in the transaction that announces it."""
+PostListener = Callable[[Build, Row | None, datetime], tuple[str, tuple[Query, ...]]]
+"""Returns what to store as `texts`, and queries for the transaction that announces a build; the row
+is what was announced before."""
 
-    def announce(
-        self, build: Build, row: Row | None, now: datetime
-    ) -> tuple[str, tuple[Query, ...]]:
-        """Return what to store as `texts`, and queries; `row` is what was announced before."""
+
+def listen_to_nothing(*_: object) -> tuple[str, tuple[Query, ...]]:
+    """Return nothing, where there is no newsletter."""
+    return "", ()
 
 
 class Announcer:
@@ -40,7 +42,7 @@ class Announcer:
         store: Store,
         clock: Clock,
         builds: BuildManager,
-        listener: PostListener | None = None,
+        listener: PostListener = listen_to_nothing,
     ) -> None:
         self._store, self._clock, self._builds = store, clock, builds
         self._listener = listener
@@ -61,15 +63,10 @@ class Announcer:
                 self._compared_digest = build.posts.digest
                 return
         now = self._clock()
-        announced = self._listener.announce if self._listener else _announce_nothing
-        told = await asyncio.to_thread(announced, build, row, now)
+        told = await asyncio.to_thread(self._listener, build, row, now)
         queries = await asyncio.to_thread(_make_queries, row, build, now, *told)
         if await run_unless_conflict(self._store, *queries):  # else another edge was first
             self._compared_digest = build.posts.digest
-
-
-def _announce_nothing(*_: object) -> tuple[str, tuple[Query, ...]]:
-    return "", ()
 
 
 def _make_queries(

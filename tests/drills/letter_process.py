@@ -29,7 +29,7 @@ async def work() -> None:
     async with command_store(settings, create=True) as store:
         letters = sending.Letters(settings, store, system_clock)
         secret = secret_key(settings)
-        mailing = make_mail_service(settings, store, system_clock, secret, letters=letters)
+        mailing = make_mail_service(settings, store, system_clock, secret, letters=letters.prepare)
         mailings = Mailings(settings, store, system_clock, mailing.outbox)
         running = asyncio.create_task(mailing.dispatcher.run())
         print("ready", os.getpid(), flush=True)  # noqa: T201

@@ -56,7 +56,9 @@ class Newsroom:
     def start_edge(self) -> None:
         """Start an edge that has seen nothing, in place of the one before."""
         self.builds = BuildManager(self.settings.build_dir, SITE_URL, SearchOpener())
-        self.announcer = Announcer(self.office.store, self.office.clock, self.builds, self.mailings)
+        self.announcer = Announcer(
+            self.office.store, self.office.clock, self.builds, self.mailings.announce
+        )
 
     def write(self, slug: str, text: str = "", head: str = "", hours: float = 1) -> None:
         """Write a post of so many hours ago; the text is its own unless one is given."""
@@ -189,7 +191,7 @@ async def open_newsroom(
     timeouts = (relay.patience, relay.patience)
     transport = partial(SmtpSession, place, create_default_context(), timeouts)
     letters = Letters(settings, store, clock)
-    mailing = make_mail_service(settings, store, clock, SECRET, transport, letters=letters)
+    mailing = make_mail_service(settings, store, clock, SECRET, transport, letters=letters.prepare)
     office = PostOffice(store, clock, settings, mailing)
     await office.change_state(send_delay_ms=0)
     mailings = Mailings(settings, store, clock, mailing.outbox)
