@@ -73,6 +73,11 @@ class AnnouncedPostsRow(RowModel):
     index_digest: Annotated[Text, Field(min_length=64, max_length=64)]
     built_for: Timestamp = Field(description="The instant of the build that has this index.")
     posts: Text = Field(description="JSON: by slug, the digest of the content and the URL.")
+    texts: Text = Field(
+        default="",
+        description="JSON: by slug, the digest of the text, by which the newsletter knows a copy. "
+        "Empty while that is off, and after a restore: then new posts wait for the owner's press.",
+    )
 
 
 EMAIL_OUTBOX = Table(

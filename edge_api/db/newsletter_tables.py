@@ -9,6 +9,8 @@ from edge_api.db.types import Address, Integer, Lines, NewId, Now, Text, Timesta
 
 Digest = Annotated[Text, Field(min_length=64, max_length=64)]
 Reason = Annotated[Text, Field(max_length=200)]
+FAR = "9999-12-31T00:00:00.000000Z"
+"""The time at which letters of a held mailing are due."""
 
 
 class SubscriberRow(RowModel):
@@ -55,6 +57,9 @@ class MailingRow(RowModel):
     queued_at: Timestamp | None = Field(default=None, description="When the last was queued.")
     held_at: Timestamp | None = None
     held_for: Reason | None = Field(default=None, description="Why it is held, in a sentence.")
+    resumed_at: Timestamp | None = Field(
+        default=None, description="When the owner let it go on; refusals count from then."
+    )
     ended_at: Timestamp | None = Field(
         default=None, description="When it was stopped for good, or skipped."
     )
@@ -95,7 +100,9 @@ MAILINGS = Table(
     personal=None,
     on_restore="added",
     irreversible_changes=(
-        IrreversibleChange(("cursor", "recipients", "queued_at", "due_at"), replaces=True),
+        IrreversibleChange(
+            ("cursor", "recipients", "queued_at", "due_at", "waits_for"), replaces=True
+        ),
         IrreversibleChange(("ended_at", "ended_for")),
         IrreversibleChange(("held_at", "held_for")),
     ),

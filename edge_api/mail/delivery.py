@@ -19,7 +19,8 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update, where_id
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.mail.preparation import MessageComposer, NotSent
+from edge_api.mail.messages import LETTER_TYPES
+from edge_api.mail.preparation import Later, MessageComposer, NotSent
 from edge_api.mail.queue import (
     MailLeases,
     log_insert,
@@ -95,13 +96,22 @@ class Connection(AsyncExitStack):
 class Delivery(MailLeases):
     """Delivers entries that it has claimed, and logs how each claim ends.
 
-    `sender` is the address on the envelope. Every method raises Problem `unavailable`.
+    `sender` is the address on the envelope, `letter_sender` that of the newsletter. Every method
+    raises Problem `unavailable`.
     """
 
-    def __init__(self, store: Store, clock: Clock, composer: MessageComposer, sender: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        composer: MessageComposer,
+        sender: str,
+        letter_sender: str = "",
+    ) -> None:
         super().__init__(store, clock)
         self._composer = composer
         self._sender = sender
+        self._letter_sender = letter_sender or sender
 
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
@@ -133,12 +143,20 @@ class Delivery(MailLeases):
             end = self.suppressed if message.is_permanent else self.dead
             await end(entry, message.reason)
             return None
+        if isinstance(message, Later):
+            later = {"due_at": message.due_at, "queued_at": max(message.due_at, entry["queued_at"])}
+            values = {**outbox.released_values(EMAIL_OUTBOX), **later}
+            await self._write(entry, values, *message.conditions)
+            return None
         return message
 
     async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
+            # The domain of From, so that SPF can speak for it (RFC 7489, section 3.1.2).
+            is_letter = entry["template_name"] in LETTER_TYPES
+            sender = self._letter_sender if is_letter else self._sender
             async with self.renewing(entry):
-                await connection.send(self._sender, entry["recipient_email"], message)
+                await connection.send(sender, entry["recipient_email"], message)
         except MailRefusal as refused:
             return await self._record_refusal(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed

@@ -166,6 +166,26 @@ MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     }
 )
 
+LETTER: Final = MessageType(
+    "newsletter_post",
+    "newsletter",
+    "",
+    (),
+    about=None,
+    retry_for=timedelta(hours=72),
+    auto_submitted="no",
+    to_visitor=True,
+)
+"""A post, to a subscriber of the newsletter."""
+TEST_LETTER: Final = MessageType(
+    "newsletter_test", "transactional", "", (), about=None, auto_submitted="no"
+)
+"""A post, to the owner alone."""
+LETTER_TYPES: Mapping[str, MessageType] = MappingProxyType(
+    {each.template: each for each in (LETTER, TEST_LETTER)}
+)
+"""The messages that the newsletter composes, which have no templates here."""
+
 _JOINERS: Final = frozenset("\u200c\u200d")
 """Zero-width joiners, which some scripts and emoji need, although they are format characters."""
 _LABEL_CHARACTERS: Final = _JOINERS.union(" .'-&+\u2019")

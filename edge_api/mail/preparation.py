@@ -5,7 +5,7 @@ Samples are for `mail preview`, and to check an operator's templates.
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.message import EmailMessage
@@ -26,6 +26,7 @@ from edge_api.db.query import (
     Delete,
     Filter,
     Insert,
+    Query,
     Read,
     Store,
     Update,
@@ -46,6 +47,7 @@ from edge_api.mail.messages import (
     DEFAULT_TEMPLATES,
     HIDDEN_LEADS,
     KEY_NOTICE,
+    LETTER_TYPES,
     MESSAGE_TYPES,
     NOTIFICATION,
     OWNER_SUMMARY,
@@ -81,6 +83,18 @@ class NotSent:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """A message that is sent at another time; putting it off fails if a condition does."""
+
+    due_at: str
+    conditions: tuple[Query, ...] = ()
+
+
+LetterComposer = Callable[[Row], Awaitable[EmailMessage | NotSent | Later]]
+"""Returns the message of a letter's entry. Raises Problem, and what composing raises."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessageComposer:
     """Prepares the messages of one installation."""
 
@@ -91,11 +105,14 @@ class MessageComposer:
     links: UnsubscribeLinks
     desk_links: DeskLinks
     templates: MailTemplates
+    letters: LetterComposer | None = None
 
-    async def prepare(self, entry: Row) -> EmailMessage | NotSent:
+    async def prepare(self, entry: Row) -> EmailMessage | NotSent | Later:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
             return NotSent("the address is suppressed", is_permanent=not must_reach_owner(entry))
+        if self.letters and entry["template_name"] in LETTER_TYPES:
+            return await self.letters(entry)
         message_type = message_type_of(entry)
         if message_type in (OWNER_SUMMARY, HIDDEN_LEADS):
             return await (self._summarize if message_type == OWNER_SUMMARY else self._list_hidden)(

@@ -217,9 +217,10 @@ class Feedback:
         left out: a person who gets a reply to a notice knows its id, and could have the owner's
         address suppressed. Raises Problem.
         """
-        from edge_api.mail.messages import MESSAGE_TYPES  # noqa: PLC0415  it imports Jinja
+        from edge_api.mail.messages import LETTER_TYPES, MESSAGE_TYPES  # noqa: PLC0415  Jinja
 
-        to_visitors = tuple(name for name, each in MESSAGE_TYPES.items() if each.to_visitor)
+        types = {**MESSAGE_TYPES, **LETTER_TYPES}
+        to_visitors = tuple(name for name, each in types.items() if each.to_visitor)
         where = (
             Filter("message_id", "in", message_ids),
             Filter("status", "eq", "sent"),

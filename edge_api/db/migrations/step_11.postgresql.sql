@@ -41,6 +41,7 @@ CREATE TABLE mailings (
     queued_at text COLLATE "C" CHECK (queued_at LIKE '____-__-__T__:__:__.______Z'),
     held_at text COLLATE "C" CHECK (held_at LIKE '____-__-__T__:__:__.______Z'),
     held_for text COLLATE "C" CHECK (length(held_for) <= 200),
+    resumed_at text COLLATE "C" CHECK (resumed_at LIKE '____-__-__T__:__:__.______Z'),
     ended_at text COLLATE "C" CHECK (ended_at LIKE '____-__-__T__:__:__.______Z'),
     ended_for text COLLATE "C" CHECK (length(ended_for) <= 200),
     created_at text COLLATE "C" NOT NULL CHECK (created_at LIKE '____-__-__T__:__:__.______Z')
@@ -49,3 +50,5 @@ CREATE TABLE mailings (
 CREATE UNIQUE INDEX mailings_slug ON mailings (slug);
 
 CREATE INDEX mailings_recent ON mailings (created_at DESC, id DESC);
+
+ALTER TABLE announced_posts ADD COLUMN texts text COLLATE "C" NOT NULL DEFAULT '';
