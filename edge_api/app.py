@@ -59,6 +59,7 @@ from edge_api.mcp.operations import Identity, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
+from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, refuse_unrestored_store
 from edge_api.operation.model import API_VERSION
@@ -169,6 +170,7 @@ async def assemble(
             mailing.desk_links,
             Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
             AccessRequests(store, clock, limiter, secret, mailing.outbox),
+            Subscribers(store, clock, secret, mailing.outbox),
             Rows(store, clock),
             Sessions(store, clock),
             feedback,

@@ -32,7 +32,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "utility": Group(
         "Service and mail",
         "Whether the service runs, what describes it, and what mail programs call.",
-        ("utility", "mail"),
+        ("utility", "mail", "newsletter"),
     ),
 }
 
@@ -78,6 +78,9 @@ TRY_OUT_PATH: Final = "/docs/try/"
 DESK: Final = "/desk/"
 """The owner's pages."""
 SHARED: Final = "/shared/"
+SUBSCRIBE: Final = "/subscribe"
+CONFIRM_SUBSCRIPTION: Final = "/subscribe/confirm"
+SUBSCRIBERS: Final = f"{REST_PREFIX}/subscribers"
 UNSUBSCRIBE: Final = "/unsubscribe"
 EMAIL_HOOK: Final = "/api/public/hooks/email"
 METRICS: Final = "/metrics"
@@ -88,6 +91,8 @@ EDGE_PAGES: Final = (
     SEARCH,
     *DOCS_PAGES,
     TRY_OUT_PATH,
+    SUBSCRIBE,
+    CONFIRM_SUBSCRIPTION,
     UNSUBSCRIBE,
     METRICS,
     ACCESS_FORM_PATH,

@@ -1,0 +1,293 @@
+"""The operations of the newsletter: the form that subscribes, its confirmation, and the API."""
+
+import re
+from typing import Annotated, Final, Literal
+from urllib.parse import urlencode
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
+
+from edge_api.db.problems import Problem
+from edge_api.db.table import Row
+from edge_api.db.types import Address, Lines, Text
+from edge_api.journal.builds import BuildManager
+from edge_api.newsletter import leaving
+from edge_api.newsletter.leaving import (
+    TOKEN,
+    read_token,
+    render_page,
+    render_state,
+    show_address,
+)
+from edge_api.newsletter.subscribers import Subscribers
+from edge_api.operation.forms import BODY as FORM_BODY
+from edge_api.operation.forms import FormFields, check_same_site
+from edge_api.operation.input import HONEYPOT, FormErrors, SentColumns, check_form
+from edge_api.operation.model import (
+    AnyOperation,
+    Body,
+    Operation,
+    OperationRequest,
+    SuccessResponse,
+    output_schema,
+    page,
+)
+from edge_api.operation.service import HtmlResult, OperationResult, Service
+from edge_api.schema.paths import CONFIRM_SUBSCRIPTION, SUBSCRIBE, SUBSCRIBERS
+from edge_api.schema.sentences import sentence
+
+TAG: Final = "newsletter"
+CONSENT: Final = sentence("New posts by mail, until you end it")
+"""What a visitor agrees to; it stands beside the button of the form."""
+
+
+_HIDDEN: Final = {
+    "source": re.compile("/[^\x00-\x20\x7f\ud800-\udfff]{0,199}"),
+    "language": re.compile("[A-Za-z0-9-]{1,35}"),
+}
+"""Patterns of the fields that a form fills in by itself; other values are dropped."""
+
+
+class _SentAddress(SentColumns):
+    email: Address = Field(
+        description="The address, which is asked by mail.", examples=["ann@readers-club.net"]
+    )
+
+
+class SubscriptionForm(_SentAddress):
+    """The form of a page that asks for the newsletter."""
+
+    filled_honeypot: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
+
+
+class SubscriberInput(_SentAddress):
+    """An address that asked for the newsletter elsewhere, and what the person agreed to."""
+
+    consent: Annotated[Lines, Field(min_length=1, max_length=1000)] = Field(
+        description="The sentence beside the button that the person pressed.",
+        examples=["New posts by mail, until I end it."],
+    )
+    source: Annotated[Text, Field(min_length=1, max_length=200)] = Field(
+        default="api", description="Where that was, such as the address of a page."
+    )
+    language: Annotated[str, Field(pattern="^([A-Za-z0-9-]{1,35})?$")] = Field(
+        default="", description="The language of its mail (BCP 47); without it the journal's."
+    )
+
+
+class Asked(BaseModel, extra="forbid"):
+    """The answer for every address, whatever is known of it."""
+
+    status: Literal["asked"]
+    sentence: Annotated[str, Field(description="What happens now.")]
+
+
+_ASKED: Final = {
+    "status": "asked",
+    "sentence": "A confirmation is mailed to the address, unless it must not have one",
+}
+
+
+async def show_form(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
+    """Show the form that subscribes."""
+    return await _render_form(service)
+
+
+async def submit_form(
+    service: Service, request: OperationRequest[None, FormFields]
+) -> OperationResult:
+    """Mail a confirmation, and say the same of every address."""
+    typed = request.body.get("email", "")
+    try:
+        await service.limiter.hit("subscribe", request.address)
+        form = check_form(SubscriptionForm, request.body)
+    except (FormErrors, Problem) as error:
+        problem = error if isinstance(error, Problem) else Problem("invalid")
+        text = error.by_field["email"] if isinstance(error, FormErrors) else problem.message
+        fault = sentence("%(fault)s.", fault=service.pages.translate(text).capitalize())
+        return await _render_form(service, typed, fault, problem)
+    if not form.filled_honeypot:
+        found = {name: request.body.get(name, "") for name in _HIDDEN}
+        hidden = {name: text * bool(_HIDDEN[name].fullmatch(text)) for name, text in found.items()}
+        consent = service.pages.translate(CONSENT)
+        await service[Subscribers].ask({"email": form.email, "consent": consent, **hidden})
+    sentences = [
+        sentence("If this address can be subscribed, a message is on its way to it."),
+        sentence("Press the button on the page that it names, within seven days."),
+    ]
+    return await render_page(
+        service, "notice", sentence("Look into your mail"), sentences=sentences
+    )
+
+
+async def _render_form(
+    service: Service, email: str = "", fault: str = "", problem: Problem | None = None
+) -> HtmlResult:
+    title, values = sentence("New posts by mail"), {"email": email, "fault": fault}
+    body = await service.pages.render(
+        "subscribe", title, action=SUBSCRIBE, consent=CONSENT, **values
+    )
+    return HtmlResult(body, problem.status, problem.headers) if problem else HtmlResult(body)
+
+
+async def show_confirmation(
+    service: Service, request: OperationRequest[None, None]
+) -> OperationResult:
+    """Show the button that confirms; nothing is changed."""
+    subscriber = await service[Subscribers].find(read_token(request))
+    if subscriber is None:
+        return await _render_expired(service)
+    if await _is_settled(service, subscriber):
+        return await render_state(service, subscriber, sentence("You are subscribed"))
+    return await render_page(
+        service,
+        "subscription",
+        sentence("Confirm your subscription"),
+        sentences=[
+            sentence(
+                "New posts will be mailed to %(address)s once you press the button.",
+                address=show_address(subscriber),
+            )
+        ],
+        buttons=[
+            (
+                f"{CONFIRM_SUBSCRIPTION}?{urlencode({'token': subscriber['token']})}",
+                sentence("Subscribe"),
+            )
+        ],
+    )
+
+
+async def confirm(service: Service, request: OperationRequest[None, None]) -> OperationResult:
+    """Confirm a subscription, and show the newest post."""
+    subscriber = await service[Subscribers].find(read_token(request))
+    if subscriber is None:
+        return await _render_expired(service)
+    if await _is_settled(service, subscriber):
+        return await render_state(service, subscriber, sentence("You are subscribed"))
+    await service[Subscribers].confirm(subscriber)
+    posts = service[BuildManager].build().posts.entries[:1]
+    newest = [orjson.loads(entry.summary) for entry in posts]
+    text = sentence("New posts are mailed to %(address)s.", address=show_address(subscriber))
+    return await render_page(
+        service,
+        "notice",
+        sentence("You are subscribed"),
+        sentences=[text, *(sentence("This is the newest:") for _ in newest)],
+        link=next(((post["url"], post["title"]) for post in newest), None),
+    )
+
+
+async def _is_settled(service: Service, subscriber: Row) -> bool:
+    """Return whether there is nothing to confirm: it is active, or wants no mail at all."""
+    is_active = subscriber["status"] == "active"
+    return is_active or bool(await service[Subscribers].suppression_of(subscriber))
+
+
+async def _render_expired(service: Service) -> HtmlResult:
+    texts = [
+        sentence("It may be older than seven days: then ask for another one."),
+        sentence("It may have been cut off on its way: use the whole of the link in the mail."),
+    ]
+    return await render_page(
+        service,
+        "notice",
+        sentence("This link is not known"),
+        status=404,
+        sentences=texts,
+        link=(SUBSCRIBE, sentence("New posts by mail")),
+    )
+
+
+async def add_subscriber(
+    service: Service, request: OperationRequest[None, SubscriberInput]
+) -> OperationResult:
+    """Mail a confirmation to an address that asked elsewhere."""
+    await service[Subscribers].ask(request.body.model_dump())
+    return OperationResult(_ASKED, status=202)
+
+
+_UNKNOWN: Final = page(404, "A page: the link is unknown, or older than seven days")
+OPERATIONS: tuple[AnyOperation, ...] = (
+    *leaving.OPERATIONS,
+    Operation(
+        name="show_subscribe",
+        path=SUBSCRIBE,
+        summary="Show the form that subscribes to new posts by mail",
+        tag=TAG,
+        error_format="page",
+        handler=show_form,
+        responses=(page(200, "The form"),),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="show_confirmation",
+        path=CONFIRM_SUBSCRIPTION,
+        summary="Ask whether to confirm the subscription that a link belongs to",
+        description="Nothing is changed: programs fetch links to look at them.",
+        tag=TAG,
+        error_format="page",
+        handler=show_confirmation,
+        parameters=(TOKEN,),
+        responses=(page(200, "The question, or that it is answered"), _UNKNOWN),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="confirm_subscription",
+        method="POST",
+        path=CONFIRM_SUBSCRIPTION,
+        summary="Confirm the subscription that a link belongs to",
+        description="The link has all that is needed; a body is ignored.",
+        tag=TAG,
+        error_format="page",
+        handler=confirm,
+        parameters=(TOKEN,),
+        responses=(page(200, "The address is subscribed"), _UNKNOWN),
+        problems=("unavailable",),
+    ),
+    Operation(
+        name="add_subscriber",
+        method="POST",
+        path=SUBSCRIBERS,
+        summary="Ask an address whether it wants new posts by mail",
+        description=(
+            "The address gets a confirmation by mail, and is subscribed once a person presses the "
+            "button that it leads to. The answer is the same for each address: a new one, a known "
+            "one, one that ended its subscription, and one that wants no mail, which gets none. "
+            "An address gets one confirmation in 24 hours, and after three without an answer "
+            "none for 90 days; above 60 an hour they wait."
+        ),
+        tag=TAG,
+        credential="required",
+        scope="subscribers:write",
+        handler=add_subscriber,
+        body=Body(
+            TypeAdapter(SubscriberInput),
+            SubscriberInput.model_json_schema(),
+            {
+                "consent": {
+                    "email": "ann@readers-club.net",
+                    "consent": "New posts by mail, until I end it.",
+                }
+            },
+        ),
+        responses=(SuccessResponse(202, "It is taken", output_schema(Asked), _ASKED),),
+        problems=("unavailable",),
+    ),
+)
+
+FORMS: tuple[AnyOperation, ...] = (
+    Operation(
+        name="subscribe_form",
+        method="POST",
+        path=SUBSCRIBE,
+        summary="Subscribe by the form of a page",
+        tag=TAG,
+        handler=submit_form,
+        body=FORM_BODY,
+        responses=(page(200, "The same for every address"),),
+        error_format="form",
+        check_sender=check_same_site,
+        limits_by_address=True,
+    ),
+)
