@@ -104,7 +104,8 @@ async def submit_form(
     except (FormErrors, Problem) as error:
         problem = error if isinstance(error, Problem) else Problem("invalid")
         text = error.by_field["email"] if isinstance(error, FormErrors) else problem.message
-        fault = sentence("%(fault)s.", fault=service.pages.translate(text).capitalize())
+        said = service.pages.translate(text)
+        fault = sentence("%(fault)s.", fault=f"{said[:1].upper()}{said[1:]}")
         return await _render_form(service, typed, fault, problem)
     if not form.filled_honeypot:
         found = {name: request.body.get(name, "") for name in _HIDDEN}
