@@ -113,17 +113,19 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
     """
     restricted = ("create_lead",) if settings.leads_require_credential else ()
     forms = () if settings.access_requests == "on" else ("access_form", "send_access_form")
-    off = () if settings.newsletter == "on" else (newsletter.TAG,)
+    if settings.newsletter == "off":
+        forms += tuple(each.name for each in newsletter.FORMS)
     return tuple(
         leads.with_credential(each) if each.name in restricted else each
         for each in operations
-        if each.name not in forms and each.tag not in off
+        if each.name not in forms
     )
 
 
 def offer(operations: Iterable[AnyOperation], settings: Settings) -> list[AnyOperation]:
-    """Return the operations that documents and tools name: those of writing only if it is on."""
-    return [each for each in operations if settings.writing == "on" or each.tag != writing.TAG]
+    """Return the operations that documents and tools name, without what is switched off."""
+    tags = {writing.TAG: settings.writing, newsletter.TAG: settings.newsletter}
+    return [each for each in operations if tags.get(each.tag) != "off"]
 
 
 def make_openapi(

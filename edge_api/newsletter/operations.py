@@ -37,7 +37,7 @@ from edge_api.schema.paths import CONFIRM_SUBSCRIPTION, SUBSCRIBE, SUBSCRIBERS
 from edge_api.schema.sentences import sentence
 
 TAG: Final = "newsletter"
-CONSENT: Final = sentence("New posts by mail, until you end it")
+CONSENT: Final = sentence("New posts by mail")
 """What a visitor agrees to; it stands beside the button of the form."""
 
 
@@ -204,6 +204,8 @@ async def add_subscriber(
     service: Service, request: OperationRequest[None, SubscriberInput]
 ) -> OperationResult:
     """Mail a confirmation to an address that asked elsewhere."""
+    if service.settings.newsletter == "off":
+        raise Problem("unavailable", "The newsletter is off here; NEWSLETTER=on switches it on")
     await service[Subscribers].ask(request.body.model_dump())
     return OperationResult(_ASKED, status=202)
 
@@ -211,6 +213,38 @@ async def add_subscriber(
 _UNKNOWN: Final = page(404, "A page: the link is unknown, or older than seven days")
 OPERATIONS: tuple[AnyOperation, ...] = (
     *leaving.OPERATIONS,
+    Operation(
+        name="add_subscriber",
+        method="POST",
+        path=SUBSCRIBERS,
+        summary="Ask an address whether it wants new posts by mail",
+        description=(
+            "The address gets a confirmation by mail, and is subscribed once a person presses the "
+            "button that it leads to. The answer is the same for each address: a new one, a known "
+            "one, one that ended its subscription, and one that wants no mail, which gets none. "
+            "An address gets one confirmation in 24 hours, and after three without an answer "
+            "none for 90 days; above 60 an hour they wait."
+        ),
+        tag=TAG,
+        credential="required",
+        scope="subscribers:write",
+        handler=add_subscriber,
+        body=Body(
+            TypeAdapter(SubscriberInput),
+            SubscriberInput.model_json_schema(),
+            {
+                "consent": {
+                    "email": "ann@readers-club.net",
+                    "consent": "New posts by mail, until I end it.",
+                }
+            },
+        ),
+        responses=(SuccessResponse(202, "It is taken", output_schema(Asked), _ASKED),),
+        problems=("unavailable",),
+    ),
+)
+
+FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="show_subscribe",
         path=SUBSCRIBE,
@@ -246,38 +280,6 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         responses=(page(200, "The address is subscribed"), _UNKNOWN),
         problems=("unavailable",),
     ),
-    Operation(
-        name="add_subscriber",
-        method="POST",
-        path=SUBSCRIBERS,
-        summary="Ask an address whether it wants new posts by mail",
-        description=(
-            "The address gets a confirmation by mail, and is subscribed once a person presses the "
-            "button that it leads to. The answer is the same for each address: a new one, a known "
-            "one, one that ended its subscription, and one that wants no mail, which gets none. "
-            "An address gets one confirmation in 24 hours, and after three without an answer "
-            "none for 90 days; above 60 an hour they wait."
-        ),
-        tag=TAG,
-        credential="required",
-        scope="subscribers:write",
-        handler=add_subscriber,
-        body=Body(
-            TypeAdapter(SubscriberInput),
-            SubscriberInput.model_json_schema(),
-            {
-                "consent": {
-                    "email": "ann@readers-club.net",
-                    "consent": "New posts by mail, until I end it.",
-                }
-            },
-        ),
-        responses=(SuccessResponse(202, "It is taken", output_schema(Asked), _ASKED),),
-        problems=("unavailable",),
-    ),
-)
-
-FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="subscribe_form",
         method="POST",

@@ -14,7 +14,7 @@ from edge_api.newsletter.subscribers import Subscribers
 from tests.edge.newsletter.conftest import ANN, Newsletter
 
 pytestmark = pytest.mark.each_engine
-CONSENT = "New posts by mail, until you end it"
+CONSENT = "New posts by mail"
 
 
 async def test_an_address_is_subscribed_by_its_confirmation(newsletter: Newsletter) -> None:
