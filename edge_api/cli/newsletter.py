@@ -36,14 +36,11 @@ async def run(arguments: Arguments, settings: Settings) -> int:
                 print(part.decode(), end="")
             return 0
         try:
-            text = arguments.file.read_text("utf-8-sig")
+            # Bytes that are not UTF-8 are named with their line, where they are in an address.
+            text = arguments.file.read_text("utf-8-sig", errors="replace")
             key = secret_key(settings)
             lines = await import_subscribers(store, system_clock, key, OPERATOR, text)
-        except OSError as error:
-            raise Problem("invalid", f"{arguments.file}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise Problem("invalid", f"{arguments.file}: save it as UTF-8") from None
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise Problem("invalid", f"{arguments.file}: {error}") from None
     refused = [line for line in lines if line.reason]
     for line in refused:

@@ -1,14 +1,13 @@
 """The operations of the newsletter: the form that subscribes, its confirmation, and the API."""
 
 import re
-from typing import Annotated, Final, Literal
-from urllib.parse import urlencode
+from functools import partial
+from typing import Annotated, Final
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from edge_api.db.problems import Problem
-from edge_api.db.table import Row
 from edge_api.db.types import Address, Lines, Text
 from edge_api.journal.builds import BuildManager
 from edge_api.newsletter import leaving
@@ -29,7 +28,7 @@ from edge_api.operation.model import (
     Operation,
     OperationRequest,
     SuccessResponse,
-    output_schema,
+    object_schema,
     page,
 )
 from edge_api.operation.service import HtmlResult, OperationResult, Service
@@ -39,8 +38,6 @@ from edge_api.schema.sentences import sentence
 TAG: Final = "newsletter"
 CONSENT: Final = sentence("New posts by mail")
 """What a visitor agrees to; it stands beside the button of the form."""
-
-
 _HIDDEN: Final = {
     "source": re.compile("/[^\x00-\x20\x7f\ud800-\udfff]{0,199}"),
     "language": re.compile("[A-Za-z0-9-]{1,35}"),
@@ -48,21 +45,12 @@ _HIDDEN: Final = {
 """Patterns of the fields that a form fills in by itself; other values are dropped."""
 
 
-class _SentAddress(SentColumns):
+class SubscriberInput(SentColumns):
+    """An address that asks for the newsletter, and what the person agreed to."""
+
     email: Address = Field(
         description="The address, which is asked by mail.", examples=["ann@readers-club.net"]
     )
-
-
-class SubscriptionForm(_SentAddress):
-    """The form of a page that asks for the newsletter."""
-
-    filled_honeypot: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
-
-
-class SubscriberInput(_SentAddress):
-    """An address that asked for the newsletter elsewhere, and what the person agreed to."""
-
     consent: Annotated[Lines, Field(min_length=1, max_length=1000)] = Field(
         description="The sentence beside the button that the person pressed.",
         examples=["New posts by mail, until I end it."],
@@ -75,17 +63,19 @@ class SubscriberInput(_SentAddress):
     )
 
 
-class Asked(BaseModel, extra="forbid"):
-    """The answer for every address, whatever is known of it."""
-
-    status: Literal["asked"]
-    sentence: Annotated[str, Field(description="What happens now.")]
-
-
 _ASKED: Final = {
     "status": "asked",
     "sentence": "A confirmation is mailed to the address, unless it must not have one",
 }
+_ASKED_SCHEMA: Final = object_schema(
+    {
+        "status": {"const": "asked"},
+        "sentence": {"type": "string", "description": "What happens now."},
+    },
+    "status",
+    "sentence",
+    additionalProperties=False,
+)
 
 
 async def show_form(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
@@ -98,20 +88,20 @@ async def submit_form(
 ) -> OperationResult:
     """Mail a confirmation, and say the same of every address."""
     typed = request.body.get("email", "")
+    found = {name: request.body.get(name, "") for name in _HIDDEN}
+    hidden = {name: text for name, text in found.items() if _HIDDEN[name].fullmatch(text)}
+    given = {"email": typed, "consent": service.pages.translate(CONSENT), "source": SUBSCRIBE}
     try:
         await service.limiter.hit("subscribe", request.address)
-        form = check_form(SubscriptionForm, request.body)
+        wish = check_form(SubscriberInput, {**given, **hidden})
     except (FormErrors, Problem) as error:
         problem = error if isinstance(error, Problem) else Problem("invalid")
         text = error.by_field["email"] if isinstance(error, FormErrors) else problem.message
         said = service.pages.translate(text)
         fault = sentence("%(fault)s.", fault=f"{said[:1].upper()}{said[1:]}")
         return await _render_form(service, typed, fault, problem)
-    if not form.filled_honeypot:
-        found = {name: request.body.get(name, "") for name in _HIDDEN}
-        hidden = {name: text * bool(_HIDDEN[name].fullmatch(text)) for name, text in found.items()}
-        consent = service.pages.translate(CONSENT)
-        await service[Subscribers].ask({"email": form.email, "consent": consent, **hidden})
+    if not request.body.get(HONEYPOT):
+        await service[Subscribers].ask(wish.model_dump())
     sentences = [
         sentence("If this address can be subscribed, a message is on its way to it."),
         sentence("Press the button on the page that it names, within seven days."),
@@ -131,58 +121,40 @@ async def _render_form(
     return HtmlResult(body, problem.status, problem.headers) if problem else HtmlResult(body)
 
 
-async def show_confirmation(
-    service: Service, request: OperationRequest[None, None]
+async def _answer_confirmation(
+    service: Service, request: OperationRequest[None, None], *, is_pressed: bool
 ) -> OperationResult:
-    """Show the button that confirms; nothing is changed."""
-    subscriber = await service[Subscribers].find(read_token(request))
+    """Show the button that confirms; once it `is_pressed`, confirm, and show the newest post."""
+    subscribers, token = service[Subscribers], read_token(request)
+    subscriber = await subscribers.find(token)
     if subscriber is None:
         return await _render_expired(service)
-    if await _is_settled(service, subscriber):
+    if subscriber["status"] == "active" or await subscribers.suppression_of(subscriber):
         return await render_state(service, subscriber, sentence("You are subscribed"))
-    return await render_page(
-        service,
-        "subscription",
-        sentence("Confirm your subscription"),
-        sentences=[
-            sentence(
-                "New posts will be mailed to %(address)s once you press the button.",
-                address=show_address(subscriber),
-            )
-        ],
-        buttons=[
-            (
-                f"{CONFIRM_SUBSCRIPTION}?{urlencode({'token': subscriber['token']})}",
-                sentence("Subscribe"),
-            )
-        ],
-    )
-
-
-async def confirm(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Confirm a subscription, and show the newest post."""
-    subscriber = await service[Subscribers].find(read_token(request))
-    if subscriber is None:
-        return await _render_expired(service)
-    if await _is_settled(service, subscriber):
-        return await render_state(service, subscriber, sentence("You are subscribed"))
-    await service[Subscribers].confirm(subscriber)
-    posts = service[BuildManager].build().posts.entries[:1]
-    newest = [orjson.loads(entry.summary) for entry in posts]
-    text = sentence("New posts are mailed to %(address)s.", address=show_address(subscriber))
+    address = show_address(subscriber)
+    if not is_pressed:
+        text = sentence(
+            "New posts will be mailed to %(address)s once you press the button.", address=address
+        )
+        return await render_page(
+            service,
+            "subscription",
+            sentence("Confirm your subscription"),
+            sentences=[text],
+            buttons=[(f"{CONFIRM_SUBSCRIPTION}?token={token}", sentence("Subscribe"))],
+        )
+    await subscribers.confirm(subscriber)
+    newest = [orjson.loads(e.summary) for e in service[BuildManager].build().posts.entries[:1]]
     return await render_page(
         service,
         "notice",
         sentence("You are subscribed"),
-        sentences=[text, *(sentence("This is the newest:") for _ in newest)],
+        sentences=[
+            sentence("New posts are mailed to %(address)s.", address=address),
+            *(sentence("This is the newest:") for _ in newest),
+        ],
         link=next(((post["url"], post["title"]) for post in newest), None),
     )
-
-
-async def _is_settled(service: Service, subscriber: Row) -> bool:
-    """Return whether there is nothing to confirm: it is active, or wants no mail at all."""
-    is_active = subscriber["status"] == "active"
-    return is_active or bool(await service[Subscribers].suppression_of(subscriber))
 
 
 async def _render_expired(service: Service) -> HtmlResult:
@@ -239,7 +211,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 }
             },
         ),
-        responses=(SuccessResponse(202, "It is taken", output_schema(Asked), _ASKED),),
+        responses=(SuccessResponse(202, "It is taken", _ASKED_SCHEMA, _ASKED),),
         problems=("unavailable",),
     ),
 )
@@ -262,7 +234,7 @@ FORMS: tuple[AnyOperation, ...] = (
         description="Nothing is changed: programs fetch links to look at them.",
         tag=TAG,
         error_format="page",
-        handler=show_confirmation,
+        handler=partial(_answer_confirmation, is_pressed=False),
         parameters=(TOKEN,),
         responses=(page(200, "The question, or that it is answered"), _UNKNOWN),
         problems=("unavailable",),
@@ -275,7 +247,7 @@ FORMS: tuple[AnyOperation, ...] = (
         description="The link has all that is needed; a body is ignored.",
         tag=TAG,
         error_format="page",
-        handler=confirm,
+        handler=partial(_answer_confirmation, is_pressed=True),
         parameters=(TOKEN,),
         responses=(page(200, "The address is subscribed"), _UNKNOWN),
         problems=("unavailable",),
