@@ -112,7 +112,9 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
     newsletter nobody subscribes; the links that were mailed still end subscriptions.
     """
     restricted = ("create_lead",) if settings.leads_require_credential else ()
-    forms = () if settings.access_requests == "on" else ("access_form", "send_access_form")
+    forms: tuple[str, ...] = ()
+    if settings.access_requests == "off":
+        forms += ("access_form", "send_access_form")
     if settings.newsletter == "off":
         forms += tuple(each.name for each in newsletter.FORMS)
     return tuple(

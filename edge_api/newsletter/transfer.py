@@ -93,6 +93,8 @@ def _read_line(number: int, values: Mapping[str, str], column: str, seen: dict[s
     # An export puts an apostrophe before what a spreadsheet would take for a formula.
     typed = re.sub("^'(?=[=+@-])", "", values.get(column, ""))
     try:
+        if "\ufffd" in typed:
+            raise ValueError("save the list as UTF-8")  # noqa: TRY301  as for another fault
         line = Line(number, normalize_address(typed), values)
     except ValueError as error:
         return Line(number, typed, values, f"is no address: {error}")

@@ -91,13 +91,13 @@ EDGE_PAGES: Final = (
     SEARCH,
     *DOCS_PAGES,
     TRY_OUT_PATH,
-    SUBSCRIBE,
-    CONFIRM_SUBSCRIPTION,
     UNSUBSCRIBE,
     METRICS,
     ACCESS_FORM_PATH,
     ACCESS_CLAIM_PATH,
 )
 """Addresses that the edge answers itself, whatever a build has there."""
+NEWSLETTER_PAGES: Final = (SUBSCRIBE, CONFIRM_SUBSCRIPTION)
+"""Addresses of the edge with NEWSLETTER=on; a journal without it may have a page `/subscribe/`."""
 EDGE_FOLDERS: Final = ("/api/", "/.well-known/", DESK, SHARED)
 """Prefixes of other addresses of the edge; a build has files only below `/.well-known/`."""
