@@ -113,7 +113,7 @@ def subscribers(w: Walk) -> None:
     """Ask addresses by the API, and look at pages of a site that is not built."""
     path = "/api/public/v1/subscribers"
     wish = {"email": "ann@readers-club.net", "consent": "I want it."}
-    for body in (
+    bodies: tuple[Any, ...] = (
         wish,
         wish,
         {**wish, "email": "Bo@readers-club.net", "source": "A fair", "language": "de"},
@@ -123,7 +123,8 @@ def subscribers(w: Walk) -> None:
         {**wish, "consent": "x" * 1001},
         [],
         None,
-    ):
+    )
+    for body in bodies:
         w.post(path, body, key="all")
     w.post(path, wish)
     w.get(path, key="all")
