@@ -22,7 +22,6 @@ from edge_api.db.query import (
     Read,
     Store,
     Update,
-    Where,
     read_all,
     read_first,
     where_id,
@@ -117,7 +116,9 @@ class Subscribers:
         """Return the subscriber whose links have this token. Raises Problem `unavailable`."""
         if re.fullmatch("[0-9a-f]{64}", token) is None:
             return None
-        return await read_first(self._store, Read(SUBSCRIBERS, where=_where_token(token)))
+        return await read_first(
+            self._store, Read(SUBSCRIBERS, where=(Filter("token", "eq", token),))
+        )
 
     async def suppression_of(self, subscriber: Row) -> Row | None:
         """Return the suppression of a subscriber's address. Raises Problem `unavailable`."""
@@ -177,7 +178,3 @@ def _refuse(earlier: Row | None, now: datetime) -> str | None:
     if earlier and earlier["status"] >= MAX_UNANSWERED:
         return f"{MAX_UNANSWERED} confirmations were not answered within {RESERVED_FOR.days} days"
     return None
-
-
-def _where_token(token: str) -> Where:
-    return (Filter("token", "eq", token),)

@@ -145,6 +145,10 @@ async def test_links_work_without_the_newsletter(make_edge: Any) -> None:
         async with edge.ask("POST", "/api/public/v1/subscribers", key, json=body) as answer:
             assert answer.status == 503
             assert "NEWSLETTER=on" in await answer.text()
+        async with edge.ask("GET", "/api/public/v1/posts?limit=1") as answer:
+            slug = (await answer.json())["posts"][0]["slug"]
+        async with edge.ask("GET", f"/journal/{slug}/") as answer:
+            assert "/subscribe" not in await answer.text()
         for method in ("GET", "POST"):
             async with edge.ask(method, f"/unsubscribe?token={'0' * 64}") as answer:
                 assert answer.status == 200
