@@ -40,6 +40,11 @@ COMMANDS: Sections = {
             "send queued mail (without a subcommand); list, retry and preview it",
             "list",
         ),
+        "newsletter": (
+            "edge_api.cli.newsletter",
+            "take in and write out lists of subscribers",
+            "import members.csv",
+        ),
         "desk": (
             "edge_api.cli.desk",
             "print a link that signs in to the owner's pages",

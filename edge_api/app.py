@@ -61,6 +61,7 @@ from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.newsletter.mailings import Mailings
 from edge_api.newsletter.sending import QUEUE_SECONDS, Letters
+from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, refuse_unrestored_store
 from edge_api.operation.model import API_VERSION
@@ -173,6 +174,7 @@ async def assemble(
             mailing.desk_links,
             Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
             AccessRequests(store, clock, limiter, secret, mailing.outbox),
+            Subscribers(store, clock, secret, mailing.outbox),
             Rows(store, clock),
             Sessions(store, clock),
             feedback,

@@ -27,8 +27,9 @@ class SubscriberRow(RowModel):
     consent: Annotated[Lines, Field(max_length=1000)] = Field(
         default="", description="The sentence beside the button that was pressed."
     )
-    requests: Integer = Field(default=0, description="Confirmations mailed without an answer.")
-    asked_at: Now = Field(description="The time of the last confirmation that was mailed or due.")
+    asked_at: Timestamp | None = Field(
+        default=None, description="The time of the last confirmation, mailed or due; absent: none."
+    )
     confirmed_at: Timestamp | None = None
     ended_at: Timestamp | None = None
     ended_by: Reason | None = Field(
@@ -74,6 +75,7 @@ SUBSCRIBERS = Table(
         Index("subscribers_email", ("email",), unique=True),
         Index("subscribers_token", ("token",), unique=True),
         Index("subscribers_status", ("status", "id")),
+        Index("subscribers_asked", ("-asked_at",)),
     ),
     case_insensitive=frozenset({"email"}),
     personal=PersonalData(("email",), withheld_columns=frozenset({"token"}), mailed_column="email"),

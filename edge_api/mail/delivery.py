@@ -29,7 +29,12 @@ from edge_api.mail.queue import (
     retry_for,
     time_to_live,
 )
-from edge_api.mail.suppressions import is_suppressed, suppression
+from edge_api.mail.suppressions import (
+    BAD_ADDRESS,
+    end_subscription,
+    is_suppressed,
+    suppression,
+)
 from edge_api.mail.transports import CLOSING_CODE, MailRefusal, MailSession, Transport
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
@@ -190,7 +195,7 @@ class Delivery(MailLeases):
         now, reason = self._clock(), refused.message
         match classify(refused):
             case "bounced":
-                await self.bounced(entry, reason)
+                await self.bounced(entry, reason, ends=refused.enhanced in BAD_ADDRESS)
             case "refused":
                 await self.failed(entry, reason, None)
             case "greylisted":
@@ -230,12 +235,17 @@ class Delivery(MailLeases):
         log_entry = log_insert(entry, "dlq", now, reason)
         await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), log_entry)
 
-    async def bounced(self, entry: Row, reason: str) -> None:
-        """Suppress the address; delete the entry, or keep it as dead if it must reach the owner."""
+    async def bounced(self, entry: Row, reason: str, *, ends: bool) -> None:
+        """Suppress the address; delete the entry, or keep it as dead if it must reach the owner.
+
+        The subscription of the address `ends` where the address itself is wrong.
+        """
         now, address = self._clock(), entry["recipient_email"]
         queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
             queries.append(suppression(address, "bounce", now, {"message_id": entry["id"]}))
+        if ends:
+            queries.append(end_subscription(address, "bounce", now))
         if must_reach_owner(entry):
             queries.append(log_insert(entry, "dlq", now + _TIME_STEP, f"given up: {reason}"))
             await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)

@@ -26,6 +26,7 @@ from markupsafe import Markup
 
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.mail_addresses import Mailbox, parse_mailbox
+from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
@@ -148,6 +149,16 @@ ANSWER: Final = MessageType(
     to_visitor=True,
 )
 """Sends an answer, which the owner wrote at the desk, to the sender of a lead."""
+CONFIRMATION: Final = MessageType(
+    "newsletter_confirmation",
+    "transactional",
+    "{{ _('Confirm your subscription') }}: {{ site_title }}",
+    ("confirm_url", "leave_url", *_SITE),
+    about=SUBSCRIBERS,
+    retry_for=timedelta(hours=24),
+    to_visitor=True,
+)
+"""Asks whether an address wants the newsletter; it quotes nothing that a stranger typed."""
 
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
@@ -162,6 +173,7 @@ MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
             SIGN_IN_LINK,
             KEY_NOTICE,
             ANSWER,
+            CONFIRMATION,
         )
     }
 )

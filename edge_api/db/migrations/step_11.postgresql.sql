@@ -13,8 +13,7 @@ CREATE TABLE subscribers (
     language text COLLATE "C" NOT NULL DEFAULT '' CHECK (length(language) <= 35),
     source text COLLATE "C" NOT NULL DEFAULT '' CHECK (length(source) <= 200),
     consent text COLLATE "C" NOT NULL DEFAULT '' CHECK (length(consent) <= 1000),
-    requests bigint NOT NULL DEFAULT 0 CHECK (requests BETWEEN -1000000000000000000 AND 1000000000000000000),
-    asked_at text COLLATE "C" NOT NULL CHECK (asked_at LIKE '____-__-__T__:__:__.______Z'),
+    asked_at text COLLATE "C" CHECK (asked_at LIKE '____-__-__T__:__:__.______Z'),
     confirmed_at text COLLATE "C" CHECK (confirmed_at LIKE '____-__-__T__:__:__.______Z'),
     ended_at text COLLATE "C" CHECK (ended_at LIKE '____-__-__T__:__:__.______Z'),
     ended_by text COLLATE "C" CHECK (length(ended_by) <= 200),
@@ -26,6 +25,8 @@ CREATE UNIQUE INDEX subscribers_email ON subscribers (email);
 CREATE UNIQUE INDEX subscribers_token ON subscribers (token);
 
 CREATE INDEX subscribers_status ON subscribers (status, id);
+
+CREATE INDEX subscribers_asked ON subscribers (asked_at DESC);
 
 CREATE TABLE mailings (
     id text COLLATE "C" NOT NULL PRIMARY KEY CHECK (id LIKE '________-____-____-____-____________'),

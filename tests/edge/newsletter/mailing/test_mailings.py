@@ -10,7 +10,7 @@ from edge_api.db.newsletter_tables import MAILINGS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Update
 from edge_api.schema.index import CURRENT_LINK, PREVIOUS_LINK
-from tests.edge.newsletter.conftest import WORDS, Newsroom
+from tests.edge.newsletter.mailing.conftest import WORDS, Newsroom
 
 OWNER = replace(ANYONE, name="owner")
 WRITER = Actor("0190-key", "writer", "api_key", frozenset())

@@ -14,7 +14,7 @@ from edge_api.db.tables import EMAIL_SEND_LOG
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import TickingClock
 from tests.edge.mail.outbox.scripted_relay import Relay
-from tests.edge.newsletter.conftest import Newsroom, open_newsroom
+from tests.edge.newsletter.mailing.conftest import Newsroom, open_newsroom
 from tests.edge.newsletter.test_sending import readers
 
 

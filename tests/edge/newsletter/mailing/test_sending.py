@@ -12,7 +12,7 @@ from edge_api.newsletter.sending import Letters
 from tests.edge.engines import Opener
 from tests.edge.mail.outbox.post_office import OWNER, TickingClock
 from tests.edge.mail.outbox.scripted_relay import Relay
-from tests.edge.newsletter.conftest import Newsroom, open_newsroom
+from tests.edge.newsletter.mailing.conftest import Newsroom, open_newsroom
 
 
 def readers(number: int) -> list[str]:
