@@ -14,6 +14,7 @@ import orjson
 from edge_api.auth.actor import SERVICE, Actor, Clock, audit_entry
 from edge_api.auth.erasure import PersonalRows
 from edge_api.db.internal_tables import FORMER_ROWS
+from edge_api.db.newsletter_tables import LETTER_LOG_DAYS
 from edge_api.db.query import Delete, Filter, Order, Read, RowCount, Store, Where, read_all
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS, TABLES
@@ -47,8 +48,6 @@ MAILED_COLUMNS: Final[Mapping[Table, str]] = {
 """The column with an address that gets mail, by table."""
 UNUSED_TOKEN: Final = Filter("used_at", "is", None)
 """The filter of tokens to delete: a used one stays, as proof of how its address was suppressed."""
-LETTER_LOG_DAYS: Final = 90
-"""The days for which the mail log has lines of the newsletter, if it keeps others for longer."""
 IS_LETTER: Final = Filter("template_name", "like", "newsletter\\_*")
 DELETE_BATCH: Final = 500  # rows in one transaction, so that others can write in between
 READ_BATCH: Final = 2000  # rows in one query

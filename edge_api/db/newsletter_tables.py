@@ -11,6 +11,8 @@ Digest = Annotated[Text, Field(min_length=64, max_length=64)]
 Reason = Annotated[Text, Field(max_length=200)]
 FAR = "9999-12-31T00:00:00.000000Z"
 """The time at which letters of a held mailing are due."""
+LETTER_LOG_DAYS = 90
+"""The days for which the mail log has lines of the newsletter, if it keeps others for longer."""
 
 
 class SubscriberRow(RowModel):

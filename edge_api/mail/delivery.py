@@ -19,7 +19,6 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update, where_id
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.mail.messages import LETTER_TYPES
 from edge_api.mail.preparation import Later, MessageComposer, NotSent
 from edge_api.mail.queue import (
     MailLeases,
@@ -101,8 +100,8 @@ class Connection(AsyncExitStack):
 class Delivery(MailLeases):
     """Delivers entries that it has claimed, and logs how each claim ends.
 
-    `sender` is the address on the envelope, `letter_sender` that of the newsletter. Every method
-    raises Problem `unavailable`.
+    `sender` is the address on the envelope, `newsletter_sender` that of the newsletter and its
+    confirmations. Every method raises Problem `unavailable`.
     """
 
     def __init__(
@@ -111,12 +110,12 @@ class Delivery(MailLeases):
         clock: Clock,
         composer: MessageComposer,
         sender: str,
-        letter_sender: str = "",
+        newsletter_sender: str,
     ) -> None:
         super().__init__(store, clock)
         self._composer = composer
         self._sender = sender
-        self._letter_sender = letter_sender or sender
+        self._newsletter_sender = newsletter_sender
 
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
@@ -158,8 +157,8 @@ class Delivery(MailLeases):
     async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
             # The domain of From, so that SPF can speak for it (RFC 7489, section 3.1.2).
-            is_letter = entry["template_name"] in LETTER_TYPES
-            sender = self._letter_sender if is_letter else self._sender
+            is_ours = not entry["template_name"].startswith("newsletter_")
+            sender = self._sender if is_ours else self._newsletter_sender
             async with self.renewing(entry):
                 await connection.send(sender, entry["recipient_email"], message)
         except MailRefusal as refused:

@@ -10,8 +10,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from edge_api.db.problems import Problem
+from edge_api.db.query import read_first
 from edge_api.db.table import Row
-from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, mask
+from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, mask, read_suppression
 from edge_api.newsletter.subscribers import Subscribers
 from edge_api.operation.model import AnyOperation, Operation, OperationRequest, Parameter, page
 from edge_api.operation.service import NOINDEX, HtmlResult, OperationResult, Service
@@ -101,7 +102,7 @@ def show_address(subscriber: Row) -> str:
 async def render_state(service: Service, subscriber: Row, title: str) -> HtmlResult:
     """Return the page with the state of a subscription; `title` is that of an open one."""
     address = show_address(subscriber)
-    suppressed = await service[Subscribers].suppression_of(subscriber)
+    suppressed = await read_first(service.store, read_suppression(subscriber["email"]))
     buttons: dict[str, str] = {}
     if suppressed:
         title = sentence("You get no mail from this site")

@@ -57,7 +57,6 @@ _BAND: Final = ("#cddee4", "#e6e3d4", "#c9c08f", "#a3b184", "#7f9a7a", "#5f7f74"
 class LetterSource:
     """The post that a letter has, as its record in the index has it."""
 
-    slug: str
     title: str
     description: str
     url: str

@@ -131,7 +131,8 @@ def finish(page: str, measure: Callable[[str], int], limit: int) -> tuple[str, s
     """Return a page for mail, the text of its element `.text` as Markdown, and whether it was cut.
 
     The styles of its head go into its elements. While it is too long, the last part of the text is
-    left out, but for the title. `.rest` stays if it was cut, `.description` if nothing else did.
+    left out, but for the title. `#rest` stays if it was cut, `#description` if nothing else did: no
+    element of a post has an id here.
     """
     tree = LexborHTMLParser(_INLINER.inline(page))
     _, *blocks = tree.css(".text")[0].iter(include_text=True)
@@ -153,7 +154,7 @@ def finish(page: str, measure: Callable[[str], int], limit: int) -> tuple[str, s
         wrap=True,
         wrap_width=76,
     ).strip()
-    for selector, is_wanted in ((".rest", is_cut), (".description", is_cut and not text)):
+    for selector, is_wanted in (("#rest", is_cut), ("#description", is_cut and not text)):
         for each in () if is_wanted else tree.css(selector):
             each.decompose()
     return tree.html or "", text, is_cut

@@ -16,7 +16,7 @@ import orjson
 
 from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
 from edge_api.db.internal_tables import EMAIL_OUTBOX
-from edge_api.db.newsletter_tables import FAR, MAILINGS
+from edge_api.db.newsletter_tables import FAR, LETTER_LOG_DAYS, MAILINGS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
@@ -43,7 +43,14 @@ from edge_api.db.types import format_instant
 from edge_api.journal.builds import Build, BuildRefusal
 from edge_api.mail.messages import LETTER, TEST_LETTER, one_line
 from edge_api.mail.queue import Outbox
-from edge_api.newsletter.posts import MailedBuild, Post, digest_text, open_build, read_build
+from edge_api.newsletter.posts import (
+    MailedBuild,
+    Post,
+    digest_text,
+    find_post,
+    open_build,
+    read_build,
+)
 from edge_api.outbox import UNCLAIMED, run_unless_conflict
 from edge_api.settings import Settings
 
@@ -76,25 +83,20 @@ class Mailings:
         if self._settings.newsletter == "off":
             return "", ()
         mailed = _refusing(read_build, build.folder)
-        listed = [orjson.loads(entry.document.body) for entry in build.posts.entries]
-        texts = {post["slug"]: digest_text(post) for post in listed}
-        hidden = [orjson.loads(record.model_dump_json()) for record in mailed.notes.hidden]
+        posts = sorted(mailed.posts(), key=_published)
+        texts = {post["slug"]: digest_text(post) for post in posts}
         before = orjson.loads(row["posts"]) if row else {}
         known = orjson.loads(row["texts"]) if row and row["texts"] else {}
         # What was taken off the site stays known: it may come back, or with another name.
         names, digests = {*before, *known}, {*known.values()}
-        ignored = names.union(mailed.notes.kept_out)
         added = [
             post
-            for post in listed + hidden
-            if post["slug"] not in ignored
-            and texts.get(post["slug"]) not in digests
+            for post in posts
+            if texts[post["slug"]] not in digests
             and names.isdisjoint(mailed.list_names(post["slug"]))
         ]
-        added.sort(key=_published)
         recent = [post for post in added if _published(post) >= now - RECENT]
-        is_import = any(post["slug"] in texts for post in added if post not in recent)
-        reason = (_IMPORT if is_import else "") if known else _FIRST
+        reason = (_IMPORT if len(recent) < len(added) else "") if known else _FIRST
         named = [(post, mailed.list_names(post["slug"])) for post in recent]
         make = Procedure(partial(self._make, named, reason, now))
         return orjson.dumps({**known, **texts}).decode(), ((make,) if recent else ())
@@ -209,8 +211,11 @@ class Mailings:
         if row["held_at"] and not row["ended_at"]:
             await self.resume(row["id"], actor)
         else:
-            # From the first subscriber on; who has got it already is known by the log.
-            again = {**due, "waits_for": "", "cursor": "", "recipients": 0}
+            days = min(self._settings.retain_mail_log_days or LETTER_LOG_DAYS, LETTER_LOG_DAYS)
+            again: Row = {**due, "waits_for": ""}
+            if row["created_at"] > format_instant(now - timedelta(days=days)):
+                # From the first subscriber on: the log still says who has got it already.
+                again |= {"cursor": "", "recipients": 0}
             again |= dict.fromkeys(("queued_at", "ended_at", "ended_for", "held_at", "held_for"))
             rests = (Filter("due_at", "is", None), Filter("ended_at", "is", None, negated=True))
             where = (Filter("id", "any", rests),)
@@ -235,9 +240,12 @@ class Mailings:
     def _require_post(self, slug: str) -> tuple[MailedBuild, Post]:
         """Return the current build and its post, or its newest one. Raises Problem."""
         build = _refusing(open_build, self._settings.build_dir)
-        if post := build.find(slug):
+        if post := find_post(build, slug):
             return build, post
-        raise Problem("not_found", "No post of the current build has this slug")
+        raise Problem(
+            "not_found",
+            "No post of the current build has this slug, or it is not to be mailed",
+        )
 
     async def _change(
         self, mailing_id: str, actor: Actor, verb: str, values: Row, where: Where, *others: Query

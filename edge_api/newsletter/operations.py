@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter
 from edge_api.db.problems import Problem
 from edge_api.db.types import Address, Lines, Text
 from edge_api.journal.builds import BuildManager
+from edge_api.mail.suppressions import is_suppressed
 from edge_api.newsletter import leaving
 from edge_api.newsletter.leaving import (
     TOKEN,
@@ -129,7 +130,8 @@ async def _answer_confirmation(
     subscriber = await subscribers.find(token)
     if subscriber is None:
         return await _render_expired(service)
-    if subscriber["status"] == "active" or await subscribers.suppression_of(subscriber):
+    is_active = subscriber["status"] == "active"
+    if is_active or await is_suppressed(service.store, subscriber["email"]):
         return await render_state(service, subscriber, sentence("You are subscribed"))
     address = show_address(subscriber)
     if not is_pressed:

@@ -48,7 +48,8 @@ class MailedBuild:
         """Yield every post that can be mailed, the newest of the index first."""
         with (self.folder / INDEX_FILE).open("rb") as lines:
             next(lines)
-            yield from map(orjson.loads, read_post_lines(lines))
+            listed = map(orjson.loads, read_post_lines(lines))
+            yield from (post for post in listed if post["slug"] not in self.notes.kept_out)
         yield from (orjson.loads(record.model_dump_json()) for record in self.notes.hidden)
 
     def list_names(self, slug: str) -> set[str]:
@@ -56,16 +57,18 @@ class MailedBuild:
         renamed = (self.head.renamed, self.notes.renamed)
         return {slug, *(old for names in renamed for old, new in names.items() if new == slug)}
 
-    def find(self, slug: str, text_digest: str = "") -> Post | None:
-        """Return the post with a slug, a former slug, or else a text; without a slug the newest."""
-        present, found = {**self.head.renamed, **self.notes.renamed}.get(slug), None
-        for post in self.posts():
-            if not slug or post["slug"] == slug:
-                return post
-            is_copy = text_digest and not found and digest_text(post) == text_digest
-            if post["slug"] == present or is_copy:
-                found = post
-        return found
+
+@lru_cache(maxsize=2)
+def find_post(build: MailedBuild, slug: str, text_digest: str = "") -> Post | None:
+    """Return the post with a slug, a former slug, or else a text; without a slug the newest."""
+    present, found = {**build.head.renamed, **build.notes.renamed}.get(slug), None
+    for post in build.posts():
+        if not slug or post["slug"] == slug:
+            return post
+        is_copy = text_digest and not found and digest_text(post) == text_digest
+        if post["slug"] == present or is_copy:
+            found = post
+    return found
 
 
 def open_build(build_dir: Path) -> MailedBuild:

@@ -9,6 +9,7 @@ import asyncio
 from contextlib import suppress
 from datetime import datetime, timedelta
 from email.message import EmailMessage
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 from urllib.parse import urlsplit
@@ -39,7 +40,7 @@ from edge_api.mail.preparation import Later, NotSent
 from edge_api.mail.queue import new_entry
 from edge_api.newsletter.letter import Letter, LetterSource, compose_letter, read_site
 from edge_api.newsletter.mailings import NOT_ENDED, NOT_HELD, Mailings, count_letters
-from edge_api.newsletter.posts import MailedBuild, Post, open_build
+from edge_api.newsletter.posts import MailedBuild, Post, find_post, open_build
 from edge_api.outbox import WAITING, run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
 from edge_api.schema.sentences import text_direction
@@ -69,8 +70,6 @@ class Letters:
 
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         self._settings, self._store, self._clock = settings, store, clock
-        self._found: tuple[object, Post | None] | None = None
-        self._composed: tuple[object, Letter] | None = None
 
     async def prepare(self, entry: Row) -> EmailMessage | NotSent | Later:
         """Return the message of an entry. Raises Problem, and what composing raises."""
@@ -124,37 +123,17 @@ class Letters:
         self, build: MailedBuild, post: Post, entry: Row, own: tuple[str, str]
     ) -> EmailMessage:
         """Return the copy for one recipient; `own` are its link to unsubscribe and its host."""
-        key, (url, host) = (build, post["slug"]), own
-        if self._composed is None or self._composed[0] != key:
-            self._composed = key, await asyncio.to_thread(self._compose, build, post)
-        date = datetime.fromisoformat(entry["created_at"])
-        recipient, message_id = entry["recipient_email"], f"<{entry['id']}@{host}>"
-        return self._composed[1].copy(recipient, url, message_id, date)
-
-    def _compose(self, build: MailedBuild, post: Post) -> Letter:
-        language = build.notes.languages.get(post["slug"]) or read_language(build.folder).code
-        names = ("slug", "title", "description", "url", "content_html")
-        source = LetterSource(
-            **{name: post[name] for name in names},
-            published_at=datetime.fromisoformat(post["published_at"]),
-            language=language,
-            direction=text_direction(language),
-        )
-        sender = self._settings.newsletter_from or ""
-        address = self._settings.newsletter_postal_address or ""
-        return compose_letter(source, read_site(build.folder, build.head, sender, address))
+        letter = await asyncio.to_thread(_compose, self._settings, build, post["slug"])
+        date, (url, host) = datetime.fromisoformat(entry["created_at"]), own
+        return letter.copy(entry["recipient_email"], url, f"<{entry['id']}@{host}>", date)
 
     async def _find_post(self, mailing: Row) -> tuple[MailedBuild, Post | None]:
         """Return the build and the post of a mailing, which is ended if there is none.
 
         Raises BuildRefusal also where a newer build than ours was announced.
         """
-        build = open_build(self._settings.build_dir)
-        key = build, mailing["slug"], mailing["text_digest"]
-        if self._found is None or self._found[0] != key:
-            self._found = key, await asyncio.to_thread(build.find, *key[1:])
-        post = self._found[1]
-        if post and post["slug"] not in build.notes.kept_out:
+        build, digest = open_build(self._settings.build_dir), mailing["text_digest"]
+        if post := await asyncio.to_thread(find_post, build, mailing["slug"], digest):
             return build, post
         row = await read_first(self._store, Read(ANNOUNCED_POSTS, ("id", "built_for")))
         if row and row["built_for"] > format_instant(build.head.built_for):
@@ -205,11 +184,12 @@ class Letters:
         # The log has some where the cursor was set back, such as by the owner's release. It is read
         # last: what leaves the outbox meanwhile is there.
         ids = tuple(letters)
-        outbox = Read(EMAIL_OUTBOX, ("id",), (Filter("id", "in", ids),))
         sent = Filter("message_id", "in", ids), Filter("status", "in", ("sent", "bounced"))
-        known = {row["id"] for row in await read_all(self._store, outbox)}
-        log = Read(EMAIL_SEND_LOG, ("id", "message_id"), sent)
-        known |= {row["message_id"] for row in await read_all(self._store, log)}
+        outbox, log = await self._store.run(
+            Read(EMAIL_OUTBOX, ("id",), (Filter("id", "in", ids),)),
+            Read(EMAIL_SEND_LOG, ("id", "message_id"), sent),
+        )
+        known = {row.get("message_id", row["id"]) for row in outbox.rows + log.rows}
         now = self._clock()
         # Leased entries are left out: their time is the end of the lease.
         queued = [row["due_at"] for row in waiting if not row["attempts"] and not row["lease"]]
@@ -245,3 +225,19 @@ class Letters:
             reason = f"{refused} of the first {refused + sent} letters were refused"
             with suppress(Problem):  # it was held or has ended this moment
                 await mailings.hold(mailing_id, SERVICE, reason)
+
+
+@lru_cache(maxsize=2)
+def _compose(settings: Settings, build: MailedBuild, slug: str) -> Letter:
+    """Return the letter of a post of a build. Raises ValueError, and OSError if that is gone."""
+    (post,) = (each for each in build.posts() if each["slug"] == slug)
+    language = build.notes.languages.get(slug) or read_language(build.folder).code
+    names = ("title", "description", "url", "content_html")
+    source = LetterSource(
+        **{name: post[name] for name in names},
+        published_at=datetime.fromisoformat(post["published_at"]),
+        language=language,
+        direction=text_direction(language),
+    )
+    sender, address = settings.newsletter_from or "", settings.newsletter_postal_address or ""
+    return compose_letter(source, read_site(build.folder, build.head, sender, address))

@@ -120,10 +120,6 @@ class Subscribers:
             self._store, Read(SUBSCRIBERS, where=(Filter("token", "eq", token),))
         )
 
-    async def suppression_of(self, subscriber: Row) -> Row | None:
-        """Return the suppression of a subscriber's address. Raises Problem `unavailable`."""
-        return await read_first(self._store, read_suppression(subscriber["email"]))
-
     async def confirm(self, subscriber: Row) -> None:
         """Make a subscriber active who pressed the button of a confirmation. Raises Problem."""
         now = format_instant(self._clock())

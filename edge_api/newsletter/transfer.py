@@ -71,27 +71,23 @@ def _read_lines(text: str) -> list[Line]:
     """Return the lines after the header, with the reasons that need no store."""
     header = text.partition("\n")[0]
     reader = csv.reader(StringIO(text, newline=""), delimiter=max(",;\t", key=header.count))
-    lines: list[Line] = []
-    seen: dict[str, int] = {}
     try:
-        names = [name.strip().lower().replace(" ", "_") for name in next(reader, [])]
-        place = next(
-            (names.index(name) for name in ("email", "email_address") if name in names), -1
-        )
-        if place < 0:
-            raise ValueError("The first line has no column email, nor Email Address")
-        for cells in reader:
-            if any(cells):
-                values = dict(zip(names, (cell.strip() for cell in cells), strict=False))
-                lines.append(_read_line(reader.line_num, values, names[place], seen))
+        rows = [(reader.line_num, cells) for cells in reader if any(cells)]
     except csv.Error as error:
         raise ValueError(f"Line {reader.line_num}: {error}") from None
-    return lines
+    names = [name.strip().lower().replace(" ", "_") for name in (rows[0][1] if rows else ())]
+    if not {"email", "email_address"}.intersection(names):
+        raise ValueError("The first line has no column email, nor Email Address")
+    seen: dict[str, int] = {}
+    return [
+        _read_line(number, dict(zip(names, map(str.strip, cells), strict=False)), seen)
+        for number, cells in rows[1:]
+    ]
 
 
-def _read_line(number: int, values: Mapping[str, str], column: str, seen: dict[str, int]) -> Line:
+def _read_line(number: int, values: Mapping[str, str], seen: dict[str, int]) -> Line:
     # An export puts an apostrophe before what a spreadsheet would take for a formula.
-    typed = re.sub("^'(?=[=+@-])", "", values.get(column, ""))
+    typed = re.sub("^'(?=[=+@-])", "", values.get("email", values.get("email_address", "")))
     try:
         if "\ufffd" in typed:
             raise ValueError("save the list as UTF-8")  # noqa: TRY301  as for another fault

@@ -26,7 +26,6 @@ MESSAGE_ID = "<018f6f2e-7a51-7c3e-8b1a-0123456789ab@journal.example>"
 def make_source(html: str = "<p>Words.</p>", **changes: Any) -> LetterSource:
     """Return a post of a test's own."""
     given = {
-        "slug": "post",
         "title": "A post",
         "description": "About it.",
         "url": f"{SITE}/journal/post/",
@@ -79,7 +78,6 @@ def read_letters(
         record = PostRecord.model_validate_json(entry.document.body)
         language = (languages or {}).get(record.slug, "en")
         source = LetterSource(
-            record.slug,
             record.title,
             record.description,
             str(record.url),

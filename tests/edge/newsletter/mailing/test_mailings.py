@@ -1,5 +1,6 @@
 """Mailings of real builds: a post is mailed once, and what nobody meant to mail is not mailed."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,9 @@ from edge_api.db.internal_tables import ANNOUNCED_POSTS
 from edge_api.db.newsletter_tables import MAILINGS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Update
+from edge_api.newsletter.mailings import Mailings
 from edge_api.schema.index import CURRENT_LINK, PREVIOUS_LINK
+from tests.edge.engines import Opener
 from tests.edge.newsletter.mailing.conftest import WORDS, Newsroom
 
 OWNER = replace(ANYONE, name="owner")
@@ -166,3 +169,33 @@ async def test_the_owner_mails_any_post_once(going: Newsroom) -> None:
     with pytest.raises(Problem, match="No post of the current build has this slug"):
         await going.mailings.release("nothing", OPERATOR)
     assert len(await going.office.rows(MAILINGS)) == 1
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+async def test_two_presses_at_once_release_once(
+    going: Newsroom, open_another: Opener, *, is_ended: bool
+) -> None:
+    """One of two edges does it, and the other says that it is done."""
+    office = going.office
+    other = Mailings(going.settings, await open_another(), office.clock, office.mailing.outbox)
+    if is_ended:
+        mailing = await going.mailings.release("old", OPERATOR)
+        await going.mailings.skip(mailing["id"], OPERATOR)
+    presses = (each.release("old", OPERATOR) for each in (going.mailings, other))
+    answers = await asyncio.gather(*presses, return_exceptions=True)
+    (refused,) = (each for each in answers if isinstance(each, BaseException))
+    assert isinstance(refused, Problem)
+    assert refused.code == "conflict"
+    assert await going.due() == ["old"]
+
+
+async def test_nobody_can_mail_what_its_head_keeps_out(going: Newsroom) -> None:
+    """Neither to the subscribers nor as a test; the newest of a test is one that may be mailed."""
+    going.write("kept", head="newsletter: no")
+    await going.build()
+    for press in (going.mailings.release("kept", OPERATOR), going.mailings.test(OPERATOR, "kept")):
+        with pytest.raises(Problem, match="or it is not to be mailed"):
+            await press
+    going.relay.taken.clear()
+    await going.test_letter()
+    assert [each.message["Subject"] for each in going.relay.taken] == ["Old"]

@@ -8,9 +8,11 @@ from edge_api.auth.actor import OPERATOR
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.query import Delete, Filter
+from edge_api.db.tables import EMAIL_SEND_LOG
 from edge_api.newsletter.sending import Letters
+from edge_api.newsletter.subscribers import Subscribers
 from tests.edge.engines import Opener
-from tests.edge.mail.outbox.post_office import OWNER, TickingClock
+from tests.edge.mail.outbox.post_office import OWNER, SECRET, TickingClock
 from tests.edge.mail.outbox.scripted_relay import Relay
 from tests.edge.newsletter.mailing.conftest import Newsroom, open_newsroom
 
@@ -250,3 +252,54 @@ async def test_a_released_mailing_that_had_ended_reaches_only_those_without_it(
     newsroom.office.clock.move(minutes=10)
     await newsroom.send_all(60)
     assert sorted(newsroom.readers) == people
+
+
+async def test_a_mailing_goes_on_where_it_ended_once_the_log_has_forgotten_it(
+    newsroom: Newsroom,
+) -> None:
+    """Nobody gets it twice, after months either."""
+    people = readers(120)
+    await newsroom.subscribe(*people)
+    (mailing,) = await newsroom.start("one")
+    await newsroom.send_all(5)
+    await newsroom.mailings.skip(mailing["id"], OPERATOR)
+    newsroom.office.clock.move(days=91)
+    await newsroom.office.store.run(Delete(EMAIL_SEND_LOG, (Filter("status", "eq", "sent"),)))
+    newsroom.relay.taken.clear()
+    await newsroom.test_letter()
+    await newsroom.mailings.release("one", OPERATOR)
+    newsroom.office.clock.move(minutes=10)
+    await newsroom.send_all(60)
+    assert newsroom.readers == people[100:]
+
+
+async def test_an_address_of_the_site_that_changed_in_the_middle(
+    newsroom: Newsroom, clock: TickingClock, relay: Relay
+) -> None:
+    """Links lead to the new one; Message-IDs keep the old host, so that none comes twice."""
+    people = readers(120)
+    await newsroom.subscribe(*people)
+    await newsroom.start("one")
+    await newsroom.send_all(5)
+    moved = await open_newsroom(
+        newsroom.folder, newsroom.office.store, clock, relay, SITE_URL="https://new.example"
+    )
+    before = len(newsroom.readers)
+    await moved.send_all(60)
+    assert sorted(moved.readers) == people
+    letters = [each.message for each in relay.taken if each.recipient != OWNER]
+    assert {each["Message-ID"].strip("<>").rpartition("@")[2] for each in letters} == {
+        "journal.example"
+    }
+    assert all("<https://new.example/" in each["List-Unsubscribe"] for each in letters[before:])
+
+
+async def test_a_confirmation_comes_from_the_newsletter(newsroom: Newsroom) -> None:
+    """Its envelope has the domain of its sender, for which SPF speaks."""
+    office, wish = newsroom.office, {"language": "", "source": "/", "consent": "New posts by mail"}
+    subscribers = Subscribers(office.store, office.clock, SECRET, office.mailing.outbox)
+    await subscribers.ask({**wish, "email": "ann@readers-club.net"})
+    await office.tick()
+    (letter,) = newsroom.relay.taken
+    assert "post@letters-of-it.net" in letter.message["From"]
+    assert letter.sender == "post@letters-of-it.net"
