@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from jinja2 import DictLoader, Environment, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from edge_api.db.mail_addresses import parse_mailbox
@@ -200,12 +199,7 @@ def _encode(text: str) -> tuple[bytes, bytes]:
 
 
 _ENVIRONMENT: Final = Environment(
-    loader=DictLoader(
-        {
-            file.name: file.read_text("utf-8")
-            for file in files("edge_api.newsletter").joinpath("templates").iterdir()
-        }
-    ),
+    loader=PackageLoader("edge_api.newsletter"),
     autoescape=select_autoescape(["html"], default_for_string=False),
     undefined=StrictUndefined,
     trim_blocks=True,

@@ -89,9 +89,11 @@ async def submit_form(
 ) -> OperationResult:
     """Mail a confirmation, and say the same of every address."""
     typed = request.body.get("email", "")
-    found = {name: request.body.get(name, "") for name in _HIDDEN}
-    hidden = {name: text for name, text in found.items() if _HIDDEN[name].fullmatch(text)}
     given = {"email": typed, "consent": service.pages.translate(CONSENT), "source": SUBSCRIBE}
+    sent = request.body.items()
+    hidden = {
+        name: text for name, text in sent if name in _HIDDEN and _HIDDEN[name].fullmatch(text)
+    }
     try:
         await service.limiter.hit("subscribe", request.address)
         wish = check_form(SubscriberInput, {**given, **hidden})

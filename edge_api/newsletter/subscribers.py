@@ -32,6 +32,7 @@ from edge_api.db.types import format_instant
 from edge_api.mail.messages import CONFIRMATION
 from edge_api.mail.queue import Outbox, log_insert, new_entry, undeliverable_reason
 from edge_api.mail.suppressions import (
+    end_subscription,
     normalize_recipient,
     read_suppression,
     suppress,
@@ -133,7 +134,7 @@ class Subscribers:
 
     async def leave(self, subscriber: Row) -> None:
         """End a subscription, and nothing else. Raises Problem `unavailable`."""
-        await self._store.run(self._end(subscriber))
+        await self._store.run(end_subscription(subscriber["email"], "unsubscribe", self._clock()))
 
     async def resume(self, subscriber: Row) -> None:
         """Take back the end of a subscription that was confirmed once. Raises Problem."""
@@ -144,20 +145,15 @@ class Subscribers:
 
     async def refuse_mail(self, subscriber: Row) -> None:
         """End a subscription, and suppress its address for all mail. Raises Problem."""
-        email = subscriber["email"]
-        insert = suppression(email, "unsubscribe", self._clock())
-        await suppress(self._store, email, insert, self._end(subscriber))
+        email, now = subscriber["email"], self._clock()
+        end = end_subscription(email, "unsubscribe", now)
+        await suppress(self._store, email, suppression(email, "unsubscribe", now), end)
 
     async def allow_mail(self, subscriber: Row) -> None:
         """Take back the wish for no mail at all; other suppressions stay. Raises Problem."""
         wish = Filter("reason", "eq", "unsubscribe")
         where = where_address(subscriber["email"]), wish
         await self._store.run(Delete(SUPPRESSED_EMAILS, where))
-
-    def _end(self, subscriber: Row) -> Update:
-        values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": "link"}
-        is_open = Filter("status", "in", ("pending", "active"))
-        return Update(SUBSCRIBERS, values, (*where_id(subscriber["id"]), is_open))
 
     async def forget_pending(self) -> None:
         """Delete those who did not confirm within `PENDING_FOR`. Raises Problem."""

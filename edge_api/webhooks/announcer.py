@@ -29,11 +29,6 @@ PostListener = Callable[[Build, Row | None, datetime], tuple[str, tuple[Query, .
 is what was announced before."""
 
 
-def listen_to_nothing(*_: object) -> tuple[str, tuple[Query, ...]]:
-    """Return nothing, where there is no newsletter."""
-    return "", ()
-
-
 class Announcer:
     """Queues events for changed posts; of several edges, only one changes the row and succeeds."""
 
@@ -42,7 +37,7 @@ class Announcer:
         store: Store,
         clock: Clock,
         builds: BuildManager,
-        listener: PostListener = listen_to_nothing,
+        listener: PostListener = lambda *_: ("", ()),
     ) -> None:
         self._store, self._clock, self._builds = store, clock, builds
         self._listener = listener
