@@ -124,7 +124,7 @@ for (const form of all("form[data-autosave]")) {
 }
 
 for (const field of all("[data-checks]")) {
-  field.addEventListener("input", () => { one(`#${field.dataset.checks}`).checked = true; });
+  field.oninput = () => { one(`#${field.dataset.checks}`).checked = true; };
 }
 
 for (const element of navigator.clipboard ? all("[data-copy]") : []) {
