@@ -114,7 +114,7 @@ async def show_write(visit: Visit) -> Values:
         try:
             answer = await ask(visit, "get")
         except Problem:
-            if "text" not in typed:
+            if "text" not in typed and "version" not in visit.query:  # that of a binned draft
                 raise
     source = answer.source
     markdown = shown = source.markdown if source else ""

@@ -7,7 +7,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Journal
 from tests.patience import patience
@@ -75,7 +75,7 @@ def test_a_person_asks_and_gets_a_key_that_works(journal: Journal, page: Page) -
     (asked,) = [each for each in waiting if each["status"] == "pending"]
     assert (asked["name"], asked["purpose"]) == ("Ann Lee", "A wall of posts.")
     page.get_by_role("button", name="Fetch it").click()
-    assert "Nobody has decided yet" in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text("Nobody has decided yet")
     decide(journal, "approve", asked["id"])
     page.get_by_role("button", name="Fetch it").click()
     page.locator(".secret").wait_for()

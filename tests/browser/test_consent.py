@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import Journal
 from tests.edge.oauth.conftest import challenge_of, new_verifier
@@ -153,7 +153,7 @@ def test_a_wrong_key_is_reported_and_can_be_fixed(journal: Journal, page: Page) 
     page.get_by_label("Your API key").fill("fe_sk_wrong")
     page.get_by_role("button", name="Allow").click()
 
-    assert "not a valid API key" in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text("not a valid API key")
     assert not page.get_by_label("leads:read").is_checked()
     assert page.get_by_label("posts:read").is_checked()
     assert page.get_by_label("Your API key").input_value() == ""

