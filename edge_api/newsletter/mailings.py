@@ -15,7 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 import orjson
 
 from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
-from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import ANNOUNCED_POSTS, EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import FAR, MAILINGS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
@@ -44,7 +44,7 @@ from edge_api.journal.builds import Build, BuildRefusal
 from edge_api.mail.messages import LETTER, TEST_LETTER, one_line
 from edge_api.mail.queue import Outbox
 from edge_api.newsletter.posts import MailedBuild, Post, digest_text, open_build, read_build
-from edge_api.outbox import UNCLAIMED, run_unless_conflict
+from edge_api.outbox import UNCLAIMED, WAITING, run_unless_conflict
 from edge_api.settings import Settings
 
 RECENT: Final = timedelta(hours=48)
@@ -118,7 +118,7 @@ class Mailings:
                 continue
             yield _find_publication(post["slug"])
             actors = [entry["actor"] for entry in results[-1].rows]
-            if any(actor.startswith(("credential:", "client:")) for actor in actors):
+            if any(map(is_by_credential, actors)):
                 row["waits_for"] = reason or _BY_CREDENTIAL
             else:
                 untold = "" if is_tested else _UNTESTED
@@ -147,16 +147,47 @@ class Mailings:
         )
         yield Read(EMAIL_SEND_LOG, ("id",), sent, limit=1)
 
-    async def recent(self, limit: int = 50) -> list[Row]:
-        """Return mailings, the newest first. Raises Problem."""
-        return await read_all(self._store, Read(MAILINGS, (), (), NEWEST, limit))
+    async def foresee(self, slug: str, actor: Actor, date: datetime | None = None) -> str | None:
+        """Return why the mailing of a post that `actor` publishes would wait; empty: it would not.
+
+        It is `None` where there would be no mailing: the newsletter is off, the chosen `date` is
+        old, or the post is known. Raises Problem.
+        """
+        of_slug = Read(MAILINGS, ("id",), (Filter("slug", "eq", slug),))
+        told, mailed, *tests = await self._store.run(
+            Read(ANNOUNCED_POSTS), of_slug, *self._find_tests()
+        )
+        row = next(iter(told.rows), {"posts": "{}", "texts": ""})
+        texts = orjson.loads(row["texts"] or "{}")
+        is_known = mailed.rows or slug in texts or slug in orjson.loads(row["posts"])
+        is_old = date and date < self._clock() - RECENT
+        if is_known or is_old or self._settings.newsletter == "off":
+            return None
+        if is_by_credential(actor.label):
+            return _BY_CREDENTIAL
+        untold = "" if any(found.rows for found in tests) else _UNTESTED
+        return untold if texts else _FIRST
+
+    async def recent(self, *where: Filter, limit: int = 20) -> list[Row]:
+        """Return mailings, the newest first, each with its `state` and its numbers of letters.
+
+        Raises Problem.
+        """
+        rows = await read_all(self._store, Read(MAILINGS, (), where, NEWEST, limit))
+        now = format_instant(self._clock())
+        return [{**row, "state": state_of(row, now), **await self.count(row["id"])} for row in rows]
 
     async def count(self, mailing_id: str) -> Mapping[str, int]:
-        """Return how many letters of a mailing the log has, by their status. Raises Problem."""
+        """Return how many letters of a mailing wait, and how many the log has, by their status.
+
+        Raises Problem.
+        """
         statuses = ("sent", "bounced", "dlq", "suppressed")
-        queries = (count_letters(mailing_id, Filter("status", "eq", each)) for each in statuses)
+        queries = [count_letters(mailing_id, Filter("status", "eq", each)) for each in statuses]
+        queries.append(count_query(EMAIL_OUTBOX, Filter("subject_id", "eq", mailing_id), WAITING))
         results = await self._store.run(*queries)
-        return {each: found.total or 0 for each, found in zip(statuses, results, strict=True)}
+        names = (*statuses, "waiting")
+        return {each: found.total or 0 for each, found in zip(names, results, strict=True)}
 
     async def hold(self, mailing_id: str, actor: Actor, reason: str = "the owner held it") -> None:
         """Stop a mailing until it is resumed, also the letters that are queued already.
@@ -285,6 +316,23 @@ def count_letters(mailing_id: str, *where: Filter) -> Read:
     begins = Filter("message_id", "gte", f"{start}-"), Filter("message_id", "lt", f"{start}.")
     of_letters = Filter("template_name", "eq", LETTER.template)
     return count_query(EMAIL_SEND_LOG, *begins, of_letters, *where)
+
+
+def is_by_credential(label: str) -> bool:
+    """Return whether the actor of an audit entry is the holder of a credential."""
+    return label.startswith(("credential:", "client:"))
+
+
+def state_of(row: Row, now: str) -> str:
+    """Return the state of a mailing at an instant, in a word."""
+    states = {
+        "ended": row["ended_at"],
+        "held": row["held_at"],
+        "waits": not row["due_at"],
+        "due": (row["due_at"] or "") > now,
+        "sent": row["queued_at"],
+    }
+    return next((name for name, is_so in states.items() if is_so), "going")
 
 
 def _published(post: Post) -> datetime:

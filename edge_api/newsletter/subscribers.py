@@ -1,16 +1,18 @@
 """Subscribers of the newsletter: they ask, confirm by mail (double opt-in), leave and come back."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from secrets import token_hex
 from typing import Final
 
-from edge_api.auth.actor import Clock, new_id
+from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.erasure import address_key, erased_key
+from edge_api.auth.undo import audited
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import SUBSCRIBERS
+from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,
     Filter,
@@ -22,8 +24,10 @@ from edge_api.db.query import (
     Read,
     Store,
     Update,
+    count_query,
     read_all,
     read_first,
+    require_row,
     where_id,
 )
 from edge_api.db.table import Row
@@ -44,6 +48,7 @@ MAX_UNANSWERED: Final = 3  # confirmations for one address
 RESERVED_FOR: Final = timedelta(days=90)
 """The time for which an address that answers no confirmation gets no other."""
 PENDING_FOR: Final = timedelta(days=7)
+STATUSES: Final = ("active", "pending", "ended", "bounced")
 _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
 
@@ -158,8 +163,26 @@ class Subscribers:
         where = where_address(subscriber["email"]), wish
         await self._store.run(Delete(SUPPRESSED_EMAILS, where))
 
-    def _end(self, subscriber: Row) -> Update:
-        values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": "link"}
+    async def end(self, subscriber_id: str, actor: Actor) -> None:
+        """End a subscription in the owner's name, which can be undone.
+
+        Raises Problem `not_found`, and `conflict` if it has ended.
+        """
+        row = await require_row(
+            self._store, SUBSCRIBERS, subscriber_id, "No subscriber has this id"
+        )
+        if row["status"] not in ("pending", "active"):
+            raise Problem("conflict", f"This subscription is {row['status']} already")
+        await self._store.run(*audited(actor, "end", self._end(row, "owner"), self._clock(), ()))
+
+    async def count(self) -> Mapping[str, int]:
+        """Return the number of subscribers by their status. Raises Problem `unavailable`."""
+        reads = (count_query(SUBSCRIBERS, Filter("status", "eq", each)) for each in STATUSES)
+        results = await self._store.run(*reads)
+        return {each: found.total or 0 for each, found in zip(STATUSES, results, strict=True)}
+
+    def _end(self, subscriber: Row, by: str = "link") -> Update:
+        values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": by}
         is_open = Filter("status", "in", ("pending", "active"))
         return Update(SUBSCRIBERS, values, (*where_id(subscriber["id"]), is_open))
 
