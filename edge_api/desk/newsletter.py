@@ -1,7 +1,7 @@
 """The screens Newsletter (mailings, and how many get them) and Subscribers (who these are)."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -11,8 +11,6 @@ from edge_api.db.query import Filter, Order, Read, read_all
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.newsletter.mailings import Mailings
 from edge_api.newsletter.subscribers import STATUSES, Subscribers
-
-MOST_SHOWN: Final = 100
 
 
 async def show_newsletter(visit: Visit) -> Values:
@@ -32,45 +30,27 @@ async def show_subscribers(visit: Visit) -> Values:
     """Return the newest subscribers, of a status or with a part of an address if one is chosen."""
     status, email = visit.query.get("status", ""), visit.query.get("email", "").strip()
     part = re.sub(r"([\\*%_])", r"\\\1", email)
-    where = (Filter("email", "ilike", f"*{part}*"),) if email else ()
-    if status in STATUSES:
-        where = (*where, Filter("status", "eq", status))
-    newest = (Order("id", descending=True),)
-    read = Read(SUBSCRIBERS, where=where, order=newest, limit=MOST_SHOWN)
+    chosen = Filter("status", "in", (status,) if status in STATUSES else STATUSES)
+    where, newest = (Filter("email", "ilike", f"*{part}*"), chosen), (Order("id", descending=True),)
     return {
-        "rows": await read_all(visit.service.store, read),
+        "rows": await read_all(visit.service.store, Read(SUBSCRIBERS, (), where, newest, 100)),
         "counts": await visit.service[Subscribers].count(),
         "chosen": status,
         "email": email,
-        "most": MOST_SHOWN,
     }
 
 
-async def _mail(change: Callable[[Mailings, Visit], Awaitable[object]], visit: Visit) -> str:
+async def _run(change: Callable[[Visit], Awaitable[object]], visit: Visit) -> str:
+    await change(visit)
+    return visit.here
+
+
+async def _mail(change: Callable[[Visit], Awaitable[object]], visit: Visit) -> str:
     """Release or resume a mailing, unless more would get it than the button said."""
     active, said = (await visit.service[Subscribers].count())["active"], visit.typed.get("to", "")
     if not said.isdecimal() or active > int(said[:9]):
         raise Problem("conflict", f"Nothing was mailed: {active:,} are subscribed now; press again")
-    await change(visit.service[Mailings], visit)
-    return visit.here
-
-
-async def test(visit: Visit) -> str:
-    """Send the owner a letter: of the post that the form names, or of the newest."""
-    await visit.service[Mailings].test(visit.actor, visit.typed.get("slug", ""))
-    return visit.here
-
-
-async def _change(method: Callable[..., Awaitable[None]], visit: Visit) -> str:
-    """Hold or end a mailing."""
-    await method(visit.service[Mailings], visit.path["key"], visit.actor)
-    return visit.here
-
-
-async def end(visit: Visit) -> str:
-    """End a subscription; nothing here begins one, which takes a confirmation by mail."""
-    await visit.service[Subscribers].end(visit.path["key"], visit.actor)
-    return visit.here
+    return await _run(change, visit)
 
 
 NEWSLETTER: Final = Screen(
@@ -89,21 +69,36 @@ LISTED: Final = Screen(
     section="Newsletter",
 )
 SCREENS: Final = (NEWSLETTER, LISTED)
+# Nothing here begins a subscription: that takes a confirmation by mail.
+_CHANGES: Final[Mapping[str, Callable[[Visit], Awaitable[object]]]] = {
+    "test/": lambda visit: visit.service[Mailings].test(visit.actor, visit.typed.get("slug", "")),
+    "{key}/hold/": lambda visit: visit.service[Mailings].hold(visit.path["key"], visit.actor),
+    "{key}/skip/": lambda visit: visit.service[Mailings].skip(visit.path["key"], visit.actor),
+}
+_MAILED: Final[Mapping[str, Callable[[Visit], Awaitable[object]]]] = {
+    "posts/{slug}/release/": lambda visit: visit.service[Mailings].release(
+        visit.path["slug"], visit.actor
+    ),
+    "{key}/resume/": lambda visit: visit.service[Mailings].resume(visit.path["key"], visit.actor),
+}
+"""Changes after which letters go out: for them an old sign-in is too old."""
 ACTIONS: Final = (
-    Action("/desk/newsletter/test/", NEWSLETTER, test),
-    Action(
-        "/desk/newsletter/posts/{slug}/release/",
-        NEWSLETTER,
-        partial(_mail, lambda mailings, visit: mailings.release(visit.path["slug"], visit.actor)),
-        needs_fresh_sign_in=True,
+    *(
+        Action(f"{NEWSLETTER.path}{path}", NEWSLETTER, partial(_run, change))
+        for path, change in _CHANGES.items()
+    ),
+    *(
+        Action(
+            f"{NEWSLETTER.path}{path}",
+            NEWSLETTER,
+            partial(_mail, change),
+            needs_fresh_sign_in=True,
+        )
+        for path, change in _MAILED.items()
     ),
     Action(
-        "/desk/newsletter/{key}/resume/",
-        NEWSLETTER,
-        partial(_mail, lambda mailings, visit: mailings.resume(visit.path["key"], visit.actor)),
-        needs_fresh_sign_in=True,
+        f"{LISTED.path}{{key}}/end/",
+        LISTED,
+        partial(_run, lambda visit: visit.service[Subscribers].end(visit.path["key"], visit.actor)),
     ),
-    Action("/desk/newsletter/{key}/hold/", NEWSLETTER, partial(_change, Mailings.hold)),
-    Action("/desk/newsletter/{key}/skip/", NEWSLETTER, partial(_change, Mailings.skip)),
-    Action("/desk/newsletter/subscribers/{key}/end/", LISTED, end),
 )

@@ -310,19 +310,17 @@ async def _read_mailing(visit: Visit, source: Source, parts: Parts) -> Values:
     }
 
 
-async def _save_mailing(visit: Visit) -> str:
+async def _save_mailing(visit: Visit) -> str | None:
     """Save in the head whether a post is mailed, if the tick was changed; return the version."""
-    typed = visit.typed
-    base, is_mailed = typed.get("base", ""), typed.get("mail", "")
-    if typed.get("was.mail", is_mailed) == is_mailed:
+    base, is_mailed = visit.typed.get("base"), visit.typed.get("mail", "")
+    if visit.typed.get("was.mail", is_mailed) == is_mailed:
         return base
     source = (await ask(visit, "get")).source
     assert source is not None  # noqa: S101  `get` returns it
     parts = split(source.markdown.replace("\r\n", "\n"))
     markdown = parts.join([("newsletter", "" if is_mailed else "no")])
-    if "\r\n" in source.markdown:
-        markdown = markdown.replace("\n", "\r\n")
-    return (await _save(visit, source.slug, markdown, base))[1]
+    end = "\r\n" if "\r\n" in source.markdown else "\n"
+    return (await _save(visit, source.slug, markdown.replace("\n", end), base))[1]
 
 
 async def publish(visit: Visit) -> str:

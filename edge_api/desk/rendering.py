@@ -104,12 +104,6 @@ def format_minute(at: str | None) -> str:
     return f"{_local(at):%-d %b %Y, %H:%M %Z}" if at else ""
 
 
-def format_time(at: str) -> str:
-    """Format an instant for a sentence: `14:10` of today, else with its date."""
-    is_today = _local(at).date() == _NOW.get().date()
-    return f"{_local(at):%H:%M}" if is_today else format_minute(at)
-
-
 def format_day(at: str) -> str:
     """Format the day of an instant for a sentence: `today`, `Tuesday`, `14 Nov`, `14 Nov 2025`."""
     today, then = _NOW.get().date(), _local(at).date()
@@ -146,7 +140,6 @@ _ENVIRONMENT: Final = jinja2.Environment(
 _ENVIRONMENT.filters.update(
     ago=format_age,
     minute=format_minute,
-    time=format_time,
     since=format_day,
     urlquote=quote,
     grouped="{:,}".format,

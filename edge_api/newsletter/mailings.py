@@ -159,9 +159,9 @@ class Mailings:
         )
         row = next(iter(told.rows), {"posts": "{}", "texts": ""})
         texts = orjson.loads(row["texts"] or "{}")
-        is_known = mailed.rows or slug in texts or slug in orjson.loads(row["posts"])
-        is_old = date and date < self._clock() - RECENT
-        if is_known or is_old or self._settings.newsletter == "off":
+        known = {**texts, **orjson.loads(row["posts"])}
+        is_old = date is not None and date < self._clock() - RECENT
+        if self._settings.newsletter == "off" or mailed.rows or slug in known or is_old:
             return None
         if is_by_credential(actor.label):
             return _BY_CREDENTIAL
@@ -183,11 +183,11 @@ class Mailings:
         Raises Problem.
         """
         statuses = ("sent", "bounced", "dlq", "suppressed")
-        queries = [count_letters(mailing_id, Filter("status", "eq", each)) for each in statuses]
-        queries.append(count_query(EMAIL_OUTBOX, Filter("subject_id", "eq", mailing_id), WAITING))
-        results = await self._store.run(*queries)
-        names = (*statuses, "waiting")
-        return {each: found.total or 0 for each, found in zip(names, results, strict=True)}
+        reads = {each: count_letters(mailing_id, Filter("status", "eq", each)) for each in statuses}
+        of_mailing = Filter("subject_id", "eq", mailing_id)
+        reads["waiting"] = count_query(EMAIL_OUTBOX, of_mailing, WAITING)
+        results = await self._store.run(*reads.values())
+        return {each: found.total or 0 for each, found in zip(reads, results, strict=True)}
 
     async def hold(self, mailing_id: str, actor: Actor, reason: str = "the owner held it") -> None:
         """Stop a mailing until it is resumed, also the letters that are queued already.

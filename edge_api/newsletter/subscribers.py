@@ -12,7 +12,6 @@ from edge_api.auth.erasure import address_key, erased_key
 from edge_api.auth.undo import audited
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import SUBSCRIBERS
-from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,
     Filter,
@@ -49,6 +48,7 @@ RESERVED_FOR: Final = timedelta(days=90)
 """The time for which an address that answers no confirmation gets no other."""
 PENDING_FOR: Final = timedelta(days=7)
 STATUSES: Final = ("active", "pending", "ended", "bounced")
+_IS_OPEN: Final = Filter("status", "in", ("pending", "active"))
 _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
 
@@ -164,15 +164,9 @@ class Subscribers:
         await self._store.run(Delete(SUPPRESSED_EMAILS, where))
 
     async def end(self, subscriber_id: str, actor: Actor) -> None:
-        """End a subscription in the owner's name, which can be undone.
-
-        Raises Problem `not_found`, and `conflict` if it has ended.
-        """
-        row = await require_row(
-            self._store, SUBSCRIBERS, subscriber_id, "No subscriber has this id"
-        )
-        if row["status"] not in ("pending", "active"):
-            raise Problem("conflict", f"This subscription is {row['status']} already")
+        """End a subscription in the owner's name, which can be undone. Raises Problem."""
+        missing = "This subscription has ended, or is gone"
+        row = await require_row(self._store, SUBSCRIBERS, subscriber_id, missing, _IS_OPEN)
         await self._store.run(*audited(actor, "end", self._end(row, "owner"), self._clock(), ()))
 
     async def count(self) -> Mapping[str, int]:
@@ -183,8 +177,7 @@ class Subscribers:
 
     def _end(self, subscriber: Row, by: str = "link") -> Update:
         values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": by}
-        is_open = Filter("status", "in", ("pending", "active"))
-        return Update(SUBSCRIBERS, values, (*where_id(subscriber["id"]), is_open))
+        return Update(SUBSCRIBERS, values, (*where_id(subscriber["id"]), _IS_OPEN))
 
     async def forget_pending(self) -> None:
         """Delete those who did not confirm within `PENDING_FOR`. Raises Problem."""
