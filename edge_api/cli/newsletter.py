@@ -50,7 +50,7 @@ ACTIONS: Actions = {
     "hold": (
         "stop a mailing until it is resumed, also its queued letters",
         "two-winters",
-        (_SLUG,),
+        (_SLUG, JSON),
     ),
     "resume": ("let a held mailing go on", "two-winters", (_SLUG, JSON)),
     "skip": ("stop a mailing for good; `release` begins it again", "two-winters", (_SLUG, JSON)),
