@@ -118,7 +118,7 @@ async def test_the_first_mailing_goes_by_a_test_and_a_press(office: Office) -> N
     await office.make(subject=f"First {HOSTILE}")
     shown = await office.owner.get(PATH)
     assert HOSTILE not in shown.text
-    assert f"First {HOSTILE} It waits for your press: {WHY}." in shown.said
+    assert f"First {HOSTILE} Why: {WHY}." in shown.said
 
     refused = await office.press("Mail it to 2 subscribers")
     assert (refused.status, "no test letter was sent to you yet" in refused.said) == (409, True)
