@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.edge.newsletter.test_sending import readers
+from tests.edge.newsletter.mailing.test_sending import readers
 
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import OPERATOR
