@@ -278,7 +278,7 @@ class Settings:
         _choice("off", "on"), "off", "whether readers can subscribe, and posts are mailed to them"
     )
     newsletter_from: str | None = _setting(
-        check_mailbox, None, "the sender of the newsletter, such as Journal <post@journal.example>"
+        check_mailbox, None, "the sender of the newsletter: an address, or a name and an address"
     )
     newsletter_postal_address: str | None = _setting(
         str.strip, None, "the postal address below each letter, which bulk mail must carry"

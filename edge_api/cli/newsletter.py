@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Final
 
-from click import Argument, File
+from click import Argument
 
 from edge_api.admin.filters import stream_csv
 from edge_api.auth.actor import OPERATOR, system_clock
@@ -57,7 +57,7 @@ ACTIONS: Actions = {
     "check": (
         "check the DKIM signature of a test that you have got, saved as a file",
         "test.eml",
-        (Argument(["file"], type=File("rb"), help="the message, with all its headers"),),
+        (Argument(["file"], type=PATH, help="the message, with all its headers"),),
     ),
     "import": (
         "subscribe the addresses of a CSV, and name each line that is not taken",
@@ -71,7 +71,10 @@ ACTIONS: Actions = {
 async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0, or 1 if something is not as it should be; raises Problem."""
     if arguments.action == "check":
-        fault = check_letter(arguments.file.read())
+        try:
+            fault = check_letter(arguments.file.read_bytes())
+        except OSError as error:
+            raise Problem("invalid", f"{arguments.file}: {error.strerror}") from None
         print(fault or f"the DKIM signature of the sender covers {SIGNED}")
         return 1 if fault else 0
     async with command_store(settings) as store:

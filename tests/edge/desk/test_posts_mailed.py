@@ -153,7 +153,7 @@ async def test_a_post_is_mailed_as_the_tick_says_and_stopped_there(mailed: Journ
     shown = await writer.get(stopped.to)
     assert "It was stopped at" in shown.said
     release = next(each for each in shown.tree.css("form") if "Mail it to" in each.text())
-    assert release.css_first("button").text() == "Mail it to 2 subscribers"
+    assert release.css("button")[0].text() == "Mail it to 2 subscribers"
     again = await writer.post(str(release.attributes["action"]), back=path, to="2")
     assert "It is mailed to 2 subscribers at" in (await writer.get(again.to)).said
     assert again.page == path

@@ -244,7 +244,12 @@ async def store_mailings(settings: Settings) -> None:
         ("d", "third.example", 1, 0),
     ):
         due = format_instant(now.replace(year=now.year - (day > 60)))
-        values = {"slug": slug, "subject": slug, "url": f"https://{host}/", "host": host}
+        values: dict[str, object] = {
+            "slug": slug,
+            "subject": slug,
+            "url": f"https://{host}/",
+            "host": host,
+        }
         values |= {"text_digest": slug * 64, "due_at": due, "recipients": recipients}
         rows.append(MAILINGS.new_row(values, format_instant(now), partial(new_id, now)))
     async with command_store(settings, create=True) as store:

@@ -66,7 +66,8 @@ class Office:
     async def press(self, words: str, page: Response | None = None) -> Response:
         """Press the button with these words, as a browser sends its form."""
         page = page or await self.owner.get(PATH)
-        buttons = {each.css_first("button").text(): each for each in page.tree.css("main form")}
+        forms = page.tree.css("main form:has(button)")
+        buttons = {each.css("button")[0].text(): each for each in forms}
         form = buttons[words]
         fields = {
             str(each.attributes["name"]): str(each.attributes["value"])

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tests.edge.newsletter.mailing.test_sending import readers
 
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import OPERATOR
@@ -16,6 +15,7 @@ from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import TickingClock
 from tests.edge.mail.outbox.scripted_relay import Relay
 from tests.edge.newsletter.mailing.conftest import Newsroom, open_newsroom
+from tests.edge.newsletter.mailing.test_sending import readers
 
 
 @ON_SQLITE
