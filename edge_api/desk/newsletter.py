@@ -29,7 +29,8 @@ async def show_newsletter(visit: Visit) -> Values:
 async def show_subscribers(visit: Visit) -> Values:
     """Return the newest subscribers, of a status or with a part of an address if one is chosen."""
     status, email = visit.query.get("status", ""), visit.query.get("email", "").strip()
-    part = re.sub(r"([\\*%_])", r"\\\1", email)
+    # PostgreSQL takes no text with NUL; no address has a replacement character.
+    part = re.sub(r"([\\*%_])", r"\\\1", email).replace("\0", "\ufffd")
     chosen = Filter("status", "in", (status,) if status in STATUSES else STATUSES)
     where, newest = (Filter("email", "ilike", f"*{part}*"), chosen), (Order("id", descending=True),)
     return {

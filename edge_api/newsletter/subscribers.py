@@ -177,7 +177,9 @@ class Subscribers:
 
     def _end(self, subscriber: Row, by: str = "link") -> Update:
         values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": by}
-        return Update(SUBSCRIBERS, values, (*where_id(subscriber["id"]), _IS_OPEN))
+        # Whoever leaves whom the owner had ended keeps the owner from taking that back.
+        is_endable = Filter("id", "any", (_IS_OPEN, Filter("ended_by", "eq", "owner")))
+        return Update(SUBSCRIBERS, values, (*where_id(subscriber["id"]), is_endable))
 
     async def forget_pending(self) -> None:
         """Delete those who did not confirm within `PENDING_FOR`. Raises Problem."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from edge_api.auth.actor import new_id
-from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.auth.actor import OPERATOR, new_id
+from edge_api.auth.erasure import Privacy
+from edge_api.db.internal_tables import EMAIL_OUTBOX, FORMER_ROWS
 from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
 from edge_api.db.query import Filter, Insert
 from edge_api.db.table import Row
@@ -248,3 +249,43 @@ async def test_subscribers_are_found_and_ended_and_that_is_undone(office: Office
     assert undone.status == 303
     assert (await office.newsletter.subscriber("ben@readers-club.net"))["status"] == "active"
     assert row["token"] not in (await office.owner.get("/desk/audit/")).text
+
+
+async def test_who_left_by_the_link_is_not_taken_back_by_an_undo(office: Office) -> None:
+    """The owner ends a subscription, the person presses the link, and the undo is refused."""
+    shown = await office.owner.get((await office.press("End", await office.owner.get(LIST))).to)
+    ended = [row for row in await office.newsletter.rows(SUBSCRIBERS) if row["ended_at"]]
+    (row,) = ended
+    undo = str(shown.one(".notice form").attributes["action"])
+    await office.newsletter.page("POST", f"/unsubscribe?token={row['token']}")
+    refused = await office.owner.post(undo)
+    assert (refused.status, "has changed since, in ended_at, ended_by" in refused.said) == (
+        409,
+        True,
+    )
+    (row,) = await office.newsletter.rows(SUBSCRIBERS, Filter("id", "eq", row["id"]))
+    assert (row["status"], row["ended_by"]) == ("ended", "link")
+
+
+async def test_an_erased_subscriber_does_not_come_back(office: Office) -> None:
+    """Erased after the owner ended the subscription: nothing is left that an undo could take."""
+    page = await office.owner.get(f"{LIST}?email=ben")
+    shown = await office.owner.get((await office.press("End", page)).to)
+    service = office.newsletter.edge.service
+    privacy = Privacy(service.store, service.clock, SECRET_KEY.encode())
+    await privacy.erase("ben@readers-club.net", OPERATOR)
+    refused = await office.owner.post(str(shown.one(".notice form").attributes["action"]))
+    assert refused.status == 404
+    emails = [row["email"] for row in await office.newsletter.rows(SUBSCRIBERS)]
+    assert "ben@readers-club.net" not in emails
+    assert await office.newsletter.rows(FORMER_ROWS) == []
+
+
+@pytest.mark.parametrize("query", ["email=%00", "email=%ff", f"email={'x' * 3000}", "status=%00"])
+async def test_a_search_for_anything_is_answered(office: Office, query: str) -> None:
+    """With a list, or that there is nobody."""
+    shown = await office.owner.get(f"{LIST}?{query}")
+    assert shown.status == 200
+    assert office.owner.cookie
+    listed = shown.tree.css("li.apart")
+    assert bool(listed) == query.startswith("status")
