@@ -168,7 +168,7 @@ class Mailings:
         untold = "" if any(found.rows for found in tests) else _UNTESTED
         return untold if texts else _FIRST
 
-    async def recent(self, *where: Filter, limit: int = 20) -> list[Row]:
+    async def recent(self, *where: Filter, limit: int = 10) -> list[Row]:
         """Return mailings, the newest first, each with its `state` and its numbers of letters.
 
         Raises Problem.
