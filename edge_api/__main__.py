@@ -42,8 +42,8 @@ COMMANDS: Sections = {
         ),
         "newsletter": (
             "edge_api.cli.newsletter",
-            "take in and write out lists of subscribers",
-            "import members.csv",
+            "look at mailings, test, release, hold and resume them; move lists of subscribers",
+            "status",
         ),
         "desk": (
             "edge_api.cli.desk",

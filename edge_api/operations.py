@@ -9,6 +9,7 @@ from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
 from edge_api.desk import access, message, replies, sign_in, tables, today, webhooks
 from edge_api.desk import leads as desk_leads
+from edge_api.desk import newsletter as desk_newsletter
 from edge_api.desk import posts as desk_posts
 from edge_api.desk import settings as desk_settings
 from edge_api.desk.screens import operations
@@ -88,6 +89,7 @@ _DESK: Final = (
     desk_posts,
     desk_leads,
     message,
+    desk_newsletter,
     desk_settings,
     tables,
     webhooks,

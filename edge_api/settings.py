@@ -192,7 +192,7 @@ class Settings:
         one_of("off", "on"), "off", "whether readers can subscribe, and posts are mailed to them"
     )
     newsletter_from: str | None = _setting(
-        check_mailbox, None, "the sender of the newsletter, with or without a name"
+        check_mailbox, None, "the sender of the newsletter: an address, or a name and an address"
     )
     newsletter_postal_address: str | None = _setting(
         str.strip, None, "the postal address below each letter, which bulk mail must carry"

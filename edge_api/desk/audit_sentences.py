@@ -22,7 +22,7 @@ ROW_NOUNS: Final[Mapping[str, tuple[str, str]]] = {
     "suppressed_emails": ("address", "addresses"),
     "email_outbox": ("mail", "mails"),
     "mailings": ("mailing", "mailings"),
-    "subscribers": ("subscriber", "subscribers"),
+    "subscribers": ("subscription", "subscriptions"),
     "credentials": ("key", "keys"),
     "idempotency_keys": ("repeatable answer", "repeatable answers"),
     "audit_log": ("line of the audit log", "lines of the audit log"),
@@ -85,6 +85,8 @@ TABLE_SENTENCES: Final[Mapping[tuple[str, str], str]] = {
     ("mailings", "resume"): "{what} {was} resumed",
     ("mailings", "skip"): "{what} {was} ended",
     ("mailings", "test"): "a letter was sent to the owner as a test",
+    ("subscribers", "end"): "{what} {was} ended",
+    ("subscribers", "import"): "{what} {was} imported",
     ("leads", "answer"): "{what} {was} answered",
     ("leads", "receive"): "a reply to {what} came by mail",
     ("leads", "take back"): "the answer to {what} was taken back",
@@ -108,6 +110,7 @@ TABLE_SENTENCES: Final[Mapping[tuple[str, str], str]] = {
 NAMED_ROWS: Final[Mapping[str, str]] = {
     "leads": "the message of <bdi>{}</bdi>",
     "access_requests": "the request of <bdi>{}</bdi> for access",
+    "subscribers": "the subscription of <bdi>{}</bdi>",
     "suppressed_emails": "the address <bdi>{}</bdi>",
     "email_outbox": "the mail to <bdi>{}</bdi>",
 }

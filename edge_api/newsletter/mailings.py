@@ -15,7 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 import orjson
 
 from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
-from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import ANNOUNCED_POSTS, EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import FAR, LETTER_LOG_DAYS, MAILINGS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
@@ -51,7 +51,7 @@ from edge_api.newsletter.posts import (
     open_build,
     read_build,
 )
-from edge_api.outbox import UNCLAIMED, run_unless_conflict
+from edge_api.outbox import UNCLAIMED, WAITING, run_unless_conflict
 from edge_api.settings import Settings
 
 RECENT: Final = timedelta(hours=48)
@@ -120,7 +120,7 @@ class Mailings:
                 continue
             yield _find_publication(post["slug"])
             actors = [entry["actor"] for entry in results[-1].rows]
-            if any(actor.startswith(("credential:", "client:")) for actor in actors):
+            if any(map(is_by_credential, actors)):
                 row["waits_for"] = reason or _BY_CREDENTIAL
             else:
                 untold = "" if is_tested else _UNTESTED
@@ -149,16 +149,47 @@ class Mailings:
         )
         yield Read(EMAIL_SEND_LOG, ("id",), sent, limit=1)
 
-    async def recent(self, limit: int = 50) -> list[Row]:
-        """Return mailings, the newest first. Raises Problem."""
-        return await read_all(self._store, Read(MAILINGS, (), (), NEWEST, limit))
+    async def foresee(self, slug: str, actor: Actor, date: datetime | None = None) -> str | None:
+        """Return why the mailing of a post that `actor` publishes would wait; empty: it would not.
+
+        It is `None` where there would be no mailing: the newsletter is off, the chosen `date` is
+        old, or the post is known. Raises Problem.
+        """
+        of_slug = Read(MAILINGS, ("id",), (Filter("slug", "eq", slug),))
+        told, mailed, *tests = await self._store.run(
+            Read(ANNOUNCED_POSTS), of_slug, *self._find_tests()
+        )
+        row = next(iter(told.rows), {"posts": "{}", "texts": ""})
+        texts = orjson.loads(row["texts"] or "{}")
+        known = {**texts, **orjson.loads(row["posts"])}
+        is_old = date is not None and date < self._clock() - RECENT
+        if self._settings.newsletter == "off" or mailed.rows or slug in known or is_old:
+            return None
+        if is_by_credential(actor.label):
+            return _BY_CREDENTIAL
+        untold = "" if any(found.rows for found in tests) else _UNTESTED
+        return untold if texts else _FIRST
+
+    async def recent(self, *where: Filter, limit: int = 10) -> list[Row]:
+        """Return mailings, the newest first, each with its `state` and its numbers of letters.
+
+        Raises Problem.
+        """
+        rows = await read_all(self._store, Read(MAILINGS, (), where, NEWEST, limit))
+        now = format_instant(self._clock())
+        return [{**row, "state": state_of(row, now), **await self.count(row["id"])} for row in rows]
 
     async def count(self, mailing_id: str) -> Mapping[str, int]:
-        """Return how many letters of a mailing the log has, by their status. Raises Problem."""
+        """Return how many letters of a mailing wait, and how many the log has, by their status.
+
+        Raises Problem.
+        """
         statuses = ("sent", "bounced", "dlq", "suppressed")
-        queries = (count_letters(mailing_id, Filter("status", "eq", each)) for each in statuses)
-        results = await self._store.run(*queries)
-        return {each: found.total or 0 for each, found in zip(statuses, results, strict=True)}
+        reads = {each: count_letters(mailing_id, Filter("status", "eq", each)) for each in statuses}
+        of_mailing = Filter("subject_id", "eq", mailing_id)
+        reads["waiting"] = count_query(EMAIL_OUTBOX, of_mailing, WAITING)
+        results = await self._store.run(*reads.values())
+        return {each: found.total or 0 for each, found in zip(reads, results, strict=True)}
 
     async def hold(self, mailing_id: str, actor: Actor, reason: str = "the owner held it") -> None:
         """Stop a mailing until it is resumed, also the letters that are queued already.
@@ -293,6 +324,23 @@ def count_letters(mailing_id: str, *where: Filter) -> Read:
     begins = Filter("message_id", "gte", f"{start}-"), Filter("message_id", "lt", f"{start}.")
     of_letters = Filter("template_name", "eq", LETTER.template)
     return count_query(EMAIL_SEND_LOG, *begins, of_letters, *where)
+
+
+def is_by_credential(label: str) -> bool:
+    """Return whether the actor of an audit entry is the holder of a credential."""
+    return label.startswith(("credential:", "client:"))
+
+
+def state_of(row: Row, now: str) -> str:
+    """Return the state of a mailing at an instant, in a word."""
+    states = {
+        "ended": row["ended_at"],
+        "held": row["held_at"],
+        "waits": not row["due_at"],
+        "due": (row["due_at"] or "") > now,
+        "sent": row["queued_at"],
+    }
+    return next((name for name, is_so in states.items() if is_so), "going")
 
 
 def _published(post: Post) -> datetime:

@@ -1,14 +1,15 @@
 """Subscribers of the newsletter: they ask, confirm by mail (double opt-in), leave and come back."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from secrets import token_hex
 from typing import Final
 
-from edge_api.auth.actor import Clock, new_id
+from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.erasure import address_key, erased_key
+from edge_api.auth.undo import audited
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.query import (
@@ -22,8 +23,10 @@ from edge_api.db.query import (
     Read,
     Store,
     Update,
+    count_query,
     read_all,
     read_first,
+    require_row,
     where_id,
 )
 from edge_api.db.table import Row
@@ -32,7 +35,6 @@ from edge_api.db.types import format_instant
 from edge_api.mail.messages import CONFIRMATION
 from edge_api.mail.queue import Outbox, log_insert, new_entry, undeliverable_reason
 from edge_api.mail.suppressions import (
-    end_subscription,
     normalize_recipient,
     read_suppression,
     suppress,
@@ -45,6 +47,8 @@ MAX_UNANSWERED: Final = 3  # confirmations for one address
 RESERVED_FOR: Final = timedelta(days=90)
 """The time for which an address that answers no confirmation gets no other."""
 PENDING_FOR: Final = timedelta(days=7)
+STATUSES: Final = ("active", "pending", "ended", "bounced")
+_IS_OPEN: Final = Filter("status", "in", ("pending", "active"))
 _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
 
@@ -134,7 +138,7 @@ class Subscribers:
 
     async def leave(self, subscriber: Row) -> None:
         """End a subscription, and nothing else. Raises Problem `unavailable`."""
-        await self._store.run(end_subscription(subscriber["email"], "unsubscribe", self._clock()))
+        await self._store.run(self._end(subscriber))
 
     async def resume(self, subscriber: Row) -> None:
         """Take back the end of a subscription that was confirmed once. Raises Problem."""
@@ -145,15 +149,33 @@ class Subscribers:
 
     async def refuse_mail(self, subscriber: Row) -> None:
         """End a subscription, and suppress its address for all mail. Raises Problem."""
-        email, now = subscriber["email"], self._clock()
-        end = end_subscription(email, "unsubscribe", now)
-        await suppress(self._store, email, suppression(email, "unsubscribe", now), end)
+        email = subscriber["email"]
+        insert = suppression(email, "unsubscribe", self._clock())
+        await suppress(self._store, email, insert, self._end(subscriber))
 
     async def allow_mail(self, subscriber: Row) -> None:
         """Take back the wish for no mail at all; other suppressions stay. Raises Problem."""
         wish = Filter("reason", "eq", "unsubscribe")
         where = where_address(subscriber["email"]), wish
         await self._store.run(Delete(SUPPRESSED_EMAILS, where))
+
+    async def end(self, subscriber_id: str, actor: Actor) -> None:
+        """End a subscription in the owner's name, which can be undone. Raises Problem."""
+        missing = "This subscription has ended, or is gone"
+        row = await require_row(self._store, SUBSCRIBERS, subscriber_id, missing, _IS_OPEN)
+        await self._store.run(*audited(actor, "end", self._end(row, "owner"), self._clock(), ()))
+
+    async def count(self) -> Mapping[str, int]:
+        """Return the number of subscribers by their status. Raises Problem `unavailable`."""
+        reads = (count_query(SUBSCRIBERS, Filter("status", "eq", each)) for each in STATUSES)
+        results = await self._store.run(*reads)
+        return {each: found.total or 0 for each, found in zip(STATUSES, results, strict=True)}
+
+    def _end(self, subscriber: Row, by: str = "link") -> Update:
+        values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": by}
+        # Whoever leaves whom the owner had ended keeps the owner from taking that back.
+        is_endable = Filter("id", "any", (_IS_OPEN, Filter("ended_by", "eq", "owner")))
+        return Update(SUBSCRIBERS, values, (*where_id(subscriber["id"]), is_endable))
 
     async def forget_pending(self) -> None:
         """Delete those who did not confirm within `PENDING_FOR`. Raises Problem."""

@@ -52,6 +52,7 @@ async def test_each_active_subscriber_gets_one_letter_after_the_delay(newsroom: 
         "suppressed": 1,
         "bounced": 0,
         "dlq": 0,
+        "waiting": 0,
     }
 
 
