@@ -155,7 +155,7 @@ def push_well(origin: str) -> None:
     assert "content/posts/broken.md:4:7 error" in said, said
     assert "content/posts/pushed.md:4:7 error" in said, said
     assert "content/posts/other.md:8:5 warning broken link: no page at `/none/`" in said, said
-    assert "held back until it is fixed" in said, said
+    assert "held back until that is fixed" in said, said
     wait_for(lambda: fetch(f"{origin}/journal/other/")[0] == 200, "what is good is published")
     assert fetch(f"{origin}/journal/broken/")[0] == 404
     assert "Words" in fetch(f"{origin}/journal/pushed/")[1], "the former version is shown"
@@ -257,8 +257,8 @@ HOSTILE: Mapping[str, Files] = {
     "a push brings": {".github/workflows/a.yml": ("100644", b"on: push\n")},
     "push brings": {"var/edge.db": ("100644", b"")},
     "deploy --trust-settings": {"build/current/site/index.html": ("100644", b"")},
-    "These must go: content/a\\x0ab.md": {"content/a\nb.md": ("100644", b"")},
-    "These must go: content/a\\x1bb.md": {"content/a\x1bb.md": ("100644", b"")},
+    "rename them: content/a\\x0ab.md": {"content/a\nb.md": ("100644", b"")},
+    "rename them: content/a\\x1bb.md": {"content/a\x1bb.md": ("100644", b"")},
     "go: content.md, contents/a.md": {
         "content.md": ("100644", b""),
         "contents/a.md": ("100644", b""),

@@ -111,7 +111,9 @@ def _receive(arguments: Arguments) -> int:
     except (BuildError, Refused, OSError, ValueError) as refusal:
         sys.stdout.write(f"refused: {refusal}\n")
         return 1
-    sys.stdout.write(f"{ACCEPTED}taken; a file with an error is held back until it is fixed\n")
+    sys.stdout.write(
+        f"{ACCEPTED}taken; if a file has an error, it is held back until that is fixed\n"
+    )
     options = {"now": None, "strict": False, "all": False, "fix": False, "yes": False}
     return check.run(Arguments(**{**options, "files": changed, **vars(arguments)}))
 

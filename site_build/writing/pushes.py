@@ -8,6 +8,8 @@ finds its own files there, and goes on.
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Final, NamedTuple
@@ -27,6 +29,8 @@ _CHANGE: Final = rb":\d{6} (\d{6}) ([0-9a-f]{40}) ([0-9a-f]{40}) [A-Z]\d*\0([^\0
 _STAGED: Final = rb"\d{6} ([0-9a-f]{40}) \d\t([^\0]+)\0"
 _FILES: Final = r"(?:%s)(?:/(?![.])[^/]+)+"
 """Files in a folder, for `%`, whose names do not begin with a dot."""
+_SPACES: Final = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+"""Spaces of Unicode (category Zs), which some systems put into the names of screenshots."""
 _MOST_NAMED: Final = 10
 
 
@@ -87,11 +91,14 @@ class PushedRepository(Repository):
         self, changes: Sequence[_Change], allowed: str, apart: dict[str, str]
     ) -> None:
         _refuse(
+            [each.path for each in changes if not _SPACES.sub(" ", each.path).isprintable()],
+            "these names have invisible characters, or are not UTF-8; rename them",
+        )
+        _refuse(
             [
                 each.path
                 for each in changes
                 if each.mode not in {"100644", "100755", "000000"}
-                or not each.path.isprintable()
                 or not re.fullmatch(allowed, each.path)
             ],
             "a push brings files of the content alone, no links, no names that begin with a dot; "
@@ -111,11 +118,15 @@ class PushedRepository(Repository):
         """Raise Refused where the owner's own changes would be lost."""
         raw, blocked = self.git("ls-files", "--stage", "-z"), []
         staged = {os.fsdecode(path): version.decode() for version, path in re.findall(_STAGED, raw)}
+        gone = {self._top / each.path for each in changes if each.version == NO_BLOB}
         for each in changes:
             place = self._top / each.path
-            present = blob_id(place.read_bytes()) if place.exists() else NO_BLOB
+            present = blob_id(place.read_bytes() if place.is_file() else None) or NO_BLOB
             is_clean = {present, staged.get(each.path, NO_BLOB)} <= {each.former, each.version}
-            is_hidden = place.resolve() != place or any(map(Path.is_file, place.parents))
+            # A folder may become a file, and a file a folder, if the push removes what was there.
+            others = [*filter(Path.is_file, place.parents)]
+            others += [inner for inner in place.rglob("*") if not inner.is_dir()]
+            is_hidden = place.resolve() != place or not gone.issuperset(others)
             if is_hidden or not is_clean:
                 blocked.append(each.path)
         _refuse(
@@ -126,12 +137,17 @@ class PushedRepository(Repository):
 
     def _write(self, changes: Sequence[_Change]) -> None:
         """Write the files and stage them."""
-        for each in changes:
+        for each in sorted(changes, key=lambda each: each.version != NO_BLOB):  # removals first
             place = self._top / each.path
-            before = place.read_bytes() if place.exists() else None
             if each.version == NO_BLOB:
                 place.unlink(missing_ok=True)
+                with suppress(OSError):  # until a folder has other files
+                    for folder in takewhile(
+                        lambda folder: folder.parent != self._top, place.parents
+                    ):
+                        folder.rmdir()
             else:
+                before = place.read_bytes() if place.is_file() else None
                 rewrite(self._top, each.path, before, self.read(each.version))
                 place.chmod(int(each.mode[-3:], 8))
         self.prepare_index(

@@ -34,10 +34,11 @@ def write(repository: Journal, files: dict[str, str], base: str = "HEAD") -> str
     repository.git(*in_clone, "fetch", "--quiet", "origin")
     repository.git(*in_clone, "checkout", "--quiet", "--force", "--detach", base)
     for name, text in files.items():
-        (apart / name).parent.mkdir(parents=True, exist_ok=True)
-        (apart / name).write_text(text)
-        if not text:
-            (apart / name).unlink()
+        if text:
+            (apart / name).parent.mkdir(parents=True, exist_ok=True)
+            (apart / name).write_text(text)
+        else:
+            repository.git(*in_clone, "rm", "--quiet", "--", name)  # with folders that it empties
     repository.git(*in_clone, "add", ".")
     repository.git(*in_clone, "commit", "--quiet", "--message=Write")
     return repository.git(*in_clone, "rev-parse", "HEAD").strip()
@@ -84,6 +85,31 @@ def test_a_push_is_taken_with_its_findings(repository: Journal) -> None:
     assert send(repository, write(repository, files))[0]
     assert not (repository.content / "posts/the-second.md").exists()
     assert repository.git("diff", "HEAD", "--stat") == ""
+
+
+def test_a_folder_becomes_a_file_and_a_file_a_folder(repository: Journal) -> None:
+    """What the push itself removes is not in its way, and folders that it empties go."""
+    note = "content/images/note"
+    for files in (
+        {f"{note}/deep/a.txt": "a", "content/images/a\u202fb.txt": "A space of some system."},
+        {f"{note}/deep/a.txt": "", note: "a file"},
+        {note: "", f"{note}/b.txt": "b"},
+        {f"{note}/b.txt": ""},
+    ):
+        taken, said = send(repository, write(repository, files))
+        assert taken, said
+        assert repository.git("status", "--porcelain", "--", "content") == ""
+    assert not (repository.content / "images/note").exists()
+    assert (repository.content / "images").exists()
+
+
+def test_invisible_characters_in_a_name_are_its_fault(repository: Journal) -> None:
+    """The refusal says so, and not that something else is wrong."""
+    commit = write(repository, {"content/posts/a\u200db.md": SECOND})
+    taken, said = send(repository, commit)
+
+    assert not taken
+    assert "these names have invisible characters" in said
 
 
 @pytest.mark.parametrize(
