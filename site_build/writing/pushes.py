@@ -147,7 +147,10 @@ class PushedRepository(Repository):
                     ):
                         folder.rmdir()
             else:
-                before = place.read_bytes() if place.is_file() else None
+                if place.is_dir():  # git knows no empty folders, and only such are left in it
+                    for folder in (*sorted(place.rglob("*"), reverse=True), place):
+                        folder.rmdir()
+                before = place.read_bytes() if place.exists() else None
                 rewrite(self._top, each.path, before, self.read(each.version))
                 place.chmod(int(each.mode[-3:], 8))
         self.prepare_index(
