@@ -21,7 +21,7 @@ if (scheme.chosen) scheme.show(scheme.chosen);
 {
   const parsed = new Promise((done) => addEventListener("DOMContentLoaded", done));
   const painted = new Promise((done) => {
-    new PerformanceObserver(done).observe({ type: "paint", buffered: true });
+    new PerformanceObserver(done).observe({ type: "largest-contentful-paint", buffered: true });
     // Not all tell of it.
     addEventListener("load", () => setTimeout(done, 1_000));
   });
