@@ -40,6 +40,11 @@ COMMANDS: Sections = {
             "send queued mail (without a subcommand); list, retry and preview it",
             "list",
         ),
+        "newsletter": (
+            "edge_api.cli.newsletter",
+            "look at mailings, test, release, hold and resume them; move lists of subscribers",
+            "status",
+        ),
         "desk": (
             "edge_api.cli.desk",
             "print a link that signs in to the owner's pages",

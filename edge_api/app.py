@@ -59,6 +59,9 @@ from edge_api.mcp.operations import Identity, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
+from edge_api.newsletter.mailings import Mailings
+from edge_api.newsletter.sending import QUEUE_SECONDS, Letters
+from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, refuse_unrestored_store
 from edge_api.operation.model import API_VERSION
@@ -136,7 +139,9 @@ async def assemble(
         limiter = Limiter(settings, shared=limits)
         box = SecretBox(secret, KEY_PURPOSE)
         webhooks = WebhookDispatcher(store, clock, box, make_sender(settings))
-        mailing = make_mail_service(settings, store, clock, secret)
+        letters = Letters(settings, store, clock)
+        mailing = make_mail_service(settings, store, clock, secret, letters=letters.prepare)
+        mailings = Mailings(settings, store, clock, mailing.outbox)
         feedback = Feedback(store, clock, secret)
         mailbox = settings.mailbox_url and MailboxReader(
             settings.mailbox_url, IncomingMail(settings, store, clock, feedback), secret
@@ -169,12 +174,14 @@ async def assemble(
             mailing.desk_links,
             Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
             AccessRequests(store, clock, limiter, secret, mailing.outbox),
+            Subscribers(store, clock, secret, mailing.outbox),
             Rows(store, clock),
             Sessions(store, clock),
             feedback,
             Answers(settings, store, clock),
             Endpoints(store, clock, box, partial(make_sender, settings)),
             Writing(settings, store, clock),
+            mailings,
         )
         service = Service(
             settings,
@@ -202,7 +209,13 @@ async def assemble(
                     every,
                     REFRESH_SECONDS,
                     "announcing posts",
-                    Announcer(store, clock, builds).announce,
+                    Announcer(store, clock, builds, mailings.announce).announce,
+                ),
+                partial(
+                    every,
+                    QUEUE_SECONDS,
+                    "queueing the newsletter",
+                    partial(letters.queue, mailings),
                 ),
                 partial(
                     every,

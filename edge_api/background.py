@@ -44,6 +44,7 @@ from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 from edge_api.health import Check, HealthCheck
 from edge_api.journal.builds import BuildManager
+from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
 from edge_api.oauth.server import OAuthServer
 from edge_api.operation.service import Service
@@ -200,6 +201,7 @@ async def background_jobs(
         ),
         (DELETE_EXPIRED_SECONDS, "rotating signing keys", oauth.maintain),
         (SWEEP_SECONDS, "deleting unused grants", oauth.sweep),
+        (SWEEP_SECONDS, "deleting what was not confirmed", service[Subscribers].forget_pending),
         (SWEEP_SECONDS, "deleting rows that are old enough", retention.apply),
     )
     works = (*(loop() for loop in loops), *(every(*job) for job in jobs))

@@ -9,6 +9,7 @@ from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
 from edge_api.desk import access, message, replies, sign_in, tables, today, webhooks
 from edge_api.desk import leads as desk_leads
+from edge_api.desk import newsletter as desk_newsletter
 from edge_api.desk import posts as desk_posts
 from edge_api.desk import settings as desk_settings
 from edge_api.desk.screens import operations
@@ -17,6 +18,7 @@ from edge_api.journal import search
 from edge_api.leads import operations as leads
 from edge_api.mail import operations as mail
 from edge_api.mcp import operations as mcp
+from edge_api.newsletter import operations as newsletter
 from edge_api.oauth import authorize
 from edge_api.oauth import operations as oauth
 from edge_api.operation.model import (
@@ -41,6 +43,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *oauth.OPERATIONS,
     *authorize.OPERATIONS,
     *access_requests.OPERATIONS,
+    *newsletter.OPERATIONS,
     *mail.OPERATIONS,
     *mcp.OPERATIONS,
 )
@@ -75,6 +78,7 @@ ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
     *leads.FORMS,
     *access_requests.FORMS,
+    *newsletter.FORMS,
     *admin.UNKNOWN_TABLE_OPERATIONS,
 )
 """The operations with routes: OPERATIONS, the site's forms, and answers for unknown tables."""
@@ -85,6 +89,7 @@ _DESK: Final = (
     desk_posts,
     desk_leads,
     message,
+    desk_newsletter,
     desk_settings,
     tables,
     webhooks,
@@ -105,10 +110,15 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
     """Return the operations that the settings allow, with the credentials that they demand.
 
     Leads may require a credential, and the form that requests access may be switched off. The form
-    for claim tokens stays, since access can be requested through the API too.
+    for claim tokens stays, since access can be requested through the API too. Without the
+    newsletter nobody subscribes; the links that were mailed still end subscriptions.
     """
     restricted = ("create_lead",) if settings.leads_require_credential else ()
-    forms = () if settings.access_requests == "on" else ("access_form", "send_access_form")
+    forms: tuple[str, ...] = ()
+    if settings.access_requests == "off":
+        forms += ("access_form", "send_access_form")
+    if settings.newsletter == "off":
+        forms += tuple(each.name for each in newsletter.FORMS)
     return tuple(
         leads.with_credential(each) if each.name in restricted else each
         for each in operations
@@ -117,8 +127,9 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
 
 
 def offer(operations: Iterable[AnyOperation], settings: Settings) -> list[AnyOperation]:
-    """Return the operations that documents and tools name: those of writing only if it is on."""
-    return [each for each in operations if settings.writing == "on" or each.tag != writing.TAG]
+    """Return the operations that documents and tools name, without what is switched off."""
+    tags = {writing.TAG: settings.writing, newsletter.TAG: settings.newsletter}
+    return [each for each in operations if tags.get(each.tag) != "off"]
 
 
 def make_openapi(

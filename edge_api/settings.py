@@ -1,6 +1,5 @@
 """Every setting of the edge, in one table; the environment wins over a `.env` file."""
 
-import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -16,7 +15,6 @@ from edge_api.db.mail_addresses import MailServer, check_mailbox, check_relay, p
 from edge_api.schema.environment import (
     BUILD,
     LITESTREAM_PREFIXES,
-    MAX_PORT,
     SettingsError,
     read_boolean,
     read_database,
@@ -25,29 +23,17 @@ from edge_api.schema.environment import (
     redact_database,
     sqlite_file,
 )
-
-MAX_RETENTION_DAYS: Final = 36500
-"""The longest retention; 0 is for ever."""
-MIN_SECRET_LENGTH: Final = 32  # characters: fewer can be guessed
-MAX_SOCKET_PATH: Final = 100
-"""Bytes of a Unix socket's path; systems allow a few more."""
-_REPLICA_SCHEMES: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
-"""The URL schemes that Litestream 0.5 writes to."""
-
-
-def _number(minimum: int, maximum: int, message: str) -> Callable[[str], int]:
-    def check(text: str) -> int:
-        is_number = re.fullmatch(f"[0-9]{{1,{len(str(maximum))}}}", text) is not None
-        if not is_number or not minimum <= int(text) <= maximum:
-            raise ValueError(message)
-        return int(text)
-
-    return check
-
-
-_port: Final = _number(1, MAX_PORT, f"must be a port from 1 to {MAX_PORT}")
-_days: Final = _number(
-    0, MAX_RETENTION_DAYS, f"must be a number of days from 1 to {MAX_RETENTION_DAYS}, or 0 for ever"
+from edge_api.setting_values import (
+    number_between,
+    one_of,
+    read_days,
+    read_hook_secrets,
+    read_networks,
+    read_port,
+    read_port_or_socket,
+    read_replica,
+    read_schemes,
+    read_secret,
 )
 
 
@@ -66,78 +52,6 @@ def _is_rate(text: str) -> bool:
         return False
     counts = all(int(number) for number in re.findall(r"[0-9]+", text))
     return counts and all(item.get_expiry() <= 366 * 24 * 60 * 60 for item in items)  # a year
-
-
-def _port_or_socket(text: str) -> Path | int:
-    if text.isdigit():
-        return _port(text)
-    if ":" in text or len(text.encode()) > MAX_SOCKET_PATH:
-        raise ValueError(
-            f"must be a port of this machine, or a path of at most {MAX_SOCKET_PATH} characters"
-        )
-    return Path(text)
-
-
-def _networks(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    for name in names:
-        try:
-            ip_network(name, strict=False)
-        except ValueError:
-            raise ValueError(f"must be like 127.0.0.1,10.0.0.0/8, and {name!r} is not") from None
-    return names
-
-
-def _schemes(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    for name in names:
-        if re.fullmatch(r"[a-z][a-z0-9+.-]*", name) is None or name in ("http", "https"):
-            raise ValueError("must be names of schemes such as cursor, separated by commas")
-    return names
-
-
-def _secret(text: str) -> str:
-    if len(text) < MIN_SECRET_LENGTH:
-        raise ValueError(f"must have {MIN_SECRET_LENGTH} characters or more, all of them random")
-    return text
-
-
-def _hook_secrets(text: str) -> tuple[str, ...]:
-    found = tuple(text.replace(",", " ").split())
-    if not all(map(_is_hook_secret, found)):
-        raise ValueError("must be whsec_ and the base64 of 24 to 64 bytes, or two such, by a comma")
-    return found
-
-
-def _is_hook_secret(text: str) -> bool:
-    prefix, _, coded = text.partition("_")
-    try:
-        length = len(base64.b64decode(coded, validate=True))
-    except ValueError:
-        return False
-    return prefix == "whsec" and length in range(24, 64 + 1)  # as Standard Webhooks 1.0 has it
-
-
-def _choice(*words: str) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"must be one of {', '.join(words)}")
-        return text
-
-    return check
-
-
-def _replica(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in _REPLICA_SCHEMES:
-        raise ValueError(
-            f"must be an address such as s3://bucket/path, of {', '.join(_REPLICA_SCHEMES)}"
-        )
-    if parts.scheme == "file" and (parts.netloc or not parts.path.strip("/")):
-        raise ValueError("must be like file:///path/to/folder, with three slashes")
-    if parts.scheme != "file" and not parts.hostname:
-        raise ValueError("must name a bucket or host after the two slashes")
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +77,7 @@ def _setting(*given: Any, **more: Any) -> Any:
 class Settings:
     """The checked values; the settings have the names of the fields, in upper case."""
 
-    port: int = _setting(_port, "8000", "the TCP port to listen on")
+    port: int = _setting(read_port, "8000", "the TCP port to listen on")
     site_url: str = _setting(
         read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"
     )
@@ -171,26 +85,26 @@ class Settings:
         read_database, "sqlite:///var/edge.db", "where rows are kept", show=redact_database
     )
     litestream_replica: str | None = _setting(
-        _replica, None, "where Litestream keeps a copy of the store, always", secret=True
+        read_replica, None, "where Litestream keeps a copy of the store, always", secret=True
     )
     build_dir: Path = _setting(Path, "build", "the folder of builds; the edge serves its current")
     content_dir: Path = _setting(Path, "content", "the folder of Markdown files")
     secret_key: str | None = _setting(
-        _secret, None, "HMAC and encryption key; generated beside a SQLite store", secret=True
+        read_secret, None, "HMAC and encryption key; generated beside a SQLite store", secret=True
     )
     leads_require_credential: bool = _setting(
         read_boolean, "false", "whether creating a lead needs a credential"
     )
     access_requests: str = _setting(
-        _choice("off", "on"), "off", "whether the contact page has a form that asks for access"
+        one_of("off", "on"), "off", "whether the contact page has a form that asks for access"
     )
     analyze_fetch: str = _setting(
-        _choice("off", "self", "on"),
+        one_of("off", "self", "on"),
         "self",
         "the addresses that analyze may fetch: off (none), self (this site's), on (public ones)",
     )
     trusted_proxies: tuple[str, ...] = _setting(
-        _networks, "", "networks whose forwarding headers count, separated by commas"
+        read_networks, "", "networks whose forwarding headers count, separated by commas"
     )
     rate_leads: str = _setting(
         _rate, "5/10minutes;20/day", "leads stored for one address without a credential"
@@ -222,23 +136,23 @@ class Settings:
         "links to the desk that are mailed for a browser that signed in before",
     )
     redirect_schemes: tuple[str, ...] = _setting(
-        _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
+        read_schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
     )
     email_hook_secret: tuple[str, ...] | None = _setting(
-        _hook_secrets,
+        read_hook_secrets,
         None,
         "secret of the mail service's webhook (bounces, complaints); two during rotation",
         secret=True,
     )
-    retain_leads_days: int = _setting(_days, "0", "days until a lead is deleted; 0 is never")
+    retain_leads_days: int = _setting(read_days, "0", "days until a lead is deleted; 0 is never")
     retain_mail_log_days: int = _setting(
-        _days, "0", "days until a row of email_send_log is deleted; 0 is never"
+        read_days, "0", "days until a row of email_send_log is deleted; 0 is never"
     )
     retain_audit_days: int = _setting(
-        _days, "0", "days until an entry of the audit log is deleted; 0 is never"
+        read_days, "0", "days until an entry of the audit log is deleted; 0 is never"
     )
     retain_undo_days: int = _setting(
-        _days, "30", "days within which a change of rows can be undone; 0 is for ever"
+        read_days, "30", "days within which a change of rows can be undone; 0 is for ever"
     )
     smtp_url: str | None = _setting(
         check_relay, None, "the relay that takes mail; without one none is sent", secret=True
@@ -253,7 +167,7 @@ class Settings:
         read_boolean, "false", "whether the sender of a lead gets an acknowledgement"
     )
     acknowledgements_per_hour: int = _setting(
-        _number(0, 999_999, "must be a number from 0 to 999999"),
+        number_between(0, 999_999, "must be a number from 0 to 999999"),
         "60",
         "the most acknowledgements that are sent in an hour",
     )
@@ -261,7 +175,7 @@ class Settings:
         Path, None, "a folder of templates that replace those of messages; checked at the start"
     )
     mail_dispatcher: str = _setting(
-        _choice("on", "off"), "on", "whether serve sends mail; off: python -m edge_api mail does"
+        one_of("on", "off"), "on", "whether serve sends mail; off: python -m edge_api mail does"
     )
     mailbox_url: MailServer | None = _setting(
         parse_imap, None, "the mailbox that is read each minute for replies to leads", secret=True
@@ -269,13 +183,35 @@ class Settings:
     mail_authserv_id: str | None = _setting(
         str.strip, None, "the mail server whose Authentication-Results say who wrote a reply"
     )
-    log_format: str = _setting(_choice("text", "json"), "text", "how log lines look")
+    log_format: str = _setting(one_of("text", "json"), "text", "how log lines look")
     access_log: str = _setting(
-        _choice("off", "combined", "json"), "off", "a line on standard output for each request"
+        one_of("off", "combined", "json"), "off", "a line on standard output for each request"
     )
-    desk: str = _setting(_choice("on", "off"), "on", "whether the owner's pages are at /desk/")
+    desk: str = _setting(one_of("on", "off"), "on", "whether the owner's pages are at /desk/")
+    newsletter: str = _setting(
+        one_of("off", "on"), "off", "whether readers can subscribe, and posts are mailed to them"
+    )
+    newsletter_from: str | None = _setting(
+        check_mailbox, None, "the sender of the newsletter: an address, or a name and an address"
+    )
+    newsletter_postal_address: str | None = _setting(
+        str.strip, None, "the postal address below each letter, which bulk mail must carry"
+    )
+    newsletter_delay: int = _setting(
+        number_between(0, 10_080, "must be a number of minutes from 0 to 10080, a week"),
+        "10",
+        "minutes from a post's publication to its letters, in which they can be stopped",
+    )
+    newsletter_rate: int = _setting(
+        number_between(1, 1000, "must be a number of letters a second from 1 to 1000"),
+        "5",
+        "the most letters that are sent in a second",
+    )
+    rate_subscribe: str = _setting(
+        _rate, "5/10minutes;20/day", "subscriptions asked for from one address without a credential"
+    )
     writing: str = _setting(
-        _choice("off", "on"), "off", "whether posts can be written by the API, MCP and the desk"
+        one_of("off", "on"), "off", "whether posts can be written by the API, MCP and the desk"
     )
     writing_push: str | None = _setting(
         str.strip,
@@ -283,11 +219,11 @@ class Settings:
         "the git remote that a server pushes the journal's commits to",
         secret=True,
     )
-    metrics: str = _setting(
-        _choice("off", "on"), "off", "whether /metrics is there, for Prometheus"
-    )
+    metrics: str = _setting(one_of("off", "on"), "off", "whether /metrics is there, for Prometheus")
     metrics_socket: Path | int | None = _setting(
-        _port_or_socket, None, "a loopback port, or a Unix socket, that has /metrics without a key"
+        read_port_or_socket,
+        None,
+        "a loopback port, or a Unix socket, that has /metrics without a key",
     )
 
     @property
@@ -344,12 +280,30 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
     if values.get("metrics_socket") and values.get("metrics") == "off":
         yield "METRICS_SOCKET: needs METRICS=on"
+    if values.get("newsletter") == "on":
+        yield from _missing_for_newsletter(values)
     are_valid = values.keys() >= {"database_url", "secret_key"}
     if are_valid and sqlite_file(values["database_url"]) is None and not values["secret_key"]:
         yield (
             "SECRET_KEY: needed with PostgreSQL, the same for all edges on one store; "
             'python -c "import secrets; print(secrets.token_hex(32))" makes one'
         )
+
+
+def _missing_for_newsletter(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each setting without which the newsletter cannot be."""
+    purposes = {
+        "smtp_url": "the relay that takes it",
+        "newsletter_from": "its sender",
+        "newsletter_postal_address": "the postal address that bulk mail must carry",
+        "owner_email": "the owner, who gets the test of the first one",
+    }
+    for name, purpose in purposes.items():
+        if values.get(name, "faulty") is None:
+            yield f"NEWSLETTER: on needs {name.upper()}, {purpose}"
+    parts = urlsplit(values.get("site_url") or "http://127.0.0.1")
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        yield "NEWSLETTER: on needs SITE_URL with https, for links that nobody on the way reads"
 
 
 def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[str]:

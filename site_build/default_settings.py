@@ -23,6 +23,8 @@ LEADS_REQUIRE_CREDENTIAL = _environment.get("LEADS_REQUIRE_CREDENTIAL", "false")
 ACCESS_REQUESTS = _environment.get("ACCESS_REQUESTS", "off")
 # Whether programs can write drafts, for which there is a skill; the edge reads it too.
 WRITING = _environment.get("WRITING", "off")
+# Whether each post has a form that subscribes to new ones by mail; the edge reads it too.
+NEWSLETTER = _environment.get("NEWSLETTER", "off")
 
 # Folders. Templates in the journal's own theme/templates/ replace those of the theme.
 PATH = _environment.get("CONTENT_DIR", "content")

@@ -112,6 +112,8 @@ class Policy:
     """Whether the contact page has a form that asks for access to the API."""
     has_writing: bool = False
     """Whether programs can write drafts."""
+    has_newsletter: bool = False
+    """Whether readers can subscribe, by a form under each post."""
 
 
 def read_policy(settings: Mapping[str, object]) -> Policy:
@@ -132,14 +134,16 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
         closed = read_boolean(str(settings.get("LEADS_REQUIRE_CREDENTIAL", "false")))
     except ValueError as error:
         raise BuildError(f"LEADS_REQUIRE_CREDENTIAL {error}") from None
-    if settings.get("ACCESS_REQUESTS", "off") not in ("on", "off"):
-        raise BuildError("ACCESS_REQUESTS must be one of off, on")
+    for name in ("ACCESS_REQUESTS", "NEWSLETTER"):
+        if settings.get(name, "off") not in ("on", "off"):
+            raise BuildError(f"{name} must be one of off, on")
     return Policy(
         {**DEFAULT_SIGNALS, **signals},
         str(contact),
         closed,
         settings.get("ACCESS_REQUESTS") == "on",
         settings.get("WRITING") == "on",
+        settings.get("NEWSLETTER") == "on",
     )
 
 

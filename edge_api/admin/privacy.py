@@ -14,9 +14,10 @@ import orjson
 from edge_api.auth.actor import SERVICE, Actor, Clock, audit_entry
 from edge_api.auth.erasure import PersonalRows
 from edge_api.db.internal_tables import FORMER_ROWS
+from edge_api.db.newsletter_tables import LETTER_LOG_DAYS
 from edge_api.db.query import Delete, Filter, Order, Read, RowCount, Store, Where, read_all
 from edge_api.db.table import Row, Table
-from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, LEADS, TABLES
+from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, LEADS, TABLES
 from edge_api.db.transfer import read_pages
 from edge_api.db.types import format_instant
 from edge_api.mail.suppressions import normalize_recipient
@@ -47,6 +48,7 @@ MAILED_COLUMNS: Final[Mapping[Table, str]] = {
 """The column with an address that gets mail, by table."""
 UNUSED_TOKEN: Final = Filter("used_at", "is", None)
 """The filter of tokens to delete: a used one stays, as proof of how its address was suppressed."""
+IS_LETTER: Final = Filter("template_name", "like", "newsletter\\_*")
 DELETE_BATCH: Final = 500  # rows in one transaction, so that others can write in between
 READ_BATCH: Final = 2000  # rows in one query
 
@@ -88,15 +90,21 @@ class Retention:
             table: await self._delete(table, since, days, actor)
             for table, (since, days) in self._limits.items()
         }
+        if letters := await self._delete(
+            EMAIL_SEND_LOG, "created_at", LETTER_LOG_DAYS, actor, (IS_LETTER,)
+        ):
+            deleted[EMAIL_SEND_LOG] = deleted.get(EMAIL_SEND_LOG, 0) + letters
         if deleted_tokens := await self._delete_unused_tokens(actor):
             deleted[EMAIL_UNSUBSCRIBE_TOKENS] = deleted_tokens
         if any(deleted.values()):
             await self._store.scrub()
         return deleted
 
-    async def _delete(self, table: Table, since: str, days: int, actor: Actor) -> int:
+    async def _delete(
+        self, table: Table, since: str, days: int, actor: Actor, where: Where = ()
+    ) -> int:
         before = format_instant(self._clock() - timedelta(days=days))
-        old, oldest = (Filter(since, "lt", before),), (Order(since),)
+        old, oldest = (*where, Filter(since, "lt", before)), (Order(since),)
         number = 0
         while True:
             rows = await read_all(self._store, Read(table, (), old, oldest, DELETE_BATCH))

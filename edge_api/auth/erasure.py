@@ -4,6 +4,7 @@ SQL selects candidates by the part that all spellings of an address share; Pytho
 them are about the person. Only the keys of erased rows are stored, so that a restore erases again.
 """
 
+import hmac
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -13,10 +14,12 @@ from functools import partial
 from itertools import chain
 from typing import Final
 from unicodedata import normalize
+from uuid import UUID
 
 from edge_api.auth.actor import Actor, Clock, audit_entry
 from edge_api.db.internal_tables import ERASED_ROWS, FORMER_ROWS
 from edge_api.db.mail_addresses import normalize_address
+from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,
@@ -31,7 +34,7 @@ from edge_api.db.query import (
     Update,
 )
 from edge_api.db.table import PersonalData, Row, Table
-from edge_api.db.tables import TABLES
+from edge_api.db.tables import IDEMPOTENCY_KEYS, TABLES
 from edge_api.db.types import MAX_EMAIL_LENGTH, PATTERNS, ColumnType, format_instant
 
 PERSONAL_DATA: Final = {table: table.personal for table in TABLES.values() if table.personal}
@@ -138,45 +141,30 @@ def _is_about(table: Table, address: str, keys: Collection[str], row: Row) -> bo
     )
 
 
-def erase_rows(
-    address: str, actor: Actor, clock: Clock, found: PersonalRows, results: list[QueryResult]
-) -> Iterator[Query]:
-    """Yield the queries of an erasure, for a `Procedure`; `found` gets the rows.
+def address_key(secret: bytes, address: str) -> str:
+    """Return the keyed digest by which a subscriber's address is known without its row."""
+    return hmac.digest(secret, f"subscriber\n{fold_address(address)}".encode(), "sha256").hex()
 
-    Without an address, rows that were erased before are erased again. Rows of a table with a
-    `kept_reason` are not deleted, but their `cleared_columns` are: a suppression keeps the wish not
-    to be mailed. The audit log gets the numbers of rows, and no address.
+
+def erased_key(key: str) -> str:
+    """Return a digest of `address_key` as the key that `erased_rows` has of an erased subscriber.
+
+    So an import does not bring them back.
     """
-    keys: set[str] = set()
-    if not address:
-        yield Read(ERASED_ROWS)
-        keys = {row["id"] for row in results[-1].rows}
-    former = frozenset(keys)
-    yield from find_rows(results, found, address, keys)
-    for table, rows in reversed(found.items()):  # the newest audit entry is that of the leads
-        data = PERSONAL_DATA[table]
-        names = data.cleared_columns if data.kept_reason else (table.key,)
-        doomed = [row[table.key] for row in rows if any(row[name] is not None for name in names)]
-        if doomed:
-            where = (Filter(table.key, "in", tuple(doomed)),)
-            cleared = Update(table, dict.fromkeys(names), where) if data.kept_reason else None
-            yield cleared or Delete(table, where)
-            yield audit_entry(actor, "erase", table, len(doomed), clock())
-            keys.update(doomed)
-    # Only UUIDs: the key of a stored answer to a request is a digest that includes an address.
-    new = tuple(filter(_UUID.fullmatch, keys - former))
-    until = format_instant(clock() + timedelta(days=400))  # longer than a backup should be kept
-    # A row that was erased before may have been stored again.
-    yield Delete(ERASED_ROWS, (Filter("id", "in", new),))
-    yield Insert(ERASED_ROWS, [{"id": each, "expires_at": until} for each in new])
+    return str(UUID(hex=key[:32]))
 
 
 class Privacy:
-    """Finds and erases personal data in one store."""
+    """Finds and erases personal data in one store.
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    `secret` keys the digests of subscribers' addresses; without it these are neither found nor
+    stored.
+    """
+
+    def __init__(self, store: Store, clock: Clock, secret: bytes = b"") -> None:
         self._store = store
         self._clock = clock
+        self._secret = secret
 
     async def find(self, address: str) -> PersonalRows:
         """Return all rows about the person with the address, in any spelling.
@@ -186,7 +174,7 @@ class Privacy:
         """
         found: PersonalRows = {}
         results: list[QueryResult] = []
-        for query in find_rows(results, found, fold_address(address), set()):
+        for query in find_rows(results, found, fold_address(address), {*self._marks(address)}):
             results += await self._store.run(query)
         if not any(found.values()):
             try:
@@ -202,6 +190,53 @@ class Privacy:
         meanwhile. Without an address it deletes rows that were erased before and stored again.
         """
         found: PersonalRows = {}
-        erase = partial(erase_rows, fold_address(address or ""), actor, self._clock, found)
+        erase = partial(self._erase, fold_address(address or ""), actor, found)
         await self._store.run(Procedure(erase))
         return found
+
+    def _erase(
+        self, address: str, actor: Actor, found: PersonalRows, results: list[QueryResult]
+    ) -> Iterator[Query]:
+        """Yield the queries of an erasure, for a `Procedure`; `found` gets the rows.
+
+        Without an address, rows that were erased before are erased again. Rows of a table with a
+        `kept_reason` are not deleted, but their `cleared_columns` are: a suppression keeps the wish
+        not to be mailed. The audit log gets the numbers of rows, and no address.
+        """
+        keys: set[str] = set()
+        if not address:
+            yield Read(ERASED_ROWS)
+            keys = {row["id"] for row in results[-1].rows}
+        former = frozenset(keys)
+        marks = self._marks(address)
+        keys |= marks
+        yield from find_rows(results, found, address, keys)
+        for table, rows in reversed(found.items()):  # the newest audit entry is that of the leads
+            data = PERSONAL_DATA[table]
+            names = data.cleared_columns if data.kept_reason else (table.key,)
+            doomed = [
+                row[table.key] for row in rows if any(row[name] is not None for name in names)
+            ]
+            if doomed:
+                where = (Filter(table.key, "in", tuple(doomed)),)
+                cleared = Update(table, dict.fromkeys(names), where) if data.kept_reason else None
+                yield cleared or Delete(table, where)
+                yield audit_entry(actor, "erase", table, len(doomed), self._clock())
+                keys.update(doomed)
+        if not found[SUBSCRIBERS] and marks.isdisjoint(
+            e["response"] for e in found[IDEMPOTENCY_KEYS]
+        ):
+            keys -= marks
+        # Only UUIDs: the key of a stored answer to a request is a digest that includes an address.
+        new = tuple(filter(_UUID.fullmatch, keys - former))
+        until = format_instant(
+            self._clock() + timedelta(days=400)
+        )  # longer than a backup should be kept
+        # A row that was erased before may have been stored again.
+        yield Delete(ERASED_ROWS, (Filter("id", "in", new),))
+        yield Insert(ERASED_ROWS, [{"id": each, "expires_at": until} for each in new])
+
+    def _marks(self, address: str) -> frozenset[str]:
+        """Return the `erased_key` of an address, which is stored if it was a subscriber's."""
+        is_known = address and self._secret
+        return frozenset([erased_key(address_key(self._secret, address))] if is_known else [])

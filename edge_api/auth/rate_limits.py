@@ -197,6 +197,7 @@ COUNTED_BY: Final[Mapping[str, str]] = {
     "analyze": "address",
     "authenticated": "credential",
     "failed_auth": "address: credentials that are not valid",
+    "subscribe": "address, without a credential: subscriptions that are asked for",
     "token": "address: tokens, revocations and registrations",
     "search": "address: searches, as a page and as data",
     "desk_links": "browser that signed in before: links to the desk that are mailed",

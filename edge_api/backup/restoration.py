@@ -6,14 +6,17 @@ rows (`Table.irreversible_changes`, `Table.on_restore`). Both stores are used by
 files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from edge_api.auth.actor import OPERATOR, Clock, audit_entry
 from edge_api.auth.erasure import PERSONAL_DATA, Privacy
+from edge_api.db.internal_tables import ANNOUNCED_POSTS, EMAIL_OUTBOX
+from edge_api.db.newsletter_tables import FAR, MAILINGS
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.table import IrreversibleChange, OnRestore, Row, Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import key_in, missing_rows, read_pages
+from edge_api.db.types import format_instant
 from edge_api.outbox import run_unless_conflict
 
 
@@ -31,6 +34,8 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[st
         ),
         "suppressions, lines of the mail log and the like, taken over": sum(
             [await carry.add_missing(table) for table in _tables_with("added")]
+            # The cursors of mailings, which are carried over, are beyond these letters.
+            + [await carry.add_missing(EMAIL_OUTBOX, lambda row: row["queue"] == "newsletter")]
         ),
         "mails and events that had been sent since, and are not sent again": sum(
             [await carry.delete_gone(table) for table in _tables_with("delivered")]
@@ -47,6 +52,27 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[st
             ),
         }
     return numbers
+
+
+async def settle_newsletter(restored: Store, clock: Clock, *, is_carried: bool) -> int:
+    """Let new posts of the next build wait for the owner's press, since they may have been mailed.
+
+    Unless all was carried over, hold the mailings that had begun; return their number. Raises
+    Problem.
+    """
+    await restored.run(Update(ANNOUNCED_POSTS, {"texts": ""}, (Filter("id", "eq", 1),)))
+    if is_carried:
+        return 0
+    letters = Filter("queue", "eq", "newsletter"), Filter("dead_at", "is", None)
+    (waiting,) = await restored.run(Read(EMAIL_OUTBOX, ("id", "subject_id"), letters))
+    begun = tuple({row["subject_id"] for row in waiting.rows})
+    is_open = Filter("queued_at", "is", None), Filter("id", "in", begun)
+    where = tuple(Filter(name, "is", None) for name in ("ended_at", "held_at"))
+    where += (Filter("due_at", "is", None, negated=True), Filter("id", "any", is_open))
+    held = {"held_at": format_instant(clock()), "held_for": "the store was restored"}
+    far = dict.fromkeys(("due_at", "queued_at"), FAR)
+    hold, _ = await restored.run(Update(MAILINGS, held, where), Update(EMAIL_OUTBOX, far, letters))
+    return len(hold.rows)
 
 
 def _tables_with(on_restore: OnRestore) -> list[Table]:
@@ -81,11 +107,11 @@ class _CarryOver:
             number += sum(len(result.rows) for result in await self._restored.run(*queries))
         return await self._audit(table, number, *change.columns)
 
-    async def add_missing(self, table: Table) -> int:
+    async def add_missing(self, table: Table, is_wanted: Callable[[Row], bool] = bool) -> int:
         """Add missing rows, unless another row has the same value in a unique column."""
         number = 0
         async for rows in missing_rows(self._former, self._restored, table):
-            inserts = [Insert(table, [row]) for row in rows]
+            inserts = [Insert(table, [row]) for row in filter(is_wanted, rows)]
             number += sum([await run_unless_conflict(self._restored, each) for each in inserts])
         return await self._audit(table, number)
 

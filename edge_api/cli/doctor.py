@@ -41,6 +41,7 @@ from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
 from edge_api.mail.preparation import open_templates
 from edge_api.mail.transports import MailRefusal, open_transport
+from edge_api.newsletter.checks import check_sender, find_former_hosts
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK
@@ -57,6 +58,7 @@ CHECKED: Final = (
     "watcher",
     "installed code",
     "mail and its relay",
+    "newsletter",
     "webhooks",
     "keys",
     "requests for access",
@@ -108,6 +110,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
     found += [
         *_check_files(settings),
         *service_errors,
+        *check_sender(settings),
         *replica_errors(settings),
         *backup_errors,
         *_check_site(settings),
@@ -194,6 +197,8 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
             notes = [f"{wait} for a decision; run {EDGE} requests list"] if count else []
             relay = await _check_relay(settings)
             clock = await _check_clock(assembly)
+            service = assembly.service
+            former = await find_former_hosts(settings, service.store, service.clock())
     except StoreRefusal as refusal:
         return [str(refusal)], None
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
@@ -207,7 +212,8 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
     ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return [*readiness_errors, *builds, *held, *keys, *unreviewed, *relay, *clock], notes
+    errors = [*readiness_errors, *builds, *held, *keys, *unreviewed, *relay, *former, *clock]
+    return errors, notes
 
 
 async def _check_clock(assembly: Assembly) -> list[str]:

@@ -113,6 +113,7 @@ async def _run(settings: Settings) -> int:
     # These modules import aiohttp, which the other subcommands do not need.
     from edge_api.http.logs import configure_logging  # noqa: PLC0415
     from edge_api.http.server import handle_signals  # noqa: PLC0415
+    from edge_api.newsletter.sending import Letters  # noqa: PLC0415
 
     if settings.smtp_url is None:
         sys.stderr.write(f"{NO_RELAY}\n")
@@ -120,7 +121,9 @@ async def _run(settings: Settings) -> int:
     configure_logging(settings.log_format)
     ending = handle_signals()
     async with command_store(settings, create=True) as store:
-        mailing = make_mail_service(settings, store, system_clock, secret_key(settings))
+        letters = Letters(settings, store, system_clock)
+        secret = secret_key(settings)
+        mailing = make_mail_service(settings, store, system_clock, secret, letters=letters.prepare)
         running = asyncio.create_task(mailing.dispatcher.run())
         print(f"sending mail for {settings.site_url}", flush=True)
         await ending.wait()

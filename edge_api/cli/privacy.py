@@ -12,6 +12,7 @@ from edge_api.admin.privacy import Retention, export_person, visible
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.auth.erasure import PersonalRows, Privacy
 from edge_api.backup.copies import list_unerased_copies
+from edge_api.backup.files import secret_key
 from edge_api.cli import printable
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
@@ -48,8 +49,8 @@ async def run(arguments: Arguments, settings: Settings) -> int:
         return await actions[arguments.action](store, arguments, settings)
 
 
-async def _export(store: Store, arguments: Arguments, _settings: Settings) -> int:
-    found = await Privacy(store, system_clock).find(arguments.email)
+async def _export(store: Store, arguments: Arguments, settings: Settings) -> int:
+    found = await Privacy(store, system_clock, secret_key(settings)).find(arguments.email)
     if arguments.json:
         print(export_person(arguments.email, found, format_instant(system_clock())).decode())
     elif not any(found.values()):
@@ -61,7 +62,7 @@ async def _export(store: Store, arguments: Arguments, _settings: Settings) -> in
 
 
 async def _erase(store: Store, arguments: Arguments, settings: Settings) -> int:
-    privacy = Privacy(store, system_clock)
+    privacy = Privacy(store, system_clock, secret_key(settings))
     found = await privacy.find(arguments.email)
     if not any(found.values()):
         print(f"nothing is kept of {printable(arguments.email)}")

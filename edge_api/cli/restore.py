@@ -22,7 +22,7 @@ from edge_api.backup.files import (
     write_private,
 )
 from edge_api.backup.replica import fetch_replica, parse_zoned_instant
-from edge_api.backup.restoration import carry_over
+from edge_api.backup.restoration import carry_over, settle_newsletter
 from edge_api.db.errors import OlderSchema, StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
@@ -219,13 +219,18 @@ async def _migrate_and_carry_over(
         stack.push_async_callback(restored.close)
         if secret:
             await _require_key(restored, secret_source, secret)
+        outcome: Mapping[str, int] | str
         try:
-            return await _carry_over(former, restored) if former else "there was no store before"
+            outcome = await _carry_over(former, restored) if former else "there was no store before"
         except StoreRefusal as refusal:
-            return f"nothing could be carried over from the former store: {refusal}"
+            outcome = f"nothing could be carried over from the former store: {refusal}"
         except Problem as problem:
             await _require_writable(restored)
-            return f"not all could be carried over from the former store: {problem.message}"
+            outcome = f"not all could be carried over from the former store: {problem.message}"
+        is_carried = not isinstance(outcome, str)
+        if held := await settle_newsletter(restored, system_clock, is_carried=is_carried):
+            outcome = f"{outcome}; mailings of the newsletter that are held: {held}"
+        return outcome
 
 
 async def _require_key(restored: Store, secret_source: str, secret: bytes) -> None:

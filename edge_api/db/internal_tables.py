@@ -19,8 +19,8 @@ class EmailOutboxRow(RowModel):
     """A message that waits to be sent; it is composed when its time comes."""
 
     id: NewId
-    queue: Literal["auth", "transactional"] = Field(
-        description="The name of a time to live in `email_send_state`."
+    queue: Literal["auth", "transactional", "newsletter"] = Field(
+        description="What goes first, and for how long it is tried."
     )
     template_name: Annotated[Text, Field(min_length=1, max_length=200)]
     recipient_email: Address
@@ -73,6 +73,11 @@ class AnnouncedPostsRow(RowModel):
     index_digest: Annotated[Text, Field(min_length=64, max_length=64)]
     built_for: Timestamp = Field(description="The instant of the build that has this index.")
     posts: Text = Field(description="JSON: by slug, the digest of the content and the URL.")
+    texts: Text = Field(
+        default="",
+        description="JSON: by slug, the digest of the text, by which the newsletter knows a copy. "
+        "Empty while that is off, and after a restore: then new posts wait for the owner's press.",
+    )
 
 
 EMAIL_OUTBOX = Table(

@@ -22,6 +22,7 @@ from edge_api.db.internal_tables import (
     WEBHOOK_ENDPOINTS,
 )
 from edge_api.db.message_tables import LEAD_MESSAGES, MAILBOX_STATE
+from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
     Address,
@@ -305,6 +306,8 @@ TABLES: Final = tables_by_name(
     WEBHOOK_ENDPOINTS,
     WEBHOOK_DELIVERIES,
     ANNOUNCED_POSTS,
+    SUBSCRIBERS,
+    MAILINGS,
     EMAIL_SEND_STATE,
     EMAIL_UNSUBSCRIBE_TOKENS,
     SUPPRESSED_EMAILS,

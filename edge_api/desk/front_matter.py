@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-FIELDS: Final = ("title", "tags", "slug", "date", "description")
+FIELDS: Final = ("title", "tags", "slug", "date", "description", "newsletter")
 """The keys that have a field of their own."""
 STARTED: Final = "# when it was started"
 """The comment after the date of a draft, which is replaced when the post is published."""

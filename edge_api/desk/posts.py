@@ -5,16 +5,20 @@ import base64
 import re
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
 
 from edge_api.db.problems import Problem
+from edge_api.db.query import Filter
+from edge_api.db.types import format_instant
 from edge_api.desk.front_matter import FIELDS, Parts, split
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.journal.builds import BuildManager
+from edge_api.newsletter.mailings import Mailings
+from edge_api.newsletter.subscribers import Subscribers
 from edge_api.operation.forms import FormFile
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import HtmlResult
@@ -288,7 +292,35 @@ async def show_publish(visit: Visit) -> Values:
         "soon": f"{visit.now:%Y-%m-%dT%H:%M}",
         "address": address_of(source.slug),
         "may_publish": "posts:publish" in visit.actor.scopes,
+        **await _read_mailing(visit, source, parts),
     }
+
+
+async def _read_mailing(visit: Visit, source: Source, parts: Parts) -> Values:
+    """Return the mailing of a post, or what is foreseen of it, and to how many it goes."""
+    service, delay = visit.service, timedelta(minutes=visit.service.settings.newsletter_delay)
+    mailings, date = service[Mailings], source.date if parts.fields["date"] else None
+    return {
+        "mailing": next(iter(await mailings.recent(Filter("slug", "eq", source.slug))), None),
+        "foreseen": await mailings.foresee(source.slug, visit.actor, date),
+        "is_mailed": parts.fields["newsletter"].lower() not in ("no", "false", "off"),
+        "subscribers": (await service[Subscribers].count())["active"],
+        "mailed_at": format_instant(service.clock() + delay),
+        "delay": service.settings.newsletter_delay,
+    }
+
+
+async def _save_mailing(visit: Visit) -> str | None:
+    """Save in the head whether a post is mailed, if the tick was changed; return the version."""
+    base, is_mailed = visit.typed.get("base"), visit.typed.get("mail", "")
+    if visit.typed.get("was.mail", is_mailed) == is_mailed:
+        return base
+    source = (await ask(visit, "get")).source
+    assert source is not None  # noqa: S101  `get` returns it
+    parts = split(source.markdown.replace("\r\n", "\n"))
+    markdown = parts.join([("newsletter", "" if is_mailed else "no")])
+    end = "\r\n" if "\r\n" in source.markdown else "\n"
+    return (await _save(visit, source.slug, markdown.replace("\n", end), base))[1]
 
 
 async def publish(visit: Visit) -> str:
@@ -301,7 +333,7 @@ async def publish(visit: Visit) -> str:
             raise FormErrors({"at": "Choose the day and the time."}) from None
     elif visit.typed.get("at"):
         raise FormErrors({"at": "Choose “at” to publish then, or empty it to publish now."})
-    await ask(visit, "publish", base=visit.typed.get("base"), at=at)
+    await ask(visit, "publish", base=await _save_mailing(visit), at=at)
     return f"{address_of(visit.path['slug'])}publish/"
 
 
@@ -339,7 +371,13 @@ async def show_preview(visit: Visit) -> HtmlResult:
 
 _WRITER: Final = Screen("", "Write", "write", show_write, section="Posts", scope="posts:draft")
 POSTS: Final = Screen(
-    "/desk/posts/", "Posts", "posts", list_posts, nav="Posts", scope="posts:draft"
+    "/desk/posts/",
+    "Posts",
+    "posts",
+    list_posts,
+    nav="Posts",
+    scope="posts:draft",
+    switch="writing",
 )
 NEW: Final = replace(_WRITER, path="/desk/posts/new/")
 WRITE: Final = replace(_WRITER, path="/desk/posts/{slug}/")

@@ -124,6 +124,8 @@ class Screen:
     """Whether it asks for a new sign-in when the last one is older than a day."""
     scope: Scope = "admin:read"
     """The scope that the sign-in needs."""
+    switch: str = ""
+    """The setting without which it has no entry in the navigation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +390,7 @@ async def _navigation_values(
         for label, path, each in menu
         if each.checks_tables or visit.actor.may_use(each.table)
         if each.scope in visit.actor.scopes
-        if each.scope == "admin:read" or visit.service.settings.writing == "on"
+        if not each.switch or getattr(visit.service.settings, each.switch) == "on"
     ]
     return {
         "menu": reached,

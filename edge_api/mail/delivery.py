@@ -19,7 +19,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update, where_id
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.mail.preparation import MessageComposer, NotSent
+from edge_api.mail.preparation import Later, MessageComposer, NotSent
 from edge_api.mail.queue import (
     MailLeases,
     log_insert,
@@ -28,7 +28,12 @@ from edge_api.mail.queue import (
     retry_for,
     time_to_live,
 )
-from edge_api.mail.suppressions import is_suppressed, suppression
+from edge_api.mail.suppressions import (
+    BAD_ADDRESS,
+    end_subscription,
+    is_suppressed,
+    suppression,
+)
 from edge_api.mail.transports import CLOSING_CODE, MailRefusal, MailSession, Transport
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
@@ -95,13 +100,22 @@ class Connection(AsyncExitStack):
 class Delivery(MailLeases):
     """Delivers entries that it has claimed, and logs how each claim ends.
 
-    `sender` is the address on the envelope. Every method raises Problem `unavailable`.
+    `sender` is the address on the envelope, `newsletter_sender` that of the newsletter and its
+    confirmations. Every method raises Problem `unavailable`.
     """
 
-    def __init__(self, store: Store, clock: Clock, composer: MessageComposer, sender: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        composer: MessageComposer,
+        sender: str,
+        newsletter_sender: str,
+    ) -> None:
         super().__init__(store, clock)
         self._composer = composer
         self._sender = sender
+        self._newsletter_sender = newsletter_sender
 
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
@@ -133,12 +147,20 @@ class Delivery(MailLeases):
             end = self.suppressed if message.is_permanent else self.dead
             await end(entry, message.reason)
             return None
+        if isinstance(message, Later):
+            later = {"due_at": message.due_at, "queued_at": max(message.due_at, entry["queued_at"])}
+            values = {**outbox.released_values(EMAIL_OUTBOX), **later}
+            await self._write(entry, values, *message.conditions)
+            return None
         return message
 
     async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
+            # The domain of From, so that SPF can speak for it (RFC 7489, section 3.1.2).
+            is_ours = not entry["template_name"].startswith("newsletter_")
+            sender = self._sender if is_ours else self._newsletter_sender
             async with self.renewing(entry):
-                await connection.send(self._sender, entry["recipient_email"], message)
+                await connection.send(sender, entry["recipient_email"], message)
         except MailRefusal as refused:
             return await self._record_refusal(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed
@@ -172,7 +194,7 @@ class Delivery(MailLeases):
         now, reason = self._clock(), refused.message
         match classify(refused):
             case "bounced":
-                await self.bounced(entry, reason)
+                await self.bounced(entry, reason, ends=refused.enhanced in BAD_ADDRESS)
             case "refused":
                 await self.failed(entry, reason, None)
             case "greylisted":
@@ -212,12 +234,17 @@ class Delivery(MailLeases):
         log_entry = log_insert(entry, "dlq", now, reason)
         await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), log_entry)
 
-    async def bounced(self, entry: Row, reason: str) -> None:
-        """Suppress the address; delete the entry, or keep it as dead if it must reach the owner."""
+    async def bounced(self, entry: Row, reason: str, *, ends: bool) -> None:
+        """Suppress the address; delete the entry, or keep it as dead if it must reach the owner.
+
+        The subscription of the address `ends` where the address itself is wrong.
+        """
         now, address = self._clock(), entry["recipient_email"]
         queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
             queries.append(suppression(address, "bounce", now, {"message_id": entry["id"]}))
+        if ends:
+            queries.append(end_subscription(address, "bounce", now))
         if must_reach_owner(entry):
             queries.append(log_insert(entry, "dlq", now + _TIME_STEP, f"given up: {reason}"))
             await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)

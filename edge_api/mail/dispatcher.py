@@ -4,6 +4,7 @@ Leads are accepted even if mail fails. Readiness is public, so the check of mail
 """
 
 import logging
+import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,12 @@ from edge_api.db.types import format_instant
 from edge_api.health import Check
 from edge_api.mail.delivery import Connection, Delivery
 from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Queue
-from edge_api.mail.preparation import PLACEHOLDER_SENDER, MessageComposer, open_templates
+from edge_api.mail.preparation import (
+    PLACEHOLDER_SENDER,
+    LetterComposer,
+    MessageComposer,
+    open_templates,
+)
 from edge_api.mail.queue import (
     LEASE,
     READ_STATE,
@@ -43,11 +49,17 @@ class MailDispatcher(outbox.OutboxDispatcher):
     """Sends the mail of one store through one relay."""
 
     def __init__(
-        self, store: Store, clock: Clock, transport: Transport, delivery: Delivery
+        self,
+        store: Store,
+        clock: Clock,
+        transport: Transport,
+        delivery: Delivery,
+        letter_pause: float = 0.0,
     ) -> None:
         super().__init__(store, clock)
         self._transport = transport
         self._delivery = delivery
+        self._letter_pause = letter_pause  # seconds from one letter to the next
 
     async def send_batch(self) -> bool:
         """Send one batch of due entries; return whether there may be more. Raises Problem."""
@@ -69,11 +81,19 @@ class MailDispatcher(outbox.OutboxDispatcher):
         try:
             async with Connection(self._transport) as connection:
                 while waiting and not self._stopping.is_set():
-                    if not await self._delivery.deliver(waiting.popleft(), state, connection):
+                    began, entry = time.monotonic(), waiting.popleft()
+                    if not await self._delivery.deliver(entry, state, connection):
                         return False
                     self.active_at = self._clock()
-                    if waiting:
-                        await outbox.wait_for(self._stopping, state["send_delay_ms"] / 1000)
+                    pause = state["send_delay_ms"] / 1000
+                    is_letter = bool(waiting) and waiting[0]["queue"] == "newsletter"
+                    if is_letter:
+                        pause = min(pause, self._letter_pause - (time.monotonic() - began))
+                    if waiting and pause > 0:
+                        await outbox.wait_for(self._stopping, pause)
+                    if is_letter and await self._delivery.is_other_mail_due():
+                        self.wake()  # the next batch begins with it
+                        break
         finally:
             with suppress(Problem):  # else they are due again when their leases end
                 await self._delivery.release(waiting)
@@ -135,22 +155,29 @@ def _late_query(state: Row, queue: Queue, now: datetime) -> Read:
     return Read(EMAIL_OUTBOX, ("id",), where, limit=1)
 
 
-def make_mail_service(
+def make_mail_service(  # noqa: PLR0913  the parts that differ between processes
     settings: Settings,
     store: Store,
     clock: Clock,
     secret: bytes,
     transport: Transport | None = None,
+    *,
+    letters: LetterComposer | None = None,
 ) -> MailService:
-    """Make the parts of mail, not running yet; `transport` replaces the one of SMTP_URL."""
+    """Make the parts of mail, not running yet; `transport` replaces the one of SMTP_URL.
+
+    `letters` composes those of the newsletter.
+    """
     if transport is None:
         transport = open_transport(settings.smtp_url) if settings.smtp_url else null_session
     links = UnsubscribeLinks(store, clock, settings.site_url)
     desk_links = DeskLinks(store, clock, secret, settings.site_url)
     composer = MessageComposer(
-        settings, store, clock, secret, links, desk_links, open_templates(settings)
+        settings, store, clock, secret, links, desk_links, open_templates(settings), letters
     )
-    sender = parse_mailbox(settings.mail_from or PLACEHOLDER_SENDER).address
-    dispatcher = MailDispatcher(store, clock, transport, Delivery(store, clock, composer, sender))
+    sender = settings.mail_from or PLACEHOLDER_SENDER
+    senders = (parse_mailbox(each).address for each in (sender, settings.newsletter_from or sender))
+    delivery = Delivery(store, clock, composer, *senders)
+    dispatcher = MailDispatcher(store, clock, transport, delivery, 1 / settings.newsletter_rate)
     outbox = Outbox(settings, clock, dispatcher.wake)
     return MailService(store, clock, outbox, dispatcher, links, desk_links)

@@ -46,7 +46,7 @@ from edge_api.mail.messages import (
     is_message_id,
     one_line,
 )
-from edge_api.mail.suppressions import Feedback
+from edge_api.mail.suppressions import BAD_ADDRESS, Feedback
 from edge_api.settings import Settings
 
 MAX_OCTETS: Final = 2 << 20
@@ -206,9 +206,8 @@ class IncomingMail:
             if not (ids and failed and status):
                 return False
             code = status[1].decode()
-            # The address itself is wrong (RFC 3463, section 3.2); other faults may be our own.
-            gone = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
-            return await self.feedback.record_bounce(ids, code, is_gone=code in gone)
+            # Other faults than that of the address may be our own.
+            return await self.feedback.record_bounce(ids, code, is_gone=code in BAD_ADDRESS)
         lead = await self._find_lead(self.read_references(raw))
         if lead is None:
             return False

@@ -26,6 +26,7 @@ from markupsafe import Markup
 
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.mail_addresses import Mailbox, parse_mailbox
+from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
@@ -33,8 +34,9 @@ from edge_api.schema.sentences import ENGLISH, Language
 from edge_api.schema.template_language import add_language_features
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 
-Queue = Literal["auth", "transactional"]
-QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional")  # in the order of sending
+Queue = Literal["auth", "transactional", "newsletter"]
+QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional", "newsletter")
+"""In the order of sending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,16 @@ ANSWER: Final = MessageType(
     to_visitor=True,
 )
 """Sends an answer, which the owner wrote at the desk, to the sender of a lead."""
+CONFIRMATION: Final = MessageType(
+    "newsletter_confirmation",
+    "transactional",
+    "{{ _('Confirm your subscription') }}: {{ site_title }}",
+    ("confirm_url", "leave_url", *_SITE),
+    about=SUBSCRIBERS,
+    retry_for=timedelta(hours=24),
+    to_visitor=True,
+)
+"""Asks whether an address wants the newsletter; it quotes nothing that a stranger typed."""
 
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
@@ -161,9 +173,30 @@ MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
             SIGN_IN_LINK,
             KEY_NOTICE,
             ANSWER,
+            CONFIRMATION,
         )
     }
 )
+
+LETTER: Final = MessageType(
+    "newsletter_post",
+    "newsletter",
+    "",
+    (),
+    about=None,
+    retry_for=timedelta(hours=72),
+    auto_submitted="no",
+    to_visitor=True,
+)
+"""A post, to a subscriber of the newsletter."""
+TEST_LETTER: Final = MessageType(
+    "newsletter_test", "transactional", "", (), about=None, auto_submitted="no"
+)
+"""A post, to the owner alone."""
+LETTER_TYPES: Mapping[str, MessageType] = MappingProxyType(
+    {each.template: each for each in (LETTER, TEST_LETTER)}
+)
+"""The messages that the newsletter composes, which have no templates here."""
 
 _JOINERS: Final = frozenset("\u200c\u200d")
 """Zero-width joiners, which some scripts and emoji need, although they are format characters."""
@@ -337,9 +370,9 @@ class _UnfoldedHeader(UnstructuredHeader, BaseHeader):
 
 _HEADER_TYPES: Final = HeaderRegistry()
 _ID_HEADERS: Final = ("Message-ID", "In-Reply-To", "References")
-for _name in (*_ID_HEADERS, "List-Unsubscribe", "List-Unsubscribe-Post"):
+for _name in (*_ID_HEADERS, "List-Id", "List-Unsubscribe", "List-Unsubscribe-Post"):
     _HEADER_TYPES.map_to_type(_name, _UnfoldedHeader)
-_POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADER_TYPES)
+MESSAGE_POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADER_TYPES)
 
 
 def compose(
@@ -356,16 +389,16 @@ def compose(
     """
     message_type = MESSAGE_TYPES[template]
     subject, text, html = templates.render(message_type, values, envelope.unsubscribe_url, language)
-    message = EmailMessage(policy=_POLICY)
-    message["From"] = _address(parse_mailbox(envelope.sender))
-    message["To"] = _address(parse_mailbox(envelope.recipient))
+    message = EmailMessage(policy=MESSAGE_POLICY)
+    message["From"] = header_address(parse_mailbox(envelope.sender))
+    message["To"] = header_address(parse_mailbox(envelope.recipient))
     if envelope.reply_to:
-        message["Reply-To"] = _address(parse_mailbox(envelope.reply_to))
+        message["Reply-To"] = header_address(parse_mailbox(envelope.reply_to))
     if template == "lead_notification":
         lead = values["lead"]
         with suppress(ValueError):  # an invalid address is in the text only
-            message["Reply-To"] = _address(parse_mailbox(lead["email"]), lead["name"])
-    message["Subject"] = subject[:MAX_SUBJECT_LENGTH].replace(_ENCODED_WORD_START, "= ?")
+            message["Reply-To"] = header_address(parse_mailbox(lead["email"]), lead["name"])
+    message["Subject"] = header_subject(subject)
     message["Date"] = envelope.date.astimezone(UTC)
     if re.fullmatch(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}", envelope.host) is None:
         raise ValueError("the host of a Message-ID must be a domain or an address")
@@ -376,23 +409,31 @@ def compose(
         message["References"] = " ".join(envelope.references)
     if message_type.auto_submitted != "no":
         message["Auto-Submitted"] = message_type.auto_submitted
-    if message_type.unsubscribable:  # one-click unsubscribing is a POST over https (RFC 8058)
-        url = envelope.unsubscribe_url or ""
-        # Other characters end a URL in a header; a line has 998 octets (RFC 5322, 2.1.1).
-        if re.fullmatch(r"https?://[!#-;=?-~]{1,900}", url) is None or _ENCODED_WORD_START in url:
-            raise ValueError(
-                "the address to unsubscribe at must be a URL of http or https, in ASCII"
-            )
-        message["List-Unsubscribe"] = f"<{url}>"
-        if url.startswith("https:"):
-            message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    if message_type.unsubscribable:
+        add_unsubscribe_headers(message, envelope.unsubscribe_url or "")
     # Quoted-printable passes every relay unchanged, so that signatures made on the way hold.
     message.set_content(text, cte="quoted-printable")
     message.add_alternative(html, subtype="html", cte="quoted-printable")
     return message
 
 
-def _address(mailbox: Mailbox, name: str | None = None) -> Address:
+def header_address(mailbox: Mailbox, name: str | None = None) -> Address:
+    """Return a mailbox as From and To take it; `name` replaces its own."""
     # Made of its parts, since `addr_spec` refuses a local part beyond ASCII.
     display_name = safe_display_name(mailbox.name if name is None else name)
     return Address(display_name, mailbox.local_part, mailbox.domain)
+
+
+def header_subject(text: str) -> str:
+    """Return the text of a subject, which is on one line, so that no header is misread."""
+    return text[:MAX_SUBJECT_LENGTH].replace(_ENCODED_WORD_START, "= ?")
+
+
+def add_unsubscribe_headers(message: EmailMessage, url: str) -> None:
+    """Add List-Unsubscribe (RFC 2369), over https with one click (RFC 8058); raises ValueError."""
+    # Other characters end a URL in a header; a line has 998 octets (RFC 5322, 2.1.1).
+    if re.fullmatch(r"https?://[!#-;=?-~]{1,900}", url) is None or _ENCODED_WORD_START in url:
+        raise ValueError("the address to unsubscribe at must be a URL of http or https, in ASCII")
+    message["List-Unsubscribe"] = f"<{url}>"
+    if url.startswith("https:"):
+        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"

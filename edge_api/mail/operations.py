@@ -1,13 +1,10 @@
-"""The operations of mail: the page that unsubscribes, and events of mail providers.
+"""The operation of mail: events of mail providers.
 
-A GET of the unsubscribe page changes nothing, since programs fetch links to check them; a POST
-needs nothing but the link, so that a mail program can send it (RFC 8058). Events are
-authenticated by their signature (Standard Webhooks 1.0).
+They are authenticated by their signature (Standard Webhooks 1.0).
 """
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -18,9 +15,6 @@ from edge_api.mail.suppressions import (
     EmailEvent,
     Feedback,
     Status,
-    UnsubscribeLinks,
-    is_suppressed,
-    mask,
 )
 from edge_api.net.signatures import SIGNATURE_HEADERS, is_signed
 from edge_api.operation.model import (
@@ -32,81 +26,9 @@ from edge_api.operation.model import (
     Schema,
     SuccessResponse,
     check_body,
-    page,
 )
-from edge_api.operation.service import NOINDEX, HtmlResult, OperationResult, Service
-from edge_api.schema.page_templates import PageName
-from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
-from edge_api.schema.sentences import sentence
-
-
-async def show_unsubscribe(
-    service: Service, request: OperationRequest[None, None]
-) -> OperationResult:
-    """Show a confirmation, or a notice that this was done or cannot be."""
-    try:
-        address = await service[UnsubscribeLinks].subscriber(_token(request))
-    except Problem as problem:
-        return await _render_unknown_link(service, problem)
-    if await is_suppressed(service.store, address):
-        return await _render_done(service, address, sentence("Already unsubscribed"))
-    return await _render_page(
-        service,
-        "unsubscribe",
-        sentence("Unsubscribe"),
-        action=f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}",
-        address=mask(address),
-    )
-
-
-async def unsubscribe(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Unsubscribe at once; the sender and the body do not matter (RFC 8058)."""
-    links, token = service[UnsubscribeLinks], _token(request)
-    try:
-        address = await links.subscriber(token)
-        is_new = await links.unsubscribe(token)
-    except Problem as problem:
-        return await _render_unknown_link(service, problem)
-    title = sentence("You are unsubscribed") if is_new else sentence("Already unsubscribed")
-    try:
-        return await _render_done(service, address, title)
-    except Problem:  # the address is suppressed, but without a build no page can be rendered
-        return HtmlResult(
-            f"{title}.\n".encode(), headers=NOINDEX, media_type="text/plain; charset=utf-8"
-        )
-
-
-def _token(request: OperationRequest[Any, Any]) -> str:
-    return dict(request.pairs).get("token", "")
-
-
-async def _render_done(service: Service, address: str, title: str) -> HtmlResult:
-    notice = sentence("Nothing more is mailed to %(address)s by this site.", address=mask(address))
-    return await _render_page(service, "notice", title, sentences=[notice])
-
-
-async def _render_unknown_link(service: Service, problem: Problem) -> HtmlResult:
-    """Return the page for an unknown link. Raises any other problem."""
-    if problem.code != "not_found":
-        raise problem
-    sentences = [
-        sentence("This link is not known here, so nothing was changed."),
-        sentence("It may have been cut off on its way: use the whole of the link in the mail."),
-    ]
-    return await _render_page(
-        service,
-        "notice",
-        sentence("This link is not known"),
-        status=problem.status,
-        sentences=sentences,
-    )
-
-
-async def _render_page(
-    service: Service, name: PageName, title: str, *, status: int = 200, **values: Any
-) -> HtmlResult:
-    body = await service.pages.render(name, title, **values)
-    return HtmlResult(body, status=status, headers=NOINDEX)
+from edge_api.operation.service import OperationResult, Service
+from edge_api.schema.paths import EMAIL_HOOK
 
 
 class Event(BaseModel, strict=True, frozen=True):
@@ -183,39 +105,8 @@ _HEADER_DESCRIPTIONS: Final = (
 )
 
 _TEXT: Final = {"type": "string", "minLength": 1}
-_PARAMETERS: Final = (Parameter("token", "query", _TEXT, "The secret of the link.", required=True),)
-_UNKNOWN_LINK: Final = page(404, "A page: nobody was given this link")
 
 OPERATIONS: tuple[AnyOperation, ...] = (
-    Operation(
-        name="show_unsubscribe",
-        path=UNSUBSCRIBE,
-        summary="Ask whether to unsubscribe the address that a link belongs to",
-        description="Nothing is changed: programs fetch links to look at them.",
-        tag="mail",
-        error_format="page",
-        handler=show_unsubscribe,
-        parameters=_PARAMETERS,
-        responses=(page(200, "The question"), _UNKNOWN_LINK),
-        problems=("unavailable",),
-    ),
-    Operation(
-        name="unsubscribe",
-        method="POST",
-        path=UNSUBSCRIBE,
-        summary="Unsubscribe the address that a link belongs to, at once (RFC 8058)",
-        description=(
-            "The link has all that is needed. A body is ignored, be it "
-            "`List-Unsubscribe=One-Click` or another, in any media type. "
-            "Repeating it changes nothing."
-        ),
-        tag="mail",
-        error_format="page",
-        handler=unsubscribe,
-        parameters=_PARAMETERS,
-        responses=(page(200, "Nothing more is mailed there", "text/plain"), _UNKNOWN_LINK),
-        problems=("unavailable",),
-    ),
     Operation(
         name="take_email_event",
         method="POST",

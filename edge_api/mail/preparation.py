@@ -5,13 +5,13 @@ Samples are for `mail preview`, and to check an operator's templates.
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from hashlib import sha256
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from jinja2 import TemplateError, TemplateSyntaxError
 
@@ -21,11 +21,13 @@ from edge_api.auth.keys import UNDO_TIME, undo_until
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
 from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.message_tables import LEAD_MESSAGES
+from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.query import (
     NEWEST,
     Delete,
     Filter,
     Insert,
+    Query,
     Read,
     Store,
     Update,
@@ -43,9 +45,11 @@ from edge_api.leads.input import HIDDEN_FROM, SUSPECT_FROM
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     ANSWER,
+    CONFIRMATION,
     DEFAULT_TEMPLATES,
     HIDDEN_LEADS,
     KEY_NOTICE,
+    LETTER_TYPES,
     MESSAGE_TYPES,
     NOTIFICATION,
     OWNER_SUMMARY,
@@ -63,13 +67,19 @@ from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normaliz
 from edge_api.outbox import run_unless_conflict, where_leased
 from edge_api.schema.environment import SettingsError
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
-from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK, UNSUBSCRIBE
+from edge_api.schema.paths import CLAIM_CREDENTIAL, CONFIRM_SUBSCRIPTION, DESK, UNSUBSCRIBE
 from edge_api.schema.sentences import Language
 from edge_api.schema.template_language import read_language
 from edge_api.settings import Settings
 
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
-_NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link", CREDENTIALS: "key"}
+_NOUNS: Final = {
+    LEADS: "lead",
+    ACCESS_REQUESTS: "request",
+    DESK_LINKS: "link",
+    CREDENTIALS: "key",
+    SUBSCRIBERS: "subscription",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +88,18 @@ class NotSent:
 
     reason: str
     is_permanent: bool = True  # whether a retry would not help
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A message that is sent at another time; putting it off fails if a condition does."""
+
+    due_at: str
+    conditions: tuple[Query, ...] = ()
+
+
+LetterComposer = Callable[[Row], Awaitable[EmailMessage | NotSent | Later]]
+"""Returns the message of a letter's entry. Raises Problem, and what composing raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +113,14 @@ class MessageComposer:
     links: UnsubscribeLinks
     desk_links: DeskLinks
     templates: MailTemplates
+    letters: LetterComposer | None = None
 
-    async def prepare(self, entry: Row) -> EmailMessage | NotSent:
+    async def prepare(self, entry: Row) -> EmailMessage | NotSent | Later:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
             return NotSent("the address is suppressed", is_permanent=not must_reach_owner(entry))
+        if self.letters and entry["template_name"] in LETTER_TYPES:
+            return await self.letters(entry)
         message_type = message_type_of(entry)
         if message_type in (OWNER_SUMMARY, HIDDEN_LEADS):
             return await (self._summarize if message_type == OWNER_SUMMARY else self._list_hidden)(
@@ -109,8 +134,8 @@ class MessageComposer:
             reason := await self._acknowledgement_problem(entry, subject)
         ):
             return NotSent(reason)
-        if message_type == ANSWER:
-            return await self._answer(entry, subject)
+        if message_type in (ANSWER, CONFIRMATION):
+            return await (self._answer if message_type == ANSWER else self._ask)(entry, subject)
         if message_type == SIGN_IN_LINK and not self.desk_links.is_row_usable(subject):
             return NotSent("the link was used, or has expired")
         return await self._compose(entry, self._values(entry, subject))
@@ -177,6 +202,18 @@ class MessageComposer:
         desk_url = self._desk_url("leads/?status=spam")
         values = {"number": found.total, "leads": found.rows, "desk_url": desk_url}
         return await self._compose(entry, values)
+
+    async def _ask(self, entry: Row, subscriber: Row) -> EmailMessage | NotSent:
+        """Return the message that asks whether an address wants the newsletter."""
+        if subscriber["status"] == "active":
+            return NotSent("the subscription is confirmed already")
+        secret = urlencode({"token": subscriber["token"]})
+        values = {
+            "confirm_url": f"{self.settings.site_url}{CONFIRM_SUBSCRIPTION}?{secret}",
+            "leave_url": f"{self.settings.site_url}{UNSUBSCRIBE}?{secret}",
+        }
+        sender = self.settings.newsletter_from or self.settings.mail_from or PLACEHOLDER_SENDER
+        return await self._compose(entry, values, sender=sender)
 
     async def _answer(self, entry: Row, lead: Row) -> EmailMessage | NotSent:
         """Return an answer that quotes the message it replies to, the same at each attempt."""
@@ -354,6 +391,8 @@ def sample_message(
         "approved": True,
         "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
         "expires_at": format_instant(now + timedelta(days=14)),
+        "confirm_url": f"{settings.site_url}{CONFIRM_SUBSCRIPTION}?token=SAMPLE",
+        "leave_url": f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
         "answer": {"subject": "Re: a new journal", "body": "Thursday at ten?\n\nGrace"},
         "quoted": {
             "name": _SAMPLE_LEAD["name"],

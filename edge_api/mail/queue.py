@@ -39,6 +39,7 @@ from edge_api.mail.messages import (
     ACCESS_DECISION,
     ACKNOWLEDGEMENT,
     HIDDEN_LEADS,
+    LETTER_TYPES,
     MESSAGE_TYPES,
     NOTIFICATION,
     OWNER_SUMMARY,
@@ -58,6 +59,8 @@ from edge_api.outbox import (
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
+NEWSLETTER_LIFE: Final = timedelta(hours=72)
+"""The time for which a letter is tried: a relay may be away for a day, or over a weekend."""
 READ_STATE = Read(EMAIL_SEND_STATE)
 
 
@@ -74,6 +77,8 @@ def paused_until(state: Row, now: datetime) -> str | None:
 
 def time_to_live(state: Row, queue: Queue) -> timedelta:
     """Return the time for which entries of a queue are tried, from when they were queued."""
+    if queue == "newsletter":
+        return NEWSLETTER_LIFE
     return timedelta(minutes=state[f"{queue}_email_ttl_minutes"])
 
 
@@ -106,7 +111,8 @@ def new_entry(message_type: MessageType, recipient: str, subject_id: str, now: d
 
 def message_type_of(entry: Row) -> MessageType | None:
     """Return the message type of an entry; `None` for one of another version of the service."""
-    return MESSAGE_TYPES.get(entry["template_name"])
+    name = entry["template_name"]
+    return MESSAGE_TYPES.get(name) or LETTER_TYPES.get(name)
 
 
 def retry_for(entry: Row) -> timedelta | None:
@@ -163,6 +169,12 @@ class MailLeases(Leases):
         chosen = safe[:limit] or found[:1]
         is_complete = len(found) < limit and len(chosen) == len(found)
         return await self.claim(chosen, now), is_complete
+
+    async def is_other_mail_due(self) -> bool:
+        """Return whether mail is due that goes before letters of the newsletter. Raises Problem."""
+        others = Filter("queue", "in", tuple(each for each in QUEUES if each != "newsletter"))
+        due = (*where_due(self._clock()), Filter("lease", "is", None), others)
+        return bool(await read_all(self._store, Read(EMAIL_OUTBOX, ("id",), due, limit=1)))
 
 
 NO_RELAY: Final = "mail is not configured: SMTP_URL is not set"

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.undo import audited
 from edge_api.db.mail_addresses import normalize_address
+from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
@@ -52,10 +53,14 @@ def normalize_recipient(address: str) -> str:
         return address.lower()
 
 
+def where_address(address: str) -> Filter:
+    """Return the filter of rows with an address, stored with a Unicode or `xn--` domain."""
+    return Filter("email", "in", tuple({normalize_recipient(address), address.lower()}))
+
+
 def read_suppression(address: str) -> Read:
-    """Return the query for an address's suppression, stored with a Unicode or `xn--` domain."""
-    spellings = tuple({normalize_recipient(address), address.lower()})
-    return Read(SUPPRESSED_EMAILS, (), (Filter("email", "in", spellings),), limit=1)
+    """Return the query for an address's suppression."""
+    return Read(SUPPRESSED_EMAILS, (), (where_address(address),), limit=1)
 
 
 async def is_suppressed(store: Store, address: str) -> bool:
@@ -87,6 +92,23 @@ async def suppress(store: Store, address: str, insert: Insert, *others: Query) -
     # conflicts, which raises it again here.
     await store.run(*others)
     return False
+
+
+BAD_ADDRESS: Final = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
+"""The codes of an address that is wrong itself (RFC 3463, section 3.2): they end subscriptions."""
+
+
+def end_subscription(address: str, reason: Reason, now: datetime) -> Update:
+    """Return the query that ends the subscription of an address, if it has one."""
+    statuses: Mapping[Reason, tuple[str, str]] = {
+        "bounce": ("bounced", "bounce"),
+        "complaint": ("ended", "complaint"),
+        "unsubscribe": ("ended", "link"),
+    }
+    status, ended_by = statuses[reason]
+    values = {"status": status, "ended_at": format_instant(now), "ended_by": ended_by}
+    is_open = Filter("status", "in", ("pending", "active"))
+    return Update(SUBSCRIBERS, values, (where_address(address), is_open))
 
 
 def mask(address: str) -> str:
@@ -217,9 +239,10 @@ class Feedback:
         left out: a person who gets a reply to a notice knows its id, and could have the owner's
         address suppressed. Raises Problem.
         """
-        from edge_api.mail.messages import MESSAGE_TYPES  # noqa: PLC0415  it imports Jinja
+        from edge_api.mail.messages import LETTER_TYPES, MESSAGE_TYPES  # noqa: PLC0415  Jinja
 
-        to_visitors = tuple(name for name, each in MESSAGE_TYPES.items() if each.to_visitor)
+        types = {**MESSAGE_TYPES, **LETTER_TYPES}
+        to_visitors = tuple(name for name, each in types.items() if each.to_visitor)
         where = (
             Filter("message_id", "in", message_ids),
             Filter("status", "eq", "sent"),
@@ -254,8 +277,10 @@ class Feedback:
             await self._store.run(*queries)
         else:
             metadata, now = {"webhook_id": delivery_id}, self._clock()
-            insert = suppression(event.data.email, reason, now, metadata)
-            await suppress(self._store, event.data.email, insert, *queries)
+            address = event.data.email
+            insert = suppression(address, reason, now, metadata)
+            end = end_subscription(address, reason, now)
+            await suppress(self._store, address, insert, *queries, end)
         return answer
 
     async def _log_query(self, event: EmailEvent, status: Status, delivery_id: str) -> Insert:

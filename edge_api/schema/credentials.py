@@ -84,6 +84,7 @@ Scope = Literal[
     "admin:read",
     "admin:write",
     "mail:send",
+    "subscribers:write",
     "metrics:read",
     "mcp",
 ]
@@ -99,6 +100,7 @@ SCOPES: Mapping[Scope, str] = {
     ),
     "admin:write": sentence("change and delete enquiries, the mail log and suppressed addresses"),
     "mail:send": sentence("answer enquiries by mail, in the name of the site"),
+    "subscribers:write": sentence("ask addresses by mail whether they want the newsletter"),
     "metrics:read": sentence("read figures of the service, without names"),
     "mcp": sentence("call the MCP endpoint, which opens nothing by itself"),
 }

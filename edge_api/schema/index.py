@@ -61,6 +61,8 @@ HELD_FILE = "held.json"
 
 A sentence names the content file, its first fault and the fix, and is for the owner alone.
 """
+NEWSLETTER_FILE = "newsletter.json"
+"""A file of a build: what the heads of posts say of the newsletter; absent if they say nothing."""
 INDEX_START, INDEX_SEPARATOR, INDEX_END = b'{"head":', b',"posts":[\n', b"]}\n"
 """The text before the head, between head and posts (one a line, with commas), and at the end."""
 SITE_FOLDER = "site"
@@ -128,3 +130,20 @@ class IndexHead(BaseModel):
     is_bare: bool = Field(default=False, description="Whether pages answer without `.html` too.")
     post_path: str = Field("/journal/{slug}/", description="Form of the paths of posts.")
     tag_path: str = Field("/tags/{slug}/", description="Form of the paths of tags.")
+
+
+class NewsletterNotes(BaseModel):
+    """What the heads of posts say of the newsletter."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    kept_out: tuple[str, ...] = Field(default=(), description="Slugs of posts that are not mailed.")
+    hidden: tuple[PostRecord, ...] = Field(
+        default=(), description="Posts in no list that are mailed."
+    )
+    renamed: dict[str, str] = Field(
+        default_factory=dict, description="Present slugs of hidden posts by their former ones."
+    )
+    languages: dict[str, str] = Field(
+        default_factory=dict, description="BCP 47 tags of posts in another language, by slug."
+    )

@@ -60,7 +60,16 @@ ACCESS_FORM = Form(
 )
 FORMS = (CONTACT_FORM, ACCESS_FORM)
 
-PageName = Literal["consent", "notice", "access_requested", "access_claim", "unsubscribe", "search"]
+PageName = Literal[
+    "consent",
+    "notice",
+    "access_requested",
+    "access_claim",
+    "unsubscribe",
+    "subscribe",
+    "subscription",
+    "search",
+]
 PAGE_VARIABLES: Mapping[PageName, tuple[str, ...]] = {
     "consent": (
         "action",
@@ -78,6 +87,8 @@ PAGE_VARIABLES: Mapping[PageName, tuple[str, ...]] = {
     "access_requested": ("claim_token", "claim_uri", "credential_type", "expires", "action"),
     "access_claim": ("action", "claim_token", "said", "credentials", "site_url"),
     "unsubscribe": ("address", "action"),
+    "subscribe": ("action", "email", "fault", "consent"),
+    "subscription": ("sentences", "buttons"),
     "search": ("words", "results", "page_size"),
 }
 """The variables of each page's template, which is the file `<name>.html`."""

@@ -32,7 +32,7 @@ GROUPS: Final[Mapping[str, Group]] = {
     "utility": Group(
         "Service and mail",
         "Whether the service runs, what describes it, and what mail programs call.",
-        ("utility", "mail"),
+        ("utility", "mail", "newsletter"),
     ),
 }
 
@@ -78,6 +78,9 @@ TRY_OUT_PATH: Final = "/docs/try/"
 DESK: Final = "/desk/"
 """The owner's pages."""
 SHARED: Final = "/shared/"
+SUBSCRIBE: Final = "/subscribe"
+CONFIRM_SUBSCRIPTION: Final = "/subscribe/confirm"
+SUBSCRIBERS: Final = f"{REST_PREFIX}/subscribers"
 UNSUBSCRIBE: Final = "/unsubscribe"
 EMAIL_HOOK: Final = "/api/public/hooks/email"
 METRICS: Final = "/metrics"
@@ -94,5 +97,7 @@ EDGE_PAGES: Final = (
     ACCESS_CLAIM_PATH,
 )
 """Addresses that the edge answers itself, whatever a build has there."""
+NEWSLETTER_PAGES: Final = (SUBSCRIBE, CONFIRM_SUBSCRIPTION)
+"""Addresses of the edge with NEWSLETTER=on; a journal without it may have a page `/subscribe/`."""
 EDGE_FOLDERS: Final = ("/api/", "/.well-known/", DESK, SHARED)
 """Prefixes of other addresses of the edge; a build has files only below `/.well-known/`."""

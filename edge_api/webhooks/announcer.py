@@ -1,6 +1,7 @@
 """Webhook events of posts that differ between the current build and the announced state."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
@@ -23,11 +24,23 @@ _DERIVED_MEMBERS: Final = ("content_html", "readingMinutes")
 """Members of a post that may change with its neighbours or the program's version."""
 
 
+PostListener = Callable[[Build, Row | None, datetime], tuple[str, tuple[Query, ...]]]
+"""Returns what to store as `texts`, and queries for the transaction that announces a build; the row
+is what was announced before."""
+
+
 class Announcer:
     """Queues events for changed posts; of several edges, only one changes the row and succeeds."""
 
-    def __init__(self, store: Store, clock: Clock, builds: BuildManager) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        builds: BuildManager,
+        listener: PostListener = lambda *_: ("", ()),
+    ) -> None:
         self._store, self._clock, self._builds = store, clock, builds
+        self._listener = listener
         self._compared_digest = ""  # the index that was compared last
 
     async def announce(self) -> None:
@@ -44,19 +57,23 @@ class Announcer:
             if is_older or row["index_digest"] == build.posts.digest:
                 self._compared_digest = build.posts.digest
                 return
-        queries = await asyncio.to_thread(_make_queries, row, build, self._clock())
+        now = self._clock()
+        told = await asyncio.to_thread(self._listener, build, row, now)
+        queries = await asyncio.to_thread(_make_queries, row, build, now, *told)
         if await run_unless_conflict(self._store, *queries):  # else another edge was first
             self._compared_digest = build.posts.digest
 
 
-def _make_queries(row: Row | None, build: Build, now: datetime) -> tuple[Query, ...]:
+def _make_queries(
+    row: Row | None, build: Build, now: datetime, texts: str, others: tuple[Query, ...]
+) -> tuple[Query, ...]:
     """Return the queries that announce a build, which conflict where `row` has changed."""
     posts, built_for = build.posts, format_instant(build.head.built_for)
     described = {entry.cursor.slug: _digest_and_url(entry.document.body) for entry in posts.entries}
     text = orjson.dumps(described).decode()
-    after = {"index_digest": posts.digest, "built_for": built_for, "posts": text}
+    after = {"index_digest": posts.digest, "built_for": built_for, "posts": text, "texts": texts}
     if row is None:  # the posts at the first start count as announced
-        return (Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]),)
+        return Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]), *others
     before, events = orjson.loads(row["posts"]), []
     for slug, change in find_changes(before, described).items():
         url = (described.get(slug) or before[slug])[1]
@@ -66,7 +83,7 @@ def _make_queries(row: Row | None, build: Build, now: datetime) -> tuple[Query, 
         events.append({"event": f"post.{change}", "subject_id": subject, "body": body})
     same = Filter("index_digest", "eq", row["index_digest"])
     replace = Update(ANNOUNCED_POSTS, after, (same,), at_least=1)
-    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now))
+    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now)), *others
 
 
 def _digest_and_url(body: bytes) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 from jinja2 import Environment
 
-from edge_api.schema.index import HELD_FILE, INDEX_FORMAT
+from edge_api.schema.index import HELD_FILE, INDEX_FORMAT, NEWSLETTER_FILE
 from edge_api.schema.page_templates import ACCESS_FORM, CONTACT_PAGE
 from site_build import addresses
 from site_build.build.assets import (
@@ -64,6 +64,7 @@ from site_build.build.text_targets import (
     list_outputs,
     list_records,
     list_redirects,
+    note_newsletter,
 )
 from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources, read_kept
@@ -384,6 +385,9 @@ class SiteBuild:
         ]
         (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))
         (request.state / HELD_FILE).write_bytes(orjson.dumps(held))
+        notes = note_newsletter(self.site, self.content.minutes, self._context)
+        if any(dict(notes).values()):
+            (request.state / NEWSLETTER_FILE).write_text(notes.model_dump_json(), encoding="utf-8")
         stamp, placed = self._index.assemble(
             make_head(self.site, build_id, request.now, self._redirects), lines
         )

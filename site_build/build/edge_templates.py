@@ -330,6 +330,19 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
                 "results": {**_NOTHING_FOUND, "summary": "", "suggestion": None},
             },
         ),
+        "subscribe": tuple(
+            {
+                "action": "/subscribe",
+                "email": email,
+                "fault": fault,
+                "consent": "New posts by mail",
+            }
+            for email, fault in (("", ""), ("ann", "This is no address."))
+        ),
+        "subscription": (
+            {"sentences": ["This is so."], "buttons": [("/unsubscribe?token=x", "Unsubscribe")]},
+            {"sentences": ["This is so."], "buttons": []},
+        ),
         "unsubscribe": ({"address": "a…@example.org", "action": "/unsubscribe?token=sample"},),
     }
 )

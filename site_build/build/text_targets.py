@@ -11,11 +11,20 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from edge_api.schema.index import NewsletterNotes, PostRecord
 from site_build import addresses
 from site_build.build.manifest import Entry, Line
-from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget, read_records
+from site_build.build.targets import (
+    RECORD,
+    RecordTarget,
+    Target,
+    TargetContext,
+    TextTarget,
+    read_records,
+)
 from site_build.cache import make_key
 from site_build.checks.facts import is_of_edge
+from site_build.content.head import NEWSLETTER_KEY, read_newsletter
 from site_build.content.sources import TextReader
 from site_build.errors import Diagnostic
 from site_build.images.responsive import ImageSet, Lead, link_markdown
@@ -35,11 +44,35 @@ _MAX_REPORTED = 10
 """The most missing addresses that are reported one by one; there may be thousands."""
 
 
-def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarget]:
-    """Yield a target for every line of the posts index; `minutes` has reading times by path."""
-    for post in site.posts:
+def list_records(
+    site: Site, minutes: Mapping[str, int], posts: Iterable[Document] | None = None
+) -> Iterator[RecordTarget]:
+    """Yield a target for every line of the posts index; `minutes` has reading times by path.
+
+    With `posts`, these are taken instead of those that the index has.
+    """
+    for post in site.posts if posts is None else posts:
         path = f"{addresses.name_file(post.address)}{RECORD}"
         yield RecordTarget(path, post, minutes[post.path], site.identity.absolute(post.address))
+
+
+def note_newsletter(
+    site: Site, minutes: Mapping[str, int], context: TargetContext
+) -> NewsletterNotes:
+    """Return what the heads of public posts say of the newsletter."""
+    wishes = {
+        post.slug: read_newsletter(dict(post.extra).get(NEWSLETTER_KEY))
+        for post in (*site.posts, *site.hidden)
+        if post.kind == "post"
+    }
+    hidden = [post for post in site.hidden if wishes.get(post.slug)]
+    records = list_records(site, minutes, hidden)
+    return NewsletterNotes(
+        kept_out=tuple(slug for slug, wish in wishes.items() if wish is False),
+        hidden=tuple(PostRecord.model_validate_json(each.make(context)) for each in records),
+        renamed={old: post.slug for post in hidden for old in list_former_slugs(post)},
+        languages={post.slug: post.lang for post in (*site.posts, *hidden) if post.lang},
+    )
 
 
 def list_outputs(site: Site, size: int, image_set: ImageSet, texts: TextReader) -> Iterator[Target]:

@@ -44,6 +44,7 @@ class Facts(NamedTuple):
 
 
 EDGE_PAGES = frozenset(path.removeprefix("/") for path in paths.EDGE_PAGES)
+_LINKED_PAGES = EDGE_PAGES.union(path.removeprefix("/") for path in paths.NEWSLETTER_PAGES)
 """Addresses of pages that the edge makes: no document can be read there."""
 
 _FIXED = frozenset(
@@ -124,7 +125,7 @@ def map_link_targets(
 def is_of_edge(path: str) -> bool:
     """Return whether the edge answers at `path` where the build has made nothing."""
     page = path.removesuffix("index.md")
-    return page in EDGE_PAGES or f"{page}/" in EDGE_PAGES or page.startswith(_EDGE_FOLDERS)
+    return page in _LINKED_PAGES or f"{page}/" in EDGE_PAGES or page.startswith(_EDGE_FOLDERS)
 
 
 def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceRules) -> UrlMap:

@@ -271,7 +271,18 @@ _WITHOUT_EFFECT = {
 """Keys of Pelican that only give a warning."""
 LAYOUTS = ("pictures",)
 """The layouts of pages and posts that the theme has besides the usual one."""
+NEWSLETTER_KEY = "newsletter"
+"""The key that keeps a post out of the newsletter, or has a hidden one mailed."""
 DRAFT_KEYS = frozenset({"draft", "hidden", "private", "publish", "published", "unlisted"})
+
+
+def read_newsletter(value: object) -> bool | None:
+    """Return whether a post is to be mailed, by the value of `newsletter`; None for other values.
+
+    Heads in Pelican's form have words where YAML has booleans.
+    """
+    words = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+    return words.get(str(value).lower())
 
 
 class Fault(NamedTuple):
@@ -308,6 +319,13 @@ def read_head(
         given, fix = shorten(str(layout.value)), f"write one of these: {', '.join(LAYOUTS)}"
         message = f"`layout` is {given!r}, which the theme does not have; {fix}"
         faults.append(Fault(layout.value_at, message, "warning"))
+    letter = next((e for e in entries if e.key == NEWSLETTER_KEY), None)
+    is_ours = rules.extra.count(NEWSLETTER_KEY) == 1
+    # An error, since an author who writes `newsletter: off it` trusts that nobody gets it by mail.
+    if letter and is_ours and read_newsletter(letter.typed) is None:
+        given = shorten(str(letter.value or ""))
+        message = f"`newsletter` is {given!r}; write `newsletter: no` or `newsletter: yes`"
+        faults.append(Fault(letter.value_at, message))
     forms, usual = (
         (each.post, each.page, each.list_overviews())
         for each in (rules.addresses, addresses.DEFAULT_ADDRESSES)

@@ -230,6 +230,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         # Templates take a boolean: the text "false" would be true to them.
         settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
         settings["ACCESS_REQUESTS"] = policy.has_access_form
+        settings["NEWSLETTER"] = policy.has_newsletter
         identity = read_identity(settings)
         sources = SETTINGS_FILE.read_bytes() + identity.language.compiled
         return identity, Style(

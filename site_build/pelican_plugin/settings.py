@@ -27,6 +27,7 @@ from site_build.addresses import (
 )
 from site_build.build.fingerprint import HOUSE_THEME
 from site_build.content.front_matter import KEYS
+from site_build.content.head import NEWSLETTER_KEY
 from site_build.errors import BuildError
 from site_build.markup.convert import WORDS, Converter, Dialect
 from site_build.site import Identity
@@ -239,8 +240,8 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         if set(metadata) != {"path"}:
             _refuse("EXTRA_PATH_METADATA", f"says more of {source!r} than its `path`; take it out")
         new_paths[source] = str(metadata["path"])
-    # The first two are keys of the default theme.
-    extra = ("featured", "layout", *settings.get("FRONT_MATTER_EXTRA", ()))
+    # The first two are keys of the default theme, the third is read by the edge.
+    extra = ("featured", "layout", NEWSLETTER_KEY, *settings.get("FRONT_MATTER_EXTRA", ()))
     if taken := [
         name
         for name in extra

@@ -11,7 +11,10 @@ import pytest
 
 from edge_api.db.fts.index import open_search
 from edge_api.journal.builds import read_index
+from edge_api.newsletter.letter import MAX_HTML_OCTETS
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PostRecord
+from tests.edge.newsletter.letters import read, read_letters, read_part
+from tests.edge.newsletter.mail_programs import find_unsupported
 from tests.edge.search_questions import OWN_QUESTIONS, QUESTIONS
 from tests.shared_material import CORPUS
 
@@ -76,6 +79,17 @@ async def test_every_surface_names_the_same_posts(make_edge: Any, corpus_build: 
     assert set(slugs) == set(slugs_in(location.text or "" for location in sitemap.iter(LOCATION)))
     assert slugs[:FEED_NEWEST] == list(slugs_in(entry.link for entry in feed.entries))
     assert slugs == list(slugs_in(re.findall(r"\]\((\S+?)\)", summary)))
+
+
+def test_every_letter_is_made_of_what_mail_programs_know(corpus_build: Path) -> None:
+    """Elements, attributes and properties are those of the list; each letter is within bounds."""
+    for slug, octets in read_letters(corpus_build):
+        message = read(octets)
+        shown = octets.rpartition(b"\r\n\r\n")[2]
+        assert list(find_unsupported(read_part(message, "html"))) == [], slug
+        assert len(shown) <= MAX_HTML_OCTETS, slug
+        assert max(map(len, octets.split(b"\r\n"))) <= 998, slug
+        assert read_part(message, "plain").count("\n") > 5, slug
 
 
 LOCATION = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"

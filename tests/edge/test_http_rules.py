@@ -81,7 +81,8 @@ OUTCOMES = {
     "access_request_form": 303,
     "claim_credential": 404,
     "take_email_event": 401,
-    **{operation.name: 503 for operation in writing.OPERATIONS},  # writing is off here
+    "add_subscriber": 503,  # the newsletter is off here
+    **{operation.name: 503 for operation in writing.OPERATIONS},  # and so is writing
 }
 """The status of a valid request with nothing but a key, where that is no success."""
 REFUSED = {

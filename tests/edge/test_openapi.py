@@ -22,8 +22,16 @@ DOCUMENT = "/api/public/v1/openapi.json"
 
 @pytest.fixture
 async def document(make_edge: Any) -> dict[str, Any]:
-    """Return the document as it is served where posts can be written."""
-    async with make_edge(WRITING="on") as edge, edge.ask("GET", DOCUMENT) as answer:
+    """Return the document as it is served where nothing is switched off."""
+    newsletter = {
+        "NEWSLETTER": "on",
+        "NEWSLETTER_FROM": "post@journal.example",
+        "NEWSLETTER_POSTAL_ADDRESS": "1 Edge Street, Binding",
+        "OWNER_EMAIL": "owner@journal.example",
+        "SITE_URL": "https://journal.test",
+        "SMTP_URL": "smtp://127.0.0.1:9",
+    }
+    async with make_edge(WRITING="on", **newsletter) as edge, edge.ask("GET", DOCUMENT) as answer:
         assert answer.status == 200
         return dict(await answer.json())
 

@@ -33,6 +33,7 @@ from edge_api.db.internal_tables import (
     WEBHOOK_ENDPOINTS,
 )
 from edge_api.db.message_tables import LEAD_MESSAGES
+from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.query import Filter, Insert, Read, Update
 from edge_api.db.sqlite.engine import open_store
 from edge_api.db.table import Row, Table
@@ -62,6 +63,7 @@ TABLES = (
     LEAD_MESSAGES,
     EMAIL_OUTBOX,
     WEBHOOK_DELIVERIES,
+    SUBSCRIBERS,
     EMAIL_UNSUBSCRIBE_TOKENS,
     SUPPRESSED_EMAILS,
     IDEMPOTENCY_KEYS,
@@ -184,13 +186,19 @@ def make_rows(address: str, mark: str) -> dict[Table, list[Row]]:
 
 
 def make_sole_rows(address: str, mark: str) -> dict[Table, list[Row]]:
-    """Return what there is once for an address: its token and its suppression."""
+    """Return what there is once for an address: token, suppression and subscription."""
     given = {"email": address, "reason": "bounce", "metadata": {"said": f"{mark} is no user"}}
     return {
         EMAIL_UNSUBSCRIBE_TOKENS: [
             make_row(EMAIL_UNSUBSCRIBE_TOKENS, {"token": mark.ljust(43, "t"), "email": address})
         ],
         SUPPRESSED_EMAILS: [make_row(SUPPRESSED_EMAILS, given)],
+        SUBSCRIBERS: [
+            make_row(
+                SUBSCRIBERS,
+                {"token": mark.ljust(64, "t"), "email": address, "consent": f"{mark} agrees"},
+            )
+        ],
     }
 
 
@@ -220,7 +228,7 @@ def test_everything_about_a_person_is_shown(peopled: Installation) -> None:
     assert list(exported) == ["email", "exported_at", *(table.name for table in TABLES)]
     assert '"digest"' not in said  # what no interface shows, in a former row either
     counts = {table.name: len(exported[table.name]) for table in TABLES}
-    once = {"email_unsubscribe_tokens": 1, "suppressed_emails": 1}
+    once = {"email_unsubscribe_tokens": 1, "suppressed_emails": 1, "subscribers": 1}
     assert counts == {**dict.fromkeys(counts, 4), "email_send_log": 12, "former_rows": 8, **once}
     assert "other" not in said
     assert {row["email"] for row in exported["leads"]} == set(SPELLINGS)
@@ -292,7 +300,7 @@ def test_everything_about_a_person_is_erased(peopled: Installation, spelling: st
     assert "backups" in said
     assert "annmark" not in marks(rows)
     kept = {table.name: len(some) for table, some in zip(tables, rows, strict=True)}
-    once = {"email_unsubscribe_tokens": 1}
+    once = {"email_unsubscribe_tokens": 1, "subscribers": 1}
     assert kept == {table.name: 4 * len(others.get(table, [])) for table in tables} | once
 
 
@@ -328,6 +336,7 @@ def test_an_erasure_is_audited_without_the_address(peopled: Installation) -> Non
         "former_rows": 8,
         "email_unsubscribe_tokens": 1,
         "suppressed_emails": 1,
+        "subscribers": 1,
     }
     assert "ann" not in json.dumps(entries)
 

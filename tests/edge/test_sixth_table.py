@@ -18,7 +18,7 @@ from tests.edge.engines import ENGINES, IN_LARGER_RUNS, placed
 pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
 
 ROW = '''
-class SubscriberRow(RowModel):
+class MemberRow(RowModel):
     """Somebody who reads by mail."""
 
     id: NewId
@@ -28,11 +28,11 @@ class SubscriberRow(RowModel):
 
 '''
 TABLE = """
-SUBSCRIBERS = Table(
-    "subscribers",
-    SubscriberRow,
+MEMBERS = Table(
+    "members",
+    MemberRow,
     "People who read by mail.",
-    (Index("subscribers_email", ("email",), unique=True),),
+    (Index("members_email", ("email",), unique=True),),
     administrative=True,
     personal=PersonalData(("email",)),
     retention=Retention("created_at", "retain_leads_days"),
@@ -41,7 +41,7 @@ SUBSCRIBERS = Table(
 
 
 def tables_by_name("""
-PATH = "/api/public/v1/admin/subscribers"
+PATH = "/api/public/v1/admin/members"
 ANN, BOB, OLD = ({"email": f"{name}@example.org"} for name in ("ann", "bob", "old"))
 LONG_AGO = "2001-01-01T00:00:00.000000Z"
 
@@ -55,7 +55,7 @@ def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ins
             copy / "db" / "tables.py",
             ("class CredentialRow(", f"{ROW.lstrip()}class CredentialRow("),
             ("\ndef tables_by_name(", TABLE),
-            ("    *OAUTH_TABLES,\n", "    SUBSCRIBERS,\n    *OAUTH_TABLES,\n"),
+            ("    *OAUTH_TABLES,\n", "    MEMBERS,\n    *OAUTH_TABLES,\n"),
         )
         add_step(copy, *printed_statements(said(made, "migrate", "--print")))
         said(made, "migrate")
@@ -65,7 +65,7 @@ def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ins
 def printed_statements(printed: str) -> tuple[str, str]:
     """Return the statements that were printed for the table, in both dialects."""
     sqlite, postgresql = (
-        [text for text in part.split(";\n") if re.search(r"\bsubscribers\b", text)]
+        [text for text in part.split(";\n") if re.search(r"\bmembers\b", text)]
         for part in printed.split("-- PostgreSQL")
     )
     assert (len(sqlite), len(postgresql)) == (2, 2)
@@ -118,17 +118,17 @@ def test_a_sixth_table_is_whole(installation: Installation) -> None:
         admin.ask("POST", body=[BOB, {**OLD, "created_at": LONG_AGO}])
 
         exported = json.loads(said(installation, "privacy", "export", "Ann@Example.org", "--json"))
-        assert exported["subscribers"] == [ann]
+        assert exported["members"] == [ann]
         erased = said(installation, "privacy", "erase", "ANN@example.org", "--yes")
-        assert erased.startswith("subscribers: 1 row erased\n")
+        assert erased.startswith("members: 1 row erased\n")
         assert admin.emails() == {"bob@example.org", "old@example.org"}
         kept = said(installation.changed(RETAIN_LEADS_DAYS="30"), "privacy", "retain")
-        assert "subscribers: 1 row deleted\n" in kept
+        assert "members: 1 row deleted\n" in kept
         assert admin.emails() == {"bob@example.org"}
     entries = json.loads(said(installation, "audit", "--json"))
     assert {(entry["verb"], entry["table_name"]) for entry in entries} >= {
-        ("erase", "subscribers"),
-        ("forget", "subscribers"),
+        ("erase", "members"),
+        ("forget", "members"),
     }
 
 
@@ -148,7 +148,7 @@ def check_documents(edge: ServedEdge, token: str) -> None:
     (tool,) = [
         each for each in json.loads(answer)["result"]["tools"] if each["name"] == "query_table"
     ]
-    assert "subscribers" in tool["inputSchema"]["properties"]["table"]["enum"]
+    assert "members" in tool["inputSchema"]["properties"]["table"]["enum"]
 
 
 @pytest.mark.size("ci")
@@ -163,8 +163,8 @@ def test_a_sixth_table_comes_back(installation: Installation) -> None:
         Admin(edge, key).ask("POST", body=OLD)
     output = said(installation, "restore", backup["file"], "--force")
 
-    assert backup["rows"]["subscribers"] == 2
-    assert "subscribers that came since, in the former store alone: 1\n" in output
+    assert backup["rows"]["members"] == 2
+    assert "members that came since, in the former store alone: 1\n" in output
     assert "rows of people who had been erased since, erased again: 2\n" in output
     with installation.serving() as edge:
         assert Admin(edge, key).emails() == {"bob@example.org"}

@@ -40,6 +40,12 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
         "RATE_LEADS": "0",
         "RATE_TOKEN": "0",
         "WRITING": "on",
+        "NEWSLETTER": "on",
+        "NEWSLETTER_FROM": "post@journal.example",
+        "NEWSLETTER_POSTAL_ADDRESS": "1 Edge Street",
+        "OWNER_EMAIL": "owner@journal.example",
+        "SMTP_URL": f"maildir:{folder}/mail",
+        "MAIL_DISPATCHER": "off",
     }
     served = Installation(folder, settings)
     with served.serving() as edge, writing(folder, content, folder / "build", origin):

@@ -144,6 +144,8 @@ const calls: Record<keyof operations, () => Promise<{ response: Response }>> = {
 
   create_lead: () => client.POST("/api/public/v1/leads", { body: enquiry }),
   list_leads: () => client.GET("/api/public/v1/leads", { params: { query: { limit: 1 } } }),
+  add_subscriber: () =>
+    client.POST("/api/public/v1/subscribers", { body: { email, consent: "I want it." } }),
   analyze: () =>
     client.POST("/api/public/v1/analyze", { body: { text: "One page, fanned a little." } }),
 

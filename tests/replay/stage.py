@@ -103,6 +103,17 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "ACKNOWLEDGE_LEADS": "true",
         "MAIL_DISPATCHER": "off",
     },
+    "newsletter": {
+        **LIMITLESS,
+        "SITE_URL": "https://journal.example",
+        "NEWSLETTER": "on",
+        "NEWSLETTER_FROM": "post@journal.example",
+        "NEWSLETTER_POSTAL_ADDRESS": "1 Edge Street",
+        "OWNER_EMAIL": "owner@journal.example",
+        "SMTP_URL": "smtp://127.0.0.1:9",
+        "MAIL_DISPATCHER": "off",
+        "RATE_SUBSCRIBE": "0",
+    },
 }
 """The settings of each kind of edge; what is not said has its default."""
 

@@ -26,6 +26,7 @@ GIVEN = {
     "DEFAULT_LANG",
     "LEADS_REQUIRE_CREDENTIAL",
     "LINKS",
+    "NEWSLETTER",
     "SOCIAL",
     "has_contact",
     "menu",

@@ -109,7 +109,7 @@ def make_delivery(name: str) -> dict[str, Any]:
 
 def announced(digest: str, posts: str) -> dict[str, Any]:
     """Return the events of posts that webhooks were sent."""
-    return {"index_digest": digest, "built_for": ENDS, "posts": posts}
+    return {"index_digest": digest, "built_for": ENDS, "posts": posts, "texts": ""}
 
 
 async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:

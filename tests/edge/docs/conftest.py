@@ -114,6 +114,12 @@ def read_reference(folder: Path) -> Iterator[Reader]:
         "BUILD_DIR": str(folder / "build"),
         "ACCESS_REQUESTS": "on",
         "WRITING": "on",
+        # Its operations are in the reference only if it is on. Nothing listens at the relay.
+        "NEWSLETTER": "on",
+        "NEWSLETTER_FROM": "post@journal.example",
+        "NEWSLETTER_POSTAL_ADDRESS": "1 Fore Edge Lane, London",
+        "OWNER_EMAIL": "owner@journal.example",
+        "SMTP_URL": f"smtp://127.0.0.1:{free_port()}",
         **{f"RATE_{name}": "0" for name in _NO_LIMITS},
     }
     installation = Installation(folder, settings)

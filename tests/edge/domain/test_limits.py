@@ -69,6 +69,7 @@ async def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
         '"analyze";q=10;w=60, "analyze-day";q=100;w=86400',
         '"authenticated";q=600;w=60',
         '"failed_auth";q=300;w=60',
+        '"subscribe";q=5;w=600, "subscribe-day";q=20;w=86400',
         '"token";q=30;w=60',
         '"search";q=300;w=60',
         '"desk_links";q=3;w=3600, "desk_links-day";q=10;w=86400',

@@ -54,6 +54,11 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "quoted": {"name": "Ann Lee", "at": "2026-06-01T12:00:00.000000Z", "text": "Thursday?"},
         **SITE,
     },
+    "newsletter_confirmation": {
+        "confirm_url": "https://journal.example/subscribe/confirm?token=secret",
+        "leave_url": "https://journal.example/unsubscribe?token=secret",
+        **SITE,
+    },
 }
 NAMES = tuple(MESSAGE_TYPES)
 

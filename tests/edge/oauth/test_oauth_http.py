@@ -50,7 +50,10 @@ async def test_every_address_of_the_metadata_answers(edge: Any) -> None:
     [
         ("", set(SCOPES)),
         ("/api/public/v1", set(SCOPES) - {"mcp"}),
-        ("/api/public/mcp", set(SCOPES) - {"admin:write", "mail:send", "metrics:read"}),
+        (
+            "/api/public/mcp",
+            set(SCOPES) - {"admin:write", "mail:send", "subscribers:write", "metrics:read"},
+        ),
     ],
 )
 async def test_each_resource_says_who_hands_out_its_tokens(

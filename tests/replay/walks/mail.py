@@ -106,3 +106,31 @@ def unsubscribe(w: Walk) -> None:
     w.get(f"{ADMIN}/suppressed_emails?select=email,reason&order=email", key="all")
     w.get(f"{ADMIN}/email_unsubscribe_tokens?order=email", key="all")
     w.audit()
+
+
+@walk("mail-subscribers", kind="newsletter")
+def subscribers(w: Walk) -> None:
+    """Ask addresses by the API, and look at pages of a site that is not built."""
+    path = "/api/public/v1/subscribers"
+    wish = {"email": "ann@readers-club.net", "consent": "I want it."}
+    bodies: tuple[Any, ...] = (
+        wish,
+        wish,
+        {**wish, "email": "Bo@readers-club.net", "source": "A fair", "language": "de"},
+        {"email": ANN},
+        {**wish, "email": "no address"},
+        {**wish, "language": "?"},
+        {**wish, "consent": "x" * 1001},
+        [],
+        None,
+    )
+    for body in bodies:
+        w.post(path, body, key="all")
+    w.post(path, wish)
+    w.get(path, key="all")
+    for page in ("/subscribe", "/subscribe/confirm?token=x", f"/unsubscribe?token={'0' * 64}"):
+        w.get(page)
+        w.post(page, form={"email": ANN})
+    w.post("/subscribe", form={"email": ANN}, headers={"Sec-Fetch-Site": "cross-site"})
+    w.get(f"{ADMIN}/email_send_log?select=status,recipient_email,error_message", key="all")
+    w.audit()

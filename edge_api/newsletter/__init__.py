@@ -1,0 +1,1 @@
+"""The newsletter: subscribers, mailings, and the letter that each of them gets."""

@@ -1,0 +1,82 @@
+"""Checks of the newsletter: SPF and DMARC of its sender, DKIM of a letter, hosts of old letters."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from email import message_from_bytes
+from email.utils import parseaddr
+from typing import Final
+from urllib.parse import urlsplit
+
+from dns.exception import DNSException
+from dns.resolver import NXDOMAIN, NoAnswer, Resolver
+
+from edge_api.db.mail_addresses import parse_mailbox
+from edge_api.db.newsletter_tables import MAILINGS
+from edge_api.db.query import Filter, Read, Store, read_all
+from edge_api.db.types import format_instant
+from edge_api.settings import Settings
+
+SIGNED: Final = "List-Unsubscribe and List-Unsubscribe-Post"
+"""Headers that one signature must cover, else mail programs show no button (RFC 8058, 4)."""
+
+
+def check_sender(settings: Settings, resolver: Resolver | None = None) -> Iterator[str]:
+    """Yield what large mail providers miss in the DNS records of the sender's domain."""
+    if settings.newsletter_from is None or settings.newsletter == "off" or settings.is_loopback:
+        return
+    domain = parse_mailbox(settings.newsletter_from).domain
+    labels = domain.split(".")
+    # DMARC of a parent domain counts too (RFC 7489, section 6.6.3); one label is nobody's.
+    parents = [".".join(labels[start:]) for start in range(max(1, len(labels) - 1))]
+    try:
+        resolver = resolver or Resolver()
+        spf = [each for each in _read(domain, resolver) if re.match(r"(?i)v=spf1( |$)", each)]
+        dmarc = [each for name in parents for each in _read(f"_dmarc.{name}", resolver)]
+    except DNSException as error:
+        yield f"SPF and DMARC of {domain} are unknown: {error or 'no DNS server answers'}"
+        return
+    if len(spf) != 1 or "all" in spf[0].lower().replace("+all", "all").split():
+        found = "; ".join(spf) or "none"
+        yield (
+            f"the SPF record of {domain} is to be one that names your relay and ends with ~all, "
+            f"such as v=spf1 include:relay.example ~all; found: {found}"
+        )
+    if not any(each.startswith("v=DMARC1") for each in dmarc):
+        yield f"{domain} has no DMARC record: publish v=DMARC1; p=none as TXT at _dmarc.{domain}"
+
+
+def _read(name: str, resolver: Resolver) -> list[str]:
+    """Return the TXT records of a name."""
+    try:
+        found = resolver.resolve(name, "TXT", lifetime=5)
+    except (NXDOMAIN, NoAnswer):
+        return []
+    return [b"".join(each.strings).decode(errors="replace") for each in found]
+
+
+async def find_former_hosts(settings: Settings, store: Store, now: datetime) -> list[str]:
+    """Return a sentence for each host of letters of sixty days that SITE_URL is no longer."""
+    host = urlsplit(settings.site_url).hostname or "localhost"
+    recent = Filter("due_at", "gt", format_instant(now - timedelta(days=60)))
+    where = recent, Filter("recipients", "gt", 0), Filter("host", "neq", host)
+    hosts = {row["host"] for row in await read_all(store, Read(MAILINGS, ("id", "host"), where))}
+    return [
+        f"letters of the last 60 days link to {each}, and SITE_URL is {settings.site_url}: let "
+        f"{each} answer too, or redirect each path of it with its query (308)"
+        for each in sorted(hosts)
+    ]
+
+
+def check_letter(raw: bytes) -> str:
+    """Return why mail programs show no button to unsubscribe for a letter, as it arrived."""
+    message = message_from_bytes(raw)
+    sender = parseaddr(str(message["From"]))[1].rpartition("@")[2].lower()
+    present, needed = {name.lower() for name in message}, {*SIGNED.lower().split(" and ")}
+    for value in message.get_all("DKIM-Signature", []):
+        parts = re.sub(r"\s", "", str(value)).lower().split(";")
+        tags = {name: text for name, _, text in (each.partition("=") for each in parts)}
+        is_own = f".{sender}".endswith(f".{tags.get('d', '-')}")
+        if is_own and needed <= present & {*tags.get("h", "").split(":")}:
+            return ""
+    return f"no DKIM signature of {sender} covers {SIGNED}: let your relay sign both, within h="

@@ -1,0 +1,165 @@
+"""Import of subscribers from CSV: that of other services, and what `newsletter export` writes."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from io import StringIO
+from secrets import token_hex
+from typing import Final
+
+from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
+from edge_api.auth.erasure import address_key, erased_key
+from edge_api.db.internal_tables import ERASED_ROWS
+from edge_api.db.mail_addresses import normalize_address
+from edge_api.db.newsletter_tables import SUBSCRIBERS
+from edge_api.db.query import Filter, Insert, Procedure, Query, QueryResult, Read, Store, Update
+from edge_api.db.table import Row
+from edge_api.db.tables import SUPPRESSED_EMAILS
+from edge_api.db.types import format_instant, parse_timestamp
+
+COLUMNS: Final = ("email", "status", "language", "source", "consent", "confirmed_at", "ended_at")
+"""The columns of an export, which an import takes."""
+BATCH: Final = 500  # lines in one transaction, so that others can write in between
+_MAILED: Final[Mapping[str, str]] = {
+    "status": "active|enabled|subscribed|confirmed|",  # this program, listmonk
+    "subscribed_to_emails": "true|1|yes",  # Ghost
+    "deleted_at": "",  # Ghost
+    "email_disabled": "false|0|no|",  # Substack
+    "confirm_time": ".+",  # Mailchimp
+    "unsub_time": "",  # Mailchimp
+    "clean_time": "",  # Mailchimp
+    "type": "regular|premium|gifted|trialed|churning|churned|past_due|paused|",  # Buttondown
+    "unsubscription_date": "",  # Buttondown
+}
+"""By column, the values of who gets mail in the service that wrote the list."""
+_UNCONFIRMED: Final = ("confirm_time", "pending", "unconfirmed", "unactivated")
+"""A column, and values, that say in there that a confirmation is missing."""
+
+
+@dataclass(slots=True)
+class Line:
+    """A line of a list."""
+
+    number: int
+    email: str
+    """In its canonical form, if it is an address."""
+    values: Mapping[str, str]
+    reason: str = ""
+    """Why it was not taken; empty: it was."""
+
+
+async def import_subscribers(
+    store: Store, clock: Clock, secret: bytes, actor: Actor, text: str
+) -> list[Line]:
+    """Store the subscribers of a list, and return its lines.
+
+    It revives nobody who ended, is suppressed or was erased here. Raises ValueError for what is no
+    such list, before anything is stored, and Problem.
+    """
+    lines = _read_lines(text)
+    good = [line for line in lines if not line.reason]
+    for start in range(0, len(good), BATCH):
+        batch = good[start : start + BATCH]
+        await store.run(Procedure(partial(_store, batch, clock, secret, actor)))
+    return lines
+
+
+def _read_lines(text: str) -> list[Line]:
+    """Return the lines after the header, with the reasons that need no store."""
+    header = text.partition("\n")[0]
+    reader = csv.reader(StringIO(text, newline=""), delimiter=max(",;\t", key=header.count))
+    try:
+        rows = [(reader.line_num, cells) for cells in reader if any(cells)]
+    except csv.Error as error:
+        raise ValueError(f"Line {reader.line_num}: {error}") from None
+    names = [name.strip().lower().replace(" ", "_") for name in (rows[0][1] if rows else ())]
+    if not {"email", "email_address"}.intersection(names):
+        raise ValueError("The first line has no column email, nor Email Address")
+    seen: dict[str, int] = {}
+    return [
+        _read_line(number, dict(zip(names, map(str.strip, cells), strict=False)), seen)
+        for number, cells in rows[1:]
+    ]
+
+
+def _read_line(number: int, values: Mapping[str, str], seen: dict[str, int]) -> Line:
+    # An export puts an apostrophe before what a spreadsheet would take for a formula.
+    typed = re.sub("^'(?=[=+@-])", "", values.get("email", values.get("email_address", "")))
+    try:
+        if "\ufffd" in typed:
+            raise ValueError("save the list as UTF-8")  # noqa: TRY301  as for another fault
+        line = Line(number, normalize_address(typed), values)
+    except ValueError as error:
+        return Line(number, typed, values, f"is no address: {error}")
+    first = seen.setdefault(line.email, number)
+    if first != number:
+        line.reason = f"is the same as line {first}"
+    for name, mailed in _MAILED.items():
+        value = values.get(name, "") if name in values else None
+        if value is not None and re.fullmatch(mailed, value, re.IGNORECASE) is None:
+            is_open = name in _UNCONFIRMED or value.lower() in _UNCONFIRMED
+            ended = "is not confirmed in the list" if is_open else "gets no mail by the list"
+            line.reason = f"{ended}: {name} is {value or 'empty'}"
+    return line
+
+
+def _store(
+    batch: Sequence[Line],
+    clock: Clock,
+    secret: bytes,
+    actor: Actor,
+    results: list[QueryResult],
+) -> Iterator[Query]:
+    """Yield the queries that store a batch, and note why lines are not taken."""
+    emails = tuple(line.email for line in batch)
+    marks = {line.email: erased_key(address_key(secret, line.email)) for line in batch}
+    yield Read(SUBSCRIBERS, ("id", "email", "status"), (Filter("email", "in", emails),))
+    yield Read(SUPPRESSED_EMAILS, ("id", "email"), (Filter("email", "in", emails),))
+    yield Read(ERASED_ROWS, ("id",), (Filter("id", "in", tuple(marks.values())),))
+    known, suppressed, erased = (
+        {row[name]: row for row in result.rows}
+        for name, result in zip(("email", "email", "id"), results, strict=True)
+    )
+    now, rows = clock(), []
+    for line in batch:
+        here = known[line.email]["status"] if line.email in known else ""
+        reasons = {
+            "is suppressed here: it wants no mail, or takes none": line.email in suppressed,
+            "is subscribed already": here == "active",
+            f"left here: it is {here}": here in ("ended", "bounced"),
+            "was erased here": marks[line.email] in erased and not here,
+        }
+        line.reason = next((text for text, is_so in reasons.items() if is_so), "")
+        if not line.reason:
+            rows.append(_make_row(line, format_instant(now)))
+    pending = tuple(row["email"] for row in rows if row["email"] in known)
+    confirmed = {"status": "active", "confirmed_at": format_instant(now)}
+    yield Update(SUBSCRIBERS, confirmed, (Filter("email", "in", pending),))
+    fresh = [
+        SUBSCRIBERS.new_row(row, format_instant(now), partial(new_id, now))
+        for row in rows
+        if row["email"] not in known
+    ]
+    yield Insert(SUBSCRIBERS, fresh)
+    yield audit_entry(actor, "import", SUBSCRIBERS, len(rows), now)
+
+
+def _make_row(line: Line, now: str) -> Row:
+    given = {name: line.values.get(name, "") for name in ("language", "source", "consent")}
+    dates = ("confirmed_at", "confirm_time", "created_at", "creation_date")
+    confirmed_at = now
+    with suppress(ValueError, StopIteration):
+        found = next(line.values[name] for name in dates if line.values.get(name))
+        confirmed_at = min(now, parse_timestamp(found))
+    return {
+        "email": line.email,
+        "status": "active",
+        "token": token_hex(32),
+        "language": given["language"][:35],
+        "source": given["source"][:200] or "import",
+        "consent": given["consent"][:1000],
+        "confirmed_at": confirmed_at,
+    }

@@ -1,0 +1,272 @@
+"""The commands that steer mailings, and the checks of the sender, its letters and their hosts."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+from dns.resolver import Resolver
+
+from edge_api.__main__ import main
+from edge_api.auth.actor import new_id, system_clock
+from edge_api.db.newsletter_tables import MAILINGS
+from edge_api.db.query import Insert
+from edge_api.db.types import format_instant
+from edge_api.mail.dispatcher import make_mail_service
+from edge_api.newsletter.checks import check_sender
+from edge_api.newsletter.sending import Letters
+from edge_api.open_store import command_store
+from edge_api.settings import Settings, read_settings
+from tests.edge.edge_process import Installation
+from tests.edge.newsletter.conftest import SITE
+
+pytestmark = pytest.mark.one_engine
+Run = Callable[..., tuple[int, str, str]]
+LETTER = """From: The Journal <post@letters.journal.example>
+List-Unsubscribe: <https://journal.example/unsubscribe?token=x>
+List-Unsubscribe-Post: List-Unsubscribe=One-Click
+DKIM-Signature: v=1; a=rsa-sha256; d={domain}; s=mail;
+ h=From:Subject:{signed}; bh=x; b=y
+
+Hello.
+"""
+BOTH = "List-Unsubscribe : LIST-UNSUBSCRIBE-\n POST"
+
+
+@pytest.fixture
+def given(tmp_path: Path, subscribed_journal: Path) -> dict[str, str]:
+    """Return the settings of a journal with a newsletter."""
+    return {
+        "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db",
+        "SITE_URL": SITE,
+        "BUILD_DIR": str(subscribed_journal),
+        "NEWSLETTER": "on",
+        "NEWSLETTER_FROM": "The Journal <post@letters.journal.example>",
+        "NEWSLETTER_POSTAL_ADDRESS": "1 Edge Street, Binding",
+        "OWNER_EMAIL": "owner@journal-keepers.net",
+        "MAIL_FROM": "journal@journal-keepers.net",
+        "SMTP_URL": f"maildir:{tmp_path}/mail",
+    }
+
+
+@pytest.fixture
+def run(
+    given: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Return a way to run `newsletter`, which returns its status and what it prints."""
+    for name, text in given.items():
+        monkeypatch.setenv(name, text)
+    assert main(["migrate"]) == 0
+
+    def run(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = main(["newsletter", *words])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+async def send_mail(given: dict[str, str]) -> None:
+    """Send what is queued, as the edge does."""
+    settings = read_settings(given, dotenv=None)
+    async with command_store(settings) as store:
+        letters = Letters(settings, store, system_clock).prepare
+        mailing = make_mail_service(settings, store, system_clock, b"s" * 32, letters=letters)
+        while await mailing.dispatcher.send_batch():
+            pass
+
+
+def test_a_mailing_is_steered(run: Run, given: dict[str, str], tmp_path: Path) -> None:
+    """From a test to the owner until it is stopped; each command prints what came of it."""
+    assert run("status") == (
+        0,
+        "subscribers: 0 active, 0 pending, 0 ended, 0 bounced\nno mailing yet\n",
+        "",
+    )
+    status, _, complained = run("release", "first")
+    assert (status, "no test letter was sent to you yet" in complained) == (1, True)
+    assert run("test", "zweiter")[:2] == (
+        0,
+        "a test to owner@journal-keepers.net is queued; the running edge sends it\n",
+    )
+    asyncio.run(send_mail(given))
+    (letter,) = (tmp_path / "mail" / "new").iterdir()
+    assert b"Zweiter" in letter.read_bytes()
+
+    assert run("hold", "first")[::2] == (1, "first has no mailing; see newsletter status\n")
+    status, said, _ = run("release", "first")
+    assert (status, "first  due" in said) == (0, True)
+    assert "first  held the owner held it" in run("hold", "first")[1]
+    assert run("hold", "first")[0] == 1
+    assert "first  due" in run("resume", "first")[1]
+    found = json.loads(run("skip", "first", "--json")[1])
+    assert [(each["slug"], each["state"]) for each in found["mailings"]] == [("first", "ended")]
+    assert found["subscribers"]["active"] == 0
+    assert run("release", "nothing")[::2] == (
+        1,
+        "No post of the current build has this slug, or it is not to be mailed\n",
+    )
+
+
+def test_without_a_newsletter_no_test_is_sent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence names the settings."""
+    monkeypatch.setenv("NEWSLETTER", "off")
+    status, _, complained = run("test")
+    assert (status, "NEWSLETTER is off" in complained) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("domain", "signed", "status"),
+    [
+        ("letters.journal.example", BOTH, 0),
+        ("journal.example", BOTH, 0),
+        ("relay.example", BOTH, 1),
+        ("example", "List-Unsubscribe", 1),
+        ("letters.journal.example", "List-Unsubscribe", 1),
+        ("", BOTH, 1),
+    ],
+)
+def test_the_signature_of_a_letter(
+    run: Run, tmp_path: Path, domain: str, signed: str, status: int
+) -> None:
+    """It must be the sender's own, or a parent domain's, and cover both headers."""
+    file = tmp_path / "test.eml"
+    file.write_text(LETTER.format(domain=domain, signed=signed))
+    code, said, _ = run("check", str(file))
+    assert code == status
+    assert "List-Unsubscribe and List-Unsubscribe-Post" in said
+    assert ("let your relay sign both" in said) == bool(status)
+
+
+def test_what_is_no_letter(run: Run, tmp_path: Path) -> None:
+    """A message without the headers, none at all, and one of two signatures that is enough."""
+    file = tmp_path / "test.eml"
+    good = LETTER.format(domain="journal.example", signed=BOTH)
+    stranger = "DKIM-Signature: v=1; d=relay.example; h=From\n"
+    for text, status in {
+        "": 1,
+        "\x00\xff;;;=": 1,
+        "DKIM-Signature: \n\n": 1,
+        good.replace("List-Unsubscribe-Post: ", "X: "): 1,
+        good.replace("From: ", "X-From: ", 1): 1,
+        stranger + good: 0,
+    }.items():
+        file.write_text(text)
+        assert run("check", str(file))[0] == status, text
+    assert run("check", str(tmp_path / "none.eml"))[0] == 2
+
+
+@contextmanager
+def name_server(records: dict[str, list[str]]) -> Iterator[Resolver]:
+    """Run a DNS server with TXT records; yield a resolver that asks it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+
+        def answer() -> None:
+            while True:
+                raw, client = server.recvfrom(4096)
+                if raw == b"end":
+                    return
+                query = dns.message.from_wire(raw)
+                reply, name = dns.message.make_response(query), query.question[0].name
+                texts = [f'"{each}"' for each in records.get(name.to_text(omit_final_dot=True), [])]
+                if texts:
+                    reply.answer.append(dns.rrset.from_text(name, 60, "IN", "TXT", *texts))
+                else:
+                    reply.set_rcode(dns.rcode.NXDOMAIN)
+                server.sendto(reply.to_wire(), client)
+
+        thread = Thread(target=answer)
+        thread.start()
+        resolver = Resolver(configure=False)
+        resolver.nameservers, resolver.port = ["127.0.0.1"], server.getsockname()[1]
+        yield resolver
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ending:
+            ending.sendto(b"end", server.getsockname())
+        thread.join()
+
+
+SENDER, PARENT = "letters.journal.example", "journal.example"
+SPF, DMARC = "v=spf1 include:relay.example -all", "v=DMARC1; p=none"
+
+
+@pytest.mark.parametrize(
+    ("records", "faults"),
+    [
+        ({SENDER: [SPF, "other"], f"_dmarc.{SENDER}": [DMARC]}, []),
+        ({SENDER: [SPF.upper()], f"_dmarc.{PARENT}": ["x", DMARC]}, []),
+        ({}, ["found: none", "has no DMARC record"]),
+        ({PARENT: [SPF], "_dmarc.example": [DMARC]}, ["found: none", "has no DMARC record"]),
+        ({SENDER: [SPF, "v=spf1"], f"_dmarc.{SENDER}": [DMARC]}, ["; v=spf1"]),
+        ({SENDER: ["v=spf1 +all"], f"_dmarc.{SENDER}": [DMARC]}, ["found: v=spf1 +all"]),
+        ({SENDER: ["v=spf10 -all"], f"_dmarc.{SENDER}": ["v=DMARC2"]}, ["found: none", "no DMARC"]),
+    ],
+)
+def test_records_of_the_sender(
+    given: dict[str, str], records: dict[str, list[str]], faults: list[str]
+) -> None:
+    """One SPF record that does not let everybody send, and DMARC of the domain or a parent."""
+    settings = read_settings(given, dotenv=None)
+    with name_server(records) as resolver:
+        found = list(check_sender(settings, resolver))
+        assert len(found) == len(faults), found
+        assert all(fault in said for fault, said in zip(faults, found, strict=True))
+        local = replace(settings, site_url="http://127.0.0.1:8000")
+        assert list(check_sender(local, resolver)) == []
+        assert list(check_sender(replace(settings, newsletter="off"), resolver)) == []
+
+
+def test_without_a_name_server(given: dict[str, str]) -> None:
+    """It is unknown, which is no fault of the records."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    resolver = Resolver(configure=False)
+    resolver.nameservers, resolver.port = ["127.0.0.1"], port
+    (said,) = check_sender(read_settings(given, dotenv=None), resolver)
+    assert said.startswith(f"SPF and DMARC of {SENDER} are unknown: ")
+
+
+async def store_mailings(settings: Settings) -> None:
+    """Store mailings that linked to hosts: of yesterday, of long ago, and one that went to none."""
+    now = system_clock()
+    rows = []
+    for slug, host, day, recipients in (
+        ("a", "127.0.0.1", 1, 5),
+        ("b", "former.example", 1, 5),
+        ("c", "other.example", 61, 5),
+        ("d", "third.example", 1, 0),
+    ):
+        due = format_instant(now.replace(year=now.year - (day > 60)))
+        values: dict[str, object] = {
+            "slug": slug,
+            "subject": slug,
+            "url": f"https://{host}/",
+            "host": host,
+        }
+        values |= {"text_digest": slug * 64, "due_at": due, "recipients": recipients}
+        rows.append(MAILINGS.new_row(values, format_instant(now), partial(new_id, now)))
+    async with command_store(settings, create=True) as store:
+        await store.run(Insert(MAILINGS, rows))
+
+
+def test_doctor_names_hosts_of_old_letters(tmp_path: Path, given: dict[str, str]) -> None:
+    """Those of sixty days that SITE_URL is no longer."""
+    given["SITE_URL"] = "http://127.0.0.1:9"
+    asyncio.run(store_mailings(read_settings(given, dotenv=None)))
+    code, said, _ = Installation(tmp_path, given).run("doctor")
+    assert code == 1
+    assert "letters of the last 60 days link to former.example, and SITE_URL is" in said
+    assert "other.example" not in said
+    assert "third.example" not in said
+    assert "SPF" not in said
+    assert ", newsletter," in said
