@@ -173,7 +173,7 @@ def test_a_choice_holds_in_other_windows(journal: Journal, page: Page) -> None:
 
 @pytest.mark.size("ci")
 def test_module_scripts_do_not_block_rendering(journal: Journal, page: Page) -> None:
-    """They wait for the first words, not for a first frame without any, and none is a stranger's."""
+    """They wait for the first words, not for a frame without any, and none is a stranger's."""
 
     def give_with_a_stranger(route: Route) -> None:
         answer = route.fetch()
