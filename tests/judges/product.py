@@ -7,7 +7,7 @@ from typing import Any
 from tests.edge.edge_process import Installation
 
 ALL_SCOPES = (
-    "posts:read posts:publish leads:read leads:write admin:read admin:write mcp "
+    "posts:read posts:publish leads:read leads:write subscribers:write admin:read admin:write mcp "
     "publish-with-enquiries"
 )
 MCP_PATH = "/api/public/mcp"

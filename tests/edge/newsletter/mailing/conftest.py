@@ -34,6 +34,9 @@ from tests.edge.small_builds import make_post, point_at, write_build
 SITE_URL = "https://journal.example"
 WORDS = " ".join(f"word{number}" for number in range(30))
 
+_OPENED: list[BuildManager] = []
+"""The builds that edges of the present test follow: each holds connections to a search index."""
+
 
 @dataclass
 class Newsroom:
@@ -56,6 +59,7 @@ class Newsroom:
     def start_edge(self) -> None:
         """Start an edge that has seen nothing, in place of the one before."""
         self.builds = BuildManager(self.settings.build_dir, SITE_URL, SearchOpener())
+        _OPENED.append(self.builds)
         self.announcer = Announcer(
             self.office.store, self.office.clock, self.builds, self.mailings.announce
         )
@@ -165,9 +169,13 @@ async def relay() -> AsyncIterator[Relay]:
 
 
 @pytest.fixture
-async def newsroom(tmp_path: Path, store: Store, clock: TickingClock, relay: Relay) -> Newsroom:
-    """Return a newsroom without a build."""
-    return await open_newsroom(tmp_path, store, clock, relay)
+async def newsroom(
+    tmp_path: Path, store: Store, clock: TickingClock, relay: Relay
+) -> AsyncIterator[Newsroom]:
+    """Return a newsroom without a build; its builds and those of others are closed at the end."""
+    yield await open_newsroom(tmp_path, store, clock, relay)
+    while _OPENED:
+        await _OPENED.pop().close()
 
 
 async def open_newsroom(
