@@ -94,21 +94,20 @@ async def suppress(store: Store, address: str, insert: Insert, *others: Query) -
     return False
 
 
+IS_OPEN: Final = Filter("status", "in", ("pending", "active"))
+"""The filter of subscriptions that have not ended."""
 BAD_ADDRESS: Final = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
 """The codes of an address that is wrong itself (RFC 3463, section 3.2): they end subscriptions."""
 
 
 def end_subscription(address: str, reason: Reason, now: datetime) -> Update:
     """Return the query that ends the subscription of an address, if it has one."""
-    statuses: Mapping[Reason, tuple[str, str]] = {
-        "bounce": ("bounced", "bounce"),
-        "complaint": ("ended", "complaint"),
-        "unsubscribe": ("ended", "link"),
+    values = {
+        "status": "bounced" if reason == "bounce" else "ended",
+        "ended_at": format_instant(now),
+        "ended_by": "link" if reason == "unsubscribe" else reason,
     }
-    status, ended_by = statuses[reason]
-    values = {"status": status, "ended_at": format_instant(now), "ended_by": ended_by}
-    is_open = Filter("status", "in", ("pending", "active"))
-    return Update(SUBSCRIBERS, values, (where_address(address), is_open))
+    return Update(SUBSCRIBERS, values, (where_address(address), IS_OPEN))
 
 
 def mask(address: str) -> str:
