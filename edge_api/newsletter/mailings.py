@@ -243,7 +243,7 @@ class Mailings:
             await self.resume(row["id"], actor)
         else:
             days = min(self._settings.retain_mail_log_days or LETTER_LOG_DAYS, LETTER_LOG_DAYS)
-            again: Row = {**due, "waits_for": ""}
+            again: Row = {**due, "waits_for": "", "resumed_at": format_instant(now)}
             if row["created_at"] > format_instant(now - timedelta(days=days)):
                 # From the first subscriber on: the log still says who has got it already.
                 again |= {"cursor": "", "recipients": 0}
