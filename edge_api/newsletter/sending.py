@@ -98,29 +98,28 @@ class Letters:
         build, post = await self._find_post(mailing)
         if post is None:
             return NotSent("the post was withdrawn")
-        url = f"{self._settings.site_url}{UNSUBSCRIBE}?token={subscriber['token']}"
-        return await self._copy(build, post, entry, (url, mailing["host"]))
+        return await self._copy(build, post, entry, subscriber["token"], mailing["host"])
 
     async def _prepare_test(self, entry: Row) -> EmailMessage | NotSent:
         """Return a letter to the owner; its link to unsubscribe is one that nobody has."""
         build = open_build(self._settings.build_dir)
         for post in build.posts():
             if str(uuid5(NAMESPACE_URL, post["url"])) == entry["subject_id"]:
-                url = f"{self._settings.site_url}{UNSUBSCRIBE}?token=test"
                 host = urlsplit(self._settings.site_url).hostname or "localhost"
-                return await self._copy(build, post, entry, (url, host))
+                return await self._copy(build, post, entry, "test", host)
         return NotSent("the post was withdrawn")
 
     async def _copy(
-        self, build: MailedBuild, post: Post, entry: Row, own: tuple[str, str]
+        self, build: MailedBuild, post: Post, entry: Row, token: str, host: str
     ) -> EmailMessage:
-        """Return the copy for one recipient; `own` are its link to unsubscribe and its host."""
+        """Return the copy for one recipient; its link to unsubscribe has the `token`."""
         letter = await asyncio.to_thread(_compose, self._settings, build, post["slug"])
-        date, (url, host) = datetime.fromisoformat(entry["created_at"]), own
+        url = f"{self._settings.site_url}{UNSUBSCRIBE}?token={token}"
+        date = datetime.fromisoformat(entry["created_at"])
         return letter.copy(entry["recipient_email"], url, f"<{entry['id']}@{host}>", date)
 
     async def _find_post(self, mailing: Row) -> tuple[MailedBuild, Post | None]:
-        """Return the build and the post of a mailing, which is ended if there is none.
+        """Return the build and the post of a mailing, unless that was withdrawn.
 
         Raises BuildRefusal also where a newer build than ours was announced.
         """

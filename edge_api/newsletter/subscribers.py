@@ -23,7 +23,7 @@ from edge_api.db.query import (
     Read,
     Store,
     Update,
-    count_query,
+    count_rows,
     read_all,
     read_first,
     require_row,
@@ -171,9 +171,10 @@ class Subscribers:
 
     async def count(self) -> Mapping[str, int]:
         """Return the number of subscribers by their status. Raises Problem `unavailable`."""
-        reads = (count_query(SUBSCRIBERS, Filter("status", "eq", each)) for each in STATUSES)
-        results = await self._store.run(*reads)
-        return {each: found.total or 0 for each, found in zip(STATUSES, results, strict=True)}
+        return {
+            each: await count_rows(self._store, SUBSCRIBERS, Filter("status", "eq", each))
+            for each in STATUSES
+        }
 
     def _end(self, subscriber: Row, by: str = "link") -> Update:
         values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": by}
