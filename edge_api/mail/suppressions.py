@@ -135,20 +135,18 @@ class UnsubscribeLinks:
         row = await self._find("email", folded) or await self._make(folded, conditions)
         return f"{self._site_url}{UNSUBSCRIBE}?token={quote(row['token'])}"
 
-    async def subscriber(self, token: str) -> str:
-        """Return the address of a token; nothing is changed. Raises Problem `not_found`."""
+    async def subscriber(self, token: str) -> str | None:
+        """Return the address of a token, if there is one. Raises Problem `unavailable`."""
         row = await self._find("token", token)
-        if row is None:
-            raise Problem("not_found", "There is no such link")
-        return str(row["email"])
+        return str(row["email"]) if row else None
 
-    async def unsubscribe(self, token: str) -> bool:
+    async def unsubscribe(self, token: str, address: str) -> bool:
         """Suppress the address of a token; return whether it was not suppressed before.
 
         One transaction stores the use of the token and the suppression. If an administrator deletes
-        the suppression, the token works again. Raises Problem `not_found`.
+        the suppression, the token works again. Raises Problem `unavailable`.
         """
-        address, now = await self.subscriber(token), self._clock()
+        now = self._clock()
         unused = (Filter("token", "eq", token), Filter("used_at", "is", None))
         use = Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": format_instant(now)}, unused)
         insert = suppression(address, "unsubscribe", now)
