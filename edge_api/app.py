@@ -20,6 +20,7 @@ from edge_api.analysis.document import AI_CATALOG, API_CATALOG
 from edge_api.analysis.fetch import ClientMetadataFetcher, WebDocumentFetcher
 from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.credentials import Authenticator
+from edge_api.auth.erasure import Privacy
 from edge_api.auth.rate_limits import Limiter, list_rates
 from edge_api.auth.tokens import SecretBox
 from edge_api.background import (
@@ -175,6 +176,7 @@ async def assemble(
             Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
             AccessRequests(store, clock, limiter, secret, mailing.outbox),
             Subscribers(store, clock, secret, mailing.outbox),
+            Privacy(store, clock, secret),
             Rows(store, clock),
             Sessions(store, clock),
             feedback,

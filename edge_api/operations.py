@@ -114,15 +114,13 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
     newsletter nobody subscribes; the links that were mailed still end subscriptions.
     """
     restricted = ("create_lead",) if settings.leads_require_credential else ()
-    forms: tuple[str, ...] = ()
-    if settings.access_requests == "off":
-        forms += ("access_form", "send_access_form")
-    if settings.newsletter == "off":
-        forms += tuple(each.name for each in newsletter.FORMS)
+    access = () if settings.access_requests == "on" else ("access_form", "send_access_form")
+    subscribing = () if settings.newsletter == "on" else newsletter.FORMS
+    switched_off = {*access, *(each.name for each in subscribing)}
     return tuple(
         leads.with_credential(each) if each.name in restricted else each
         for each in operations
-        if each.name not in forms
+        if each.name not in switched_off
     )
 
 

@@ -299,7 +299,7 @@ def _missing_for_newsletter(values: Mapping[str, Any]) -> Iterator[str]:
         "owner_email": "the owner, who gets the test of the first one",
     }
     for name, purpose in purposes.items():
-        if values.get(name, "faulty") is None:
+        if not values.get(name, "faulty"):
             yield f"NEWSLETTER: on needs {name.upper()}, {purpose}"
     parts = urlsplit(values.get("site_url") or "http://127.0.0.1")
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):

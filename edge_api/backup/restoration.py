@@ -67,8 +67,12 @@ async def settle_newsletter(restored: Store, clock: Clock, *, is_carried: bool) 
     (waiting,) = await restored.run(Read(EMAIL_OUTBOX, ("id", "subject_id"), letters))
     begun = tuple({row["subject_id"] for row in waiting.rows})
     is_open = Filter("queued_at", "is", None), Filter("id", "in", begun)
-    where = tuple(Filter(name, "is", None) for name in ("ended_at", "held_at"))
-    where += (Filter("due_at", "is", None, negated=True), Filter("id", "any", is_open))
+    where = (
+        Filter("ended_at", "is", None),
+        Filter("held_at", "is", None),
+        Filter("due_at", "is", None, negated=True),
+        Filter("id", "any", is_open),
+    )
     held = {"held_at": format_instant(clock()), "held_for": "the store was restored"}
     far = dict.fromkeys(("due_at", "queued_at"), FAR)
     hold, _ = await restored.run(Update(MAILINGS, held, where), Update(EMAIL_OUTBOX, far, letters))

@@ -29,10 +29,10 @@ _COLUMNS: Columns = {
         filter(None, (row["state"], row["ended_for"] or row["held_for"] or row["waits_for"]))
     ),
     "DUE": minute_column("due_at", "-"),
-    "SENT": lambda row: str(row["sent"]),
-    "FAILED": lambda row: str(row["dlq"]),
-    "BOUNCED": lambda row: str(row["bounced"]),
-    "WAITING": lambda row: str(row["waiting"]),
+    "SENT": "sent",
+    "FAILED": "dlq",
+    "BOUNCED": "bounced",
+    "WAITING": "waiting",
 }
 _SLUG: Final = Argument(["slug"], help="of the post, as `newsletter status` shows it")
 ACTIONS: Actions = {

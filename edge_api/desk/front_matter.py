@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-FIELDS: Final = ("title", "tags", "slug", "date", "description", "newsletter")
-"""The keys that have a field of their own."""
+FIELDS: Final = ("title", "tags", "slug", "date", "description", "newsletter", "status")
+"""The keys that have a field of their own, or that a screen reads."""
 STARTED: Final = "# when it was started"
 """The comment after the date of a draft, which is replaced when the post is published."""
 _PARTS: Final = re.compile(

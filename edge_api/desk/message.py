@@ -10,7 +10,6 @@ from typing import Any, Final
 from edge_api.admin.privacy import export_person
 from edge_api.auth.erasure import Privacy, fold_address
 from edge_api.backup.copies import list_unerased_copies
-from edge_api.backup.files import secret_key
 from edge_api.db.query import NEWEST, Read, read_all, read_first
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SUPPRESSED_EMAILS
@@ -42,7 +41,7 @@ from edge_api.leads.threads import (
 from edge_api.mail.answers import Answers
 from edge_api.mail.suppressions import read_suppression
 from edge_api.operation.input import FormErrors
-from edge_api.operation.service import JSON, OperationResult, Service
+from edge_api.operation.service import JSON, OperationResult
 
 MOST_OPEN: Final = 5  # messages of a thread that are not folded away
 BUTTON_STATUSES: Final = ("contacted", "spam", "new")
@@ -212,15 +211,11 @@ async def take_back(visit: Visit) -> str:
     return f"{INBOX.path}{draft['lead_id']}/"
 
 
-def _privacy(service: Service) -> Privacy:
-    return Privacy(service.store, service.clock, secret_key(service.settings))
-
-
 async def export(visit: Visit) -> OperationResult:
     """Return all that is kept of the person who sent a lead, as JSON."""
     row = await read_row(visit, LEADS, visit.path["key"])
     service = visit.service
-    found = await _privacy(service).find(row["email"])
+    found = await service[Privacy].find(row["email"])
     return OperationResult(
         export_person(row["email"], found, format_instant(service.clock())),
         headers={"Content-Disposition": 'attachment; filename="person.json"'},
@@ -234,7 +229,7 @@ async def erase(visit: Visit) -> OperationResult:
     if visit.typed.get("sure") != "yes":
         raise FormErrors({"sure": "Tick this first: erasing cannot be undone."})
     service = visit.service
-    found = await _privacy(service).erase(row["email"], visit.actor)
+    found = await service[Privacy].erase(row["email"], visit.actor)
     await service.store.scrub()
     copies = await list_unerased_copies(service.store, service.settings, service.clock())
     return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX.path)

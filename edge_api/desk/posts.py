@@ -300,10 +300,12 @@ async def _read_mailing(visit: Visit, source: Source, parts: Parts) -> Values:
     """Return the mailing of a post, or what is foreseen of it, and to how many it goes."""
     service, delay = visit.service, timedelta(minutes=visit.service.settings.newsletter_delay)
     mailings, date = service[Mailings], source.date if parts.fields["date"] else None
+    # What stands in no list is mailed only if its head asks for that.
+    wish, is_hidden = parts.fields["newsletter"].lower(), parts.fields["status"] == "hidden"
     return {
         "mailing": next(iter(await mailings.recent(Filter("slug", "eq", source.slug))), None),
         "foreseen": await mailings.foresee(source.slug, visit.actor, date),
-        "is_mailed": parts.fields["newsletter"].lower() not in ("no", "false", "off"),
+        "is_mailed": wish in ("yes", "true", "on") or not (wish or is_hidden),
         "subscribers": (await service[Subscribers].count())["active"],
         "mailed_at": format_instant(service.clock() + delay),
         "delay": service.settings.newsletter_delay,

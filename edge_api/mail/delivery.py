@@ -100,22 +100,14 @@ class Connection(AsyncExitStack):
 class Delivery(MailLeases):
     """Delivers entries that it has claimed, and logs how each claim ends.
 
-    `sender` is the address on the envelope, `newsletter_sender` that of the newsletter and its
-    confirmations. Every method raises Problem `unavailable`.
+    `sender` is the address on the envelope, but for the newsletter. Every method raises Problem
+    `unavailable`.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        composer: MessageComposer,
-        sender: str,
-        newsletter_sender: str,
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, composer: MessageComposer, sender: str) -> None:
         super().__init__(store, clock)
         self._composer = composer
         self._sender = sender
-        self._newsletter_sender = newsletter_sender
 
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
@@ -157,8 +149,8 @@ class Delivery(MailLeases):
     async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
             # The domain of From, so that SPF can speak for it (RFC 7489, section 3.1.2).
-            is_ours = not entry["template_name"].startswith("newsletter_")
-            sender = self._sender if is_ours else self._newsletter_sender
+            is_letter = entry["template_name"].startswith("newsletter_")
+            sender = message["From"].addresses[0].addr_spec if is_letter else self._sender
             async with self.renewing(entry):
                 await connection.send(sender, entry["recipient_email"], message)
         except MailRefusal as refused:

@@ -175,9 +175,8 @@ def make_mail_service(  # noqa: PLR0913  the parts that differ between processes
     composer = MessageComposer(
         settings, store, clock, secret, links, desk_links, open_templates(settings), letters
     )
-    sender = settings.mail_from or PLACEHOLDER_SENDER
-    senders = (parse_mailbox(each).address for each in (sender, settings.newsletter_from or sender))
-    delivery = Delivery(store, clock, composer, *senders)
+    sender = parse_mailbox(settings.mail_from or PLACEHOLDER_SENDER).address
+    delivery = Delivery(store, clock, composer, sender)
     dispatcher = MailDispatcher(store, clock, transport, delivery, 1 / settings.newsletter_rate)
     outbox = Outbox(settings, clock, dispatcher.wake)
     return MailService(store, clock, outbox, dispatcher, links, desk_links)

@@ -59,7 +59,7 @@ from edge_api.outbox import (
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
-NEWSLETTER_LIFE: Final = timedelta(hours=72)
+NEWSLETTER_MINUTES: Final = 72 * 60
 """The time for which a letter is tried: a relay may be away for a day, or over a weekend."""
 READ_STATE = Read(EMAIL_SEND_STATE)
 
@@ -77,9 +77,7 @@ def paused_until(state: Row, now: datetime) -> str | None:
 
 def time_to_live(state: Row, queue: Queue) -> timedelta:
     """Return the time for which entries of a queue are tried, from when they were queued."""
-    if queue == "newsletter":
-        return NEWSLETTER_LIFE
-    return timedelta(minutes=state[f"{queue}_email_ttl_minutes"])
+    return timedelta(minutes=state.get(f"{queue}_email_ttl_minutes", NEWSLETTER_MINUTES))
 
 
 async def pause(store: Store, until: datetime, now: datetime) -> Update:

@@ -94,21 +94,20 @@ async def suppress(store: Store, address: str, insert: Insert, *others: Query) -
     return False
 
 
+IS_OPEN: Final = Filter("status", "in", ("pending", "active"))
+"""The filter of subscriptions that have not ended."""
 BAD_ADDRESS: Final = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")
 """The codes of an address that is wrong itself (RFC 3463, section 3.2): they end subscriptions."""
 
 
 def end_subscription(address: str, reason: Reason, now: datetime) -> Update:
     """Return the query that ends the subscription of an address, if it has one."""
-    statuses: Mapping[Reason, tuple[str, str]] = {
-        "bounce": ("bounced", "bounce"),
-        "complaint": ("ended", "complaint"),
-        "unsubscribe": ("ended", "link"),
+    values = {
+        "status": "bounced" if reason == "bounce" else "ended",
+        "ended_at": format_instant(now),
+        "ended_by": "link" if reason == "unsubscribe" else reason,
     }
-    status, ended_by = statuses[reason]
-    values = {"status": status, "ended_at": format_instant(now), "ended_by": ended_by}
-    is_open = Filter("status", "in", ("pending", "active"))
-    return Update(SUBSCRIBERS, values, (where_address(address), is_open))
+    return Update(SUBSCRIBERS, values, (where_address(address), IS_OPEN))
 
 
 def mask(address: str) -> str:
@@ -136,20 +135,18 @@ class UnsubscribeLinks:
         row = await self._find("email", folded) or await self._make(folded, conditions)
         return f"{self._site_url}{UNSUBSCRIBE}?token={quote(row['token'])}"
 
-    async def subscriber(self, token: str) -> str:
-        """Return the address of a token; nothing is changed. Raises Problem `not_found`."""
+    async def subscriber(self, token: str) -> str | None:
+        """Return the address of a token, if there is one. Raises Problem `unavailable`."""
         row = await self._find("token", token)
-        if row is None:
-            raise Problem("not_found", "There is no such link")
-        return str(row["email"])
+        return str(row["email"]) if row else None
 
-    async def unsubscribe(self, token: str) -> bool:
+    async def unsubscribe(self, token: str, address: str) -> bool:
         """Suppress the address of a token; return whether it was not suppressed before.
 
         One transaction stores the use of the token and the suppression. If an administrator deletes
-        the suppression, the token works again. Raises Problem `not_found`.
+        the suppression, the token works again. Raises Problem `unavailable`.
         """
-        address, now = await self.subscriber(token), self._clock()
+        now = self._clock()
         unused = (Filter("token", "eq", token), Filter("used_at", "is", None))
         use = Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": format_instant(now)}, unused)
         insert = suppression(address, "unsubscribe", now)

@@ -36,10 +36,9 @@ async def show_unsubscribe(
     subscriber = await service[Subscribers].find(token)
     if subscriber is not None:
         return await render_state(service, subscriber, sentence("Unsubscribe"))
-    try:
-        address = await service[UnsubscribeLinks].subscriber(token)
-    except Problem as problem:
-        return await render_unknown_link(service, problem)
+    address = await service[UnsubscribeLinks].subscriber(token)
+    if address is None:
+        return await _render_unknown_link(service)
     if await is_suppressed(service.store, address):
         return await _render_done(service, address, sentence("Already unsubscribed"))
     return await render_page(
@@ -57,11 +56,10 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
     subscriber = await service[Subscribers].find(token)
     if subscriber is not None:
         return await _change_subscription(service, request, subscriber)
-    try:
-        address = await links.subscriber(token)
-        is_new = await links.unsubscribe(token)
-    except Problem as problem:
-        return await render_unknown_link(service, problem)
+    address = await links.subscriber(token)
+    if address is None:
+        return await _render_unknown_link(service)
+    is_new = await links.unsubscribe(token, address)
     title = sentence("You are unsubscribed") if is_new else sentence("Already unsubscribed")
     try:
         return await _render_done(service, address, title)
@@ -136,10 +134,8 @@ async def _render_done(service: Service, address: str, title: str) -> HtmlResult
     return await render_page(service, "notice", title, sentences=[notice])
 
 
-async def render_unknown_link(service: Service, problem: Problem) -> HtmlResult:
-    """Return the page for an unknown link, by which nothing is mailed. Raises other problems."""
-    if problem.code != "not_found":
-        raise problem
+async def _render_unknown_link(service: Service) -> HtmlResult:
+    """Return the page for an unknown link, by which nothing is mailed."""
     sentences = [
         sentence("This link is not known here: nothing is mailed by it, and nothing was changed."),
         sentence("It may have been cut off on its way: use the whole of the link in the mail."),

@@ -53,19 +53,6 @@ _BAND: Final = ("#cddee4", "#e6e3d4", "#c9c08f", "#a3b184", "#7f9a7a", "#5f7f74"
 
 
 @dataclass(frozen=True, slots=True)
-class LetterSource:
-    """The post that a letter has, as its record in the index has it."""
-
-    title: str
-    description: str
-    url: str
-    published_at: datetime
-    content_html: str
-    language: str = ENGLISH.code
-    direction: str = "ltr"
-
-
-@dataclass(frozen=True, slots=True)
 class LetterSite:
     """The journal that a letter comes from."""
 
@@ -73,7 +60,6 @@ class LetterSite:
     url: str
     sender: str  # `address` or `Name <address>`
     postal_address: str
-    list_id: str  # RFC 2919, such as `newsletter.journal.example`
     language: Language = ENGLISH
     style_sheet: str = ""
     """The theme's, whose colours of the form `--ink: light-dark(#000000, #ffffff)` are taken."""
@@ -89,7 +75,6 @@ def read_site(build: Path, head: IndexHead, sender: str, postal_address: str) ->
         head.site_url,
         sender,
         postal_address,
-        f"newsletter.{urlsplit(head.site_url).hostname}",
         read_language(build),
         "".join(each.read_text("utf-8") for each in sorted(site.glob("theme/style.*css"))),
         f"{head.site_url}/edge/picture.webp" if (site / "edge/picture.webp").is_file() else None,
@@ -130,8 +115,11 @@ class Letter:
         return message
 
 
-def compose_letter(source: LetterSource, site: LetterSite) -> Letter:
-    """Return the letter of a post. Raises ValueError for an invalid sender."""
+def compose_letter(post: Mapping[str, Any], site: LetterSite, language: str) -> Letter:
+    """Return the letter of a post, which is as the index has it.
+
+    Raises ValueError for an invalid sender.
+    """
     # Parsers that nothing else of the service needs, and most journals mail nothing.
     from edge_api.newsletter import mail_markup  # noqa: PLC0415
 
@@ -145,18 +133,17 @@ def compose_letter(source: LetterSource, site: LetterSite) -> Letter:
         },
         "band": _BAND,
         "painting": site.painting,
-        "title": one_line(source.title),
-        "description": one_line(source.description),
-        "url": source.url,
-        "published_at": source.published_at,
-        "language": source.language,
-        "direction": source.direction,
+        "title": one_line(post["title"]),
+        "description": one_line(post["description"]),
+        "url": post["url"],
+        "published_at": post["published_at"],
+        "language": language,
         "site_title": one_line(site.title),
         "site_url": site.url,
         "site_language": site.language,
         "postal_address": one_line(site.postal_address),
         "unsubscribe_url": address,
-        "content": Markup(mail_markup.adapt(source.content_html, source.url, site.url)),  # noqa: S704
+        "content": Markup(mail_markup.adapt(post["content_html"], post["url"], site.url)),  # noqa: S704
     }
     html, content, is_cut = mail_markup.finish(
         _ENVIRONMENT.get_template("letter.html").render(values),
@@ -171,8 +158,8 @@ def compose_letter(source: LetterSource, site: LetterSite) -> Letter:
     for name, value in {
         "From": header_address(parse_mailbox(site.sender)),
         "Subject": header_subject(values["title"]),
-        "List-Id": f"<{site.list_id}>",
-        "Content-Language": source.language,
+        "List-Id": f"<newsletter.{urlsplit(site.url).hostname}>",
+        "Content-Language": language,
         "MIME-Version": "1.0",
         # Neither quoted-printable nor base64 ever has this boundary.
         "Content-Type": 'multipart/alternative; boundary="=_letter"',

@@ -97,13 +97,13 @@ class Mailings:
         ]
         recent = [post for post in added if _published(post) >= now - RECENT]
         reason = (_IMPORT if len(recent) < len(added) else "") if known else _FIRST
-        named = [(post, mailed.list_names(post["slug"])) for post in recent]
-        make = Procedure(partial(self._make, named, reason, now))
+        make = Procedure(partial(self._make, mailed, recent, reason, now))
         return orjson.dumps({**known, **texts}).decode(), ((make,) if recent else ())
 
     def _make(
         self,
-        added: Sequence[tuple[Post, set[str]]],
+        build: MailedBuild,
+        added: Sequence[Post],
         reason: str,
         now: datetime,
         results: list[QueryResult],
@@ -112,19 +112,20 @@ class Mailings:
         yield from self._find_tests()
         is_tested = any(result.rows for result in results)
         due = 0
-        for number, (post, names) in enumerate(added):
+        for number, post in enumerate(added):
             # The time makes the beginning of the id, which no other mailing has.
             row = self._row(post, now + timedelta(milliseconds=number))
-            yield _find_same(names, row)
+            yield _find_same(build, row)
             if results[-1].rows:
                 continue
             yield _find_publication(post["slug"])
-            actors = [entry["actor"] for entry in results[-1].rows]
-            if any(map(is_by_credential, actors)):
-                row["waits_for"] = reason or _BY_CREDENTIAL
-            else:
-                untold = "" if is_tested else _UNTESTED
-                row["waits_for"] = reason or untold or (_MANY if due >= MOST_A_BUILD else "")
+            reasons = {
+                reason: bool(reason),
+                _BY_CREDENTIAL: any(is_by_credential(e["actor"]) for e in results[-1].rows),
+                _UNTESTED: not is_tested,
+                _MANY: due >= MOST_A_BUILD,
+            }
+            row["waits_for"] = next((text for text, is_so in reasons.items() if is_so), "")
             due += not row["waits_for"]
             row["due_at"] = None if row["waits_for"] else format_instant(now + self._delay)
             yield Insert(MAILINGS, [row])
@@ -155,9 +156,10 @@ class Mailings:
         It is `None` where there would be no mailing: the newsletter is off, the chosen `date` is
         old, or the post is known. Raises Problem.
         """
-        of_slug = Read(MAILINGS, ("id",), (Filter("slug", "eq", slug),))
         told, mailed, *tests = await self._store.run(
-            Read(ANNOUNCED_POSTS), of_slug, *self._find_tests()
+            Read(ANNOUNCED_POSTS),
+            Read(MAILINGS, ("id",), (Filter("slug", "eq", slug),)),
+            *self._find_tests(),
         )
         row = next(iter(told.rows), {"posts": "{}", "texts": ""})
         texts = orjson.loads(row["texts"] or "{}")
@@ -234,7 +236,7 @@ class Mailings:
         now = self._clock()
         due = {"due_at": format_instant(now + self._delay)}
         fresh = {**self._row(post, now), **due}
-        row = await read_first(self._store, _find_same(build.list_names(post["slug"]), fresh))
+        row = await read_first(self._store, _find_same(build, fresh))
         if row is None:
             entry = audit_entry(actor, "release", MAILINGS, 1, now, "slug")
             await self._store.run(Insert(MAILINGS, [fresh]), entry)
@@ -243,14 +245,14 @@ class Mailings:
             await self.resume(row["id"], actor)
         else:
             days = min(self._settings.retain_mail_log_days or LETTER_LOG_DAYS, LETTER_LOG_DAYS)
-            again: Row = {**due, "waits_for": ""}
+            again: Row = {**due, "waits_for": "", "resumed_at": format_instant(now)}
             if row["created_at"] > format_instant(now - timedelta(days=days)):
                 # From the first subscriber on: the log still says who has got it already.
                 again |= {"cursor": "", "recipients": 0}
             again |= dict.fromkeys(("queued_at", "ended_at", "ended_for", "held_at", "held_for"))
-            rests = (Filter("due_at", "is", None), Filter("ended_at", "is", None, negated=True))
-            where = (Filter("id", "any", rests),)
-            await self._change(row["id"], actor, "release", again, where)
+            rests = Filter("due_at", "is", None), Filter("ended_at", "is", None, negated=True)
+            is_resting = Filter("id", "any", rests)
+            await self._change(row["id"], actor, "release", again, (is_resting,))
         return await require_row(self._store, MAILINGS, row["id"], "The mailing is gone")
 
     async def test(self, actor: Actor, slug: str = "") -> Row:
@@ -297,9 +299,9 @@ def _refusing(read: Callable[[Path], MailedBuild], path: Path) -> MailedBuild:
         raise Problem("unavailable", str(refusal)) from None
 
 
-def _find_same(names: set[str], row: Row) -> Read:
+def _find_same(build: MailedBuild, row: Row) -> Read:
     """Return the read of the mailing of the same post: by its slugs, or its text."""
-    by_slug = Filter("slug", "in", tuple(names))
+    by_slug = Filter("slug", "in", tuple(build.list_names(row["slug"])))
     same = by_slug, Filter("text_digest", "eq", row["text_digest"])
     return Read(MAILINGS, (), (Filter("id", "any", same),), limit=1)
 

@@ -90,9 +90,10 @@ async def submit_form(
     """Mail a confirmation, and say the same of every address."""
     typed = request.body.get("email", "")
     given = {"email": typed, "consent": service.pages.translate(CONSENT), "source": SUBSCRIBE}
-    sent = request.body.items()
     hidden = {
-        name: text for name, text in sent if name in _HIDDEN and _HIDDEN[name].fullmatch(text)
+        name: request.body[name]
+        for name, pattern in _HIDDEN.items()
+        if pattern.fullmatch(request.body.get(name, ""))
     }
     try:
         await service.limiter.hit("subscribe", request.address)
@@ -117,10 +118,8 @@ async def submit_form(
 async def _render_form(
     service: Service, email: str = "", fault: str = "", problem: Problem | None = None
 ) -> HtmlResult:
-    title, values = sentence("New posts by mail"), {"email": email, "fault": fault}
-    body = await service.pages.render(
-        "subscribe", title, action=SUBSCRIBE, consent=CONSENT, **values
-    )
+    title, given = sentence("New posts by mail"), {"action": SUBSCRIBE, "consent": CONSENT}
+    body = await service.pages.render("subscribe", title, email=email, fault=fault, **given)
     return HtmlResult(body, problem.status, problem.headers) if problem else HtmlResult(body)
 
 
@@ -131,7 +130,19 @@ async def _answer_confirmation(
     subscribers, token = service[Subscribers], read_token(request)
     subscriber = await subscribers.find(token)
     if subscriber is None:
-        return await _render_expired(service)
+        return await render_page(
+            service,
+            "notice",
+            sentence("This link is not known"),
+            status=404,
+            sentences=[
+                sentence("It may be older than seven days: then ask for another one."),
+                sentence(
+                    "It may have been cut off on its way: use the whole of the link in the mail."
+                ),
+            ],
+            link=(SUBSCRIBE, sentence("New posts by mail")),
+        )
     is_active = subscriber["status"] == "active"
     if is_active or await is_suppressed(service.store, subscriber["email"]):
         return await render_state(service, subscriber, sentence("You are subscribed"))
@@ -158,21 +169,6 @@ async def _answer_confirmation(
             *(sentence("This is the newest:") for _ in newest),
         ],
         link=next(((post["url"], post["title"]) for post in newest), None),
-    )
-
-
-async def _render_expired(service: Service) -> HtmlResult:
-    texts = [
-        sentence("It may be older than seven days: then ask for another one."),
-        sentence("It may have been cut off on its way: use the whole of the link in the mail."),
-    ]
-    return await render_page(
-        service,
-        "notice",
-        sentence("This link is not known"),
-        status=404,
-        sentences=texts,
-        link=(SUBSCRIBE, sentence("New posts by mail")),
     )
 
 

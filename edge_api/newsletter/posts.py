@@ -83,12 +83,9 @@ def open_build(build_dir: Path) -> MailedBuild:
 @lru_cache(maxsize=2)
 def read_build(folder: Path, _changed: int = 0) -> MailedBuild:
     """Return the build in a folder, read again if its index has changed. Raises BuildRefusal."""
+    file = folder / NEWSLETTER_FILE
     try:
-        text = (folder / NEWSLETTER_FILE).read_bytes()
-    except FileNotFoundError:
-        text = b"{}"
-    try:
-        notes = NewsletterNotes.model_validate_json(text)
+        notes = NewsletterNotes.model_validate_json(file.read_bytes() if file.exists() else b"{}")
     except ValidationError:
         raise BuildRefusal(f"{NEWSLETTER_FILE} cannot be read: build again") from None
     return MailedBuild(folder, read_head(folder / INDEX_FILE), notes)

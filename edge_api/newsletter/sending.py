@@ -38,13 +38,11 @@ from edge_api.journal.builds import BuildRefusal
 from edge_api.mail.messages import LETTER, TEST_LETTER
 from edge_api.mail.preparation import Later, NotSent
 from edge_api.mail.queue import new_entry
-from edge_api.newsletter.letter import Letter, LetterSource, compose_letter, read_site
+from edge_api.newsletter.letter import Letter, compose_letter, read_site
 from edge_api.newsletter.mailings import NOT_ENDED, NOT_HELD, Mailings, count_letters
 from edge_api.newsletter.posts import MailedBuild, Post, find_post, open_build
 from edge_api.outbox import WAITING, run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
-from edge_api.schema.sentences import text_direction
-from edge_api.schema.template_language import read_language
 from edge_api.settings import Settings
 
 QUEUE_SECONDS: Final = 1.0
@@ -81,20 +79,14 @@ class Letters:
         return Later(format_instant(self._clock() + _PAUSE))
 
     async def _prepare(self, entry: Row) -> EmailMessage | NotSent | Later:
-        mailings, subscribers = await self._store.run(
+        found = await self._store.run(
             Read(MAILINGS, (), where_id(entry["subject_id"])),
             Read(SUBSCRIBERS, (), (Filter("email", "eq", entry["recipient_email"]),)),
         )
+        mailing, subscriber = (next(iter(result.rows), {"id": ""}) for result in found)
         # Somebody who was erased and has come back is another subscriber.
-        matching = [
-            (mailing, subscriber)
-            for mailing in mailings.rows
-            for subscriber in subscribers.rows
-            if letter_id(mailing["id"], subscriber["id"]) == entry["id"]
-        ]
-        if not matching:
+        if letter_id(mailing["id"], subscriber["id"]) != entry["id"]:
             return NotSent("the mailing or the subscriber is gone")
-        mailing, subscriber = matching[0]
         if mailing["ended_at"]:
             return NotSent(f"the mailing has ended: {mailing['ended_for']}")
         if mailing["held_at"]:
@@ -106,29 +98,28 @@ class Letters:
         build, post = await self._find_post(mailing)
         if post is None:
             return NotSent("the post was withdrawn")
-        url = f"{self._settings.site_url}{UNSUBSCRIBE}?token={subscriber['token']}"
-        return await self._copy(build, post, entry, (url, mailing["host"]))
+        return await self._copy(build, post, entry, subscriber["token"], mailing["host"])
 
     async def _prepare_test(self, entry: Row) -> EmailMessage | NotSent:
         """Return a letter to the owner; its link to unsubscribe is one that nobody has."""
         build = open_build(self._settings.build_dir)
         for post in build.posts():
             if str(uuid5(NAMESPACE_URL, post["url"])) == entry["subject_id"]:
-                url = f"{self._settings.site_url}{UNSUBSCRIBE}?token=test"
                 host = urlsplit(self._settings.site_url).hostname or "localhost"
-                return await self._copy(build, post, entry, (url, host))
+                return await self._copy(build, post, entry, "test", host)
         return NotSent("the post was withdrawn")
 
     async def _copy(
-        self, build: MailedBuild, post: Post, entry: Row, own: tuple[str, str]
+        self, build: MailedBuild, post: Post, entry: Row, token: str, host: str
     ) -> EmailMessage:
-        """Return the copy for one recipient; `own` are its link to unsubscribe and its host."""
+        """Return the copy for one recipient; its link to unsubscribe has the `token`."""
         letter = await asyncio.to_thread(_compose, self._settings, build, post["slug"])
-        date, (url, host) = datetime.fromisoformat(entry["created_at"]), own
+        url = f"{self._settings.site_url}{UNSUBSCRIBE}?token={token}"
+        date = datetime.fromisoformat(entry["created_at"])
         return letter.copy(entry["recipient_email"], url, f"<{entry['id']}@{host}>", date)
 
     async def _find_post(self, mailing: Row) -> tuple[MailedBuild, Post | None]:
-        """Return the build and the post of a mailing, which is ended if there is none.
+        """Return the build and the post of a mailing, unless that was withdrawn.
 
         Raises BuildRefusal also where a newer build than ours was announced.
         """
@@ -218,9 +209,11 @@ class Letters:
         if mailing is None:
             return
         since = Filter("created_at", "gt", mailing["resumed_at"] or mailing["created_at"])
-        statuses = ("bounced", "dlq"), ("sent",)
-        counts = (count_letters(mailing_id, since, Filter("status", "in", e)) for e in statuses)
-        refused, sent = [found.total or 0 for found in await self._store.run(*counts)]
+        counts = await self._store.run(
+            count_letters(mailing_id, since, Filter("status", "in", ("bounced", "dlq"))),
+            count_letters(mailing_id, since, Filter("status", "eq", "sent")),
+        )
+        refused, sent = (found.total or 0 for found in counts)
         if refused + sent >= _FEWEST_COUNTED and refused > _MOST_REFUSED * (refused + sent):
             reason = f"{refused} of the first {refused + sent} letters were refused"
             with suppress(Problem):  # it was held or has ended this moment
@@ -231,13 +224,6 @@ class Letters:
 def _compose(settings: Settings, build: MailedBuild, slug: str) -> Letter:
     """Return the letter of a post of a build. Raises ValueError, and OSError if that is gone."""
     (post,) = (each for each in build.posts() if each["slug"] == slug)
-    language = build.notes.languages.get(slug) or read_language(build.folder).code
-    names = ("title", "description", "url", "content_html")
-    source = LetterSource(
-        **{name: post[name] for name in names},
-        published_at=datetime.fromisoformat(post["published_at"]),
-        language=language,
-        direction=text_direction(language),
-    )
     sender, address = settings.newsletter_from or "", settings.newsletter_postal_address or ""
-    return compose_letter(source, read_site(build.folder, build.head, sender, address))
+    site = read_site(build.folder, build.head, sender, address)
+    return compose_letter(post, site, build.notes.languages.get(slug) or site.language.code)

@@ -23,7 +23,7 @@ from edge_api.db.query import (
     Read,
     Store,
     Update,
-    count_query,
+    count_rows,
     read_all,
     read_first,
     require_row,
@@ -35,6 +35,7 @@ from edge_api.db.types import format_instant
 from edge_api.mail.messages import CONFIRMATION
 from edge_api.mail.queue import Outbox, log_insert, new_entry, undeliverable_reason
 from edge_api.mail.suppressions import (
+    IS_OPEN,
     normalize_recipient,
     read_suppression,
     suppress,
@@ -48,7 +49,6 @@ RESERVED_FOR: Final = timedelta(days=90)
 """The time for which an address that answers no confirmation gets no other."""
 PENDING_FOR: Final = timedelta(days=7)
 STATUSES: Final = ("active", "pending", "ended", "bounced")
-_IS_OPEN: Final = Filter("status", "in", ("pending", "active"))
 _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
 
@@ -86,8 +86,12 @@ class Subscribers:
             reason: str | None = "the address is suppressed"
         elif row and row["status"] == "active":
             reason = "the address is subscribed already"
+        elif earlier and earlier["created_at"] > format_instant(now - _DAY):
+            reason = "the address had a confirmation within 24 hours"
+        elif earlier and earlier["status"] >= MAX_UNANSWERED:
+            reason = f"{MAX_UNANSWERED} confirmations had no answer in {RESERVED_FOR.days} days"
         else:
-            reason = _refuse(earlier, now) or undeliverable_reason(email)
+            reason = undeliverable_reason(email)
         if reason is not None:
             entry = {"id": new_id(now), "template_name": CONFIRMATION.template}
             yield log_insert({**entry, "recipient_email": email}, "suppressed", now, reason)
@@ -162,19 +166,20 @@ class Subscribers:
     async def end(self, subscriber_id: str, actor: Actor) -> None:
         """End a subscription in the owner's name, which can be undone. Raises Problem."""
         missing = "This subscription has ended, or is gone"
-        row = await require_row(self._store, SUBSCRIBERS, subscriber_id, missing, _IS_OPEN)
+        row = await require_row(self._store, SUBSCRIBERS, subscriber_id, missing, IS_OPEN)
         await self._store.run(*audited(actor, "end", self._end(row, "owner"), self._clock(), ()))
 
     async def count(self) -> Mapping[str, int]:
         """Return the number of subscribers by their status. Raises Problem `unavailable`."""
-        reads = (count_query(SUBSCRIBERS, Filter("status", "eq", each)) for each in STATUSES)
-        results = await self._store.run(*reads)
-        return {each: found.total or 0 for each, found in zip(STATUSES, results, strict=True)}
+        return {
+            each: await count_rows(self._store, SUBSCRIBERS, Filter("status", "eq", each))
+            for each in STATUSES
+        }
 
     def _end(self, subscriber: Row, by: str = "link") -> Update:
         values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": by}
         # Whoever leaves whom the owner had ended keeps the owner from taking that back.
-        is_endable = Filter("id", "any", (_IS_OPEN, Filter("ended_by", "eq", "owner")))
+        is_endable = Filter("id", "any", (IS_OPEN, Filter("ended_by", "eq", "owner")))
         return Update(SUBSCRIBERS, values, (*where_id(subscriber["id"]), is_endable))
 
     async def forget_pending(self) -> None:
@@ -183,12 +188,3 @@ class Subscribers:
         old = Filter("status", "eq", "pending"), Filter("asked_at", "lt", before)
         if await read_all(self._store, Read(SUBSCRIBERS, ("id",), old, limit=1)):
             await self._store.run(Delete(SUBSCRIBERS, old))
-
-
-def _refuse(earlier: Row | None, now: datetime) -> str | None:
-    """Return why an address gets no confirmation after earlier ones."""
-    if earlier and earlier["created_at"] > format_instant(now - _DAY):
-        return "the address had a confirmation within 24 hours"
-    if earlier and earlier["status"] >= MAX_UNANSWERED:
-        return f"{MAX_UNANSWERED} confirmations were not answered within {RESERVED_FOR.days} days"
-    return None

@@ -70,7 +70,9 @@ async def import_subscribers(
 def _read_lines(text: str) -> list[Line]:
     """Return the lines after the header, with the reasons that need no store."""
     header = text.partition("\n")[0]
-    reader = csv.reader(StringIO(text, newline=""), delimiter=max(",;\t", key=header.count))
+    reader = csv.reader(
+        StringIO(text.replace("\0", "\ufffd"), newline=""), delimiter=max(",;\t", key=header.count)
+    )
     try:
         rows = [(reader.line_num, cells) for cells in reader if any(cells)]
     except csv.Error as error:
@@ -98,7 +100,7 @@ def _read_line(number: int, values: Mapping[str, str], seen: dict[str, int]) -> 
     if first != number:
         line.reason = f"is the same as line {first}"
     for name, mailed in _MAILED.items():
-        value = values.get(name, "") if name in values else None
+        value = values.get(name)
         if value is not None and re.fullmatch(mailed, value, re.IGNORECASE) is None:
             is_open = name in _UNCONFIRMED or value.lower() in _UNCONFIRMED
             ended = "is not confirmed in the list" if is_open else "gets no mail by the list"
@@ -147,19 +149,17 @@ def _store(
     yield audit_entry(actor, "import", SUBSCRIBERS, len(rows), now)
 
 
-def _make_row(line: Line, now: str) -> Row:
-    given = {name: line.values.get(name, "") for name in ("language", "source", "consent")}
-    dates = ("confirmed_at", "confirm_time", "created_at", "creation_date")
-    confirmed_at = now
-    with suppress(ValueError, StopIteration):
-        found = next(line.values[name] for name in dates if line.values.get(name))
-        confirmed_at = min(now, parse_timestamp(found))
+def _make_row(line: Line, confirmed_at: str) -> Row:
+    names = ("confirmed_at", "confirm_time", "created_at", "creation_date")
+    dates = filter(None, map(line.values.get, names))
+    with suppress(ValueError):
+        confirmed_at = min(confirmed_at, parse_timestamp(next(dates, confirmed_at)))
     return {
         "email": line.email,
         "status": "active",
         "token": token_hex(32),
-        "language": given["language"][:35],
-        "source": given["source"][:200] or "import",
-        "consent": given["consent"][:1000],
+        "language": line.values.get("language", "")[:35],
+        "source": line.values.get("source", "")[:200] or "import",
+        "consent": line.values.get("consent", "")[:1000],
         "confirmed_at": confirmed_at,
     }

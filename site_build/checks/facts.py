@@ -44,8 +44,8 @@ class Facts(NamedTuple):
 
 
 EDGE_PAGES = frozenset(path.removeprefix("/") for path in paths.EDGE_PAGES)
-_LINKED_PAGES = EDGE_PAGES.union(path.removeprefix("/") for path in paths.NEWSLETTER_PAGES)
 """Addresses of pages that the edge makes: no document can be read there."""
+_LINKED_PAGES = EDGE_PAGES.union(path.removeprefix("/") for path in paths.NEWSLETTER_PAGES)
 
 _FIXED = frozenset(
     {

@@ -320,9 +320,8 @@ def read_head(
         message = f"`layout` is {given!r}, which the theme does not have; {fix}"
         faults.append(Fault(layout.value_at, message, "warning"))
     letter = next((e for e in entries if e.key == NEWSLETTER_KEY), None)
-    is_ours = rules.extra.count(NEWSLETTER_KEY) == 1
     # An error, since an author who writes `newsletter: off it` trusts that nobody gets it by mail.
-    if letter and is_ours and read_newsletter(letter.typed) is None:
+    if letter and rules.extra.count(letter.key) == 1 and read_newsletter(letter.typed) is None:
         given = shorten(str(letter.value or ""))
         message = f"`newsletter` is {given!r}; write `newsletter: no` or `newsletter: yes`"
         faults.append(Fault(letter.value_at, message))

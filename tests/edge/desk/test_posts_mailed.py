@@ -212,6 +212,23 @@ async def test_what_would_wait_or_not_be_mailed_is_said_before(mailed: Journal) 
     assert "mailed" not in known.said
 
 
+async def test_a_hidden_post_is_mailed_only_if_its_head_asks_for_it(mailed: Journal) -> None:
+    """The page says of others that they are not mailed, as they are not."""
+    writer = await sign_in_owner(mailed.edge)
+    await mailed.send_test(writer)
+    date = format_instant(mailed.service.clock())
+    for slug, asks in (("aside", ""), ("apart", "newsletter: yes\n")):
+        head = f"title: {slug.title()}\nslug: {slug}\ndate: {date}\nstatus: hidden\n{asks}"
+        (mailed.content / f"{slug}.md").write_text(f"---\n{head}---\n{slug.title()} it stands.\n")
+    aside = await writer.get(f"{LIST}aside/publish/")
+    apart = await writer.get(f"{LIST}apart/publish/")
+    await mailed.build()
+
+    assert "It is not mailed to subscribers." in aside.said
+    assert "It is mailed to 2 subscribers 10 minutes after readers see it" in apart.said
+    assert await mailed.mailings() == {"apart": ""}
+
+
 async def test_an_edge_without_a_newsletter_has_no_tick(
     make_edge: EdgeMaker, tmp_path: Path, content: Path
 ) -> None:

@@ -225,13 +225,13 @@ async def test_unsubscribing_is_one_transaction(edge: Any) -> None:
     token = parse_qs(urlsplit(path).query)["token"][0]
     watched.read_only = True
     with pytest.raises(Problem) as caught:
-        await links.unsubscribe(token)
+        await links.unsubscribe(token, ADDRESS)
     assert caught.value.code == "unavailable"
     assert [row["used_at"] for row in await rows(edge, EMAIL_UNSUBSCRIBE_TOKENS)] == [None]
     assert not await is_suppressed(edge)
 
     watched.read_only = False
-    assert await links.unsubscribe(token)
+    assert await links.unsubscribe(token, ADDRESS)
     assert await is_suppressed(edge)
 
 

@@ -7,11 +7,12 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from edge_api.journal.builds import read_head, read_index
 from edge_api.mail.transports import serialize
-from edge_api.newsletter.letter import Letter, LetterSite, LetterSource, compose_letter, read_site
-from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PostRecord
-from edge_api.schema.sentences import text_direction
+from edge_api.newsletter.letter import Letter, LetterSite, compose_letter, read_site
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 
 SITE = "https://journal.example"
 SENDER = "The Quiet Journal <post@journal.example>"
@@ -23,28 +24,19 @@ DATE = datetime(2026, 11, 30, 8, 15, tzinfo=UTC)
 MESSAGE_ID = "<018f6f2e-7a51-7c3e-8b1a-0123456789ab@journal.example>"
 
 
-def make_source(html: str = "<p>Words.</p>", **changes: Any) -> LetterSource:
-    """Return a post of a test's own."""
-    given = {
+def compose(html: str = "<p>Words.</p>", language: str = "en", **changes: Any) -> Letter:
+    """Return the letter of a post of a test's own; names with `site_` are of its journal."""
+    post = {
         "title": "A post",
         "description": "About it.",
         "url": f"{SITE}/journal/post/",
-        "published_at": DATE,
+        "published_at": DATE.isoformat(),
         "content_html": html,
     }
-    return LetterSource(**{**given, **changes})
-
-
-def make_site(**changes: Any) -> LetterSite:
-    """Return a journal of a test's own."""
-    given = {
-        "title": "The Quiet Journal",
-        "url": SITE,
-        "sender": SENDER,
-        "postal_address": POSTAL,
-        "list_id": "newsletter.journal.example",
-    }
-    return LetterSite(**{**given, **changes})
+    site = {"title": "The Quiet Journal", "url": SITE, "sender": SENDER, "postal_address": POSTAL}
+    for name, value in changes.items():
+        (site if name.startswith("site_") else post)[name.removeprefix("site_")] = value
+    return compose_letter(post, LetterSite(**site), language)
 
 
 def copy_letter(letter: Letter, **changes: Any) -> bytes:
@@ -75,15 +67,6 @@ def read_letters(
     site = read_site(build, read_head(build / INDEX_FILE), SENDER, POSTAL)
     _, posts = read_index(build / INDEX_FILE)
     for entry in posts.entries:
-        record = PostRecord.model_validate_json(entry.document.body)
-        language = (languages or {}).get(record.slug, "en")
-        source = LetterSource(
-            record.title,
-            record.description,
-            str(record.url),
-            record.published_at,
-            record.content_html,
-            language,
-            text_direction(language),
-        )
-        yield record.slug, copy_letter(compose_letter(source, site))
+        post = orjson.loads(entry.document.body)
+        language = (languages or {}).get(post["slug"], "en")
+        yield post["slug"], copy_letter(compose_letter(post, site, language))

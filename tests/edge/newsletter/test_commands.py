@@ -85,6 +85,27 @@ async def send_mail(given: dict[str, str]) -> None:
             pass
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("NEWSLETTER_POSTAL_ADDRESS", "", "NEWSLETTER_POSTAL_ADDRESS, the postal address"),
+        ("NEWSLETTER_POSTAL_ADDRESS", "  ", "NEWSLETTER_POSTAL_ADDRESS, the postal address"),
+        ("NEWSLETTER_FROM", "", "NEWSLETTER_FROM, its sender"),
+        ("OWNER_EMAIL", "", "OWNER_EMAIL, the owner"),
+        ("SMTP_URL", "", "SMTP_URL, the relay"),
+        ("SITE_URL", "http://journal.example", "SITE_URL with https"),
+    ],
+)
+def test_what_the_newsletter_needs_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, text: str, fault: str
+) -> None:
+    """Nothing runs without it."""
+    monkeypatch.setenv(name, text)
+    status, _, said = run("status")
+    assert (status, said.count("\n")) == (2, 1)
+    assert said.startswith(f"NEWSLETTER: on needs {fault}")
+
+
 def test_a_mailing_is_steered(run: Run, given: dict[str, str], tmp_path: Path) -> None:
     """From a test to the owner until it is stopped; each command prints what came of it."""
     assert run("status") == (

@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.db.mail_addresses import MailServer, parse_relay
 from edge_api.mail.transports import SmtpSession
-from edge_api.newsletter.letter import MAX_HTML_OCTETS, compose_letter
+from edge_api.newsletter.letter import MAX_HTML_OCTETS
 from edge_api.schema.sentences import CATALOGUE_PATH, compile_catalogue, load_language
 from tests.edge.edge_process import ROOT
 from tests.edge.mail.relays import Relay, serving
@@ -29,9 +29,8 @@ from tests.edge.newsletter.letters import (
     SITE,
     TOKEN,
     URL,
+    compose,
     copy_letter,
-    make_site,
-    make_source,
     read,
     read_letters,
     read_part,
@@ -116,7 +115,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory, build_journal: Callable[..
 @pytest.mark.parametrize("language", ["en", "he"])
 def test_every_personal_part_is_replaced_in_every_encoding(html: str, language: str) -> None:
     """Two copies differ in recipient, address, id and date alone, and each has its own."""
-    letter = compose_letter(make_source(html, language=language), make_site())
+    letter = compose(html, language)
     other = f"{SITE}/unsubscribe?token={'9' * 64}&list=a=b"
     own = {"recipient": "bo@other.example", "unsubscribe_url": other}
     mine, theirs = copy_letter(letter), copy_letter(letter, message_id="<2@other.example>", **own)
@@ -148,7 +147,7 @@ def unescape_url(text: str, url: str) -> str:
 @pytest.mark.parametrize("html", HOSTILE.values(), ids=HOSTILE)
 def test_a_copy_keeps_the_rules_of_messages(html: str) -> None:
     """RFC 5322 and MIME: no defect, short lines in ASCII, one of each header."""
-    octets = copy_letter(compose_letter(make_source(html, title="é " * 150), make_site()))
+    octets = copy_letter(compose(html, title="é " * 150))
     head, _, body = octets.partition(b"\r\n\r\n")
     message = read(octets)
 
@@ -166,7 +165,7 @@ def test_a_copy_keeps_the_rules_of_messages(html: str) -> None:
 
 def test_the_headers_of_lists() -> None:
     """RFC 2919, 2369 and 8058: an id below a domain, and one address, over https, for one POST."""
-    message = read(copy_letter(compose_letter(make_source(language="he"), make_site())))
+    message = read(copy_letter(compose(language="he")))
 
     assert re.fullmatch(r"<[a-z0-9-]+(\.[a-z0-9-]+)+>", message["List-Id"])
     assert re.fullmatch(r"<https://[^<>,\s]+>", message["List-Unsubscribe"])
@@ -190,7 +189,7 @@ def test_the_headers_of_lists() -> None:
 )
 def test_a_wrong_personal_part_is_refused(changes: dict[str, str]) -> None:
     """Nothing is put into a header or an address of HTML that could be read as more."""
-    letter = compose_letter(make_source(), make_site())
+    letter = compose()
     with pytest.raises(ValueError, match=r"must|invalid|address|mailbox|@"):
         copy_letter(letter, **changes)
 
@@ -198,7 +197,7 @@ def test_a_wrong_personal_part_is_refused(changes: dict[str, str]) -> None:
 def test_a_hostile_title_stays_a_title() -> None:
     """Line ends, markup and encoded words of titles and names mean nothing in a letter."""
     title = "A\r\nBcc: x@y.example =?utf-8?q?z?= <b>&amp; \u202eno"
-    message = read(copy_letter(compose_letter(make_source(title=title), make_site(title=title))))
+    message = read(copy_letter(compose(title=title, site_title=title)))
     page = LexborHTMLParser(read_part(message, "html"))
 
     assert message["Bcc"] is None
@@ -220,9 +219,7 @@ async def test_a_signature_of_the_relay_covers_both_headers() -> None:
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     relay = Relay()
-    letter = compose_letter(
-        make_source(HOSTILE["emoji"] + HOSTILE["soft line breaks"]), make_site()
-    )
+    letter = compose(HOSTILE["emoji"] + HOSTILE["soft line breaks"])
     message = letter.copy(RECIPIENT, URL, MESSAGE_ID, DATE)
     async with serving(relay):
         server = parse_relay(f"smtp://127.0.0.1:{relay.port}")
@@ -316,7 +313,7 @@ def test_the_sentences_of_a_letter_are_those_of_the_journal(code: str) -> None:
     folder = ROOT / "theme" / "locale"
     assert (folder / code / CATALOGUE_PATH).is_file()
     language = load_language(code, compile_catalogue(code, [folder]))
-    message = read(copy_letter(compose_letter(make_source(), make_site(language=language))))
+    message = read(copy_letter(compose(site_language=language)))
 
     for said in (read_part(message, "plain"), read_part(message, "html")):
         assert not re.search("(?i)read on|this message|unsubscribe<|want", said)
@@ -325,9 +322,9 @@ def test_the_sentences_of_a_letter_are_those_of_the_journal(code: str) -> None:
 
 def test_an_english_post_of_a_journal_in_hebrew() -> None:
     """What runs to the left is the journal's own, and not the post."""
-    site = make_site(language=load_language("he", b""))
-    source = make_source("<blockquote><p>Said.</p></blockquote><table><tr><th>A</th></tr></table>")
-    page = LexborHTMLParser(read_part(read(copy_letter(compose_letter(source, site))), "html"))
+    post = "<blockquote><p>Said.</p></blockquote><table><tr><th>A</th></tr></table>"
+    letter = compose(post, site_language=load_language("he", b""))
+    page = LexborHTMLParser(read_part(read(copy_letter(letter)), "html"))
     styles = {name: str(page.css(name)[0].attributes["style"]) for name in (".small", ".text")}
 
     assert page.css("html")[0].attributes["dir"] == "rtl"
@@ -351,7 +348,7 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_post_is_cut_at_the_end_of_a_paragraph(name: str) -> None:
     """Of two megabytes, a letter has whole paragraphs within the bound, and leads on."""
-    octets = copy_letter(compose_letter(make_source(LONG[name]), make_site()))
+    octets = copy_letter(compose(LONG[name]))
     message = read(octets)
     page, text = LexborHTMLParser(read_part(message, "html")), read_part(message, "plain")
     shown = octets.rpartition(b"--=_letter\r\n")[2].partition(b"\r\n\r\n")[2]
@@ -370,7 +367,7 @@ def test_a_long_post_is_cut_at_the_end_of_a_paragraph(name: str) -> None:
 def test_a_post_that_fits_is_whole() -> None:
     """Nothing leads on from a letter that has everything, whatever classes its author gave."""
     html = '<p class="rest">One.</p><p class="description" id="rest">Two.</p>'
-    message = read(copy_letter(compose_letter(make_source(html), make_site())))
+    message = read(copy_letter(compose(html)))
     page = LexborHTMLParser(read_part(message, "html"))
 
     assert [each.text() for each in page.css(".text p")] == ["One.", "Two."]
@@ -381,8 +378,8 @@ def test_a_post_that_fits_is_whole() -> None:
 def test_the_colours_and_the_painting_of_the_journal() -> None:
     """A theme's colours are taken, its first of a name; the photograph has a colour behind it."""
     sheet = ":root{--paper:light-dark(#123456,#654321);} .x{--paper: light-dark(#000, #fff)}"
-    site = make_site(style_sheet=sheet, painting=f"{SITE}/edge/picture.webp")
-    html = read_part(read(copy_letter(compose_letter(make_source(), site))), "html")
+    letter = compose(site_style_sheet=sheet, site_painting=f"{SITE}/edge/picture.webp")
+    html = read_part(read(copy_letter(letter)), "html")
     band = LexborHTMLParser(html).css(".band")[0].attributes
 
     assert "background-color: #123456" in html

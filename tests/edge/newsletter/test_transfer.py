@@ -182,6 +182,17 @@ def test_what_is_no_list_is_refused(
     assert "No such file" in capsys.readouterr().err
 
 
+@pytest.mark.each_engine
+async def test_a_list_with_nul(store: Store, take: Any) -> None:
+    """Other characters stay, and the line is taken; an address with one is none."""
+    reasons = await take("email,consent\nann@x.net,I\0do\nb\0n@x.net,\n")
+
+    assert [(row["email"], row["consent"]) for row in await rows(store)] == [
+        ("ann@x.net", "I\ufffddo")
+    ]
+    assert reasons == {3: "is no address: save the list as UTF-8"}
+
+
 @pytest.mark.one_engine
 def test_a_list_in_another_encoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -165,6 +165,23 @@ async def test_a_mailing_of_which_much_is_refused_is_held(newsroom: Newsroom) ->
     assert sorted(newsroom.readers) == people[3:]
 
 
+async def test_refusals_before_a_release_count_no_more(newsroom: Newsroom) -> None:
+    """The owner who ends a held mailing and releases it again has seen them."""
+    people = readers(100)
+    await newsroom.subscribe(*people)
+    newsroom.relay.by_recipient = dict.fromkeys(people[:3], "550 5.7.1 not from you")
+    (mailing,) = await newsroom.start("one")
+    await newsroom.send_all(30)
+    await newsroom.mailings.skip(mailing["id"], OPERATOR)
+    await newsroom.mailings.release("one", OPERATOR)
+    newsroom.office.clock.move(minutes=10)
+    await newsroom.send_all(60)
+
+    (released,) = await newsroom.found()
+    assert released["held_for"] is None
+    assert sorted(newsroom.readers) == people[3:]
+
+
 async def test_two_edges_queue_nobody_twice_and_skip_nobody(
     newsroom: Newsroom, open_another: Opener
 ) -> None:
