@@ -140,8 +140,11 @@ class Delivery(MailLeases):
             await end(entry, message.reason)
             return None
         if isinstance(message, Later):
-            later = {"due_at": message.due_at, "queued_at": max(message.due_at, entry["queued_at"])}
-            values = {**outbox.released_values(EMAIL_OUTBOX), **later}
+            values = {
+                **outbox.released_values(EMAIL_OUTBOX),
+                "due_at": message.due_at,
+                "queued_at": max(message.due_at, entry["queued_at"]),
+            }
             await self._write(entry, values, *message.conditions)
             return None
         return message

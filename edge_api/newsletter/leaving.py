@@ -136,12 +136,17 @@ async def _render_done(service: Service, address: str, title: str) -> HtmlResult
 
 async def _render_unknown_link(service: Service) -> HtmlResult:
     """Return the page for an unknown link, by which nothing is mailed."""
-    sentences = [
-        sentence("This link is not known here: nothing is mailed by it, and nothing was changed."),
-        sentence("It may have been cut off on its way: use the whole of the link in the mail."),
-    ]
-    title = sentence("This link is not known")
-    return await render_page(service, "notice", title, sentences=sentences)
+    return await render_page(
+        service,
+        "notice",
+        sentence("This link is not known"),
+        sentences=[
+            sentence(
+                "This link is not known here: nothing is mailed by it, and nothing was changed."
+            ),
+            sentence("It may have been cut off on its way: use the whole of the link in the mail."),
+        ],
+    )
 
 
 async def render_page(

@@ -106,12 +106,14 @@ async def submit_form(
         return await _render_form(service, typed, fault, problem)
     if not request.body.get(HONEYPOT):
         await service[Subscribers].ask(wish.model_dump())
-    sentences = [
-        sentence("If this address can be subscribed, a message is on its way to it."),
-        sentence("Press the button on the page that it names, within seven days."),
-    ]
     return await render_page(
-        service, "notice", sentence("Look into your mail"), sentences=sentences
+        service,
+        "notice",
+        sentence("Look into your mail"),
+        sentences=[
+            sentence("If this address can be subscribed, a message is on its way to it."),
+            sentence("Press the button on the page that it names, within seven days."),
+        ],
     )
 
 

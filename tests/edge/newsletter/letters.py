@@ -33,7 +33,8 @@ def compose(html: str = "<p>Words.</p>", language: str = "en", **changes: Any) -
         "published_at": DATE.isoformat(),
         "content_html": html,
     }
-    site = {"title": "The Quiet Journal", "url": SITE, "sender": SENDER, "postal_address": POSTAL}
+    site: dict[str, Any] = {"title": "The Quiet Journal", "url": SITE, "sender": SENDER}
+    site["postal_address"] = POSTAL
     for name, value in changes.items():
         (site if name.startswith("site_") else post)[name.removeprefix("site_")] = value
     return compose_letter(post, LetterSite(**site), language)
