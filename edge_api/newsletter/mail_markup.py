@@ -155,6 +155,9 @@ def finish(page: str, measure: Callable[[str], int], limit: int) -> tuple[str, s
         wrap_width=76,
     ).strip()
     for selector, is_wanted in (("#rest", is_cut), ("#description", is_cut and not text)):
-        for each in () if is_wanted else tree.css(selector):
-            each.decompose()
+        for each in tree.css(selector):
+            if is_wanted:
+                del each.attrs["id"]  # not all mail programs take one
+            else:
+                each.decompose()
     return tree.html or "", text, is_cut

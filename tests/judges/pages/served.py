@@ -16,7 +16,7 @@ from tests.judges.product import ALL_SCOPES, Product
 NOW = "2026-11-20T00:00:00Z"
 """Builds stand still at this instant, so that a run of tomorrow judges the same pages."""
 _REDIRECT = "https://client.example/callback"
-_UNLIMITED = ("AUTHENTICATED", "FAILED_AUTH", "LEADS", "LEADS_ATTEMPTS", "TOKEN", "ANALYZE")
+_UNLIMITED = ("AUTHENTICATED", "FAILED_AUTH", "LEADS", "LEADS_ATTEMPTS", "TOKEN", "ANALYZE", "SUBSCRIBE")
 _ADMIN = f"{paths.AUDIENCES['rest']}/admin"
 
 
@@ -72,6 +72,21 @@ class Served:
         assert status == 201, said
         return f"{paths.UNSUBSCRIBE}?token={token}"
 
+    def confirmation_path(self, address: str) -> str:
+        """Ask for the newsletter, and return the path of the link in the mail that follows."""
+        status, said = self.send(paths.SUBSCRIBERS, {"email": address})
+        assert status == 202, said
+        for _ in range(600):
+            for file in (self.edge.folder / "mail" / "new").glob("*"):
+                message = message_from_bytes(file.read_bytes(), policy=default)
+                if message["To"] == address:
+                    body = message.get_body(("plain",))
+                    assert body is not None
+                    (link,) = re.findall(rf"{paths.CONFIRM_SUBSCRIPTION}\?\S+", body.get_content())
+                    return str(link)
+            time.sleep(0.1)
+        raise AssertionError(f"nothing was mailed to {address}")
+
 
 @contextmanager
 def serve(content: Path, folder: Path, site_url: str | None = None) -> Iterator[Served]:
@@ -85,6 +100,10 @@ def serve(content: Path, folder: Path, site_url: str | None = None) -> Iterator[
         "BUILD_DIR": str(folder / "build"),
         "SITE_URL": site_url or origin,
         "ACCESS_REQUESTS": "on",
+        "NEWSLETTER": "on",
+        "NEWSLETTER_FROM": "post@journal.example",
+        "NEWSLETTER_POSTAL_ADDRESS": "1 Edge Street",
+        "SMTP_URL": f"maildir:{folder}/mail",
         **{f"RATE_{name}": "0" for name in _UNLIMITED},
     }
     installation = Installation(folder, settings)
