@@ -87,7 +87,7 @@ async def test_reports_of_a_mail_service(
 )
 async def test_refusals_of_a_relay(
     store: Store,
-    clock: TickingClock,
+    clock: Any,
     relay: Relay,
     code: str,
     status: str,
