@@ -307,7 +307,7 @@ def test_doctor_mentions_a_maildir(
     tmp_path: Path, given: dict[str, str], url: str, relay: str, *, is_said: bool
 ) -> None:
     """Where readers wait for mail, which a folder of this machine gets in place of them."""
-    given |= {"SITE_URL": url, "SMTP_URL": relay or given["SMTP_URL"]}
+    given |= {"SITE_URL": url, "SMTP_URL": relay or given["SMTP_URL"], "NEWSLETTER": "off"}
     installation = Installation(tmp_path, given)
     assert installation.run("migrate")[0] == 0
     _, said, _ = installation.run("doctor")
