@@ -197,6 +197,11 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
                 "1 request for access waits" if count == 1 else f"{count} requests for access wait"
             )
             notes = [f"{wait} for a decision; run {EDGE} requests list"] if count else []
+            is_kept = settings.smtp_url and settings.smtp_url.startswith("maildir:")
+            if is_kept and not settings.is_loopback:
+                notes.append(
+                    f"SMTP_URL is {settings.smtp_url}: mail is stored there, and nobody gets it"
+                )
             relay = await _check_relay(settings)
             clock = await _check_clock(assembly)
             service = assembly.service

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from typing import Final
 
 from click import Argument
@@ -62,7 +63,7 @@ ACTIONS: Actions = {
     "import": (
         "subscribe the addresses of a CSV, and name each line that is not taken",
         "members.csv",
-        (Argument(["file"], type=PATH, help="the CSV, in UTF-8"),),
+        (Argument(["file"], type=PATH, help="the CSV, in UTF-8 or UTF-16"),),
     ),
     "export": ("print all subscribers as CSV, which `import` takes", "", ()),
 }
@@ -87,16 +88,25 @@ async def run(arguments: Arguments, settings: Settings) -> int:
             return await _steer(arguments, settings, store)
         try:
             # Bytes that are not UTF-8 are named with their line, where they are in an address.
-            text = arguments.file.read_text("utf-8-sig", errors="replace")
+            raw = arguments.file.read_bytes()
+            is_wide = raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+            text = raw.decode("utf-16" if is_wide else "utf-8-sig", errors="replace")
             key = secret_key(settings)
             lines = await import_subscribers(store, system_clock, key, OPERATOR, text)
         except (OSError, ValueError) as error:
-            raise Problem("invalid", f"{arguments.file}: {error}") from None
+            about = printable(getattr(error, "strerror", "") or str(error))
+            raise Problem("invalid", f"{arguments.file}: {about}") from None
     refused = [line for line in lines if line.reason]
     for line in refused:
         sys.stderr.write(f"line {line.number}: {printable(line.email)} {printable(line.reason)}\n")
     taken = len(lines) - len(refused)
     print(f"{taken} subscriber{'s' * (taken != 1)} taken, {len(refused)} not")
+    if lines and {"uuid", "attributes"} <= lines[0].values.keys():
+        print(
+            "this looks like an export of listmonk, whose status is that of the address alone: who "
+            "left the list or never confirmed was taken too, unless the page of the list was "
+            "filtered before the export, as with ?subscription_status=confirmed"
+        )
     return 1 if refused else 0
 
 

@@ -87,11 +87,18 @@ def check_letter(raw: bytes) -> str:
     """Return why mail programs show no button to unsubscribe for a letter, as it arrived."""
     message = message_from_bytes(raw)
     sender = parseaddr(str(message["From"]))[1].rpartition("@")[2].lower()
-    present, needed = {name.lower() for name in message}, {*SIGNED.lower().split(" and ")}
+    names = SIGNED.split(" and ")
+    if missing := " and no ".join(name for name in names if name not in message):
+        return (
+            f"the message has no {missing}: save it with all its headers; letters have it where "
+            "SITE_URL is https"
+        )
     for value in message.get_all("DKIM-Signature", []):
         parts = re.sub(r"\s", "", str(value)).lower().split(";")
         tags = {name: text for name, _, text in (each.partition("=") for each in parts)}
-        is_own = f".{sender}".endswith(f".{tags.get('d', '-')}")
-        if is_own and needed <= present & {*tags.get("h", "").split(":")}:
+        domain = tags.get("d", "")
+        # One label, such as net, is nobody's domain.
+        is_own = "." in domain and f".{sender}".endswith(f".{domain}")
+        if is_own and {*SIGNED.lower().split(" and ")} <= {*tags.get("h", "").split(":")}:
             return ""
     return f"no DKIM signature of {sender} covers {SIGNED}: let your relay sign both, within h="

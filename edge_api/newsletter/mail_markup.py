@@ -60,8 +60,14 @@ def adapt(html: str, page_url: str, site_url: str) -> str:
             # Authors also write `300px` or `50%`, which mail programs do not read alike.
             bound = min(int(width) if width.isdecimal() else 9999, _MAX_PICTURE_WIDTH)
             return f'{link}<img src="{escape(address)}" alt="{escape(words)}" width="{bound}">'
-        text = escape(f"[{words or target.path.rpartition('/')[2] or target.netloc}]")
-        return f"{link}{text}" if link else f'<a href="{escape(address)}">{text}</a>'
+        # Without a host, the picture is in the post itself, and its address is no page.
+        name = words or (target.netloc and (target.path.rpartition("/")[2] or target.netloc))
+        text = escape(f"[{name}]") if name else ""
+        return (
+            f"{link}{text}"
+            if link or not target.netloc
+            else f'<a href="{escape(address)}">{text}</a>'
+        )
 
     note = rf'<a href="{re.escape(escape(page_url))}#fn'
     for pattern, shown in (
@@ -77,13 +83,15 @@ def adapt(html: str, page_url: str, site_url: str) -> str:
         lambda tag: f"<{tag[1]}{_RENAMED[tag[2]]}" + ("" if tag[1] else f' class="{tag[2]}"'),
         html,
     )
-    return nh3.clean(
+    cleaned = nh3.clean(
         html,
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         set_tag_attribute_values=_SET_ATTRIBUTES,
         link_rel=None,
     )
+    # What has lost its address, such as one of a script, would look like a link.
+    return re.sub(r"(?s)<a(?=[\s>])(?![^>]*\shref=)[^>]*>(.*?)</a>", r"\1", cleaned)
 
 
 _FORMULAS: Final = {

@@ -19,6 +19,7 @@ from edge_api.db.query import Filter, Insert, Procedure, Query, QueryResult, Rea
 from edge_api.db.table import Row
 from edge_api.db.tables import SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant, parse_timestamp
+from edge_api.mail.queue import undeliverable_reason
 
 COLUMNS: Final = ("email", "status", "language", "source", "consent", "confirmed_at", "ended_at")
 """The columns of an export, which an import takes."""
@@ -31,12 +32,22 @@ _MAILED: Final[Mapping[str, str]] = {
     "confirm_time": ".+",  # Mailchimp
     "unsub_time": "",  # Mailchimp
     "clean_time": "",  # Mailchimp
-    "type": "regular|premium|gifted|trialed|churning|churned|past_due|paused|",  # Buttondown
+    # Buttondown; a column of this name in other lists tells who pays.
+    "type": (
+        "(?!(?:un(?:activated|deliverable|paid|subscribed)|blocked|complained|malicious|removed|"
+        "spammy|upcoming)$).*"
+    ),
     "unsubscription_date": "",  # Buttondown
+    "undeliverability_date": "",  # Buttondown
 }
 """By column, the values of who gets mail in the service that wrote the list."""
 _UNCONFIRMED: Final = ("confirm_time", "pending", "unconfirmed", "unactivated")
 """A column, and values, that say in there that a confirmation is missing."""
+_ADDRESS: Final = ("email", "email_address", "e_mail", "e_mail_address")
+"""Names of the column of addresses."""
+_OPEN: Final = (
+    f"has a quote that is not closed, or more than {csv.field_size_limit()} characters in a field"
+)
 
 
 @dataclass(slots=True)
@@ -69,31 +80,68 @@ async def import_subscribers(
 
 def _read_lines(text: str) -> list[Line]:
     """Return the lines after the header, with the reasons that need no store."""
-    header = text.partition("\n")[0]
-    reader = csv.reader(
-        StringIO(text.replace("\0", "\ufffd"), newline=""), delimiter=max(",;\t", key=header.count)
-    )
-    try:
-        rows = [(reader.line_num, cells) for cells in reader if any(cells)]
-    except csv.Error as error:
-        raise ValueError(f"Line {reader.line_num}: {error}") from None
-    names = [name.strip().lower().replace(" ", "_") for name in (rows[0][1] if rows else ())]
-    if not {"email", "email_address"}.intersection(names):
-        raise ValueError("The first line has no column email, nor Email Address")
+    # Spreadsheets of some countries name the delimiter in a line before the header.
+    text = re.sub(r"\Asep=.(?=[\r\n])", "", text.replace("\0", "\ufffd"))
+    header = text.lstrip("\r\n").partition("\n")[0]
+    lines = [*StringIO(text, newline="")]
+    records = _read_records(lines, max(",;\t", key=header.count))
+    columns = next(records, (0, [], ""))[1]
+    names = [re.sub("[ -]", "_", name.strip().lower()) for name in columns]
+    if not set(_ADDRESS).intersection(names):
+        found = ", ".join(columns)[:200] or "nothing"
+        raise ValueError(
+            f"The first line has no column Email, E-Mail or Email Address, but: {found}. Save it "
+            "as CSV in UTF-8, with the names of its columns in the first line"
+        )
     seen: dict[str, int] = {}
     return [
-        _read_line(number, dict(zip(names, map(str.strip, cells), strict=False)), seen)
-        for number, cells in rows[1:]
+        _read_line(number, dict(zip(names, map(str.strip, cells), strict=False)), seen, fault)
+        for number, cells, fault in records
     ]
 
 
-def _read_line(number: int, values: Mapping[str, str], seen: dict[str, int]) -> Line:
+def _read_records(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
+    """Yield the number of the first line of each record, its cells, and its fault.
+
+    A quote that is not closed takes in the lines after it, so what follows a record with such a
+    fault begins in its second line.
+    """
+    start = 0
+    while start < len(lines):
+        is_closed = False
+        with suppress(csv.Error):
+            reader = csv.reader(
+                map(lines.__getitem__, range(start, len(lines))), delimiter=delimiter
+            )
+            cells = next(reader)
+            taken = lines[start : start + reader.line_num]
+            # Another quote may have closed it, so no other line of a list may be within.
+            column = next((number for number, cell in enumerate(cells) if "@" in cell), 0)
+            others = (cell for line in taken[1:] for cell in line.split(delimiter)[column:][:1])
+            is_closed = len(taken) == 1 or (
+                [*csv.reader(taken, delimiter=delimiter, strict=True)] != []
+                and not any(re.fullmatch(r'\s*"?[^\s"@]+@[^\s"@]+"?\s*', cell) for cell in others)
+            )
+        if not is_closed:
+            taken = lines[start : start + 1]
+            cells = taken[0][:200].split(delimiter)
+        if any(cells):
+            yield start + 1, cells, "" if is_closed else _OPEN
+        start += len(taken)
+
+
+def _read_line(number: int, values: Mapping[str, str], seen: dict[str, int], fault: str) -> Line:
+    typed = next(filter(None, map(values.get, _ADDRESS)), "")
     # An export puts an apostrophe before what a spreadsheet would take for a formula.
-    typed = re.sub("^'(?=[=+@-])", "", values.get("email", values.get("email_address", "")))
+    typed = re.sub("^'(?=[=+@-])", "", typed)
+    if fault:
+        return Line(number, typed, values, fault)
     try:
         if "\ufffd" in typed:
             raise ValueError("save the list as UTF-8")  # noqa: TRY301  as for another fault
         line = Line(number, normalize_address(typed), values)
+        if reason := undeliverable_reason(typed):
+            raise ValueError(reason)  # noqa: TRY301
     except ValueError as error:
         return Line(number, typed, values, f"is no address: {error}")
     first = seen.setdefault(line.email, number)
@@ -150,7 +198,7 @@ def _store(
 
 
 def _make_row(line: Line, confirmed_at: str) -> Row:
-    names = ("confirmed_at", "confirm_time", "created_at", "creation_date")
+    names = ("confirmed_at", "confirm_time", "created_at", "creation_date", "start_date")
     dates = filter(None, map(line.values.get, names))
     with suppress(ValueError):
         confirmed_at = min(confirmed_at, parse_timestamp(next(dates, confirmed_at)))

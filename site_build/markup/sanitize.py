@@ -177,6 +177,12 @@ _ALLOWED_CLASSES = {
 
 def sanitize(html: str, base_url: str) -> str:
     """Return `html` reduced to the allow-list, with addresses made absolute by `base_url`."""
+    # Feeds and mail have no form elements, so the box of a task is text.
+    html = re.sub(
+        '<input type="checkbox" disabled[^>]*?( checked)?>',
+        lambda box: "[x]" if box[1] else "[ ]",
+        html,
+    )
     # The mark that the converter puts behind a heading means nothing outside the page.
     plain = re.sub(
         r'<a class="heading-anchor"[^>]*>#</a>',

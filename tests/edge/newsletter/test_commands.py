@@ -153,6 +153,7 @@ def test_without_a_newsletter_no_test_is_sent(run: Run, monkeypatch: pytest.Monk
         ("journal.example", BOTH, 0),
         ("relay.example", BOTH, 1),
         ("example", "List-Unsubscribe", 1),
+        ("example", BOTH, 1),
         ("letters.journal.example", "List-Unsubscribe", 1),
         ("", BOTH, 1),
     ],
@@ -185,6 +186,11 @@ def test_what_is_no_letter(run: Run, tmp_path: Path) -> None:
         file.write_text(text)
         assert run("check", str(file))[0] == status, text
     assert run("check", str(tmp_path / "none.eml"))[0] == 2
+    file.write_text(good.replace("List-Unsubscribe-Post: ", "X: "))
+    assert run("check", str(file))[1] == (
+        "the message has no List-Unsubscribe-Post: save it with all its headers; letters have it "
+        "where SITE_URL is https\n"
+    )
 
 
 @contextmanager
@@ -302,3 +308,19 @@ def test_doctor_names_hosts_of_old_letters(tmp_path: Path, given: dict[str, str]
     assert "third.example" not in said
     assert "SPF" not in said
     assert ", newsletter," in said
+
+
+@pytest.mark.parametrize(
+    ("url", "relay", "is_said"),
+    [(SITE, "", True), ("http://127.0.0.1:9", "", False), (SITE, "smtp://127.0.0.1:9", False)],
+)
+def test_doctor_mentions_a_maildir(
+    tmp_path: Path, given: dict[str, str], url: str, relay: str, *, is_said: bool
+) -> None:
+    """Where readers wait for mail, which a folder of this machine gets in place of them."""
+    given |= {"SITE_URL": url, "SMTP_URL": relay or given["SMTP_URL"], "NEWSLETTER": "off"}
+    installation = Installation(tmp_path, given)
+    assert installation.run("migrate")[0] == 0
+    _, said, _ = installation.run("doctor")
+    note = f"SMTP_URL is maildir:{tmp_path}/mail: mail is stored there, and nobody gets it"
+    assert (note in said.splitlines()) == is_said

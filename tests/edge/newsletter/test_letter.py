@@ -88,6 +88,18 @@ $$\\frac{a+1}{b} = \\sqrt{x}$$
 
 [^1]: The first note.
 """,
+    "remains": """
+- [x] done
+- [ ] open
+
+![In the post](data:image/gif;base64,R0lGODlhAQABAAAAACw=/d)
+
+![](cid:part/d)
+
+[![Linked](cid:part/d)](https://other.example/)
+
+[bad](javascript:alert(1)) and <a id="place" class="b">a place</a>, [good](https://other.example/)
+""",
     "hebrew": "הדף צריך מקום לאצבעות.[^1]\n\n> ציטוט.\n\n[^1]: הערת שוליים.\n",
     "japanese": "ページには余白が必要です。\n\n## 見出し\n\n- 一\n",
 }
@@ -287,6 +299,30 @@ def test_notes_formulas_and_pictures(letters: dict[str, bytes]) -> None:
     assert not [link for link in links.values() if "#fn" in str(link)]
     fetched = re.findall(r"(?:src|background)=\"([^\"]+)|url\('?([^')]+)", str(page.html))
     assert all("".join(each).startswith(f"{SITE}/") for each in fetched)
+
+
+def test_what_has_no_address_is_no_link(letters: dict[str, bytes]) -> None:
+    """Pictures within the post are their words, and the boxes of tasks are text."""
+    message = read(letters["remains"])
+    (cell,) = LexborHTMLParser(read_part(message, "html")).css(".text")
+    text = read_part(message, "plain")
+    words = " ".join(cell.text().split())
+
+    assert "[x] done [ ] open [In the post] [Linked] bad and a place, good" in words
+    links = [link.attributes["href"] for link in cell.css("a")]
+    assert links == ["https://other.example/"] * 2
+    assert cell.css("img") == []
+    assert "- [x] done\n- [ ] open\n\n[In the post]\n" in text
+    assert "[[Linked]](https://other.example/)" in text
+    assert "\nbad and a place, [good](https://other.example/)\n" in text
+
+
+def test_an_address_of_a_theme_is_no_link_either() -> None:
+    """Of HTML that no build has cleaned."""
+    post = '<p><img src="data:image/gif;base64,AA/d" alt=""><a href="javascript:a(1)">no</a></p>'
+    html = read_part(read(copy_letter(compose(post))), "html")
+    (cell,) = LexborHTMLParser(html).css(".text")
+    assert (cell.css("a, img"), cell.css("p")[0].text()) == ([], "no")
 
 
 @pytest.mark.parametrize(
