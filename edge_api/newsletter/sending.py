@@ -20,6 +20,7 @@ from edge_api.db.internal_tables import ANNOUNCED_POSTS, EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import FAR, MAILINGS, SUBSCRIBERS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
+    NEWEST,
     Filter,
     Insert,
     Order,
@@ -39,7 +40,7 @@ from edge_api.mail.messages import LETTER, TEST_LETTER
 from edge_api.mail.preparation import Later, NotSent
 from edge_api.mail.queue import new_entry
 from edge_api.newsletter.letter import Letter, compose_letter, read_site
-from edge_api.newsletter.mailings import NOT_ENDED, NOT_HELD, Mailings, count_letters
+from edge_api.newsletter.mailings import NOT_ENDED, NOT_HELD, Mailings, count_letters, of_letters
 from edge_api.newsletter.posts import MailedBuild, Post, find_post, open_build
 from edge_api.outbox import WAITING, run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
@@ -169,7 +170,10 @@ class Letters:
     async def _queue(self, mailing: Row, waiting: list[Row], most: int) -> bool:
         """Queue the next letters of a mailing; return whether others may follow at once."""
         active = Filter("status", "eq", "active"), Filter("id", "gt", mailing["cursor"])
-        read = Read(SUBSCRIBERS, ("id", "email"), active, (Order("id"),), most)
+        # Nobody has pressed for those who come later, such as by an import.
+        pressed = mailing["resumed_at"] or mailing["created_at"]
+        before = (Filter(each, "lte", pressed) for each in ("created_at", "confirmed_at"))
+        read = Read(SUBSCRIBERS, ("id", "email"), (*active, *before), (Order("id"),), most)
         found = await read_all(self._store, read)
         letters = {letter_id(mailing["id"], row["id"]): row["email"] for row in found}
         # The log has some where the cursor was set back, such as by the owner's release. It is read
@@ -209,13 +213,17 @@ class Letters:
         if mailing is None:
             return
         since = Filter("created_at", "gt", mailing["resumed_at"] or mailing["created_at"])
-        counts = await self._store.run(
-            count_letters(mailing_id, since, Filter("status", "in", ("bounced", "dlq"))),
+        is_refused = Filter("status", "in", ("bounced", "dlq"))
+        where = (*of_letters(mailing_id), since, is_refused)
+        last, *counts = await self._store.run(
+            Read(EMAIL_SEND_LOG, ("id", "error_message"), where, NEWEST, 1),
+            count_letters(mailing_id, since, is_refused),
             count_letters(mailing_id, since, Filter("status", "eq", "sent")),
         )
         refused, sent = (found.total or 0 for found in counts)
         if refused + sent >= _FEWEST_COUNTED and refused > _MOST_REFUSED * (refused + sent):
-            reason = f"{refused} of the first {refused + sent} letters were refused"
+            reason = f"{refused} of the first {refused + sent} letters were refused; the last was "
+            reason += last.rows[0]["error_message"] or "reported by the relay"
             with suppress(Problem):  # it was held or has ended this moment
                 await mailings.hold(mailing_id, SERVICE, reason)
 

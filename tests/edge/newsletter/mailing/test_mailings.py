@@ -60,6 +60,24 @@ async def test_a_new_post_is_mailed_once_whatever_becomes_of_it(going: Newsroom)
     assert [row["slug"] for row in await going.found()] == ["fresh"]
 
 
+async def test_several_posts_that_wait_are_one_message_to_the_owner(going: Newsroom) -> None:
+    """It is not sent any more where the owner was faster."""
+    for number in range(5):
+        going.write(f"post-{number}", hours=10 - number)
+    await going.build()
+    going.relay.taken.clear()
+    await going.office.tick()
+    assert [each.message["Subject"] for each in going.relay.taken] == ["Not mailed yet: Post-2"]
+
+    going.write("other", hours=1, head="newsletter: no")
+    going.write("imported-old", hours=400)
+    going.write("imported", hours=3)
+    await going.build()
+    await going.mailings.release("imported", OPERATOR)
+    await going.office.tick()
+    assert len(going.relay.taken) == 1
+
+
 async def test_two_posts_of_a_build_are_mailed_and_a_third_waits(going: Newsroom) -> None:
     """The oldest go first; the ids of mailings begin differently."""
     for number in range(4):
@@ -116,7 +134,15 @@ async def test_the_first_build_waits_and_so_does_one_after_a_restore(newsroom: N
     with pytest.raises(Problem, match="no test letter was sent"):
         await newsroom.mailings.release("second", OPERATOR)
     await newsroom.test_letter("second")
-    letter = newsroom.relay.taken[0]
+    assert (await newsroom.mailings.check()) is None
+    *notices, letter = (each for each in newsroom.relay.taken)
+    assert [each.message["Subject"] for each in notices] == [
+        "Not mailed yet: First",
+        "Not mailed yet: Second",
+    ]
+    told = notices[0].message.get_body(("plain",)).get_content()
+    assert f"Why: {reason}." in told
+    assert "https://journal.example/desk/newsletter/" in told
     assert (letter.recipient, letter.sender) == (
         newsroom.office.mailing.outbox.owner,
         "post@letters-of-it.net",
