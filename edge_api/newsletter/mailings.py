@@ -72,6 +72,7 @@ _STATES: Final[Mapping[str, tuple[str, ...]]] = {
 """The states of a mailing in which it can be changed."""
 _FIRST: Final = "it is the first build since the newsletter was turned on, or since a restore"
 _IMPORT: Final = "older posts came with it, as an import brings them"
+_RENAMED: Final = "another post vanished in the same build: it may be the same with a new name"
 _BY_CREDENTIAL: Final = "a credential published it"
 _UNTESTED: Final = "no test letter was sent to you yet: send one, look at it, and release this"
 _MANY: Final = f"{MOST_A_BUILD} posts of the same build are mailed already"
@@ -107,7 +108,13 @@ class Mailings:
             and names.isdisjoint(mailed.list_names(post["slug"]))
         ]
         recent = [post for post in added if _published(post) >= now - RECENT]
-        reason = (_IMPORT if len(recent) < len(added) else "") if known else _FIRST
+        present = {*texts, *mailed.notes.kept_out, *mailed.head.renamed, *mailed.notes.renamed}
+        reasons = {
+            _FIRST: not known,
+            _IMPORT: len(recent) < len(added),
+            _RENAMED: not present.issuperset(before),
+        }
+        reason = next((text for text, is_so in reasons.items() if is_so), "")
         make = Procedure(partial(self._make, mailed, recent, reason, now))
         return orjson.dumps({**known, **texts}).decode(), ((make,) if recent else ())
 

@@ -91,6 +91,25 @@ async def test_two_posts_of_a_build_are_mailed_and_a_third_waits(going: Newsroom
     assert len({row["id"][:13] for row in await going.found()}) == 4
 
 
+async def test_a_new_post_waits_where_another_vanished(going: Newsroom) -> None:
+    """It may be the same with another slug and a mended word; one with an alias is known."""
+    going.write("first")
+    await going.build()
+    going.remove("first")
+    going.write("first-again", text="Mended. About first. " + WORDS)
+    await going.build()
+    assert await going.due() == ["first"]
+    reason = "another post vanished in the same build: it may be the same with a new name"
+    assert await going.waiting() == {"first-again": reason}
+
+    going.remove("first-again")
+    going.write("third", text="Renamed. " + WORDS, head="aliases: [first-again]")
+    going.write("old", hours=500, head="newsletter: no")
+    going.write("new")
+    await going.build()
+    assert await going.due() == ["first", "new"]
+
+
 async def test_old_posts_get_no_mailing_and_make_recent_ones_wait(going: Newsroom) -> None:
     """An import brings both; an old one alone is no news."""
     going.write("backdated", hours=49)
@@ -164,6 +183,7 @@ async def test_the_first_build_waits_and_so_does_one_after_a_restore(newsroom: N
 
 async def test_the_head_keeps_a_post_out_and_has_a_hidden_one_mailed(going: Newsroom) -> None:
     """A hidden post is in no list of the edge; another wish than yes or no is an error."""
+    await going.subscribe("ann@readers-club.net")
     going.write("kept", head="newsletter: no")
     going.write("hidden", head="status: hidden\nnewsletter: yes\nlang: de")
     going.write("only-hidden", head="status: hidden")
@@ -172,7 +192,6 @@ async def test_the_head_keeps_a_post_out_and_has_a_hidden_one_mailed(going: News
     build = going.builds.build()
     assert {entry.cursor.slug for entry in build.posts.entries} == {"old", "kept"}
 
-    await going.subscribe("ann@readers-club.net")
     going.office.clock.move(minutes=10)
     await going.send_all(10)
     assert going.readers == ["ann@readers-club.net"]
