@@ -169,23 +169,10 @@ MAILING_NOTICE: Final = MessageType(
 )
 """Notifies the owner that a mailing goes no further without a press, and why."""
 
+_TO_OWNER: Final = NOTIFICATION, REQUEST_NOTICE, OWNER_SUMMARY, HIDDEN_LEADS, SIGN_IN_LINK
+_TO_VISITOR: Final = ACKNOWLEDGEMENT, ACCESS_DECISION, ANSWER, CONFIRMATION
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
-    {
-        each.template: each
-        for each in (
-            NOTIFICATION,
-            ACKNOWLEDGEMENT,
-            ACCESS_DECISION,
-            REQUEST_NOTICE,
-            OWNER_SUMMARY,
-            HIDDEN_LEADS,
-            SIGN_IN_LINK,
-            KEY_NOTICE,
-            ANSWER,
-            CONFIRMATION,
-            MAILING_NOTICE,
-        )
-    }
+    {each.template: each for each in (*_TO_OWNER, KEY_NOTICE, MAILING_NOTICE, *_TO_VISITOR)}
 )
 
 LETTER: Final = MessageType(

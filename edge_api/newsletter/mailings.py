@@ -133,7 +133,7 @@ class Mailings:
         for number, post in enumerate(added):
             # The time makes the beginning of the id, which no other mailing has.
             row = self._row(post, now + timedelta(milliseconds=number))
-            yield _find_same(build, row)
+            yield Read(MAILINGS, (), (_is_same(build, row),), limit=1)
             if results[-1].rows:
                 continue
             yield _find_publication(post["slug"])
@@ -203,6 +203,18 @@ class Mailings:
         found = [{**row, **await self.count(row["id"])} for row in rows]
         return [{**row, "state": state_of(row, now)} for row in found]
 
+    async def of_post(self, slug: str) -> list[Row]:
+        """Return the mailing of a post as `recent`, also of a renamed one. Raises Problem."""
+        is_same = Filter("slug", "eq", slug)
+        with suppress(Problem):  # it was withdrawn, or the newsletter is off
+            build, post = await asyncio.to_thread(self._require_post, slug)
+            is_same = _is_same(build, self._row(post, self._clock()))
+        return await self.recent(is_same)
+
+    async def is_tested(self) -> bool:
+        """Return whether a test or a mailing was sent. Raises Problem."""
+        return any(found.rows for found in await self._store.run(*self._find_tests()))
+
     async def read_resting(self) -> list[Row]:
         """Return the mailings that go no further without the owner's press. Raises Problem."""
         rests = Filter("due_at", "is", None), Filter("held_at", "is", None, negated=True)
@@ -248,6 +260,7 @@ class Mailings:
 
     async def resume(self, mailing_id: str, actor: Actor) -> None:
         """Let a held mailing go on. Raises Problem `not_found`, or `conflict` if it is not held."""
+        self._require_on()
         now = format_instant(self._clock())
         values = {"held_at": None, "held_for": None, "resumed_at": now}
         where = NOT_ENDED, Filter("held_at", "is", None, negated=True)
@@ -273,12 +286,12 @@ class Mailings:
         mailed, or if no test was sent yet.
         """
         build, post = await asyncio.to_thread(self._require_post, slug)
-        if not any(found.rows for found in await self._store.run(*self._find_tests())):
+        if not await self.is_tested():
             raise Problem("conflict", f"It was not released: {_UNTESTED}")
         now = self._clock()
         due = {"due_at": format_instant(now + self._delay)}
         fresh = {**self._row(post, now), **due}
-        row = await read_first(self._store, _find_same(build, fresh))
+        row = await read_first(self._store, Read(MAILINGS, (), (_is_same(build, fresh),)))
         if row is None:
             entry = audit_entry(actor, "release", MAILINGS, 1, now, "slug")
             await self._store.run(Insert(MAILINGS, [fresh]), entry)
@@ -300,13 +313,11 @@ class Mailings:
     async def test(self, actor: Actor, slug: str = "") -> Row:
         """Queue a letter to the owner, of a post or of the newest one; return the outbox entry.
 
-        Raises Problem `not_found` without such a post, and `conflict` where mail is not set up.
+        Raises Problem `not_found` without such a post, and `conflict` if the newsletter is off.
         """
         _, post = await asyncio.to_thread(self._require_post, slug)
         subject = {"id": str(uuid5(NAMESPACE_URL, post["url"]))}
         queries = self._outbox.owner_entries(TEST_LETTER, subject)
-        if self._settings.newsletter == "off" or not queries:
-            raise Problem("conflict", "NEWSLETTER is off, or SMTP_URL or OWNER_EMAIL is not set")
         entry = audit_entry(actor, "test", MAILINGS, 1, self._clock(), "slug")
         await self._store.run(*queries, entry)
         self._outbox.wake()
@@ -314,6 +325,7 @@ class Mailings:
 
     def _require_post(self, slug: str) -> tuple[MailedBuild, Post]:
         """Return the current build and its post, or its newest one. Raises Problem."""
+        self._require_on()
         build = _refusing(open_build, self._settings.build_dir)
         if post := find_post(build, slug):
             return build, post
@@ -321,6 +333,10 @@ class Mailings:
             "not_found",
             "No post of the current build has this slug, or it is not to be mailed",
         )
+
+    def _require_on(self) -> None:
+        if self._settings.newsletter == "off":
+            raise Problem("conflict", "NEWSLETTER is off: nothing is mailed")
 
     async def _change(
         self, mailing_id: str, actor: Actor, verb: str, values: Row, where: Where, *others: Query
@@ -350,11 +366,11 @@ def _refusing(read: Callable[[Path], MailedBuild], path: Path) -> MailedBuild:
         raise Problem("unavailable", str(refusal)) from None
 
 
-def _find_same(build: MailedBuild, row: Row) -> Read:
-    """Return the read of the mailing of the same post: by its slugs, or its text."""
+def _is_same(build: MailedBuild, row: Row) -> Filter:
+    """Return the filter of the mailing of the same post: by its slugs, or its text."""
     by_slug = Filter("slug", "in", tuple(build.list_names(row["slug"])))
     same = by_slug, Filter("text_digest", "eq", row["text_digest"])
-    return Read(MAILINGS, (), (Filter("id", "any", same),), limit=1)
+    return Filter("id", "any", same)
 
 
 def _find_publication(slug: str) -> Read:

@@ -18,6 +18,7 @@ from edge_api.desk.sessions import HIDDEN_FIELD
 from edge_api.mail.dispatcher import make_mail_service
 from edge_api.newsletter.mailings import Mailings
 from edge_api.newsletter.sending import Letters
+from edge_api.newsletter.subscribers import Subscribers
 from tests.edge.conftest import EdgeMaker
 from tests.edge.desk.conftest import Browser, Response
 from tests.edge.desk.test_doors import age, owner_by_link
@@ -295,3 +296,11 @@ async def test_a_search_for_anything_is_answered(office: Office, query: str) -> 
     assert office.owner.cookie
     listed = shown.tree.css("li.apart")
     assert bool(listed) == query.startswith("status")
+
+
+async def test_confirmations_that_wait_for_their_turn_are_told(office: Office) -> None:
+    """Strangers who ask for many addresses make others wait."""
+    for number in range(61):
+        wish = {"email": f"r{number}@club.net", "language": "", "source": "/", "consent": "Yes"}
+        await office.newsletter.edge.service[Subscribers].ask(wish)
+    assert "1 confirmation waits: 60 go in an hour" in (await office.owner.get(PATH)).said

@@ -4,9 +4,12 @@ import asyncio
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+import pytest
+
 from edge_api.auth.actor import OPERATOR
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import SUBSCRIBERS
+from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter
 from edge_api.db.tables import EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
@@ -139,6 +142,22 @@ async def test_a_withdrawn_post_ends_its_mailing(newsroom: Newsroom) -> None:
     assert ends == {"one": "the post was withdrawn", "two": None}
     assert len(newsroom.readers) == sent + 300
     assert await newsroom.office.outbox() == []
+
+
+async def test_a_post_that_is_withdrawn_when_all_is_queued_ends_its_mailing(
+    newsroom: Newsroom,
+) -> None:
+    """It is said why, and how many have got it."""
+    await newsroom.subscribe(*readers(30))
+    await newsroom.start("one")
+    await newsroom.send_all(3)
+    (row,) = await newsroom.found()
+    assert row["queued_at"]
+    await newsroom.place("other")
+    await newsroom.send_all(5)
+    told = (await newsroom.mailings.recent(Filter("slug", "eq", "one")))[0]
+    assert (told["state"], told["ended_for"]) == ("ended", "the post was withdrawn")
+    assert 0 < told["sent"] == len(newsroom.readers) < 30
 
 
 async def test_a_held_mailing_rests_until_it_is_resumed(newsroom: Newsroom) -> None:
@@ -284,7 +303,7 @@ async def test_a_relay_that_is_away_for_a_day_delays_and_loses_nothing(
 async def test_the_newsletter_switched_off_sends_nothing(
     newsroom: Newsroom, clock: TickingClock, relay: Relay
 ) -> None:
-    """What is queued waits."""
+    """What went is held, also what was queued: switched on again, nothing goes without a press."""
     await newsroom.subscribe(*readers(3))
     await newsroom.start("one")
     await newsroom.letters.queue(newsroom.mailings)
@@ -292,8 +311,17 @@ async def test_the_newsletter_switched_off_sends_nothing(
         newsroom.folder, newsroom.office.store, clock, relay, NEWSLETTER="off"
     )
     await off.send_all(5)
-    assert (off.readers, len(await off.office.outbox())) == ([], 3)
+    letters = [each for each in await off.office.outbox() if each["queue"] == "newsletter"]
+    assert (off.readers, len(letters)) == ([], 3)
+    (held,) = await off.found()
+    assert held["held_for"] == "NEWSLETTER was switched off"
+    for press in (off.mailings.resume(held["id"], OPERATOR), off.mailings.release("one", OPERATOR)):
+        with pytest.raises(Problem, match="NEWSLETTER is off"):
+            await press
     clock.move(minutes=5)
+    await newsroom.send_all(5)
+    assert newsroom.readers == []
+    await newsroom.mailings.resume(held["id"], OPERATOR)
     await newsroom.send_all(5)
     assert newsroom.readers == readers(3)
 
