@@ -223,15 +223,12 @@ class Privacy:
                 yield cleared or Delete(table, where)
                 yield audit_entry(actor, "erase", table, len(doomed), self._clock())
                 keys.update(doomed)
-        if not found[SUBSCRIBERS] and marks.isdisjoint(
-            e["response"] for e in found[IDEMPOTENCY_KEYS]
-        ):
+        if not (found[SUBSCRIBERS] or any(e["response"] in marks for e in found[IDEMPOTENCY_KEYS])):
             keys -= marks
         # Only UUIDs: the key of a stored answer to a request is a digest that includes an address.
         new = tuple(filter(_UUID.fullmatch, keys - former))
-        until = format_instant(
-            self._clock() + timedelta(days=400)
-        )  # longer than a backup should be kept
+        # Longer than a backup should be kept.
+        until = format_instant(self._clock() + timedelta(days=400))
         # A row that was erased before may have been stored again.
         yield Delete(ERASED_ROWS, (Filter("id", "in", new),))
         yield Insert(ERASED_ROWS, [{"id": each, "expires_at": until} for each in new])

@@ -108,10 +108,11 @@ def run(arguments: Arguments, settings: Settings) -> int:
     logging.getLogger("edge_api").addHandler(logging.NullHandler())  # its errors are printed below
     service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, backup_notes = report_verifications(settings, deep=arguments.deep)
+    sender_notes: list[str] = []
     found += [
         *_check_files(settings),
         *service_errors,
-        *check_sender(settings),
+        *check_sender(settings, sender_notes),
         *replica_errors(settings),
         *backup_errors,
         *_check_site(settings),
@@ -123,6 +124,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         errors.pop(NO_BUILD, None)
     notes = [
         *(service_notes or ()),
+        *sender_notes,
         *backup_notes,
         *read_notes(settings.build_dir / CURRENT_LINK)["unknown"],
         *(f"MAIL_TEMPLATES: {file}:{line}: {about}" for file, line, about in templates.unknown),

@@ -55,6 +55,7 @@ MAX_RECEIVED: Final = 20
 """The most replies stored for one lead in a day: two programs may answer each other for ever."""
 _MAX_BODY_LENGTH: Final = LEAD_MESSAGES.columns["body"].bounds[1] or 0
 _MAX_ID_LENGTH: Final = LEAD_MESSAGES.columns["message_id"].bounds[1] or 0
+_ID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # the UUID in our Message-IDs
 _CUT_NOTICE: Final = "\n[cut here: the rest is in the mailbox]"
 _PARSED_PART: Final = re.compile(
     rb"(?is)(?=((?:[^\r\n]*+(?:\r\n|\r|\n)){0,20000}+[^\r\n]*+))"
@@ -182,9 +183,7 @@ class IncomingMail:
 
     def _find_our_ids(self, text: str) -> tuple[str, ...]:
         host = re.escape(urlsplit(self.settings.site_url).hostname or "localhost")
-        found = re.findall(
-            rf"(?i)<([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})@{host}>", text
-        )
+        found = re.findall(rf"(?i)<({_ID})@{host}>", text)
         return tuple(each.lower() for each in found[-50:])
 
     def read_references(self, raw: bytes) -> tuple[str, ...]:
@@ -201,8 +200,9 @@ class IncomingMail:
         if is_report(raw):
             failed = re.search(rb"(?im)^Action: *failed\b", raw)
             status = re.search(rb"(?im)^Status: *(5\.\d{1,3}\.\d{1,3})\b", raw)
-            named = re.findall(r"(?im)^Message-ID:\s*(<[^<>\s]{1,998}>)", raw.decode("latin-1"))
-            ids = self._find_our_ids("".join(named))
+            # At any host: that of a letter is the one that SITE_URL had when it was mailed.
+            named = re.findall(rf"(?im)^Message-ID:\s*<({_ID})@[^<>\s]", raw.decode("latin-1"))
+            ids = tuple(each.lower() for each in named[-50:])
             if not (ids and failed and status):
                 return False
             code = status[1].decode()

@@ -212,6 +212,8 @@ class MessageComposer:
 
     async def _ask(self, entry: Row, subscriber: Row) -> EmailMessage | NotSent:
         """Return the message that asks whether an address wants the newsletter."""
+        if self.settings.newsletter == "off":
+            return NotSent("the newsletter is off")
         if subscriber["status"] == "active":
             return NotSent("the subscription is confirmed already")
         secret = urlencode({"token": subscriber["token"]})

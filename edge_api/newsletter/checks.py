@@ -21,8 +21,13 @@ SIGNED: Final = "List-Unsubscribe and List-Unsubscribe-Post"
 """Headers that one signature must cover, else mail programs show no button (RFC 8058, 4)."""
 
 
-def check_sender(settings: Settings, resolver: Resolver | None = None) -> Iterator[str]:
-    """Yield what large mail providers miss in the DNS records of the sender's domain."""
+def check_sender(
+    settings: Settings, notes: list[str], resolver: Resolver | None = None
+) -> Iterator[str]:
+    """Yield what mail providers miss in the DNS records of the sender's domain.
+
+    `notes` gets what may be as it should.
+    """
     if settings.newsletter_from is None or settings.newsletter == "off" or settings.is_loopback:
         return
     domain = parse_mailbox(settings.newsletter_from).domain
@@ -33,26 +38,36 @@ def check_sender(settings: Settings, resolver: Resolver | None = None) -> Iterat
         resolver = resolver or Resolver()
         spf = [each for each in _read(domain, resolver) if re.match(r"(?i)v=spf1( |$)", each)]
         dmarc = [each for name in parents for each in _read(f"_dmarc.{name}", resolver)]
+        exchanges = _read(domain, resolver, "MX")
     except DNSException as error:
         yield f"SPF and DMARC of {domain} are unknown: {error or 'no DNS server answers'}"
         return
-    if len(spf) != 1 or "all" in spf[0].lower().replace("+all", "all").split():
-        found = "; ".join(spf) or "none"
+    wanted = "one that names your relay and ends with ~all, as v=spf1 include:relay.example ~all"
+    if not spf:  # SPF is asked of the envelope's domain, and many services put their own there
+        notes.append(
+            f"{domain} has no SPF record: it needs {wanted}, unless Return-Path of a test letter "
+            "has another domain, and its Authentication-Results has dmarc=pass"
+        )
+    elif len(spf) > 1 or "all" in spf[0].lower().replace("+all", "all").split():
+        yield f"the SPF record of {domain} is to be {wanted}; found: {'; '.join(spf)}"
+    if not exchanges:
         yield (
-            f"the SPF record of {domain} is to be one that names your relay and ends with ~all, "
-            f"such as v=spf1 include:relay.example ~all; found: {found}"
+            f"{domain} has no MX record, so replies and notices of failure find no mailbox: "
+            "publish one, or send from a domain that has one"
         )
     if not any(each.startswith("v=DMARC1") for each in dmarc):
         yield f"{domain} has no DMARC record: publish v=DMARC1; p=none as TXT at _dmarc.{domain}"
 
 
-def _read(name: str, resolver: Resolver) -> list[str]:
-    """Return the TXT records of a name."""
+def _read(name: str, resolver: Resolver, kind: str = "TXT") -> list[str]:
+    """Return the records of a name, without an MX record that refuses all mail (RFC 7505)."""
     try:
-        found = resolver.resolve(name, "TXT", lifetime=5)
+        found = resolver.resolve(name, kind, lifetime=5)
     except (NXDOMAIN, NoAnswer):
         return []
-    return [b"".join(each.strings).decode(errors="replace") for each in found]
+    if kind == "TXT":
+        return [b"".join(each.strings).decode(errors="replace") for each in found]
+    return [text for each in found if (text := each.to_text()) != "0 ."]
 
 
 async def find_former_hosts(settings: Settings, store: Store, now: datetime) -> list[str]:

@@ -38,7 +38,7 @@ from edge_api.schema.sentences import sentence
 
 TAG: Final = "newsletter"
 CONSENT: Final = sentence("New posts by mail")
-"""What a visitor agrees to; it stands beside the button of the form."""
+"""What a visitor agrees to: the heading of the page, and the label of the line under a post."""
 _HIDDEN: Final = {
     "source": re.compile("/[^\x00-\x20\x7f\ud800-\udfff]{0,199}"),
     "language": re.compile("[A-Za-z0-9-]{1,35}"),
@@ -113,15 +113,21 @@ async def submit_form(
         sentences=[
             sentence("If this address can be subscribed, a message is on its way to it."),
             sentence("Press the button on the page that it names, within seven days."),
+            sentence("If nothing comes within ten minutes, look into the folder for spam."),
+            sentence(
+                "If it is not there either, the address may be mistyped: then enter it again. One "
+                "address is asked once a day."
+            ),
         ],
+        link=(SUBSCRIBE, CONSENT),
     )
 
 
 async def _render_form(
     service: Service, email: str = "", fault: str = "", problem: Problem | None = None
 ) -> HtmlResult:
-    title, given = sentence("New posts by mail"), {"action": SUBSCRIBE, "consent": CONSENT}
-    body = await service.pages.render("subscribe", title, email=email, fault=fault, **given)
+    given = {"action": SUBSCRIBE, "email": email, "fault": fault}
+    body = await service.pages.render("subscribe", CONSENT, **given)
     return HtmlResult(body, problem.status, problem.headers) if problem else HtmlResult(body)
 
 

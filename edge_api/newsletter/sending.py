@@ -149,20 +149,18 @@ class Letters:
         is_due = Filter("due_at", "lte", format_instant(self._clock()))
         where = is_due, Filter("queued_at", "is", None), NOT_ENDED, NOT_HELD
         due = Read(MAILINGS, (), where, (Order("due_at"),), 1)
-        # Letters that are to be tried again may wait for hours, and must not stop the others.
-        while sum(not row["attempts"] for row in waiting) <= most / 2 and len(waiting) < 2 * most:
-            mailing = await read_first(self._store, due)
-            if mailing is None:
-                return
-            try:
+        with suppress(BuildRefusal):  # a later turn may have a build
+            # Letters that are to be tried again may wait for hours, and must not stop the others.
+            while len(waiting) < 2 * most and sum(not e["attempts"] for e in waiting) <= most / 2:
+                mailing = await read_first(self._store, due)
+                if mailing is None:
+                    return
                 _, post = await self._find_post(mailing)
-            except BuildRefusal:
-                return
-            if post is None:
-                await mailings.skip(mailing["id"], SERVICE, _WITHDRAWN)
-            elif not await self._queue(mailing, waiting, min(most, MOST_QUEUED)):
-                return
-            waiting = await self._read_waiting()
+                if post is None:
+                    await mailings.skip(mailing["id"], SERVICE, _WITHDRAWN)
+                elif not await self._queue(mailing, waiting, min(most, MOST_QUEUED)):
+                    return
+                waiting = await self._read_waiting()
 
     async def _rest(self, mailings: Mailings) -> None:
         """Hold what goes, once, so that nothing is mailed by switching on again."""

@@ -87,7 +87,7 @@ PAGE_VARIABLES: Mapping[PageName, tuple[str, ...]] = {
     "access_requested": ("claim_token", "claim_uri", "credential_type", "expires", "action"),
     "access_claim": ("action", "claim_token", "said", "credentials", "site_url"),
     "unsubscribe": ("address", "action"),
-    "subscribe": ("action", "email", "fault", "consent"),
+    "subscribe": ("action", "email", "fault"),
     "subscription": ("sentences", "buttons"),
     "search": ("words", "results", "page_size"),
 }

@@ -98,7 +98,8 @@ def older(
         else:
             server = request.getfixturevalue("postgresql")
             name = store.rpartition("/")[2]
-            server.execute(f"DELETE FROM fore_edge.schema_steps WHERE number > {OLDER}", name)
+            newer = f"DELETE FROM fore_edge.schema_steps WHERE number > {OLDER}"  # noqa: S608
+            server.execute(newer, name)
         yield Older(installation, server)
 
 

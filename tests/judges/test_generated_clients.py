@@ -284,6 +284,6 @@ async def test_typescript_client_calls_everything(offer: Offer, tmp_path: Path) 
     assert set(statuses) == operations_of(offer.document)
     other = {"access_request_form": 303, "oauth_consent": 403, "take_email_event": 404}
     other |= {"claim_credential": 202, "create_lead": 201, "oauth_register": 201}
-    other |= {"request_access": 201, "add_picture": 201}
+    other |= {"request_access": 201, "add_picture": 201, "add_subscriber": 202}
     other |= {name: 201 for name in statuses if name.startswith("admin_insert_")}
     assert statuses == {name: other.get(name, 200) for name in statuses}

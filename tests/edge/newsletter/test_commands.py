@@ -14,6 +14,7 @@ import dns.message
 import dns.rcode
 import dns.rrset
 import pytest
+from dns import rdatatype
 from dns.resolver import Resolver
 
 from edge_api.__main__ import main
@@ -232,7 +233,7 @@ def test_what_is_no_letter(run: Run, tmp_path: Path) -> None:
 
 @contextmanager
 def name_server(records: dict[str, list[str]]) -> Iterator[Resolver]:
-    """Run a DNS server with TXT records; yield a resolver that asks it."""
+    """Run a DNS server with TXT and MX records; yield a resolver that asks it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
 
@@ -243,9 +244,15 @@ def name_server(records: dict[str, list[str]]) -> Iterator[Resolver]:
                     return
                 query = dns.message.from_wire(raw)
                 reply, name = dns.message.make_response(query), query.question[0].name
-                texts = [f'"{each}"' for each in records.get(name.to_text(omit_final_dot=True), [])]
+                kind = rdatatype.to_text(query.question[0].rdtype)
+                found = records.get(name.to_text(omit_final_dot=True), [])
+                texts = [
+                    f'"{each}"' if kind == "TXT" else each.removeprefix("MX ")
+                    for each in found
+                    if each.startswith("MX ") == (kind == "MX")
+                ]
                 if texts:
-                    reply.answer.append(dns.rrset.from_text(name, 60, "IN", "TXT", *texts))
+                    reply.answer.append(dns.rrset.from_text(name, 60, "IN", kind, *texts))
                 else:
                     reply.set_rcode(dns.rcode.NXDOMAIN)
                 server.sendto(reply.to_wire(), client)
@@ -262,32 +269,36 @@ def name_server(records: dict[str, list[str]]) -> Iterator[Resolver]:
 
 SENDER, PARENT = "letters.journal.example", "journal.example"
 SPF, DMARC = "v=spf1 include:relay.example -all", "v=DMARC1; p=none"
+MX = "MX 10 mail.journal.example."
 
 
 @pytest.mark.parametrize(
     ("records", "faults"),
     [
-        ({SENDER: [SPF, "other"], f"_dmarc.{SENDER}": [DMARC]}, []),
-        ({SENDER: [SPF.upper()], f"_dmarc.{PARENT}": ["x", DMARC]}, []),
-        ({}, ["found: none", "has no DMARC record"]),
-        ({PARENT: [SPF], "_dmarc.example": [DMARC]}, ["found: none", "has no DMARC record"]),
-        ({SENDER: [SPF, "v=spf1"], f"_dmarc.{SENDER}": [DMARC]}, ["; v=spf1"]),
-        ({SENDER: ["v=spf1 +all"], f"_dmarc.{SENDER}": [DMARC]}, ["found: v=spf1 +all"]),
-        ({SENDER: ["v=spf10 -all"], f"_dmarc.{SENDER}": ["v=DMARC2"]}, ["found: none", "no DMARC"]),
+        ({SENDER: [MX, SPF, "other"], f"_dmarc.{SENDER}": [DMARC]}, []),
+        ({SENDER: [MX, SPF.upper()], f"_dmarc.{PARENT}": ["x", DMARC]}, []),
+        ({}, ["no MX record", "has no DMARC record"]),
+        ({PARENT: [MX, SPF], "_dmarc.example": [DMARC]}, ["no MX record", "has no DMARC record"]),
+        ({SENDER: ["MX 0 .", SPF], f"_dmarc.{SENDER}": [DMARC]}, ["no MX record"]),
+        ({SENDER: [MX, SPF, "v=spf1"], f"_dmarc.{SENDER}": [DMARC]}, ["; v=spf1"]),
+        ({SENDER: [MX, "v=spf1 +all"], f"_dmarc.{SENDER}": [DMARC]}, ["found: v=spf1 +all"]),
+        ({SENDER: [MX, "v=spf10 -all"], f"_dmarc.{SENDER}": ["v=DMARC2"]}, ["no DMARC"]),
     ],
 )
 def test_records_of_the_sender(
     given: dict[str, str], records: dict[str, list[str]], faults: list[str]
 ) -> None:
-    """One SPF record that does not let everybody send, and DMARC of the domain or a parent."""
-    settings = read_settings(given, dotenv=None)
+    """One SPF record that does not let everybody send, DMARC of the domain or a parent, and MX."""
+    settings, notes = read_settings(given, dotenv=None), list[str]()
     with name_server(records) as resolver:
-        found = list(check_sender(settings, resolver))
+        found = list(check_sender(settings, notes, resolver))
         assert len(found) == len(faults), found
         assert all(fault in said for fault, said in zip(faults, found, strict=True))
         local = replace(settings, site_url="http://127.0.0.1:8000")
-        assert list(check_sender(local, resolver)) == []
-        assert list(check_sender(replace(settings, newsletter="off"), resolver)) == []
+        assert list(check_sender(local, notes, resolver)) == []
+        assert list(check_sender(replace(settings, newsletter="off"), notes, resolver)) == []
+    has_spf = any(each.lower().startswith("v=spf1 ") for each in records.get(SENDER, []))
+    assert [SENDER in each and "no SPF record" in each for each in notes] == [True] * (not has_spf)
 
 
 def test_without_a_name_server(given: dict[str, str]) -> None:
@@ -297,7 +308,7 @@ def test_without_a_name_server(given: dict[str, str]) -> None:
         port = closed.getsockname()[1]
     resolver = Resolver(configure=False)
     resolver.nameservers, resolver.port = ["127.0.0.1"], port
-    (said,) = check_sender(read_settings(given, dotenv=None), resolver)
+    (said,) = check_sender(read_settings(given, dotenv=None), [], resolver)
     assert said.startswith(f"SPF and DMARC of {SENDER} are unknown: ")
 
 

@@ -12,20 +12,25 @@ from edge_api.auth.actor import OPERATOR, new_id
 from edge_api.auth.erasure import Privacy
 from edge_api.db.internal_tables import EMAIL_OUTBOX, ERASED_ROWS
 from edge_api.db.newsletter_tables import SUBSCRIBERS
-from edge_api.db.query import Insert
+from edge_api.db.query import Insert, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 from edge_api.mail.messages import CONFIRMATION
 from edge_api.mail.queue import new_entry
 from edge_api.newsletter.subscribers import Subscribers
 from tests.edge.conftest import EMAIL_HOOK_SECRET
-from tests.edge.mail.outbox.conftest import office, relay
-from tests.edge.mail.outbox.post_office import PostOffice
+from tests.edge.mail.outbox.conftest import relay
+from tests.edge.mail.outbox.post_office import open_office
 from tests.edge.mail.outbox.scripted_relay import Relay
 from tests.edge.newsletter.conftest import ANN, SECRET_KEY, Newsletter, TickingClock
 
-__all__ = ["office", "relay"]
+__all__ = ["relay"]
 pytestmark = pytest.mark.each_engine
+NEWSLETTER_ON = {
+    "NEWSLETTER": "on",
+    "NEWSLETTER_FROM": "post@journal-keepers.net",
+    "NEWSLETTER_POSTAL_ADDRESS": "1 Street, Town",
+}
 
 
 @pytest.fixture
@@ -81,12 +86,14 @@ async def test_reports_of_a_mail_service(
     ],
 )
 async def test_refusals_of_a_relay(
-    office: PostOffice,
+    store: Store,
+    clock: Any,
     relay: Relay,
     code: str,
     status: str,
 ) -> None:
     """Only what says that the address itself is wrong ends its subscription."""
+    office = open_office(store, clock, relay, **NEWSLETTER_ON)
     now = office.clock()
     row = SUBSCRIBERS.new_row(
         {"email": ANN, "token": "0" * 64}, format_instant(now), lambda: new_id(now)
@@ -97,6 +104,7 @@ async def test_refusals_of_a_relay(
     await office.tick()
     (found,) = await office.rows(SUBSCRIBERS)
     assert found["status"] == status
+    assert not relay.recipient_answers
     assert await office.outbox() == [] or status == "pending"
 
 

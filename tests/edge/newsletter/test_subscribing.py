@@ -21,6 +21,8 @@ async def test_an_address_is_subscribed_by_its_confirmation(newsletter: Newslett
     """What was agreed to is kept, with the page and its language; the newest post is shown."""
     asked = await newsletter.ask("Ann@Readers-Club.NET", language="de")
     assert (asked.status, asked.title) == (200, "Look into your mail")
+    assert "look into the folder for spam" in asked.text
+    assert [each.attributes["href"] for each in asked.html.css("main a")] == ["/subscribe"]
     row = await newsletter.subscriber()
     kept = {name: row[name] for name in ("status", "source", "language", "consent")}
     assert kept == {
@@ -236,10 +238,19 @@ async def test_the_page_and_the_line_under_each_post(newsletter: Newsletter) -> 
     for shown, source, language in ((page, "/subscribe", None), (post, "/journal/zweiter/", "de")):
         (form,) = shown.html.css('form[action="/subscribe"]')
         assert form.attributes["method"] == "post"
-        assert CONSENT in form.text()
+        assert CONSENT in shown.text  # the heading of the page, the label of the line
         fields = {each.attributes["name"]: each.attributes for each in form.css("input")}
         assert fields["source"]["value"] == source
         assert fields.get("language", {}).get("value") == language
+
+
+@pytest.mark.parametrize("path", ["/", "/archive/", "/journal/zweiter/", "/subscribe"])
+async def test_every_page_leads_to_the_form(newsletter: Newsletter, path: str) -> None:
+    """In its footer: not only those who read a post to its end find it."""
+    page = await newsletter.page("GET", path)
+    links = {each.text(): each.attributes["href"] for each in page.html.css("body > footer a")}
+    assert links[CONSENT] == "/subscribe"
+    assert (path == "/") <= bool(page.html.css('main .onward a[href="/subscribe"]'))
 
 
 async def test_a_program_asks_with_its_scope(newsletter: Newsletter) -> None:

@@ -54,6 +54,13 @@ async def send_an_address_that_is_none(page: Page) -> None:
     await page.locator("#email-fault").wait_for()
 
 
+async def ask_for_the_newsletter_wrongly(page: Page) -> None:
+    """Fill in the form of the newsletter with a fault."""
+    await page.locator("#email").fill("ann@nowhere")
+    await page.locator("main form button").click()
+    await page.locator("#email-fault").wait_for()
+
+
 async def allow_with_a_wrong_key(page: Page) -> None:
     """Answer the question with a key that nobody has."""
     await page.locator("#api_key").fill("fe_sk_wrong")
@@ -87,6 +94,11 @@ def unsubscribe_link(served: Served) -> str:
     return served.unsubscribe_path(token, f"ann.{token[:8]}@example.org")
 
 
+def confirmation_link(served: Served) -> str:
+    """Return a link that confirms a subscription, as it is in mail."""
+    return served.confirmation_path(f"ann.{secrets.token_hex(4)}@readers-club.net")
+
+
 OCCASIONS = (
     Place("thanks", at("/contact/thanks/")),
     Place("missing", at("/no-such-page/"), 404),
@@ -107,6 +119,16 @@ OCCASIONS = (
         steps=ask_for_access,
         template="access_requested",
     ),
+    Place("subscribe", at(paths.SUBSCRIBE), template="subscribe"),
+    Place(
+        "subscribe with a fault",
+        at(paths.SUBSCRIBE),
+        400,
+        ask_for_the_newsletter_wrongly,
+        template="subscribe",
+    ),
+    Place("subscription", confirmation_link, template="subscription"),
+    Place("subscribed", confirmation_link, steps=press_the_button, template="notice"),
     Place("claim", at("/contact/access/claim/"), template="access_claim"),
     Place(
         "form with a fault",

@@ -1,9 +1,13 @@
 """Journals under judgement: each really built, and served by a process of its own."""
 
 import json
+import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email import message_from_bytes
+from email.policy import default
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +20,15 @@ from tests.judges.product import ALL_SCOPES, Product
 NOW = "2026-11-20T00:00:00Z"
 """Builds stand still at this instant, so that a run of tomorrow judges the same pages."""
 _REDIRECT = "https://client.example/callback"
-_UNLIMITED = ("AUTHENTICATED", "FAILED_AUTH", "LEADS", "LEADS_ATTEMPTS", "TOKEN", "ANALYZE", "SUBSCRIBE")
+_UNLIMITED = (
+    "AUTHENTICATED",
+    "FAILED_AUTH",
+    "LEADS",
+    "LEADS_ATTEMPTS",
+    "TOKEN",
+    "ANALYZE",
+    "SUBSCRIBE",
+)
 _ADMIN = f"{paths.AUDIENCES['rest']}/admin"
 
 
@@ -74,10 +86,11 @@ class Served:
 
     def confirmation_path(self, address: str) -> str:
         """Ask for the newsletter, and return the path of the link in the mail that follows."""
-        status, said = self.send(paths.SUBSCRIBERS, {"email": address})
+        wish = {"email": address, "consent": "New posts by mail."}
+        status, said = self.send(paths.SUBSCRIBERS, wish)
         assert status == 202, said
         for _ in range(600):
-            for file in (self.edge.folder / "mail" / "new").glob("*"):
+            for file in (self.product.installation.folder / "mail" / "new").glob("*"):
                 message = message_from_bytes(file.read_bytes(), policy=default)
                 if message["To"] == address:
                     body = message.get_body(("plain",))
@@ -103,6 +116,7 @@ def serve(content: Path, folder: Path, site_url: str | None = None) -> Iterator[
         "NEWSLETTER": "on",
         "NEWSLETTER_FROM": "post@journal.example",
         "NEWSLETTER_POSTAL_ADDRESS": "1 Edge Street",
+        "OWNER_EMAIL": "owner@journal.example",
         "SMTP_URL": f"maildir:{folder}/mail",
         **{f"RATE_{name}": "0" for name in _UNLIMITED},
     }

@@ -391,3 +391,16 @@ async def test_a_confirmation_comes_from_the_newsletter(newsroom: Newsroom) -> N
     (letter,) = newsroom.relay.taken
     assert "post@letters-of-it.net" in letter.message["From"]
     assert letter.sender == "post@letters-of-it.net"
+
+
+async def test_no_confirmation_is_sent_once_the_newsletter_is_switched_off(
+    newsroom: Newsroom, clock: TickingClock, relay: Relay
+) -> None:
+    """Its link would lead nowhere, and an owner may switch it off since strangers ask for many."""
+    office = newsroom.office
+    subscribers = Subscribers(office.store, office.clock, SECRET, office.mailing.outbox)
+    wish = {"email": "ann@readers-club.net", "language": "", "source": "/", "consent": "Posts"}
+    await subscribers.ask(wish)
+    off = await open_newsroom(newsroom.folder, office.store, clock, relay, NEWSLETTER="off")
+    await off.office.tick()
+    assert (relay.recipients, await office.outbox()) == ([], [])
