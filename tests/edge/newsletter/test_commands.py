@@ -332,6 +332,8 @@ async def store_mailings(settings: Settings) -> None:
         values |= {"text_digest": slug * 64, "due_at": due, "recipients": recipients}
         rows.append(MAILINGS.new_row(values, format_instant(now), partial(new_id, now)))
     rows.append({**rows[0], "id": new_id(now), "slug": "waits", "due_at": None})
+    held = {"held_at": format_instant(now), "held_for": "30 of the first 30 letters were refused"}
+    rows.append({**rows[0], "id": new_id(now), "slug": "held", **held})
     async with command_store(settings, create=True) as store:
         await store.run(Insert(MAILINGS, rows))
 
@@ -343,7 +345,8 @@ def test_doctor_names_hosts_of_old_letters(tmp_path: Path, given: dict[str, str]
     code, said, _ = Installation(tmp_path, given).run("doctor")
     assert code == 1
     assert "letters of the last 60 days link to former.example, and SITE_URL is" in said
-    assert "\nposts to be mailed or skipped: 1; see python -m edge_api newsletter status\n" in said
+    assert "\nposts to be mailed or skipped: 2; see python -m edge_api newsletter status\n" in said
+    assert "- a mailing is held: python -m edge_api newsletter status says why\n" in said
     assert "other.example" not in said
     assert "third.example" not in said
     assert "SPF" not in said
