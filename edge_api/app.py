@@ -154,6 +154,7 @@ async def assemble(
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.check,
             **({"mailbox": mailbox.check} if mailbox else {}),
+            "newsletter": mailings.check,
             "webhooks": partial(check_webhooks, store),
             "content": publishing.content,
             "watcher": publishing.watcher,

@@ -7,6 +7,7 @@ files.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from edge_api.auth.actor import OPERATOR, Clock, audit_entry
 from edge_api.auth.erasure import PERSONAL_DATA, Privacy
@@ -18,6 +19,8 @@ from edge_api.db.tables import TABLES
 from edge_api.db.transfer import key_in, missing_rows, read_pages
 from edge_api.db.types import format_instant
 from edge_api.outbox import run_unless_conflict
+
+_RESTORED: Final = "the store was restored; skip it if it had gone out: resuming mails it again"
 
 
 async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[str, int]:
@@ -73,7 +76,7 @@ async def settle_newsletter(restored: Store, clock: Clock, *, is_carried: bool) 
         Filter("due_at", "is", None, negated=True),
         Filter("id", "any", is_open),
     )
-    held = {"held_at": format_instant(clock()), "held_for": "the store was restored"}
+    held = {"held_at": format_instant(clock()), "held_for": _RESTORED}
     far = dict.fromkeys(("due_at", "queued_at"), FAR)
     hold, _ = await restored.run(Update(MAILINGS, held, where), Update(EMAIL_OUTBOX, far, letters))
     return len(hold.rows)

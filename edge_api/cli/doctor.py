@@ -42,6 +42,7 @@ from edge_api.journal.builds import NO_BUILD
 from edge_api.mail.preparation import open_templates
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.newsletter.checks import check_sender, find_former_hosts
+from edge_api.newsletter.mailings import Mailings
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK
@@ -202,6 +203,8 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
                 notes.append(
                     f"SMTP_URL is {settings.smtp_url}: mail is stored there, and nobody gets it"
                 )
+            if press := len(await assembly.service[Mailings].read_resting()):
+                notes += [f"posts to be mailed or skipped: {press}; see {EDGE} newsletter status"]
             relay = await _check_relay(settings)
             clock = await _check_clock(assembly)
             service = assembly.service

@@ -18,7 +18,7 @@ from edge_api.db.transfer import read_pages
 from edge_api.mail.dispatcher import make_mail_service
 from edge_api.newsletter.checks import SIGNED, check_letter
 from edge_api.newsletter.mailings import Mailings
-from edge_api.newsletter.subscribers import Subscribers
+from edge_api.newsletter.subscribers import MAX_CONFIRMATIONS_PER_HOUR, Subscribers
 from edge_api.newsletter.transfer import COLUMNS, import_subscribers
 from edge_api.open_store import command_store
 from edge_api.schema.commands import JSON, PATH, Actions, Arguments
@@ -120,17 +120,23 @@ async def _steer(arguments: Arguments, settings: Settings, store: Store) -> int:
         print(f"a test to {sent['recipient_email']} is queued; the running edge sends it")
         return 0
     if verb != "status":
-        of_slug = await mailings.recent(Filter("slug", "eq", arguments.slug))
+        of_slug = await mailings.of_post(arguments.slug)
         keys = [arguments.slug] if verb == "release" else [row["id"] for row in of_slug]
         if not keys:
             raise Problem("not_found", f"{arguments.slug} has no mailing; see newsletter status")
         released = await getattr(mailings, verb)(keys[0], OPERATOR)
         where = Filter("id", "eq", released["id"] if released else keys[0])
     rows = await mailings.recent(*filter(None, (where,)))
-    counts = await Subscribers(store, system_clock, key, outbox).count()
+    subscribers = Subscribers(store, system_clock, key, outbox)
+    is_tested = await mailings.is_tested()
+    counts, delayed = await subscribers.count(), await subscribers.count_delayed()
     if arguments.json:
-        print(json.dumps({"subscribers": counts, "mailings": rows}, indent=2))
+        found = {"subscribers": counts, "delayed_confirmations": delayed, "is_tested": is_tested}
+        print(json.dumps({**found, "mailings": rows}, indent=2))
     else:
         print(f"subscribers: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+        if delayed:
+            print(f"{delayed} confirmations wait: {MAX_CONFIRMATIONS_PER_HOUR} go in an hour")
+        print("a test was sent" if is_tested else "no test was sent yet: no mailing goes before")
         print_list(rows, _COLUMNS, "no mailing yet", as_json=False)
     return 0

@@ -229,7 +229,10 @@ async def _migrate_and_carry_over(
             outcome = f"not all could be carried over from the former store: {problem.message}"
         is_carried = not isinstance(outcome, str)
         if held := await settle_newsletter(restored, system_clock, is_carried=is_carried):
-            outcome = f"{outcome}; mailings of the newsletter that are held: {held}"
+            outcome = (
+                f"{outcome}; mailings of the newsletter that are held: {held}; "
+                "skip those that had gone out: resuming mails them again"
+            )
         return outcome
 
 

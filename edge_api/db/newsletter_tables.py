@@ -61,7 +61,7 @@ class MailingRow(RowModel):
     held_at: Timestamp | None = None
     held_for: Reason | None = Field(default=None, description="Why it is held, in a sentence.")
     resumed_at: Timestamp | None = Field(
-        default=None, description="When the owner let it go on; refusals count from then."
+        default=None, description="When the owner let it go on. Refusals count from then."
     )
     ended_at: Timestamp | None = Field(
         default=None, description="When it was stopped for good, or skipped."

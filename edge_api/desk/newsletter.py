@@ -10,7 +10,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, read_all
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.newsletter.mailings import Mailings
-from edge_api.newsletter.subscribers import STATUSES, Subscribers
+from edge_api.newsletter.subscribers import MAX_CONFIRMATIONS_PER_HOUR, STATUSES, Subscribers
 
 
 async def show_newsletter(visit: Visit) -> Values:
@@ -21,6 +21,8 @@ async def show_newsletter(visit: Visit) -> Values:
     return {
         "mailings": await service[Mailings].recent(),
         "counts": await service[Subscribers].count(),
+        "delayed": await service[Subscribers].count_delayed(),
+        "most": MAX_CONFIRMATIONS_PER_HOUR,
         "owner": service.settings.owner_email,
         "delay": service.settings.newsletter_delay,
     }

@@ -12,7 +12,6 @@ from urllib.parse import quote
 import orjson
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter
 from edge_api.db.types import format_instant
 from edge_api.desk.front_matter import FIELDS, Parts, split
 from edge_api.desk.screens import Action, Screen, Values, Visit
@@ -303,7 +302,7 @@ async def _read_mailing(visit: Visit, source: Source, parts: Parts) -> Values:
     # What stands in no list is mailed only if its head asks for that.
     wish, is_hidden = parts.fields["newsletter"].lower(), parts.fields["status"] == "hidden"
     return {
-        "mailing": next(iter(await mailings.recent(Filter("slug", "eq", source.slug))), None),
+        "mailing": next(iter(await mailings.of_post(source.slug)), None),
         "foreseen": await mailings.foresee(source.slug, visit.actor, date),
         "is_mailed": wish in ("yes", "true", "on") or not (wish or is_hidden),
         "subscribers": (await service[Subscribers].count())["active"],

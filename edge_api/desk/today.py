@@ -17,13 +17,18 @@ from edge_api.desk.posts import count_unread
 from edge_api.desk.screens import Screen, Values, Visit
 from edge_api.health import Health, PublishingMonitor
 from edge_api.leads.threads import MAX_COUNTED_LEADS, box_conditions, count_people
+from edge_api.newsletter.mailings import Mailings
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.paths import DESK
 
 DAYS: Final = 30  # days of the chart
 # The order of an index, so that a read with a limit does not sort all matching rows.
 _DEAD_AT_ORDER: Final = (Order("dead_at", nulls_first=True),)
-_OMITTED_ERRORS: Final = ("mail was given up", "events for webhooks were given up")
+_OMITTED_ERRORS: Final = (
+    "mail was given up",
+    "events for webhooks were given up",
+    "a mailing is held",
+)
 """Beginnings of readiness errors that Today omits, since it shows them as entries with a link."""
 
 
@@ -36,6 +41,7 @@ async def today(visit: Visit) -> Values:
         values["days"] = await _count_days(service.store, visit.now)
     if visit.actor.may_use(""):
         values["unread"] = await count_unread(visit)
+        values["mailings"] = len(await service[Mailings].read_resting())
         values["pending"] = await count_pending(service.store, service.clock())
         values["failing"] = await _find_failing(service.store, service.clock())
         _, _, values["warning"] = await Keys(service.store, service.clock).find_unreviewed()

@@ -26,7 +26,7 @@ from markupsafe import Markup
 
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.mail_addresses import Mailbox, parse_mailbox
-from edge_api.db.newsletter_tables import SUBSCRIBERS
+from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
@@ -159,23 +159,20 @@ CONFIRMATION: Final = MessageType(
     to_visitor=True,
 )
 """Asks whether an address wants the newsletter; it quotes nothing that a stranger typed."""
+MAILING_NOTICE: Final = MessageType(
+    "mailing_notice",
+    "transactional",
+    "{{ 'Held' if mailing.held_at else 'Not mailed yet' }}: {{ mailing.subject }}",
+    ("mailing", "desk_url", *_SITE),
+    about=MAILINGS,
+    retry_for=timedelta(hours=72),
+)
+"""Notifies the owner that a mailing goes no further without a press, and why."""
 
+_TO_OWNER: Final = NOTIFICATION, REQUEST_NOTICE, OWNER_SUMMARY, HIDDEN_LEADS, SIGN_IN_LINK
+_TO_VISITOR: Final = ACKNOWLEDGEMENT, ACCESS_DECISION, ANSWER, CONFIRMATION
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
-    {
-        each.template: each
-        for each in (
-            NOTIFICATION,
-            ACKNOWLEDGEMENT,
-            ACCESS_DECISION,
-            REQUEST_NOTICE,
-            OWNER_SUMMARY,
-            HIDDEN_LEADS,
-            SIGN_IN_LINK,
-            KEY_NOTICE,
-            ANSWER,
-            CONFIRMATION,
-        )
-    }
+    {each.template: each for each in (*_TO_OWNER, KEY_NOTICE, MAILING_NOTICE, *_TO_VISITOR)}
 )
 
 LETTER: Final = MessageType(

@@ -21,7 +21,7 @@ from edge_api.auth.keys import UNDO_TIME, undo_until
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
 from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.message_tables import LEAD_MESSAGES
-from edge_api.db.newsletter_tables import SUBSCRIBERS
+from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
 from edge_api.db.query import (
     NEWEST,
     Delete,
@@ -50,6 +50,7 @@ from edge_api.mail.messages import (
     HIDDEN_LEADS,
     KEY_NOTICE,
     LETTER_TYPES,
+    MAILING_NOTICE,
     MESSAGE_TYPES,
     NOTIFICATION,
     OWNER_SUMMARY,
@@ -79,6 +80,7 @@ _NOUNS: Final = {
     DESK_LINKS: "link",
     CREDENTIALS: "key",
     SUBSCRIBERS: "subscription",
+    MAILINGS: "mailing",
 }
 
 
@@ -136,8 +138,13 @@ class MessageComposer:
             return NotSent(reason)
         if message_type in (ANSWER, CONFIRMATION):
             return await (self._answer if message_type == ANSWER else self._ask)(entry, subject)
-        if message_type == SIGN_IN_LINK and not self.desk_links.is_row_usable(subject):
-            return NotSent("the link was used, or has expired")
+        is_late = (
+            subject["ended_at"] or (subject["due_at"] and not subject["held_at"])
+            if message_type == MAILING_NOTICE
+            else message_type == SIGN_IN_LINK and not self.desk_links.is_row_usable(subject)
+        )
+        if is_late:
+            return NotSent(f"the {_NOUNS[table]} was used, has expired, or waits no longer")
         return await self._compose(entry, self._values(entry, subject))
 
     async def _acknowledgement_problem(self, entry: Row, lead: Row) -> str | None:
@@ -295,6 +302,8 @@ class MessageComposer:
                 return {"lead": subject, "desk_url": self._desk_url(f"leads/{subject['id']}/")}
             case REQUEST_NOTICE.template:
                 return {"request": subject, "desk_url": self._desk_url("access/")}
+            case MAILING_NOTICE.template:
+                return {"mailing": subject, "desk_url": self._desk_url("newsletter/")}
             case SIGN_IN_LINK.template:
                 return {
                     "link_url": self.desk_links.address(subject["id"]),
@@ -393,6 +402,7 @@ def sample_message(
         "approved": True,
         "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
         "expires_at": format_instant(now + timedelta(days=14)),
+        "mailing": {"subject": "Two winters", "held_at": None, "waits_for": "it is a sample"},
         "confirm_url": f"{settings.site_url}{CONFIRM_SUBSCRIPTION}?token=SAMPLE",
         "leave_url": f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
         "answer": {"subject": "Re: a new journal", "body": "Thursday at ten?\n\nGrace"},

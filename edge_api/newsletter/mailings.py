@@ -5,6 +5,7 @@ A mailing is made in the transaction that announces a build, so that of several 
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -40,8 +41,9 @@ from edge_api.db.query import (
 from edge_api.db.table import Row
 from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
+from edge_api.health import Check
 from edge_api.journal.builds import Build, BuildRefusal
-from edge_api.mail.messages import LETTER, TEST_LETTER, one_line
+from edge_api.mail.messages import LETTER, MAILING_NOTICE, TEST_LETTER, one_line
 from edge_api.mail.queue import Outbox
 from edge_api.newsletter.posts import (
     MailedBuild,
@@ -51,7 +53,8 @@ from edge_api.newsletter.posts import (
     open_build,
     read_build,
 )
-from edge_api.outbox import UNCLAIMED, WAITING, run_unless_conflict
+from edge_api.outbox import GIVEN_UP, UNCLAIMED, WAITING, run_unless_conflict
+from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
 RECENT: Final = timedelta(hours=48)
@@ -59,8 +62,17 @@ RECENT: Final = timedelta(hours=48)
 MOST_A_BUILD: Final = 2
 NOT_ENDED: Final = Filter("ended_at", "is", None)
 NOT_HELD: Final = Filter("held_at", "is", None)
+HELD_BY_OWNER: Final = "the owner held it"
+_STATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "release": ("waits", "ended"),
+    "hold": ("due", "going"),
+    "resume": ("held",),
+    "skip": ("waits", "due", "going", "held"),
+}
+"""The states of a mailing in which it can be changed."""
 _FIRST: Final = "it is the first build since the newsletter was turned on, or since a restore"
 _IMPORT: Final = "older posts came with it, as an import brings them"
+_RENAMED: Final = "another post vanished in the same build: it may be the same with a new name"
 _BY_CREDENTIAL: Final = "a credential published it"
 _UNTESTED: Final = "no test letter was sent to you yet: send one, look at it, and release this"
 _MANY: Final = f"{MOST_A_BUILD} posts of the same build are mailed already"
@@ -96,7 +108,13 @@ class Mailings:
             and names.isdisjoint(mailed.list_names(post["slug"]))
         ]
         recent = [post for post in added if _published(post) >= now - RECENT]
-        reason = (_IMPORT if len(recent) < len(added) else "") if known else _FIRST
+        present = {*texts, *mailed.notes.kept_out, *mailed.head.renamed, *mailed.notes.renamed}
+        reasons = {
+            _FIRST: not known,
+            _IMPORT: len(recent) < len(added),
+            _RENAMED: not present.issuperset(before),
+        }
+        reason = next((text for text, is_so in reasons.items() if is_so), "")
         make = Procedure(partial(self._make, mailed, recent, reason, now))
         return orjson.dumps({**known, **texts}).decode(), ((make,) if recent else ())
 
@@ -111,11 +129,11 @@ class Mailings:
         """Yield the queries that make mailings of posts, unless there was one with their text."""
         yield from self._find_tests()
         is_tested = any(result.rows for result in results)
-        due = 0
+        due, waiting = 0, None
         for number, post in enumerate(added):
             # The time makes the beginning of the id, which no other mailing has.
             row = self._row(post, now + timedelta(milliseconds=number))
-            yield _find_same(build, row)
+            yield Read(MAILINGS, (), (_is_same(build, row),), limit=1)
             if results[-1].rows:
                 continue
             yield _find_publication(post["slug"])
@@ -129,6 +147,9 @@ class Mailings:
             due += not row["waits_for"]
             row["due_at"] = None if row["waits_for"] else format_instant(now + self._delay)
             yield Insert(MAILINGS, [row])
+            if row["waits_for"] and not waiting:  # one message for a build
+                waiting = row
+                yield from self._outbox.owner_entries(MAILING_NOTICE, row)
 
     def _row(self, post: Post, now: datetime) -> Row:
         given = {
@@ -179,21 +200,51 @@ class Mailings:
         """
         rows = await read_all(self._store, Read(MAILINGS, (), where, NEWEST, limit))
         now = format_instant(self._clock())
-        return [{**row, "state": state_of(row, now), **await self.count(row["id"])} for row in rows]
+        found = [{**row, **await self.count(row["id"])} for row in rows]
+        return [{**row, "state": state_of(row, now)} for row in found]
+
+    async def of_post(self, slug: str) -> list[Row]:
+        """Return the mailing of a post as `recent`, also of a renamed one. Raises Problem."""
+        is_same = Filter("slug", "eq", slug)
+        with suppress(Problem):  # it was withdrawn, or the newsletter is off
+            build, post = await asyncio.to_thread(self._require_post, slug)
+            is_same = _is_same(build, self._row(post, self._clock()))
+        return await self.recent(is_same)
+
+    async def is_tested(self) -> bool:
+        """Return whether a test or a mailing was sent. Raises Problem."""
+        return any(found.rows for found in await self._store.run(*self._find_tests()))
+
+    async def read_resting(self) -> list[Row]:
+        """Return the mailings that go no further without the owner's press. Raises Problem."""
+        rests = Filter("due_at", "is", None), Filter("held_at", "is", None, negated=True)
+        where = NOT_ENDED, Filter("id", "any", rests)
+        is_off = self._settings.newsletter == "off"
+        return [] if is_off else await read_all(self._store, Read(MAILINGS, (), where))
+
+    async def check(self) -> Check | None:
+        """Return a warning while a mailing is held that the owner did not hold, for readiness."""
+        with suppress(Problem):  # the store's own check says so
+            reasons = {row["held_for"] for row in await self.read_resting()}
+            if reasons - {None, HELD_BY_OWNER}:
+                return Check("warn", f"a mailing is held: {EDGE} newsletter status says why")
+        return None
 
     async def count(self, mailing_id: str) -> Mapping[str, int]:
-        """Return how many letters of a mailing wait, and how many the log has, by their status.
+        """Return how many letters of a mailing wait or failed, and how many the log has, by status.
 
         Raises Problem.
         """
-        statuses = ("sent", "bounced", "dlq", "suppressed")
+        statuses = ("sent", "bounced", "suppressed")
         reads = {each: count_letters(mailing_id, Filter("status", "eq", each)) for each in statuses}
         of_mailing = Filter("subject_id", "eq", mailing_id)
         reads["waiting"] = count_query(EMAIL_OUTBOX, of_mailing, WAITING)
+        # The log has a line of each time that a letter was given up.
+        reads["dlq"] = count_query(EMAIL_OUTBOX, of_mailing, GIVEN_UP)
         results = await self._store.run(*reads.values())
         return {each: found.total or 0 for each, found in zip(reads, results, strict=True)}
 
-    async def hold(self, mailing_id: str, actor: Actor, reason: str = "the owner held it") -> None:
+    async def hold(self, mailing_id: str, actor: Actor, reason: str = HELD_BY_OWNER) -> None:
         """Stop a mailing until it is resumed, also the letters that are queued already.
 
         Raises Problem `not_found`, and `conflict` where there is nothing to hold.
@@ -201,11 +252,15 @@ class Mailings:
         values = {"held_at": format_instant(self._clock()), "held_for": reason[:200]}
         where = NOT_ENDED, NOT_HELD, Filter("due_at", "is", None, negated=True)
         far = dict.fromkeys(("due_at", "queued_at"), FAR)
-        later = Update(EMAIL_OUTBOX, far, (Filter("subject_id", "eq", mailing_id), *UNCLAIMED))
-        await self._change(mailing_id, actor, "hold", values, where, later)
+        letters = Filter("subject_id", "eq", mailing_id), Filter("queue", "eq", "newsletter")
+        later = Update(EMAIL_OUTBOX, far, (*letters, *UNCLAIMED))
+        told = self._outbox.owner_entries(MAILING_NOTICE, {"id": mailing_id})
+        notice = told if reason != HELD_BY_OWNER else ()
+        await self._change(mailing_id, actor, "hold", values, where, later, *notice)
 
     async def resume(self, mailing_id: str, actor: Actor) -> None:
         """Let a held mailing go on. Raises Problem `not_found`, or `conflict` if it is not held."""
+        self._require_on()
         now = format_instant(self._clock())
         values = {"held_at": None, "held_for": None, "resumed_at": now}
         where = NOT_ENDED, Filter("held_at", "is", None, negated=True)
@@ -231,12 +286,12 @@ class Mailings:
         mailed, or if no test was sent yet.
         """
         build, post = await asyncio.to_thread(self._require_post, slug)
-        if not any(found.rows for found in await self._store.run(*self._find_tests())):
+        if not await self.is_tested():
             raise Problem("conflict", f"It was not released: {_UNTESTED}")
         now = self._clock()
         due = {"due_at": format_instant(now + self._delay)}
         fresh = {**self._row(post, now), **due}
-        row = await read_first(self._store, _find_same(build, fresh))
+        row = await read_first(self._store, Read(MAILINGS, (), (_is_same(build, fresh),)))
         if row is None:
             entry = audit_entry(actor, "release", MAILINGS, 1, now, "slug")
             await self._store.run(Insert(MAILINGS, [fresh]), entry)
@@ -258,13 +313,11 @@ class Mailings:
     async def test(self, actor: Actor, slug: str = "") -> Row:
         """Queue a letter to the owner, of a post or of the newest one; return the outbox entry.
 
-        Raises Problem `not_found` without such a post, and `conflict` where mail is not set up.
+        Raises Problem `not_found` without such a post, and `conflict` if the newsletter is off.
         """
         _, post = await asyncio.to_thread(self._require_post, slug)
         subject = {"id": str(uuid5(NAMESPACE_URL, post["url"]))}
         queries = self._outbox.owner_entries(TEST_LETTER, subject)
-        if self._settings.newsletter == "off" or not queries:
-            raise Problem("conflict", "NEWSLETTER is off, or SMTP_URL or OWNER_EMAIL is not set")
         entry = audit_entry(actor, "test", MAILINGS, 1, self._clock(), "slug")
         await self._store.run(*queries, entry)
         self._outbox.wake()
@@ -272,6 +325,7 @@ class Mailings:
 
     def _require_post(self, slug: str) -> tuple[MailedBuild, Post]:
         """Return the current build and its post, or its newest one. Raises Problem."""
+        self._require_on()
         build = _refusing(open_build, self._settings.build_dir)
         if post := find_post(build, slug):
             return build, post
@@ -280,15 +334,28 @@ class Mailings:
             "No post of the current build has this slug, or it is not to be mailed",
         )
 
+    def _require_on(self) -> None:
+        if self._settings.newsletter == "off":
+            raise Problem("conflict", "NEWSLETTER is off: nothing is mailed")
+
     async def _change(
         self, mailing_id: str, actor: Actor, verb: str, values: Row, where: Where, *others: Query
     ) -> None:
         """Change a mailing that fulfils `where`, with an audit entry. Raises Problem."""
-        await require_row(self._store, MAILINGS, mailing_id, "There is no such mailing")
         change = Update(MAILINGS, values, (*where_id(mailing_id), *where), at_least=1)
         entry = audit_entry(actor, verb, MAILINGS, 1, self._clock(), "id")
-        if not await run_unless_conflict(self._store, change, *others, entry):
-            raise Problem("conflict", f"This mailing is in no state to {verb}: look at it again")
+        is_free = await self._read_state(mailing_id) in _STATES[verb]
+        if not (is_free and await run_unless_conflict(self._store, change, *others, entry)):
+            state = await self._read_state(mailing_id)
+            raise Problem(
+                "conflict", f"This mailing is in no state to {verb}: its state is {state}"
+            )
+
+    async def _read_state(self, mailing_id: str) -> str:
+        """Return the state of a mailing. Raises Problem."""
+        for row in await self.recent(*where_id(mailing_id)):
+            return str(row["state"])
+        raise Problem("not_found", "There is no such mailing")
 
 
 def _refusing(read: Callable[[Path], MailedBuild], path: Path) -> MailedBuild:
@@ -299,11 +366,11 @@ def _refusing(read: Callable[[Path], MailedBuild], path: Path) -> MailedBuild:
         raise Problem("unavailable", str(refusal)) from None
 
 
-def _find_same(build: MailedBuild, row: Row) -> Read:
-    """Return the read of the mailing of the same post: by its slugs, or its text."""
+def _is_same(build: MailedBuild, row: Row) -> Filter:
+    """Return the filter of the mailing of the same post: by its slugs, or its text."""
     by_slug = Filter("slug", "in", tuple(build.list_names(row["slug"])))
     same = by_slug, Filter("text_digest", "eq", row["text_digest"])
-    return Read(MAILINGS, (), (Filter("id", "any", same),), limit=1)
+    return Filter("id", "any", same)
 
 
 def _find_publication(slug: str) -> Read:
@@ -318,14 +385,18 @@ def _find_publication(slug: str) -> Read:
 
 
 def count_letters(mailing_id: str, *where: Filter) -> Read:
-    """Return the read that counts the log's lines about a mailing: their ids begin as its own.
+    """Return the read that counts the log's lines about the letters of a mailing."""
+    return count_query(EMAIL_SEND_LOG, *of_letters(mailing_id), *where)
+
+
+def of_letters(mailing_id: str) -> Where:
+    """Return the conditions of the log's lines about a mailing: their ids begin as its own.
 
     The full stop is the character after the hyphen.
     """
     start = mailing_id[:13]
     begins = Filter("message_id", "gte", f"{start}-"), Filter("message_id", "lt", f"{start}.")
-    of_letters = Filter("template_name", "eq", LETTER.template)
-    return count_query(EMAIL_SEND_LOG, *begins, of_letters, *where)
+    return *begins, Filter("template_name", "eq", LETTER.template)
 
 
 def is_by_credential(label: str) -> bool:
@@ -334,13 +405,13 @@ def is_by_credential(label: str) -> bool:
 
 
 def state_of(row: Row, now: str) -> str:
-    """Return the state of a mailing at an instant, in a word."""
+    """Return the state at an instant, in a word, of a mailing with its numbers of letters."""
     states = {
         "ended": row["ended_at"],
         "held": row["held_at"],
         "waits": not row["due_at"],
         "due": (row["due_at"] or "") > now,
-        "sent": row["queued_at"],
+        "sent": row["queued_at"] and not row["waiting"],
     }
     return next((name for name, is_so in states.items() if is_so), "going")
 

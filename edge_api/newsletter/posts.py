@@ -58,7 +58,7 @@ class MailedBuild:
         return {slug, *(old for names in renamed for old, new in names.items() if new == slug)}
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def find_post(build: MailedBuild, slug: str, text_digest: str = "") -> Post | None:
     """Return the post with a slug, a former slug, or else a text; without a slug the newest."""
     present, found = {**build.head.renamed, **build.notes.renamed}.get(slug), None

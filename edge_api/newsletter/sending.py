@@ -20,6 +20,7 @@ from edge_api.db.internal_tables import ANNOUNCED_POSTS, EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import FAR, MAILINGS, SUBSCRIBERS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
+    NEWEST,
     Filter,
     Insert,
     Order,
@@ -39,7 +40,7 @@ from edge_api.mail.messages import LETTER, TEST_LETTER
 from edge_api.mail.preparation import Later, NotSent
 from edge_api.mail.queue import new_entry
 from edge_api.newsletter.letter import Letter, compose_letter, read_site
-from edge_api.newsletter.mailings import NOT_ENDED, NOT_HELD, Mailings, count_letters
+from edge_api.newsletter.mailings import NOT_ENDED, NOT_HELD, Mailings, count_letters, of_letters
 from edge_api.newsletter.posts import MailedBuild, Post, find_post, open_build
 from edge_api.outbox import WAITING, run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
@@ -50,6 +51,7 @@ QUEUE_SECONDS: Final = 1.0
 MOST_QUEUED: Final = 500  # entries in one transaction
 AHEAD_SECONDS: Final = 20
 """The time for which letters are queued ahead of those that are sent."""
+_WITHDRAWN: Final = "the post was withdrawn"
 _FEWEST_COUNTED: Final = 20
 _MOST_REFUSED: Final = 0.05
 """The share of refused letters above which a mailing is held."""
@@ -68,6 +70,7 @@ class Letters:
 
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         self._settings, self._store, self._clock = settings, store, clock
+        self._rests = False
 
     async def prepare(self, entry: Row) -> EmailMessage | NotSent | Later:
         """Return the message of an entry. Raises Problem, and what composing raises."""
@@ -97,7 +100,7 @@ class Letters:
             return NotSent(f"the subscription is {subscriber['status']}")
         build, post = await self._find_post(mailing)
         if post is None:
-            return NotSent("the post was withdrawn")
+            return NotSent(_WITHDRAWN)
         return await self._copy(build, post, entry, subscriber["token"], mailing["host"])
 
     async def _prepare_test(self, entry: Row) -> EmailMessage | NotSent:
@@ -107,7 +110,7 @@ class Letters:
             if str(uuid5(NAMESPACE_URL, post["url"])) == entry["subject_id"]:
                 host = urlsplit(self._settings.site_url).hostname or "localhost"
                 return await self._copy(build, post, entry, "test", host)
-        return NotSent("the post was withdrawn")
+        return NotSent(_WITHDRAWN)
 
     async def _copy(
         self, build: MailedBuild, post: Post, entry: Row, token: str, host: str
@@ -132,15 +135,16 @@ class Letters:
         return build, None
 
     async def queue(self, mailings: Mailings) -> None:
-        """Queue what is to be sent soon; hold a mailing of which much is refused.
+        """Queue what is to be sent soon; hold a mailing of which much is refused, or all when off.
 
         Raises Problem.
         """
         if self._settings.newsletter == "off":
+            await self._rest(mailings)
             return
         waiting = await self._read_waiting()
         for mailing_id in {row["subject_id"] for row in waiting}:
-            await self._hold_if_refused(mailing_id, mailings)
+            await self._stop_if_needed(mailing_id, mailings)
         most = self._settings.newsletter_rate * AHEAD_SECONDS
         is_due = Filter("due_at", "lte", format_instant(self._clock()))
         where = is_due, Filter("queued_at", "is", None), NOT_ENDED, NOT_HELD
@@ -153,10 +157,18 @@ class Letters:
                     return
                 _, post = await self._find_post(mailing)
                 if post is None:
-                    await mailings.skip(mailing["id"], SERVICE, "the post was withdrawn")
+                    await mailings.skip(mailing["id"], SERVICE, _WITHDRAWN)
                 elif not await self._queue(mailing, waiting, min(most, MOST_QUEUED)):
                     return
                 waiting = await self._read_waiting()
+
+    async def _rest(self, mailings: Mailings) -> None:
+        """Hold what goes, once, so that nothing is mailed by switching on again."""
+        going = [] if self._rests else await mailings.recent(NOT_ENDED, NOT_HELD, limit=20)
+        for row in going:
+            if row["state"] in ("due", "going"):
+                await mailings.hold(row["id"], SERVICE, "NEWSLETTER was switched off")
+        self._rests = True
 
     async def _read_waiting(self) -> list[Row]:
         """Return the letters that wait, apart from those of held mailings."""
@@ -167,7 +179,10 @@ class Letters:
     async def _queue(self, mailing: Row, waiting: list[Row], most: int) -> bool:
         """Queue the next letters of a mailing; return whether others may follow at once."""
         active = Filter("status", "eq", "active"), Filter("id", "gt", mailing["cursor"])
-        read = Read(SUBSCRIBERS, ("id", "email"), active, (Order("id"),), most)
+        # Nobody has pressed for those who come later, such as by an import.
+        pressed = mailing["resumed_at"] or mailing["created_at"]
+        before = (Filter(each, "lte", pressed) for each in ("created_at", "confirmed_at"))
+        read = Read(SUBSCRIBERS, ("id", "email"), (*active, *before), (Order("id"),), most)
         found = await read_all(self._store, read)
         letters = {letter_id(mailing["id"], row["id"]): row["email"] for row in found}
         # The log has some where the cursor was set back, such as by the owner's release. It is read
@@ -202,18 +217,26 @@ class Letters:
         move = Update(MAILINGS, moved, (*where_id(mailing["id"]), *same), at_least=1)
         return await run_unless_conflict(self._store, move, Insert(EMAIL_OUTBOX, entries))
 
-    async def _hold_if_refused(self, mailing_id: str, mailings: Mailings) -> None:
+    async def _stop_if_needed(self, mailing_id: str, mailings: Mailings) -> None:
+        """End a mailing whose post was withdrawn, and hold one of which much is refused."""
         mailing = await find_row(self._store, MAILINGS, mailing_id, NOT_ENDED, NOT_HELD)
         if mailing is None:
             return
+        with suppress(BuildRefusal, Problem):  # another edge knows more, or was first
+            if (await self._find_post(mailing))[1] is None:
+                await mailings.skip(mailing_id, SERVICE, _WITHDRAWN)
         since = Filter("created_at", "gt", mailing["resumed_at"] or mailing["created_at"])
-        counts = await self._store.run(
-            count_letters(mailing_id, since, Filter("status", "in", ("bounced", "dlq"))),
+        is_refused = Filter("status", "in", ("bounced", "dlq"))
+        where = (*of_letters(mailing_id), since, is_refused)
+        last, *counts = await self._store.run(
+            Read(EMAIL_SEND_LOG, ("id", "error_message"), where, NEWEST, 1),
+            count_letters(mailing_id, since, is_refused),
             count_letters(mailing_id, since, Filter("status", "eq", "sent")),
         )
         refused, sent = (found.total or 0 for found in counts)
         if refused + sent >= _FEWEST_COUNTED and refused > _MOST_REFUSED * (refused + sent):
-            reason = f"{refused} of the first {refused + sent} letters were refused"
+            reason = f"{refused} of the first {refused + sent} letters were refused; the last was "
+            reason += last.rows[0]["error_message"] or "reported by the relay"
             with suppress(Problem):  # it was held or has ended this moment
                 await mailings.hold(mailing_id, SERVICE, reason)
 

@@ -42,6 +42,7 @@ from edge_api.mail.suppressions import (
     suppression,
     where_address,
 )
+from edge_api.outbox import WAITING
 
 MAX_CONFIRMATIONS_PER_HOUR: Final = 60  # of all addresses; more wait, since strangers cause them
 MAX_UNANSWERED: Final = 3  # confirmations for one address
@@ -175,6 +176,12 @@ class Subscribers:
             each: await count_rows(self._store, SUBSCRIBERS, Filter("status", "eq", each))
             for each in STATUSES
         }
+
+    async def count_delayed(self) -> int:
+        """Return how many confirmations wait for their turn within an hour. Raises Problem."""
+        later = Filter("due_at", "gt", format_instant(self._clock())), Filter("attempts", "eq", 0)
+        ours = Filter("template_name", "eq", CONFIRMATION.template), WAITING
+        return await count_rows(self._store, EMAIL_OUTBOX, *ours, *later)
 
     def _end(self, subscriber: Row, by: str = "link") -> Update:
         values = {"status": "ended", "ended_at": format_instant(self._clock()), "ended_by": by}

@@ -145,10 +145,9 @@ async def prepare(store: Store, folder: Path, people: Sequence[str]) -> None:
     """Store subscribers, a build and a mailing of it that is due."""
     now = system_clock()
     at, make_id = format_instant(now), partial(new_id, now)
+    active = {"status": "active", "confirmed_at": at}
     rows = [
-        SUBSCRIBERS.new_row(
-            {"email": email, "status": "active", "token": token_hex(32)}, at, make_id
-        )
+        SUBSCRIBERS.new_row({"email": email, "token": token_hex(32), **active}, at, make_id)
         for email in people
     ]
     for start in range(0, len(rows), 500):

@@ -54,6 +54,11 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "quoted": {"name": "Ann Lee", "at": "2026-06-01T12:00:00.000000Z", "text": "Thursday?"},
         **SITE,
     },
+    "mailing_notice": {
+        "mailing": {"subject": "Two winters", "held_at": None, "waits_for": "a key published it"},
+        "desk_url": DESK_URL,
+        **SITE,
+    },
     "newsletter_confirmation": {
         "confirm_url": "https://journal.example/subscribe/confirm?token=secret",
         "leave_url": "https://journal.example/unsubscribe?token=secret",

@@ -25,10 +25,12 @@ from edge_api.db.types import format_instant
 from edge_api.mail.dispatcher import make_mail_service
 from edge_api.newsletter.checks import check_sender
 from edge_api.newsletter.sending import Letters
+from edge_api.newsletter.subscribers import Subscribers
 from edge_api.open_store import command_store
 from edge_api.settings import Settings, read_settings
 from tests.edge.edge_process import Installation
 from tests.edge.newsletter.conftest import SITE
+from tests.edge.small_builds import make_post, point_at, write_build
 
 pytestmark = pytest.mark.one_engine
 Run = Callable[..., tuple[int, str, str]]
@@ -111,7 +113,10 @@ def test_a_mailing_is_steered(run: Run, given: dict[str, str], tmp_path: Path) -
     """From a test to the owner until it is stopped; each command prints what came of it."""
     assert run("status") == (
         0,
-        "subscribers: 0 active, 0 pending, 0 ended, 0 bounced\nno mailing yet\n",
+        (
+            "subscribers: 0 active, 0 pending, 0 ended, 0 bounced\n"
+            "no test was sent yet: no mailing goes before\nno mailing yet\n"
+        ),
         "",
     )
     status, _, complained = run("release", "first")
@@ -128,15 +133,54 @@ def test_a_mailing_is_steered(run: Run, given: dict[str, str], tmp_path: Path) -
     status, said, _ = run("release", "first")
     assert (status, "first  due" in said) == (0, True)
     assert "first  held the owner held it" in run("hold", "first")[1]
-    assert run("hold", "first")[0] == 1
+    assert run("hold", "first")[::2] == (
+        1,
+        "This mailing is in no state to hold: its state is held\n",
+    )
     assert "first  due" in run("resume", "first")[1]
     found = json.loads(run("skip", "first", "--json")[1])
     assert [(each["slug"], each["state"]) for each in found["mailings"]] == [("first", "ended")]
     assert found["subscribers"]["active"] == 0
+    assert (found["is_tested"], found["delayed_confirmations"]) == (True, 0)
+    assert "a test was sent\n" in run("status")[1]
     assert run("release", "nothing")[::2] == (
         1,
         "No post of the current build has this slug, or it is not to be mailed\n",
     )
+
+
+def test_confirmations_that_wait_for_their_turn_are_told(run: Run, given: dict[str, str]) -> None:
+    """Strangers who ask for many addresses make others wait."""
+
+    async def ask() -> None:
+        settings = read_settings(given, dotenv=None)
+        async with command_store(settings) as store:
+            mailing = make_mail_service(settings, store, system_clock, b"s" * 32)
+            subscribers = Subscribers(store, system_clock, b"s" * 32, mailing.outbox)
+            for number in range(62):
+                wish = {"language": "", "source": "/", "consent": "New posts by mail"}
+                await subscribers.ask({**wish, "email": f"r{number}@readers-club.net"})
+
+    asyncio.run(ask())
+    assert "2 confirmations wait: 60 go in an hour\n" in run("status")[1]
+
+
+def test_a_renamed_post_is_steered_by_both_names(
+    run: Run, given: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The mailing has its former slug."""
+    run("test")
+    asyncio.run(send_mail(given))
+    build = tmp_path / "build"
+    monkeypatch.setenv("BUILD_DIR", str(build))
+    for renamed in ({}, {"before": "after"}):
+        post = make_post("after" if renamed else "before")
+        name = f"build-{len(renamed)}"
+        point_at(build, write_build(build, name, [post], site_url=SITE, renamed=renamed))
+        if not renamed:
+            assert run("release", "before")[0] == 0
+    assert "before  held" in run("hold", "after")[1]
+    assert "before  ended" in run("skip", "before")[1]
 
 
 def test_without_a_newsletter_no_test_is_sent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +337,9 @@ async def store_mailings(settings: Settings) -> None:
         }
         values |= {"text_digest": slug * 64, "due_at": due, "recipients": recipients}
         rows.append(MAILINGS.new_row(values, format_instant(now), partial(new_id, now)))
+    rows.append({**rows[0], "id": new_id(now), "slug": "waits", "due_at": None})
+    held = {"held_at": format_instant(now), "held_for": "30 of the first 30 letters were refused"}
+    rows.append({**rows[0], "id": new_id(now), "slug": "held", **held})
     async with command_store(settings, create=True) as store:
         await store.run(Insert(MAILINGS, rows))
 
@@ -304,6 +351,8 @@ def test_doctor_names_hosts_of_old_letters(tmp_path: Path, given: dict[str, str]
     code, said, _ = Installation(tmp_path, given).run("doctor")
     assert code == 1
     assert "letters of the last 60 days link to former.example, and SITE_URL is" in said
+    assert "\nposts to be mailed or skipped: 2; see python -m edge_api newsletter status\n" in said
+    assert "- a mailing is held: python -m edge_api newsletter status says why\n" in said
     assert "other.example" not in said
     assert "third.example" not in said
     assert "SPF" not in said

@@ -18,6 +18,7 @@ from edge_api.desk.sessions import HIDDEN_FIELD
 from edge_api.mail.dispatcher import make_mail_service
 from edge_api.newsletter.mailings import Mailings
 from edge_api.newsletter.sending import Letters
+from edge_api.newsletter.subscribers import Subscribers
 from tests.edge.conftest import EdgeMaker
 from tests.edge.desk.conftest import Browser, Response
 from tests.edge.desk.test_doors import age, owner_by_link
@@ -121,6 +122,8 @@ async def test_the_first_mailing_goes_by_a_test_and_a_press(office: Office) -> N
     shown = await office.owner.get(PATH)
     assert HOSTILE not in shown.text
     assert f"First {HOSTILE} Why: {WHY}." in shown.said
+    today = await office.owner.get("/desk/")
+    assert "1 post waits for your press to be mailed" in today.said
 
     refused = await office.press("Mail it to 2 subscribers")
     assert (refused.status, "no test letter was sent to you yet" in refused.said) == (409, True)
@@ -136,6 +139,9 @@ async def test_the_first_mailing_goes_by_a_test_and_a_press(office: Office) -> N
     shown = await office.owner.get(PATH)
     assert "It was mailed to 2 subscribers at 12:10 UTC; 2 sent." in shown.said
     assert not shown.tree.css("main .row form")
+    for verb in ("hold", "skip"):
+        refused = await office.owner.post(f"{PATH}{(await office.found())['id']}/{verb}/")
+        assert (refused.status, "its state is sent" in refused.said) == (409, True)
 
 
 async def test_it_is_held_resumed_stopped_and_goes_to_the_rest(office: Office) -> None:
@@ -146,22 +152,23 @@ async def test_it_is_held_resumed_stopped_and_goes_to_the_rest(office: Office) -
     done = await office.owner.get((await office.press("Hold")).to)
     assert "A mailing was held" in done.said
     assert "It is held since 12:00 UTC: the owner held it." in done.said
+    assert "1 post waits for your press" in (await office.owner.get("/desk/")).said
     office.newsletter.clock.move(minutes=11)
     assert await office.send() == []
     await office.press("Resume: mail it to 2 subscribers")
     office.newsletter.clock.move(seconds=1)
     await office.letters.queue(office.newsletter.edge.service[Mailings])
-    assert "It is being mailed" not in (await office.owner.get(PATH)).said
-    assert "2 on their way" in (await office.owner.get(PATH)).said
-    row = await office.found()
-    await office.owner.post(f"{PATH}{row['id']}/hold/")
+    shown = await office.owner.get(PATH)
+    assert "It is being mailed to 2 subscribers; 2 on their way." in shown.said
+    assert (await office.press("Hold")).status == 303
     assert await office.newsletter.deliver() == []
     done = await office.owner.get((await office.press("Stop")).to)
     assert "A mailing was ended" in done.said
     assert "It was stopped at 12:11 UTC: the owner skipped it." in done.said
     assert await office.newsletter.rows(EMAIL_OUTBOX, Filter("queue", "eq", "newsletter")) == []
 
-    await office.newsletter.change(SUBSCRIBERS, status="active")
+    at = format_instant(office.newsletter.clock())
+    await office.newsletter.change(SUBSCRIBERS, status="active", confirmed_at=at)
     await office.press("Mail it to the rest of 3 subscribers")
     office.newsletter.clock.move(minutes=10)
     assert len(await office.send()) == 3
@@ -289,3 +296,11 @@ async def test_a_search_for_anything_is_answered(office: Office, query: str) -> 
     assert office.owner.cookie
     listed = shown.tree.css("li.apart")
     assert bool(listed) == query.startswith("status")
+
+
+async def test_confirmations_that_wait_for_their_turn_are_told(office: Office) -> None:
+    """Strangers who ask for many addresses make others wait."""
+    for number in range(61):
+        wish = {"email": f"r{number}@club.net", "language": "", "source": "/", "consent": "Yes"}
+        await office.newsletter.edge.service[Subscribers].ask(wish)
+    assert "1 confirmation waits: 60 go in an hour" in (await office.owner.get(PATH)).said

@@ -133,6 +133,7 @@ class Newsroom:
         for address in addresses:
             now = self.office.clock()
             given = {"email": address, "status": status, "token": token_hex(32)}
+            given["confirmed_at"] = format_instant(now)
             rows.append(SUBSCRIBERS.new_row(given, format_instant(now), partial(new_id, now)))
         await self.office.store.run(Insert(SUBSCRIBERS, rows))
         return rows

@@ -60,6 +60,24 @@ async def test_a_new_post_is_mailed_once_whatever_becomes_of_it(going: Newsroom)
     assert [row["slug"] for row in await going.found()] == ["fresh"]
 
 
+async def test_several_posts_that_wait_are_one_message_to_the_owner(going: Newsroom) -> None:
+    """It is not sent any more where the owner was faster."""
+    for number in range(5):
+        going.write(f"post-{number}", hours=10 - number)
+    await going.build()
+    going.relay.taken.clear()
+    await going.office.tick()
+    assert [each.message["Subject"] for each in going.relay.taken] == ["Not mailed yet: Post-2"]
+
+    going.write("other", hours=1, head="newsletter: no")
+    going.write("imported-old", hours=400)
+    going.write("imported", hours=3)
+    await going.build()
+    await going.mailings.release("imported", OPERATOR)
+    await going.office.tick()
+    assert len(going.relay.taken) == 1
+
+
 async def test_two_posts_of_a_build_are_mailed_and_a_third_waits(going: Newsroom) -> None:
     """The oldest go first; the ids of mailings begin differently."""
     for number in range(4):
@@ -71,6 +89,25 @@ async def test_two_posts_of_a_build_are_mailed_and_a_third_waits(going: Newsroom
         ("post-2", "post-3"), "2 posts of the same build are mailed already"
     )
     assert len({row["id"][:13] for row in await going.found()}) == 4
+
+
+async def test_a_new_post_waits_where_another_vanished(going: Newsroom) -> None:
+    """It may be the same with another slug and a mended word; one with an alias is known."""
+    going.write("first")
+    await going.build()
+    going.remove("first")
+    going.write("first-again", text="Mended. About first. " + WORDS)
+    await going.build()
+    assert await going.due() == ["first"]
+    reason = "another post vanished in the same build: it may be the same with a new name"
+    assert await going.waiting() == {"first-again": reason}
+
+    going.remove("first-again")
+    going.write("third", text="Renamed. " + WORDS, head="aliases: [first-again]")
+    going.write("old", hours=500, head="newsletter: no")
+    going.write("new")
+    await going.build()
+    assert await going.due() == ["first", "new"]
 
 
 async def test_old_posts_get_no_mailing_and_make_recent_ones_wait(going: Newsroom) -> None:
@@ -116,7 +153,15 @@ async def test_the_first_build_waits_and_so_does_one_after_a_restore(newsroom: N
     with pytest.raises(Problem, match="no test letter was sent"):
         await newsroom.mailings.release("second", OPERATOR)
     await newsroom.test_letter("second")
-    letter = newsroom.relay.taken[0]
+    assert (await newsroom.mailings.check()) is None
+    *notices, letter = (each for each in newsroom.relay.taken)
+    assert [each.message["Subject"] for each in notices] == [
+        "Not mailed yet: First",
+        "Not mailed yet: Second",
+    ]
+    told = notices[0].message.get_body(("plain",)).get_content()
+    assert f"Why: {reason}." in told
+    assert "https://journal.example/desk/newsletter/" in told
     assert (letter.recipient, letter.sender) == (
         newsroom.office.mailing.outbox.owner,
         "post@letters-of-it.net",
@@ -138,6 +183,7 @@ async def test_the_first_build_waits_and_so_does_one_after_a_restore(newsroom: N
 
 async def test_the_head_keeps_a_post_out_and_has_a_hidden_one_mailed(going: Newsroom) -> None:
     """A hidden post is in no list of the edge; another wish than yes or no is an error."""
+    await going.subscribe("ann@readers-club.net")
     going.write("kept", head="newsletter: no")
     going.write("hidden", head="status: hidden\nnewsletter: yes\nlang: de")
     going.write("only-hidden", head="status: hidden")
@@ -146,7 +192,6 @@ async def test_the_head_keeps_a_post_out_and_has_a_hidden_one_mailed(going: News
     build = going.builds.build()
     assert {entry.cursor.slug for entry in build.posts.entries} == {"old", "kept"}
 
-    await going.subscribe("ann@readers-club.net")
     going.office.clock.move(minutes=10)
     await going.send_all(10)
     assert going.readers == ["ann@readers-club.net"]

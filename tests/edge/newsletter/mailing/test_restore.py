@@ -42,7 +42,7 @@ async def test_a_restore_within_a_mailing(
         if not has_former:
             await after.send_all(10)
             assert len(after.readers) == sent
-            assert (await after.found())[0]["held_for"] == "the store was restored"
+            assert "skip it if it had gone out" in (await after.found())[0]["held_for"]
             await after.mailings.resume(mailing["id"], OPERATOR)
         await after.send_all(60)
     finally:

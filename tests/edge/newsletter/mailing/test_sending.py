@@ -4,11 +4,16 @@ import asyncio
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+import pytest
+
 from edge_api.auth.actor import OPERATOR
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.newsletter_tables import SUBSCRIBERS
+from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter
 from edge_api.db.tables import EMAIL_SEND_LOG
+from edge_api.db.types import format_instant
+from edge_api.mail.queue import OutboxAdmin
 from edge_api.newsletter.sending import Letters
 from edge_api.newsletter.subscribers import Subscribers
 from tests.edge.engines import Opener
@@ -95,6 +100,35 @@ async def test_nobody_who_has_left_meanwhile_gets_a_letter(newsroom: Newsroom) -
     assert (await newsroom.mailings.count(mailing["id"]))["suppressed"] == 5
 
 
+async def test_whoever_comes_within_a_mailing_gets_no_letter_of_it(newsroom: Newsroom) -> None:
+    """By an import, or by confirming at last; they do once the owner has pressed again."""
+    people = readers(150)
+    await newsroom.subscribe("late@readers-club.net", status="pending")
+    await newsroom.subscribe(*people)
+    await newsroom.start("one")
+    now = format_instant(newsroom.office.clock())
+    await newsroom.change("late@readers-club.net", status="active", confirmed_at=now)
+    await newsroom.send_all(4)
+    newcomers = ["new-0@readers-club.net", "new-1@readers-club.net"]
+    await newsroom.subscribe(*newcomers)
+    year_ago = format_instant(newsroom.office.clock() - timedelta(days=365))
+    await newsroom.change(newcomers[0], confirmed_at=year_ago)
+    await newsroom.send_all(60)
+    assert sorted(newsroom.readers) == people
+
+    await newsroom.place("one", "two")
+    mailing = (await newsroom.found())[1]
+    await newsroom.mailings.hold(mailing["id"], OPERATOR)
+    await newsroom.subscribe("new-2@readers-club.net")
+    newsroom.office.clock.move(seconds=1)
+    await newsroom.mailings.resume(mailing["id"], OPERATOR)
+    newsroom.office.clock.move(minutes=10)
+    newsroom.relay.taken.clear()
+    await newsroom.send_all(60)
+    expected = ["late@readers-club.net", *people, *newcomers, "new-2@readers-club.net"]
+    assert sorted(newsroom.readers) == sorted(expected)
+
+
 async def test_a_withdrawn_post_ends_its_mailing(newsroom: Newsroom) -> None:
     """What is queued is not sent; a renamed one goes on."""
     await newsroom.subscribe(*readers(300))
@@ -108,6 +142,22 @@ async def test_a_withdrawn_post_ends_its_mailing(newsroom: Newsroom) -> None:
     assert ends == {"one": "the post was withdrawn", "two": None}
     assert len(newsroom.readers) == sent + 300
     assert await newsroom.office.outbox() == []
+
+
+async def test_a_post_that_is_withdrawn_when_all_is_queued_ends_its_mailing(
+    newsroom: Newsroom,
+) -> None:
+    """It is said why, and how many have got it."""
+    await newsroom.subscribe(*readers(30))
+    await newsroom.start("one")
+    await newsroom.send_all(3)
+    (row,) = await newsroom.found()
+    assert row["queued_at"]
+    await newsroom.place("other")
+    await newsroom.send_all(5)
+    told = (await newsroom.mailings.recent(Filter("slug", "eq", "one")))[0]
+    assert (told["state"], told["ended_for"]) == ("ended", "the post was withdrawn")
+    assert 0 < told["sent"] == len(newsroom.readers) < 30
 
 
 async def test_a_held_mailing_rests_until_it_is_resumed(newsroom: Newsroom) -> None:
@@ -157,12 +207,23 @@ async def test_a_mailing_of_which_much_is_refused_is_held(newsroom: Newsroom) ->
     await newsroom.start("one")
     await newsroom.send_all(30)
     (held,) = await newsroom.found()
-    assert held["held_for"].endswith("letters were refused")
+    assert " letters were refused; the last was given up at attempt 1: " in held["held_for"]
+    assert "550 5.7.1" in held["held_for"]
     assert len(newsroom.readers) < 60
+    (notice,) = (each for each in newsroom.relay.taken if "Held: " in each.message["Subject"])
+    assert (notice.recipient, "550 5.7.1" in str(notice.message)) == (OWNER, True)
+    check = await newsroom.mailings.check()
+    assert check
+    assert "a mailing is held: python -m edge_api newsletter status says why" in check.message
 
     await newsroom.mailings.release("one", OPERATOR)
+    assert await newsroom.mailings.check() is None
     await newsroom.send_all(60)
     assert sorted(newsroom.readers) == people[3:]
+    await OutboxAdmin(newsroom.office.store, newsroom.office.clock).retry()
+    await newsroom.send_all(2)
+    (told,) = await newsroom.mailings.recent()
+    assert [told[each] for each in ("state", "sent", "dlq", "waiting")] == ["sent", 97, 3, 0]
 
 
 async def test_refusals_before_a_release_count_no_more(newsroom: Newsroom) -> None:
@@ -242,7 +303,7 @@ async def test_a_relay_that_is_away_for_a_day_delays_and_loses_nothing(
 async def test_the_newsletter_switched_off_sends_nothing(
     newsroom: Newsroom, clock: TickingClock, relay: Relay
 ) -> None:
-    """What is queued waits."""
+    """What went is held, also what was queued: switched on again, nothing goes without a press."""
     await newsroom.subscribe(*readers(3))
     await newsroom.start("one")
     await newsroom.letters.queue(newsroom.mailings)
@@ -250,10 +311,19 @@ async def test_the_newsletter_switched_off_sends_nothing(
         newsroom.folder, newsroom.office.store, clock, relay, NEWSLETTER="off"
     )
     await off.send_all(5)
-    assert (off.readers, len(await off.office.outbox())) == ([], 3)
+    letters = [each for each in await off.office.outbox() if each["queue"] == "newsletter"]
+    assert (off.readers, len(letters)) == ([], 3)
+    (held,) = await off.found()
+    assert held["held_for"] == "NEWSLETTER was switched off"
+    for press in (off.mailings.resume(held["id"], OPERATOR), off.mailings.release("one", OPERATOR)):
+        with pytest.raises(Problem, match="NEWSLETTER is off"):
+            await press
     clock.move(minutes=5)
     await newsroom.send_all(5)
-    assert newsroom.readers == readers(3)
+    assert newsroom.readers == []
+    await newsroom.mailings.resume(held["id"], OPERATOR)
+    await newsroom.send_all(5)
+    assert sorted(newsroom.readers) == readers(3)
 
 
 async def test_a_released_mailing_that_had_ended_reaches_only_those_without_it(
