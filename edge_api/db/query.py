@@ -176,6 +176,9 @@ class Read:
     """Whether to count, in the same snapshot, the rows that match without limit and offset."""
     timeout: float | None = None
     """The time limit of a slow read, which runs on the slow readers; `None` for a fast read."""
+    summed: str = ""
+    """A column of integers: then there is a row with its sum for each combination of `columns`, and
+    the largest sums come first; `order` and `offset` are ignored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,10 +168,18 @@ class Statement:
 
 
 def select_statement(query: Read, dialect: Dialect) -> Statement:
-    """Return the statement that reads the rows."""
+    """Return the statement that reads the rows, or sums of theirs."""
     names = _names(query.table, query.columns or tuple(query.table.columns))
     where = _where(query.table, query.where, dialect)
     limit = dialect.no_limit if query.limit is None else query.limit
+    if query.summed:
+        # PostgreSQL's sum of integers is a numeric.
+        total = f"CAST(sum({_names(query.table, (query.summed,))}) AS bigint)"
+        text = (
+            f"SELECT {names}, {total} AS total FROM {quote(query.table.name)}{where.text} "
+            f"GROUP BY {names} ORDER BY total DESC, {names} LIMIT ?"
+        )
+        return Statement(dialect.format_placeholders(text), (*where.parameters, limit))
     text = (
         f"SELECT {names} FROM {quote(query.table.name)}{where.text} "
         f"ORDER BY {_order(query.table, query.order)} LIMIT ? OFFSET ?"
