@@ -30,6 +30,7 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.openapi import openapi_document
 from edge_api.settings import Settings
+from edge_api.stats import operations as stats
 from edge_api.writing import operations as writing
 
 OPERATIONS: tuple[AnyOperation, ...] = (
@@ -44,6 +45,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *authorize.OPERATIONS,
     *access_requests.OPERATIONS,
     *newsletter.OPERATIONS,
+    *stats.OPERATIONS,
     *mail.OPERATIONS,
     *mcp.OPERATIONS,
 )
@@ -128,7 +130,11 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
 
 def offer(operations: Iterable[AnyOperation], settings: Settings) -> list[AnyOperation]:
     """Return the operations that documents and tools name, without what is switched off."""
-    tags = {writing.TAG: settings.writing, newsletter.TAG: settings.newsletter}
+    tags = {
+        writing.TAG: settings.writing,
+        newsletter.TAG: settings.newsletter,
+        stats.TAG: settings.stats,
+    }
     return [each for each in operations if tags.get(each.tag) != "off"]
 
 

@@ -6,16 +6,23 @@ end is asked for.
 
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
 from operator import itemgetter
+from pathlib import Path
 from typing import Annotated, Any, Final, get_args
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
 from edge_api.db.query import Filter, Order, Read, Store, Where, read_all
 from edge_api.db.stats_tables import DAILY_FIGURES, PAGE_VIEWS, Kind
 from edge_api.db.table import Row, Table
+from edge_api.schema.index import CURRENT_LINK
+from edge_api.schema.page_templates import read_notes
+from edge_api.settings import Settings
 
 READ_SECONDS: Final = 15.0
 """The time limit of sums, which read every row of the period."""
@@ -71,7 +78,7 @@ class NamedSum(_Model):
     count: Count
 
 
-class Stats(_Model):
+class Summary(_Model):
     """What was read in a period, and by whom; lists begin with the largest number."""
 
     since: str = Field(description="The first day, in the journal's time zone.")
@@ -121,12 +128,26 @@ class Period:
         return str(self.since) <= day <= str(self.until)
 
 
+@lru_cache(maxsize=2)
+def _read_zone(build: Path) -> tzinfo:
+    with suppress(OSError, KeyError, ValueError, TypeError):  # without a known zone: UTC
+        return ZoneInfo(read_notes(build)["timezone"])
+    return UTC
+
+
+def local_time(settings: Settings, now: datetime) -> datetime:
+    """Return an instant in the time zone of the journal, by its current build."""
+    return now.astimezone(_read_zone((settings.build_dir / CURRENT_LINK).resolve()))
+
+
 def last_days(today: date, days: int = WEEK, **chosen: Any) -> Period:
     """Return the days that ended yesterday."""
     return Period(today - timedelta(days=days), today - _DAY, **chosen)
 
 
-async def read_stats(store: Store, today: date, period: Period, limit: int = MOST_LISTED) -> Stats:
+async def read_stats(
+    store: Store, today: date, period: Period, limit: int = MOST_LISTED
+) -> Summary:
     """Return the sums of a period, with at most `limit` entries in a list. Raises Problem."""
     last = period.since - _DAY
     before = Period(last - (period.until - period.since), last)
@@ -171,7 +192,7 @@ async def read_stats(store: Store, today: date, period: Period, limit: int = MOS
     kinds = get_args(Kind)
     others = [each for each in kinds if each != period.kind]
     now = Period(today, today)
-    return Stats(
+    return Summary(
         since=str(period.since),
         until=str(period.until),
         counted_since=oldest[0]["day"] if oldest else None,
@@ -212,7 +233,9 @@ def _sum(table: Table, columns: tuple[str, ...], where: Where, limit: int | None
 
 def _read_figure(figure: str, where: Where) -> Read:
     order = (Order("day"),)
-    return Read(DAILY_FIGURES, ("day", "name", "count"), (Filter("figure", "eq", figure), *where), order)
+    return Read(
+        DAILY_FIGURES, ("day", "name", "count"), (Filter("figure", "eq", figure), *where), order
+    )
 
 
 async def read_views(store: Store, period: Period, paths: Sequence[str]) -> Mapping[str, int]:
@@ -229,7 +252,9 @@ async def read_csv_rows(store: Store, period: Period) -> AsyncGenerator[Sequence
         of_day = Filter("day", "eq", str(day))
         of_page = (Filter("path", "eq", period.path),) if period.path else ()
         views, figures = await store.run(
-            Read(PAGE_VIEWS, (), (of_day, *of_page), (Order("path"), Order("kind"), Order("agent"))),
+            Read(
+                PAGE_VIEWS, (), (of_day, *of_page), (Order("path"), Order("kind"), Order("agent"))
+            ),
             Read(DAILY_FIGURES, (), (of_day,), (Order("figure"), Order("name"))),
         )
         yield [{**row, "figure": "views", "name": row["path"]} for row in views.rows]
@@ -238,7 +263,7 @@ async def read_csv_rows(store: Store, period: Period) -> AsyncGenerator[Sequence
         day += _DAY
 
 
-def describe(stats: Stats, span: str = "this week", former: str = "last") -> str:
+def describe(stats: Summary, span: str = "this week", former: str = "last") -> str:
     """Return the sentence that the screen and the mail begin with.
 
     It is about people, or about opened pages where these are not estimated.
