@@ -12,6 +12,7 @@ from edge_api.desk import leads as desk_leads
 from edge_api.desk import newsletter as desk_newsletter
 from edge_api.desk import posts as desk_posts
 from edge_api.desk import settings as desk_settings
+from edge_api.desk import stats as desk_stats
 from edge_api.desk.screens import operations
 from edge_api.journal import operations as posts
 from edge_api.journal import search
@@ -92,6 +93,7 @@ _DESK: Final = (
     desk_leads,
     message,
     desk_newsletter,
+    desk_stats,
     desk_settings,
     tables,
     webhooks,

@@ -173,11 +173,12 @@ def select_statement(query: Read, dialect: Dialect) -> Statement:
     where = _where(query.table, query.where, dialect)
     limit = dialect.no_limit if query.limit is None else query.limit
     if query.summed:
-        # PostgreSQL's sum of integers is a numeric.
-        total = f"CAST(sum({_names(query.table, (query.summed,))}) AS bigint)"
+        name = _names(query.table, (query.summed,))
+        # PostgreSQL's sum of integers is a numeric. ORDER BY takes the sum, not the column.
         text = (
-            f"SELECT {names}, {total} AS total FROM {quote(query.table.name)}{where.text} "
-            f"GROUP BY {names} ORDER BY total DESC, {names} LIMIT ?"
+            f"SELECT {names}, CAST(sum({name}) AS bigint) AS {name} "
+            f"FROM {quote(query.table.name)}{where.text} "
+            f"GROUP BY {names} ORDER BY {name} DESC, {names} LIMIT ?"
         )
         return Statement(dialect.format_placeholders(text), (*where.parameters, limit))
     text = (

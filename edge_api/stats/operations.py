@@ -35,8 +35,8 @@ from edge_api.stats.reading import (
 
 PATH: Final = f"{REST_PREFIX}/stats"
 TAG: Final = "stats"
-MOST_DAYS: Final = 3660
-"""The longest period, in days."""
+MOST_DAYS: Final = timedelta(days=3660)
+"""The longest period."""
 
 
 def parse_day(text: str) -> date:
@@ -74,8 +74,10 @@ class StatsQuery(BaseModel):
         """Return the days and what is chosen of them. Raises Problem `invalid`."""
         until = self.until or last_days(today).until
         since = self.since or until - timedelta(days=6)
-        if not 0 <= (until - since).days < MOST_DAYS:
-            raise Problem("invalid", f"since: must be until `until`, at most {MOST_DAYS} days")
+        if since > until:
+            raise Problem("invalid", "since: must not be after `until`")
+        if until - since > MOST_DAYS:
+            raise Problem("invalid", f"since: must be at most {MOST_DAYS.days} days before `until`")
         return Period(since, until, self.path, self.kind)
 
 

@@ -1,0 +1,106 @@
+"""The screen Stats: how many people read, what, and which programs do."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Final
+
+from edge_api.db.problems import Problem
+from edge_api.db.stats_tables import MAX_PATH_LENGTH, Kind
+from edge_api.desk.screens import Screen, Values, Visit
+from edge_api.operation.service import OperationResult
+from edge_api.operation.sheets import CSV_TYPE, stream_csv
+from edge_api.stats.reading import (
+    CSV_COLUMNS,
+    Period,
+    Summary,
+    describe,
+    last_days,
+    read_csv_rows,
+    read_stats,
+)
+
+SPANS: Final[Mapping[str, tuple[str, str, str, int]]] = {
+    "week": ("A week", "this week", "last", 7),
+    "month": ("30 days", "in 30 days", "in the 30 before", 30),
+    "year": ("A year", "in a year", "in the one before", 365),
+}
+"""The periods: the label, the ends of the sentence, and the days."""
+KINDS: Final[Mapping[Kind, str]] = {
+    "person": "People",
+    "feed_reader": "Feed readers",
+    "search_engine": "Search engines",
+    "ai_crawler": "AI crawlers",
+    "ai_assistant": "AI assistants",
+    "mcp": "Agents by MCP",
+    "markdown_reader": "Readers of Markdown",
+    "other_program": "Other programs",
+}
+MOST_BARS: Final = 62
+"""The days that are shown each; of more the months are."""
+
+
+def _find_period(visit: Visit) -> tuple[str, Period]:
+    """Return the chosen span and its days. Raises Problem while nothing is counted."""
+    if visit.service.settings.stats == "off":
+        raise Problem("unavailable", "Nothing is counted here; STATS=on switches it on")
+    asked = visit.query.get("span", "")
+    span = asked if asked in SPANS else "week"
+    path = visit.query.get("page", "")[:MAX_PATH_LENGTH].replace("\0", "")
+    return span, last_days(visit.now.date(), SPANS[span][3], path=path)
+
+
+async def show_stats(visit: Visit) -> Values:
+    """Return the sums of a span, with its sentence and the bars of its chart."""
+    span, period = _find_period(visit)
+    found = await read_stats(visit.service.store, visit.now.date(), period, limit=50)
+    return {
+        "sentence": describe(found, *SPANS[span][1:3]),
+        "stats": found,
+        "span": span,
+        "spans": {name: label for name, (label, *_) in SPANS.items()},
+        "kinds": KINDS,
+        "bars": make_bars(found, period),
+        "is_estimated": visit.service.settings.stats_visitors == "on",
+    }
+
+
+def make_bars(found: Summary, period: Period) -> Sequence[tuple[str, int, int, int]]:
+    """Return a label and the visitors, views and other views of each day, or of each month."""
+    is_long = (period.until - period.since).days >= MOST_BARS
+    visitors, views, others = Counter[str](), Counter[str](), Counter[str]()
+    for each in found.days:
+        name = each.day[:7] if is_long else each.day
+        visitors[name] += each.visitors
+        views[name] += each.views
+        others[name] += each.others
+    days = [period.since + timedelta(days=n) for n in range((period.until - period.since).days + 1)]
+    names = dict.fromkeys(str(day)[:7] if is_long else str(day) for day in days)
+    return [
+        (
+            f"{date.fromisoformat(f'{name}-01'):%b %Y}"
+            if is_long
+            else f"{date.fromisoformat(name):%-d %b}",
+            visitors[name],
+            views[name],
+            others[name],
+        )
+        for name in names
+    ]
+
+
+async def export_csv(visit: Visit) -> OperationResult:
+    """Return all counts of the span as CSV."""
+    _, period = _find_period(visit)
+    return OperationResult(
+        stream_csv(CSV_COLUMNS, read_csv_rows(visit.service.store, period)),
+        headers={"Content-Disposition": 'attachment; filename="stats.csv"'},
+        media_type=CSV_TYPE,
+    )
+
+
+STATS: Final = Screen(
+    "/desk/stats/", "Stats", "stats", show_stats, nav="Stats", scope="stats:read", switch="stats"
+)
+SCREENS: Final = (STATS, Screen("/desk/stats.csv", "", "", export_csv, scope=STATS.scope))
+ACTIONS: Final = ()
