@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 from unicodedata import normalize
 
 from edge_api.db.problems import Problem
@@ -209,6 +209,11 @@ class Insert:
     rows: Sequence[Mapping[str, Any]]
     condition: Where = ()
     """The filters of the row whose existence decides a `ValueIfExists`."""
+    merge: Literal["", "sum", "largest"] = ""
+    """How the column `count` of a row that exists by the first index takes in that of a new row.
+
+    The rows of the result are those of the query, not the merged ones.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,11 +202,19 @@ def insert_statement(
     cases = tuple(name for name, value in rows[0].items() if isinstance(value, ValueIfExists))
     where = _where(query.table, query.condition, dialect)
     records = [tuple(_bind_row(query.table, row, where.parameters)) for row in rows]
-    return _insert(query.table, cases, where.text, dialect), records
+    return _insert(query.table, cases, where.text, query.merge, dialect), records
+
+
+_MERGES: Mapping[str, str] = {
+    "sum": "{old} + {new}",
+    "largest": "CASE WHEN {old} < {new} THEN {new} ELSE {old} END",
+}
 
 
 @lru_cache(STATEMENT_CACHE_SIZE)
-def _insert(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) -> str:
+def _insert(
+    table: Table, cases: tuple[str, ...], where: str, merge: str, dialect: Dialect
+) -> str:
     placeholders = dict.fromkeys(table.columns, "?")
     for name in cases:
         placeholder = dialect.case_placeholders.get(table.columns[name].kind, "?")
@@ -215,6 +223,10 @@ def _insert(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) 
         placeholders[name] = f"CASE WHEN {condition} THEN {placeholder} ELSE {placeholder} END"
     names, values = _names(table, tuple(placeholders)), ", ".join(placeholders.values())
     text = f"INSERT INTO {quote(table.name)} ({names}) VALUES ({values})"
+    if merge:
+        counted = ", ".join(map(quote, table.indexes[0].columns))
+        merged = _MERGES[merge].format(old=f"{quote(table.name)}.count", new="excluded.count")
+        text += f" ON CONFLICT ({counted}) DO UPDATE SET count = {merged}"
     return dialect.format_placeholders(text)
 
 
