@@ -4,10 +4,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import orjson
 
 from edge_api.db.problems import Problem
 from edge_api.db.stats_tables import MAX_PATH_LENGTH, Kind
 from edge_api.desk.screens import Screen, Values, Visit
+from edge_api.journal.builds import BuildManager
 from edge_api.operation.service import OperationResult
 from edge_api.operation.sheets import CSV_TYPE, stream_csv
 from edge_api.stats.reading import (
@@ -54,15 +58,31 @@ async def show_stats(visit: Visit) -> Values:
     """Return the sums of a span, with its sentence and the bars of its chart."""
     span, period = _find_period(visit)
     found = await read_stats(visit.service.store, visit.now.date(), period, limit=50)
+    titles = _find_titles(visit, found)
+    title = f"“{titles[found.path]}”" if found.path in titles else ""
     return {
-        "sentence": describe(found, *SPANS[span][1:3]),
+        "sentence": describe(found, *SPANS[span][1:3], title),
         "stats": found,
         "span": span,
         "spans": {name: label for name, (label, *_) in SPANS.items()},
         "kinds": KINDS,
         "bars": make_bars(found, period),
+        "titles": titles,
         "is_estimated": visit.service.settings.stats_visitors == "on",
     }
+
+
+def _find_titles(visit: Visit, found: Summary) -> Mapping[str, str]:
+    """Return the titles of the posts among the pages that are shown, by their paths."""
+    build, shown = visit.service[BuildManager].current, {each.path for each in found.pages}
+    posts = [orjson.loads(each.summary) for each in build.posts.entries] if build else []
+    titles = {path_of(each): each["title"] for each in posts}
+    return {path: titles[path] for path in (shown | {found.path}) & titles.keys()}
+
+
+def path_of(post: Mapping[str, str]) -> str:
+    """Return the path of a post as the counts have it."""
+    return unquote(urlsplit(post["url"]).path)
 
 
 def make_bars(found: Summary, period: Period) -> Sequence[tuple[str, int, int, int]]:

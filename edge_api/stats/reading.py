@@ -6,22 +6,18 @@ end is asked for.
 
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import lru_cache
+from datetime import date, datetime, timedelta
 from operator import itemgetter
-from pathlib import Path
 from typing import Annotated, Any, Final, get_args
-from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
 from edge_api.db.query import Filter, Order, Read, Store, Where, read_all
 from edge_api.db.stats_tables import DAILY_FIGURES, PAGE_VIEWS, Kind
 from edge_api.db.table import Row, Table
+from edge_api.journal.builds import read_zone
 from edge_api.schema.index import CURRENT_LINK
-from edge_api.schema.page_templates import read_notes
 from edge_api.settings import Settings
 
 READ_SECONDS: Final = 15.0
@@ -128,16 +124,9 @@ class Period:
         return str(self.since) <= day <= str(self.until)
 
 
-@lru_cache(maxsize=2)
-def _read_zone(build: Path) -> tzinfo:
-    with suppress(OSError, KeyError, ValueError, TypeError):  # without a known zone: UTC
-        return ZoneInfo(read_notes(build)["timezone"])
-    return UTC
-
-
 def local_time(settings: Settings, now: datetime) -> datetime:
     """Return an instant in the time zone of the journal, by its current build."""
-    return now.astimezone(_read_zone((settings.build_dir / CURRENT_LINK).resolve()))
+    return now.astimezone(read_zone((settings.build_dir / CURRENT_LINK).resolve()))
 
 
 def last_days(today: date, days: int = WEEK, **chosen: Any) -> Period:
@@ -263,7 +252,9 @@ async def read_csv_rows(store: Store, period: Period) -> AsyncGenerator[Sequence
         day += _DAY
 
 
-def describe(stats: Summary, span: str = "this week", former: str = "last") -> str:
+def describe(
+    stats: Summary, span: str = "this week", former: str = "last", title: str = ""
+) -> str:
     """Return the sentence that the screen and the mail begin with.
 
     It is about people, or about opened pages where these are not estimated.
@@ -274,7 +265,7 @@ def describe(stats: Summary, span: str = "this week", former: str = "last") -> s
         said = f"{people} read you {span}"
     else:
         now, before = stats.views, stats.views_before
-        what = f"{stats.path} was" if stats.path else "Your pages were"
+        what = f"{title or stats.path} was" if stats.path else "Your pages were"
         said = f"{what} opened {now:,} time{'s' * (now != 1)} {span}"
     since, until = date.fromisoformat(stats.since), date.fromisoformat(stats.until)
     first = str(since - (until - since) - _DAY)
