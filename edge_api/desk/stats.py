@@ -9,19 +9,21 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from edge_api.db.problems import Problem
-from edge_api.db.stats_tables import MAX_PATH_LENGTH, Kind
+from edge_api.db.stats_tables import MAX_PATH_LENGTH
 from edge_api.desk.screens import Screen, Values, Visit
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.service import OperationResult
 from edge_api.operation.sheets import CSV_TYPE, stream_csv
 from edge_api.stats.reading import (
     CSV_COLUMNS,
+    KINDS,
     Period,
     Summary,
     describe,
     last_days,
     read_csv_rows,
     read_stats,
+    read_views,
 )
 
 SPANS: Final[Mapping[str, tuple[str, str, str, int]]] = {
@@ -30,16 +32,6 @@ SPANS: Final[Mapping[str, tuple[str, str, str, int]]] = {
     "year": ("A year", "in a year", "in the one before", 365),
 }
 """The periods: the label, the ends of the sentence, and the days."""
-KINDS: Final[Mapping[Kind, str]] = {
-    "person": "People",
-    "feed_reader": "Feed readers",
-    "search_engine": "Search engines",
-    "ai_crawler": "AI crawlers",
-    "ai_assistant": "AI assistants",
-    "mcp": "Agents by MCP",
-    "markdown_reader": "Readers of Markdown",
-    "other_program": "Other programs",
-}
 MOST_BARS: Final = 62
 """The days that are shown each; of more the months are."""
 
@@ -83,6 +75,18 @@ def _find_titles(visit: Visit, found: Summary) -> Mapping[str, str]:
 def path_of(post: Mapping[str, str]) -> str:
     """Return the path of a post as the counts have it."""
     return unquote(urlsplit(post["url"]).path)
+
+
+async def count_reads(visit: Visit, posts: Sequence[Mapping[str, str]]) -> Mapping[str, int]:
+    """Return how often people opened posts in the last 30 days, by their slugs.
+
+    It is empty for a sign-in that may not see that, and while nothing is counted.
+    """
+    if visit.service.settings.stats == "off" or STATS.scope not in visit.actor.scopes:
+        return {}
+    paths, period = {each["slug"]: path_of(each) for each in posts}, last_days(visit.now.date(), 30)
+    views = await read_views(visit.service.store, period, tuple(paths.values()))
+    return {slug: views.get(path, 0) for slug, path in paths.items()}
 
 
 def make_bars(found: Summary, period: Period) -> Sequence[tuple[str, int, int, int]]:

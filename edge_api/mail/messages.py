@@ -121,6 +121,14 @@ HIDDEN_LEADS: Final = MessageType(
     retry_for=timedelta(hours=72),
 )
 """Lists for the owner, once a day, the leads that were hidden because they look like spam."""
+WEEKLY_STATS: Final = MessageType(
+    "weekly_stats",
+    "transactional",
+    "{{ sentence }}",
+    ("sentence", "stats", "kinds", "desk_url", *_SITE),
+    about=None,
+)
+"""Tells the owner on Mondays how much was read in the week before; nothing waits for it."""
 SIGN_IN_LINK: Final = MessageType(
     "desk_link",
     "auth",
@@ -170,6 +178,7 @@ MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
             REQUEST_NOTICE,
             OWNER_SUMMARY,
             HIDDEN_LEADS,
+            WEEKLY_STATS,
             SIGN_IN_LINK,
             KEY_NOTICE,
             ANSWER,

@@ -7,9 +7,10 @@ here, and the DNS is not asked.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
 
 from edge_api.auth.actor import OPERATOR, Actor, Clock, new_id
 from edge_api.auth.undo import audited
@@ -45,6 +46,7 @@ from edge_api.mail.messages import (
     OWNER_SUMMARY,
     QUEUES,
     REQUEST_NOTICE,
+    WEEKLY_STATS,
     MessageType,
     Queue,
 )
@@ -214,6 +216,7 @@ class Outbox:
         owner = settings.owner_email
         self.owner = parse_mailbox(owner).address if owner else None
         self._acknowledges = settings.acknowledge_leads
+        self._site_url = settings.site_url
         self._clock = clock
         self._wake = wake
 
@@ -249,6 +252,23 @@ class Outbox:
         """Return the entry that mails the owner at once, if there is one to be mailed."""
         to = self.owner
         return self._queue(message_type, to, subject, None) if to and self.is_configured else ()
+
+    def weekly_entries(self, monday: date) -> tuple[InsertFromRead, ...]:
+        """Return the queries that queue the stats of the week before, unless the log has them."""
+        if not self.owner or not self.is_configured:
+            return ()
+        now = self._clock()
+        # The same of each edge: so it is there once.
+        same = {
+            "id": str(uuid5(NAMESPACE_URL, f"{self._site_url}/ {WEEKLY_STATS.template} {monday}"))
+        }
+        entry = {**new_entry(WEEKLY_STATS, self.owner, new_id(now), now), **same}
+        where = (Filter("message_id", "eq", entry["id"]),)
+        read, log = Read(EMAIL_SEND_LOG, ("id",), where, limit=1), log_insert(entry, "pending", now)
+        return (  # the log last: what is stored there would be found by the read
+            InsertFromRead(read, lambda rows: Insert(EMAIL_OUTBOX, () if rows else [entry])),
+            InsertFromRead(read, lambda rows: Insert(log.table, () if rows else log.rows)),
+        )
 
     def _notify_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
         """Return a notice for the owner; after `BURST` within `BURST_WINDOW`, one that is held.

@@ -26,6 +26,16 @@ MOST_LISTED: Final = 100
 """The most entries of a list, unless another number is asked for."""
 CSV_COLUMNS: Final = ("day", "figure", "name", "kind", "agent", "count")
 WEEK: Final = 7  # days
+KINDS: Final[Mapping[Kind, str]] = {
+    "person": "People",
+    "feed_reader": "Feed readers",
+    "search_engine": "Search engines",
+    "ai_crawler": "AI crawlers",
+    "ai_assistant": "AI assistants",
+    "mcp": "Agents by MCP",
+    "markdown_reader": "Readers of Markdown",
+    "other_program": "Other programs",
+}
 _DAY: Final = timedelta(days=1)
 Count = Annotated[int, Field(ge=0)]
 
@@ -252,9 +262,7 @@ async def read_csv_rows(store: Store, period: Period) -> AsyncGenerator[Sequence
         day += _DAY
 
 
-def describe(
-    stats: Summary, span: str = "this week", former: str = "last", title: str = ""
-) -> str:
+def describe(stats: Summary, span: str = "this week", former: str = "last", title: str = "") -> str:
     """Return the sentence that the screen and the mail begin with.
 
     It is about people, or about opened pages where these are not estimated.
