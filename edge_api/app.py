@@ -87,6 +87,7 @@ from edge_api.schema.paths import (
     WELL_KNOWN_CARD,
 )
 from edge_api.settings import Settings
+from edge_api.stats.counter import Stats
 from edge_api.utility import CATALOG_LINK, LINKSET_TYPE, api_catalog, self_description
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import WebhookDispatcher, make_sender
@@ -161,6 +162,7 @@ async def assemble(
             **(verification.checks if verification else {}),
         }
         metrics = [Metrics()] if settings.metrics == "on" else []
+        stats = Stats(settings, store, clock, builds, *(each.count_views for each in metrics))
         health = Health(store, builds, clock, VERSION, health_checks)
         parts = (
             health,
@@ -182,6 +184,7 @@ async def assemble(
             Endpoints(store, clock, box, partial(make_sender, settings)),
             Writing(settings, store, clock),
             mailings,
+            stats,
         )
         service = Service(
             settings,
@@ -257,6 +260,7 @@ async def assemble(
             {"mcp": mcp.answer},
             [
                 *metrics,
+                *([stats] if stats.is_on else []),
                 *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
                 partial(_watch_for_agents, agent_seen),
             ],
