@@ -169,12 +169,13 @@ class Stats:
         return {"origin": "own_page", "origin_page": post} if post else {}
 
     def _visitor_of(self, memory: DayMemory, hit: Hit) -> int | None:
-        _, agent, _, _, _, peer, common, standard = hit
+        _, agent, _, _, _, peer, *lines = hit
         if peer is None:
             return None
-        lines = CIMultiDict([(_FORWARDING[0], line) for line in common])
-        lines.extend((_FORWARDING[1], line) for line in standard)
-        address = client_address(peer, lines, self._trusted).key
+        forwarding = CIMultiDict(
+            [(name, line) for name, found in zip(_FORWARDING, lines, strict=True) for line in found]
+        )
+        address = client_address(peer, forwarding, self._trusted).key
         return memory.hash_visitor(address, agent)
 
     async def flush(self) -> None:

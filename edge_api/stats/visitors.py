@@ -1,8 +1,9 @@
 """The memory of one process for one day: keyed hashes of visitors, which midnight throws away."""
 
+import re
 from collections import defaultdict
 from hashlib import blake2b
-from ipaddress import IPv4Network, ip_network
+from ipaddress import ip_network
 from secrets import token_bytes
 from typing import Final
 
@@ -32,11 +33,9 @@ class DayMemory:
 
     def hash_visitor(self, address: str, agent: str) -> int:
         """Return the hash of a visitor, whose address is cut to a /24, or a /48 of IPv6."""
-        try:
-            network = ip_network(address)
-            cut = str(network.supernet(new_prefix=24 if isinstance(network, IPv4Network) else 48))
-        except ValueError:  # the peer of a Unix socket
-            cut = address
+        cut = address.rpartition(".")[0]
+        if re.fullmatch(r"[0-9a-f:]+/64", address):
+            cut = str(ip_network(address, strict=False).supernet(new_prefix=48))
         text = f"{cut} {agent}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(text, key=self._salt, digest_size=8).digest())
 
