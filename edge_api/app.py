@@ -89,6 +89,7 @@ from edge_api.schema.paths import (
     WELL_KNOWN_CARD,
 )
 from edge_api.settings import Settings
+from edge_api.stats.counter import Stats
 from edge_api.utility import CATALOG_LINK, LINKSET_TYPE, api_catalog, self_description
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import WebhookDispatcher, make_sender
@@ -163,6 +164,7 @@ async def assemble(
             **(verification.checks if verification else {}),
         }
         metrics = [Metrics()] if settings.metrics == "on" else []
+        stats = Stats(settings, store, clock, builds, *(each.count_views for each in metrics))
         health = Health(store, builds, clock, VERSION, health_checks)
         parts = (
             health,
@@ -184,6 +186,7 @@ async def assemble(
             Endpoints(store, clock, box, partial(make_sender, settings)),
             Writing(settings, store, clock),
             mailings,
+            stats,
         )
         service = Service(
             settings,
@@ -265,6 +268,7 @@ async def assemble(
             {"mcp": mcp.answer},
             [
                 *metrics,
+                *([stats] if stats.is_on else []),
                 *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
                 partial(_watch_for_agents, agent_seen),
             ],

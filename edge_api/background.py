@@ -50,6 +50,7 @@ from edge_api.oauth.server import OAuthServer
 from edge_api.operation.service import Service
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
+from edge_api.stats.counter import FLUSH_SECONDS, Stats
 
 VERIFY_SECONDS: Final = 60.0
 """The interval of checks whether a verification is due; the first comes after one interval."""
@@ -199,10 +200,12 @@ async def background_jobs(
             "deleting expired rows",
             partial(delete_expired, store, service.clock),
         ),
+        (FLUSH_SECONDS, "storing the stats", service[Stats].flush),
         (DELETE_EXPIRED_SECONDS, "rotating signing keys", oauth.maintain),
         (SWEEP_SECONDS, "deleting unused grants", oauth.sweep),
         (SWEEP_SECONDS, "deleting what was not confirmed", service[Subscribers].forget_pending),
         (SWEEP_SECONDS, "deleting rows that are old enough", retention.apply),
+        (SWEEP_SECONDS, "adding old days of the stats to months", service[Stats].roll_up),
     )
     works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
     tasks = [asyncio.create_task(work) for work in works]
@@ -212,6 +215,7 @@ async def background_jobs(
         for task in tasks:
             task.cancel()  # all before waiting, since some finish their current work first
         await asyncio.gather(*tasks, return_exceptions=True)
+        await service[Stats].close()
 
 
 EXPIRING_TABLES: Final[Mapping[Table, timedelta]] = {

@@ -212,9 +212,7 @@ _MERGES: Mapping[str, str] = {
 
 
 @lru_cache(STATEMENT_CACHE_SIZE)
-def _insert(
-    table: Table, cases: tuple[str, ...], where: str, merge: str, dialect: Dialect
-) -> str:
+def _insert(table: Table, cases: tuple[str, ...], where: str, merge: str, dialect: Dialect) -> str:
     placeholders = dict.fromkeys(table.columns, "?")
     for name in cases:
         placeholder = dialect.case_placeholders.get(table.columns[name].kind, "?")

@@ -39,7 +39,6 @@ from edge_api.db.types import (
 )
 from edge_api.db.visitor_columns import KeyedRow, SentLead
 
-
 Origin = Literal["search", "ai_assistant", "social", "other_site", "own_page", "none"]
 
 

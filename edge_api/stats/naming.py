@@ -69,7 +69,7 @@ def _programs() -> _Programs:
     others: list[_Program] = []
     for each in data:
         tags = each["tags"]
-        kind = next((kind for tag, kind in _KINDS.items() if tag in tags), "other_program")
+        kind: Kind = next((kind for tag, kind in _KINDS.items() if tag in tags), "other_program")
         name = _plain_name(each["pattern"])
         if kind == "ai_crawler" and _ASSISTANT.search(name):
             kind = "ai_assistant"
