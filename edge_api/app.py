@@ -55,8 +55,6 @@ from edge_api.mail.dispatcher import make_mail_service
 from edge_api.mail.incoming import IncomingMail
 from edge_api.mail.mailbox import POLL_SECONDS, MailboxReader
 from edge_api.mail.suppressions import Feedback
-from edge_api.mail.weekly import QUEUE_SECONDS as WEEKLY_SECONDS
-from edge_api.mail.weekly import queue_week
 from edge_api.mcp.operations import Identity, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler
 from edge_api.metrics import OPERATIONS as METRICS
@@ -231,9 +229,9 @@ async def assemble(
                 partial(every, LOG_SECONDS, "logging checks", health.log_changes),
                 partial(
                     every,
-                    WEEKLY_SECONDS,
+                    LOG_SECONDS,
                     "mailing the stats",
-                    partial(queue_week, settings, store, clock, mailing.outbox),
+                    partial(mailing.outbox.queue_week, store),
                 ),
                 partial(_warm, agent_seen, mcp, analyst.pool),
             ]

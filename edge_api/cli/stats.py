@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from click import Choice, Option
+from click import Option
 
 from edge_api.auth.actor import system_clock
 from edge_api.cli import Columns, print_list
@@ -23,12 +23,10 @@ from edge_api.stats.reading import (
     read_stats,
 )
 
-_NAMES: Final = ("since", "until", "path", "kind", "limit")
 PARAMS: Final = (
     Option(["--since"], metavar="DAY", help="the first day (default: six days before the last)"),
     Option(["--until"], metavar="DAY", help="the last day (default: yesterday)"),
     Option(["--path"], help="only this page, such as /journal/two-winters/"),
-    Option(["--kind"], type=Choice([*KINDS]), help="readers that come first (default: person)"),
     Option(["--limit"], help=f"entries of a list (default: {MOST_LISTED})"),
     Option(["--csv"], is_flag=True, help="print every count of every day as CSV"),
     JSON,
@@ -49,7 +47,7 @@ _LISTS: Final[dict[str, Columns]] = {
 
 async def run(arguments: Arguments, settings: Settings) -> int:
     """Print the sums of the chosen days, or all their counts. Returns 0; raises Problem."""
-    given = {name: getattr(arguments, name) for name in _NAMES}
+    given = {name: getattr(arguments, name) for name in StatsQuery.model_fields}
     query = check_query(StatsQuery, {name: text for name, text in given.items() if text})
     today = local_time(settings, system_clock()).date()
     period = query.period(today)
@@ -59,15 +57,14 @@ async def run(arguments: Arguments, settings: Settings) -> int:
                 print(part.decode(), end="")
             return 0
         found = await read_stats(store, today, period, query.limit)
-    members = found.model_dump()
     if arguments.json:
-        print(json.dumps(members, indent=2, ensure_ascii=False))
+        print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
     is_week = not (arguments.since or arguments.until)
     span = f"from {period.since} to {period.until}"
     print(describe(found) if is_week else describe(found, span, "in as many days before"))
     for name, columns in _LISTS.items():
-        if rows := [each for each in members[name] if each.get("views", each.get("count"))]:
+        if rows := [each for each in found[name] if each.get("views", each.get("count"))]:
             print()
             print_list(rows, columns, "", as_json=False)
     return 0

@@ -1,8 +1,8 @@
 """The screen Stats: how many people read, what, and which programs do."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from operator import add
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -50,8 +50,8 @@ async def show_stats(visit: Visit) -> Values:
     """Return the sums of a span, with its sentence and the bars of its chart."""
     span, period = _find_period(visit)
     found = await read_stats(visit.service.store, visit.now.date(), period, limit=50)
-    titles = _find_titles(visit, found)
-    title = f"“{titles[found.path]}”" if found.path in titles else ""
+    titles = _find_titles(visit)
+    title = f"“{titles[path]}”" if (path := found["path"]) in titles else ""
     return {
         "sentence": describe(found, *SPANS[span][1:3], title),
         "stats": found,
@@ -64,12 +64,11 @@ async def show_stats(visit: Visit) -> Values:
     }
 
 
-def _find_titles(visit: Visit, found: Summary) -> Mapping[str, str]:
-    """Return the titles of the posts among the pages that are shown, by their paths."""
-    build, shown = visit.service[BuildManager].current, {each.path for each in found.pages}
+def _find_titles(visit: Visit) -> Mapping[str, str]:
+    """Return the titles of all posts by their paths."""
+    build = visit.service[BuildManager].current
     posts = [orjson.loads(each.summary) for each in build.posts.entries] if build else []
-    titles = {path_of(each): each["title"] for each in posts}
-    return {path: titles[path] for path in (shown | {found.path}) & titles.keys()}
+    return {path_of(each): each["title"] for each in posts}
 
 
 def path_of(post: Mapping[str, str]) -> str:
@@ -89,28 +88,16 @@ async def count_reads(visit: Visit, posts: Sequence[Mapping[str, str]]) -> Mappi
     return {slug: views.get(path, 0) for slug, path in paths.items()}
 
 
-def make_bars(found: Summary, period: Period) -> Sequence[tuple[str, int, int, int]]:
-    """Return a label and the visitors, views and other views of each day, or of each month."""
-    is_long = (period.until - period.since).days >= MOST_BARS
-    visitors, views, others = Counter[str](), Counter[str](), Counter[str]()
-    for each in found.days:
-        name = each.day[:7] if is_long else each.day
-        visitors[name] += each.visitors
-        views[name] += each.views
-        others[name] += each.others
-    days = [period.since + timedelta(days=n) for n in range((period.until - period.since).days + 1)]
-    names = dict.fromkeys(str(day)[:7] if is_long else str(day) for day in days)
-    return [
-        (
-            f"{date.fromisoformat(f'{name}-01'):%b %Y}"
-            if is_long
-            else f"{date.fromisoformat(name):%-d %b}",
-            visitors[name],
-            views[name],
-            others[name],
-        )
-        for name in names
-    ]
+def make_bars(found: Summary, period: Period) -> Mapping[str, list[int]]:
+    """Return visitors, views and other views of each day, or of each month of a long period."""
+    length = (period.until - period.since).days + 1
+    form = "%-d %b" if length <= MOST_BARS else "%b %Y"
+    days = (period.since + timedelta(days=number) for number in range(length))
+    bars = {format(day, form): [0, 0, 0] for day in days}
+    for each in found["days"]:
+        bar = bars[format(date.fromisoformat(each["day"]), form)]
+        bar[:] = map(add, bar, (each["visitors"], each["views"], each["others"]))
+    return bars
 
 
 async def export_csv(visit: Visit) -> OperationResult:

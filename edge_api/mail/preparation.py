@@ -213,7 +213,7 @@ class MessageComposer:
         queued = datetime.fromisoformat(entry["created_at"])
         monday = local_time(self.settings, queued).date()
         stats = await read_stats(self.store, monday, last_days(monday), limit=5)
-        values = {"sentence": describe(stats), "stats": stats.model_dump(), "kinds": KINDS}
+        values = {"sentence": describe(stats), "stats": stats, "kinds": KINDS}
         return await self._compose(entry, {**values, "desk_url": self._desk_url("stats/")})
 
     async def _ask(self, entry: Row, subscriber: Row) -> EmailMessage | NotSent:

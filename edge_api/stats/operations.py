@@ -1,22 +1,24 @@
 """The operation that reads the stats, which is a tool of agents too."""
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from edge_api.db.problems import Problem
-from edge_api.db.stats_tables import MAX_PATH_LENGTH, Kind
+from edge_api.db.stats_tables import MAX_PATH_LENGTH
 from edge_api.db.types import check_text, parse_integer
 from edge_api.operation.model import (
     AnyOperation,
+    Json,
     Operation,
     OperationRequest,
     SuccessResponse,
     Tool,
-    output_schema,
+    object_schema,
 )
 from edge_api.operation.negotiation import prefers_csv
 from edge_api.operation.service import JSON, OperationResult, Service
@@ -24,9 +26,9 @@ from edge_api.operation.sheets import CSV_TYPE, stream_csv
 from edge_api.schema.paths import REST_PREFIX
 from edge_api.stats.reading import (
     CSV_COLUMNS,
+    KINDS,
     MOST_LISTED,
     Period,
-    Summary,
     last_days,
     local_time,
     read_csv_rows,
@@ -51,7 +53,7 @@ Day = Annotated[date, BeforeValidator(parse_day)]
 
 
 class StatsQuery(BaseModel):
-    """The parameters, which choose days, one page, or another kind of readers than people."""
+    """The parameters, which choose days and one page."""
 
     since: Day | None = Field(
         default=None,
@@ -65,7 +67,6 @@ class StatsQuery(BaseModel):
     path: Annotated[str, Field(max_length=MAX_PATH_LENGTH), AfterValidator(check_text)] = Field(
         default="", description="Only this page, by its path.", examples=["/journal/first-edge/"]
     )
-    kind: Kind = Field(default="person", description="The kind of readers that comes first.")
     limit: Annotated[int, Field(ge=1, le=1000), BeforeValidator(parse_integer)] = Field(
         default=MOST_LISTED, description="How many entries a list has at the most."
     )
@@ -78,7 +79,7 @@ class StatsQuery(BaseModel):
             raise Problem("invalid", "since: must not be after `until`")
         if until - since > MOST_DAYS:
             raise Problem("invalid", f"since: must be at most {MOST_DAYS.days} days before `until`")
-        return Period(since, until, self.path, self.kind)
+        return Period(since, until, self.path)
 
 
 async def show_stats(
@@ -91,10 +92,74 @@ async def show_stats(
         rows = read_csv_rows(service.store, period)
         return OperationResult(stream_csv(CSV_COLUMNS, rows), media_type=CSV_TYPE)
     found = await read_stats(service.store, today, period, request.query.limit)
-    return OperationResult(found.model_dump())
+    return OperationResult(found)
 
 
-_SUMMARY_SCHEMA: Final = output_schema(Summary)
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_TEXT: Final = {"type": "string"}
+_KIND: Final = {"type": "string", "enum": [*KINDS]}
+_BEFORE: Final = {**_COUNT, "description": "The same for as many days before."}
+_TODAY: Final = {**_COUNT, "description": "The same for today, so far."}
+
+
+def _list(description: str, **members: Mapping[str, Any]) -> Json:
+    item = object_schema(members, *members, additionalProperties=False)
+    return {"type": "array", "items": item, "description": description}
+
+
+_MEMBERS: Final = {
+    "since": {**_TEXT, "description": "The first day, in the journal's time zone."},
+    "until": {**_TEXT, "description": "The last day."},
+    "counted_since": {
+        "type": ["string", "null"],
+        "description": "The first day of which anything is counted; null: there is none.",
+    },
+    "path": {**_TEXT, "description": "The page that all is about; empty: all pages."},
+    "visitors": {
+        **_COUNT,
+        "description": "People, estimated for each day and then added: who comes on three days is "
+        "three. 0 for one page, and with STATS_VISITORS=off.",
+    },
+    "visitors_before": _BEFORE,
+    "visitors_today": _TODAY,
+    "views": {**_COUNT, "description": "How often people opened something."},
+    "views_before": _BEFORE,
+    "views_today": _TODAY,
+    "days": _list(
+        "Days on which something was counted, oldest first; `others` is how often programs opened "
+        "something. After 25 months the first day of a month stands for all of it.",
+        day=_TEXT,
+        visitors=_COUNT,
+        views=_COUNT,
+        others=_COUNT,
+    ),
+    "kinds": _list("Every kind of readers.", kind=_KIND, visitors=_COUNT, views=_COUNT),
+    "pages": _list(
+        "By how often people opened them, then by programs.",
+        path=_TEXT,
+        views=_COUNT,
+        others=_COUNT,
+    ),
+    "programs": _list(
+        "By the names that they give themselves; empty: one that is in no list.",
+        kind=_KIND,
+        name=_TEXT,
+        views=_COUNT,
+    ),
+    "referrers": _list(
+        "Hosts whose links were followed; those with fewer than five visitors on a day are "
+        "`other`. Empty for one page, as the two lists after it.",
+        name=_TEXT,
+        count=_COUNT,
+    ),
+    "sources": _list("Words in `?ref=` and `utm_source` of links.", name=_TEXT, count=_COUNT),
+    "subscribers": _list(
+        "Subscribers of the feeds, by the number that each feed reader told last.",
+        name=_TEXT,
+        count=_COUNT,
+    ),
+}
+SUMMARY_SCHEMA: Final = object_schema(_MEMBERS, *_MEMBERS, additionalProperties=False)
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
@@ -110,7 +175,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=show_stats,
         query=StatsQuery,
         responses=(
-            SuccessResponse(200, "The sums", _SUMMARY_SCHEMA, media_types=(JSON, "text/csv")),
+            SuccessResponse(200, "The sums", SUMMARY_SCHEMA, media_types=(JSON, "text/csv")),
         ),
         tools=(
             Tool(
