@@ -127,8 +127,9 @@ WEEKLY_STATS: Final = MessageType(
     "{{ sentence }}",
     ("sentence", "stats", "kinds", "desk_url", *_SITE),
     about=None,
+    retry_for=timedelta(hours=24),
 )
-"""Tells the owner on Mondays how much was read in the week before; nothing waits for it."""
+"""Reports to the owner on Mondays how much was read in the week before."""
 SIGN_IN_LINK: Final = MessageType(
     "desk_link",
     "auth",

@@ -42,7 +42,7 @@ async def test_it_begins_with_a_sentence(edge: RunningEdge, owner: Browser) -> N
     assert cells == ["31 May", "200", "50", "40"]
     assert "style=" not in shown.one("main").html
     assert not shown.tree.css("main script")
-    assert "First edge" in shown.said
+    assert "The first edge" in shown.said
     for name in ("GPTBot", "Feedly", "news.example", "=mastodon", "AI crawlers", "NewsBlur"):
         assert name in shown.said, name
     assert "What cannot be known" in shown.said
@@ -51,10 +51,10 @@ async def test_it_begins_with_a_sentence(edge: RunningEdge, owner: Browser) -> N
 @pytest.mark.parametrize(
     ("query", "said", "bars"),
     [
-        ("?span=month", "390 people read you in 30 days", 30),
-        ("?span=year", "1,389 people read you in a year", 13),
+        ("?span=month", "1,389 people read you in 30 days.", 30),
+        ("?span=year", "1,389 people read you in a year.", 12),
         ("?span=century", "214 people read you this week", 7),
-        (f"?page={FIRST}", "“First edge” was opened 30 times this week, 20 fewer than last", 7),
+        (f"?page={FIRST}", "“The first edge” was opened 30 times this week, 20 fewer than last", 7),
         ("?page=/nowhere/%00", "Nobody read you this week", 7),
         (f"?page={'x' * 3000}", "Nobody read you this week", 7),
     ],
@@ -90,7 +90,7 @@ async def test_without_visitors_it_counts_pages(edge: RunningEdge, owner: Browse
     await fill(edge.service.store, views, {})
     shown = await owner.get(PATH)
     said = shown.one(".stats-sentence").text()
-    assert said.startswith("Your pages were opened 61 times this week. Opened 9 times today")
+    assert said.startswith("Your pages were opened 61 times this week, 10 more than last. Opened")
     assert "most: 50 times opened" in shown.said
 
 
@@ -149,7 +149,7 @@ async def test_a_message_says_where_its_sender_came_from(
     """In words, after how it was sent."""
     lead = await owner.lead(source="form", **columns)
     shown = await owner.get(f"/desk/leads/{lead['id']}/")
-    assert " ".join(shown.one(".said header span").text().split()) == said
+    assert " ".join(shown.one(".said header span").text().split()) == f"{said} · b"
 
 
 async def test_a_year_of_a_large_journal(edge: RunningEdge, owner: Browser) -> None:
