@@ -20,18 +20,16 @@ _BROWSER: Final = (
 )
 _ABOUT: Final = (
     "64 connections, the pages of 50 posts in random order, each request with another client's "
-    "address, as from a proxy, and a User-Agent: half of 30 browsers, half of those that the list "
-    "of programs names. Counted, uncounted, and with a new User-Agent in each request. Rounds of "
+    "address, as from a proxy, and a User-Agent: of about 40 browsers and 40 programs "
+    "of the list. Counted, uncounted, and with a new User-Agent in each request. Rounds of "
     f"{_SECONDS} seconds, so that the naming is among them."
 )
 
 
 def measure(ground: Ground) -> Section:
     """Measure all pages of posts."""
-    programs = list(chain.from_iterable(each["instances"] for each in CRAWLER_USER_AGENTS_DATA))[
-        :1000
-    ]
-    known = [*programs, *(_BROWSER.format(number) for number in range(100, 130))]
+    named = (each["instances"][:1] for each in CRAWLER_USER_AGENTS_DATA[::40])
+    known = [*chain.from_iterable(named), *(_BROWSER.format(100 + n) for n in range(40))]
     invented = ["Mozilla/5.0 (compatible; Invented{n}; +https://{n}.example)"]
     with ExitStack() as stack:
         counted = stack.enter_context(ground.edge("counting"))

@@ -55,7 +55,7 @@ _ACCEPT, _AGENT, _COOKIE, _GPC, _PURPOSE, _REFERRER, _SEC_PURPOSE = map(
 _FORWARDING: Final = istr("X-Forwarded-For"), istr("Forwarded")
 _log = logging.getLogger(__name__)
 
-Hit = tuple[str, str, str, str, str, str | None, tuple[str, ...], tuple[str, ...]]
+Hit = tuple[str, str, str, str, str, str | None, str, str]
 """Path, User-Agent, form (empty, `markdown` or `mcp`), referrer's host, source, peer, and the lines
 of the two forwarding headers. Without a peer no visitor is told apart."""
 
@@ -121,12 +121,12 @@ class Stats:
             "" if not referrer or referrer.startswith(self._own) else _host_of(referrer),
             source[1] if source else "",
             (request.remote or "") if is_told else None,
-            _last_lines(headers, _FORWARDING[0]) if is_told else (),
-            _last_lines(headers, _FORWARDING[1]) if is_told else (),
+            _last_lines(headers, _FORWARDING[0]) if is_told else "",
+            _last_lines(headers, _FORWARDING[1]) if is_told else "",
         )
         before = self._hits.get(hit, 0)
         if not before and len(self._hits) >= MAX_HITS:
-            hit = (path, "", form, "", "", None, (), ())
+            hit = (path, "", form, "", "", None, "", "")
             before = self._hits.get(hit, 0)
         self._hits[hit] = before + 1
         if path == CONTACT and is_told:
@@ -173,7 +173,11 @@ class Stats:
         if peer is None:
             return None
         forwarding = CIMultiDict(
-            [(name, line) for name, found in zip(_FORWARDING, lines, strict=True) for line in found]
+            [
+                (name, line)
+                for name, found in zip(_FORWARDING, lines, strict=True)
+                for line in found.splitlines()
+            ]
         )
         address = client_address(peer, forwarding, self._trusted).key
         return memory.hash_visitor(address, agent)
@@ -256,10 +260,12 @@ def _wants_markdown(accepted: str) -> bool:
     return "markdown" in accepted and prefers_markdown(accepted)
 
 
-def _last_lines(headers: MultiMapping[str], name: str) -> tuple[str, ...]:
+def _last_lines(headers: MultiMapping[str], name: str) -> str:
     """Return the ends of a header's last lines, which the nearest proxies wrote."""
     lines = headers.getall(name, ())
-    return tuple([line[-MAX_AGENT_LENGTH:] for line in lines[-MAX_LINES:]]) if lines else ()
+    if len(lines) > 1:
+        return "\n".join(line[-MAX_AGENT_LENGTH:] for line in lines[-MAX_LINES:])
+    return lines[0][-MAX_AGENT_LENGTH:] if lines else ""
 
 
 def _host_of(referrer: str) -> str:
