@@ -35,7 +35,7 @@ _BROWSER: Final = re.compile(
 )
 _PROGRAM: Final = re.compile(
     r"bot\b|bot[/_-]|crawl|spider|scrap|fetch|monitor|archiv|validat|preview|headless|"
-    r"https?:|www\.|@|\+http|python|java/|\blibwww|okhttp|axios|node-|scan|probe|checker"
+    r"https?:|www\.|@|\+http|python|java/|okhttp|axios|node-|scan|probe|checker"
 )
 """Words in lower case, by which programs that borrow a browser's name give themselves away."""
 
@@ -70,7 +70,7 @@ def _programs() -> _Programs:
     for each in data:
         tags = each["tags"]
         kind: Kind = next((kind for tag, kind in _KINDS.items() if tag in tags), "other_program")
-        name = _plain_name(each["pattern"])
+        name = plain_name(each["pattern"])
         if kind == "ai_crawler" and _ASSISTANT.search(name):
             kind = "ai_assistant"
         program = _Program(
@@ -90,7 +90,7 @@ def _is_literal(pattern: str) -> bool:
     return re.fullmatch(r"\^?(?:[^\\\[\](){}.*+?|^$]|\\\W)+\$?", pattern) is not None
 
 
-def _plain_name(pattern: str) -> str:
+def plain_name(pattern: str) -> str:
     """Return the text of a pattern without signs of regular expressions: `[wW]get` is wget."""
     first = re.sub(r"\(([^|)]*)\|[^)]*\)", r"\1", pattern).partition("|")[0]
     plain = re.sub(r"\[\\s\\S\]\*|\[\^-\]|\\d\S*", " ", first)

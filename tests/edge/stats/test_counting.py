@@ -16,18 +16,21 @@ pytestmark = pytest.mark.each_engine
 
 async def test_people_and_programs_count_apart(counting: Counting) -> None:
     """Each under its kind; what is no known program and no browser is another program."""
-    asked = (
+    gptbot = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+    google = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+    markdown, chatgpt = {"Accept": "text/markdown"}, f"{CHROME}; ChatGPT-User/1.0"
+    asked: tuple[tuple[str, str, dict[str, str], tuple[str, str]], ...] = (
         (POST, CHROME, {}, ("person", "")),
-        (POST, CHROME, {"Accept": "text/markdown"}, ("markdown_reader", "")),
+        (POST, CHROME, markdown, ("markdown_reader", "")),
         (f"{POST}index.md", "curl/8.9.1", {}, ("markdown_reader", "curl")),
         (POST, "curl/8.9.1", {}, ("other_program", "curl")),
-        (POST, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)", {}, ("ai_crawler", "GPTBot")),
-        (POST, f"{CHROME}; ChatGPT-User/1.0", {"Accept": "text/markdown"}, ("ai_assistant", "ChatGPT-User")),
-        ("/robots.txt", "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", {}, ("search_engine", "Googlebot")),
+        (POST, gptbot, {}, ("ai_crawler", "GPTBot")),
+        (POST, chatgpt, markdown, ("ai_assistant", "ChatGPT-User")),
+        ("/robots.txt", google, {}, ("search_engine", "Googlebot")),
         ("/feed.xml", "Feedbin feed-id:1 - 142 subscribers", {}, ("feed_reader", "Feedbin")),
         ("/feed.xml", "Some Reader/1 (RSS; 7 subscribers)", {}, ("feed_reader", "")),
         ("/llms.txt", "", {}, ("other_program", "")),
-    )  # fmt: skip
+    )
     for path, agent, headers, _ in asked:
         assert await counting.get(path, agent, headers=headers) == 200
     assert await counting.views() == {(path, *kind): 1 for path, _, _, kind in asked}
