@@ -97,7 +97,14 @@ async def show_stats(
 
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _TEXT: Final = {"type": "string"}
-_KIND: Final = {"type": "string", "enum": [*KINDS]}
+_KIND: Final = {"type": "string", "enum": [*KINDS], "description": "The kind of readers."}
+_VISITORS: Final = {**_COUNT, "description": "Readers, estimated for each day and then added."}
+_VIEWS: Final = {**_COUNT, "description": "How often they opened something."}
+_OTHERS: Final = {**_COUNT, "description": "How often programs opened something."}
+_NAMED: Final[Mapping[str, Json]] = {
+    "name": {**_TEXT, "description": "What strangers sent as the name."},
+    "count": {**_COUNT, "description": "The number that belongs to the name."},
+}
 _BEFORE: Final = {**_COUNT, "description": "The same for as many days before."}
 _TODAY: Final = {**_COUNT, "description": "The same for today, so far."}
 
@@ -126,37 +133,34 @@ _MEMBERS: Final = {
     "views_before": _BEFORE,
     "views_today": _TODAY,
     "days": _list(
-        "Days on which something was counted, oldest first; `others` is how often programs opened "
-        "something. After 25 months the first day of a month stands for all of it.",
-        day=_TEXT,
-        visitors=_COUNT,
-        views=_COUNT,
-        others=_COUNT,
+        "Days on which something was counted, oldest first. After 25 months the first day of a "
+        "month stands for all of it.",
+        day={**_TEXT, "description": "The day."},
+        visitors=_VISITORS,
+        views=_VIEWS,
+        others=_OTHERS,
     ),
-    "kinds": _list("Every kind of readers.", kind=_KIND, visitors=_COUNT, views=_COUNT),
+    "kinds": _list("Every kind of readers.", kind=_KIND, visitors=_VISITORS, views=_VIEWS),
     "pages": _list(
         "By how often people opened them, then by programs.",
-        path=_TEXT,
-        views=_COUNT,
-        others=_COUNT,
+        path={**_TEXT, "description": "The address on this site."},
+        views=_VIEWS,
+        others=_OTHERS,
     ),
     "programs": _list(
-        "By the names that they give themselves; empty: one that is in no list.",
+        "The programs that opened most.",
         kind=_KIND,
-        name=_TEXT,
-        views=_COUNT,
+        name={**_TEXT, "description": "What it calls itself; empty: a name that no list has."},
+        views=_VIEWS,
     ),
     "referrers": _list(
         "Hosts whose links were followed; those with fewer than five visitors on a day are "
         "`other`. Empty for one page, as the two lists after it.",
-        name=_TEXT,
-        count=_COUNT,
+        **_NAMED,
     ),
-    "sources": _list("Words in `?ref=` and `utm_source` of links.", name=_TEXT, count=_COUNT),
+    "sources": _list("Words in `?ref=` and `utm_source` of links.", **_NAMED),
     "subscribers": _list(
-        "Subscribers of the feeds, by the number that each feed reader told last.",
-        name=_TEXT,
-        count=_COUNT,
+        "Subscribers of the feeds, by the number that each feed reader told last.", **_NAMED
     ),
 }
 SUMMARY_SCHEMA: Final = object_schema(_MEMBERS, *_MEMBERS, additionalProperties=False)
