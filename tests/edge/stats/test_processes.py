@@ -39,7 +39,8 @@ def test_workers_of_two_edges_sum_exactly(tmp_path: Path, postgresql: PostgreSQL
     with installed(tmp_path, postgresql) as first:
         folder = tmp_path / "second"
         folder.mkdir()
-        second = Installation(folder, {**first.settings, "PORT": str(free_port())})
+        site = {"SITE_URL": f"http://127.0.0.1:{first.settings['PORT']}"}
+        second = Installation(folder, {**first.settings, "PORT": str(free_port()), **site})
         with supervised(first) as one, supervised(second) as other:
             with ThreadPoolExecutor(8) as threads:
                 ports = [one.port, other.port] * 4
