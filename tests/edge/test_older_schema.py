@@ -98,8 +98,8 @@ def older(
         else:
             server = request.getfixturevalue("postgresql")
             name = store.rpartition("/")[2]
-            server.execute("DELETE FROM fore_edge.schema_steps WHERE number > 9", name)
-            assert NEEDED == 10, "correct both with the next step"
+            server.execute("DELETE FROM fore_edge.schema_steps WHERE number > 11", name)
+            assert NEEDED == 12, "correct both with the next step"
         yield Older(installation, server)
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from edge_api.db.stats_tables import DAILY_FIGURES, PAGE_VIEWS
 from edge_api.stats.counter import Stats
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.domain.conftest import MovableClock
+from tests.edge.edge_process import Installation, free_port
+from tests.edge.small_builds import make_post, point_at, write_build
 
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
@@ -62,3 +65,15 @@ async def counting(make_edge: EdgeMaker) -> AsyncIterator[Counting]:
     clock = MovableClock()
     async with make_edge(clock, TRUSTED_PROXIES="127.0.0.1") as edge:
         yield Counting(edge, clock)
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    """Return an installation with a store in a file."""
+    port, builds = free_port(), tmp_path / "build"
+    url = f"http://127.0.0.1:{port}"
+    point_at(builds, write_build(builds, posts=[make_post("a")], site_url=url))
+    store = f"sqlite:///{tmp_path}/edge.db"
+    return Installation(
+        tmp_path, {"PORT": str(port), "BUILD_DIR": str(builds), "DATABASE_URL": store}
+    )

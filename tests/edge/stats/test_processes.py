@@ -3,7 +3,6 @@
 import signal
 import sqlite3
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
@@ -13,7 +12,6 @@ import pytest
 
 from tests.edge.edge_process import Installation, free_port
 from tests.edge.postgresql import PostgreSQL
-from tests.edge.small_builds import make_post, point_at, write_build
 from tests.edge.stats.conftest import CHROME
 from tests.edge.workers.conftest import installed, supervised
 from tests.patience import patience
@@ -41,7 +39,8 @@ def test_workers_of_two_edges_sum_exactly(tmp_path: Path, postgresql: PostgreSQL
     with installed(tmp_path, postgresql) as first:
         folder = tmp_path / "second"
         folder.mkdir()
-        second = Installation(folder, {**first.settings, "PORT": str(free_port())})
+        site = {"SITE_URL": f"http://127.0.0.1:{first.settings['PORT']}"}
+        second = Installation(folder, {**first.settings, "PORT": str(free_port()), **site})
         with supervised(first) as one, supervised(second) as other:
             with ThreadPoolExecutor(8) as threads:
                 ports = [one.port, other.port] * 4
@@ -52,18 +51,6 @@ def test_workers_of_two_edges_sum_exactly(tmp_path: Path, postgresql: PostgreSQL
         assert postgresql.execute(SUM.format("fore_edge."), database) == [(sum(counts),)]
         rows = "SELECT count(*) FROM fore_edge.page_views"
         assert postgresql.execute(rows, database)[0][0] <= 2, "a day's views are one row"
-
-
-@pytest.fixture
-def installation(tmp_path: Path) -> Iterator[Installation]:
-    """Return an installation with a store in a file."""
-    port, builds = free_port(), tmp_path / "build"
-    url = f"http://127.0.0.1:{port}"
-    point_at(builds, write_build(builds, posts=[make_post("a")], site_url=url))
-    store = f"sqlite:///{tmp_path}/edge.db"
-    yield Installation(
-        tmp_path, {"PORT": str(port), "BUILD_DIR": str(builds), "DATABASE_URL": store}
-    )
 
 
 def stored(installation: Installation) -> int:
