@@ -1,6 +1,7 @@
 """The screen Stats: how many people read, what, and which programs do."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from operator import add
 from typing import Final
@@ -29,7 +30,7 @@ from edge_api.stats.reading import (
 SPANS: Final[Mapping[str, tuple[str, str, str, int]]] = {
     "week": ("A week", "this week", "last", 7),
     "month": ("30 days", "in 30 days", "in the 30 before", 30),
-    "year": ("A year", "in a year", "in the one before", 365),
+    "year": ("A year", "in 12 months", "in the 12 before", 365),
 }
 """The periods: the label, the ends of the sentence, and the days."""
 MOST_BARS: Final = 62
@@ -43,7 +44,11 @@ def _find_period(visit: Visit) -> tuple[str, Period]:
     asked = visit.query.get("span", "")
     span = asked if asked in SPANS else "week"
     path = visit.query.get("page", "")[:MAX_PATH_LENGTH].replace("\0", "")
-    return span, last_days(visit.now.date(), SPANS[span][3], path=path)
+    period = last_days(visit.now.date(), SPANS[span][3], path)
+    if span == "year":  # it begins with a month
+        first = (period.since - timedelta(days=1)).replace(day=1) + timedelta(days=32)
+        period = replace(period, since=first.replace(day=1))
+    return span, period
 
 
 async def show_stats(visit: Visit) -> Values:

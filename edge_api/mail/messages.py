@@ -6,7 +6,6 @@ is cleaned before it is set, and mailboxes are set as objects.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from edge_api.db.newsletter_tables import SUBSCRIBERS
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
+from edge_api.mail.clean_text import one_line, safe_display_name
 from edge_api.schema.sentences import ENGLISH, Language
 from edge_api.schema.template_language import add_language_features
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
@@ -208,11 +208,6 @@ LETTER_TYPES: Mapping[str, MessageType] = MappingProxyType(
 )
 """The messages that the newsletter composes, which have no templates here."""
 
-_JOINERS: Final = frozenset("\u200c\u200d")
-"""Zero-width joiners, which some scripts and emoji need, although they are format characters."""
-_LABEL_CHARACTERS: Final = _JOINERS.union(" .'-&+\u2019")
-"""Characters that names may have besides letters and digits: headers give them no meaning."""
-
 
 def _reasons(lead: Mapping[str, Any]) -> list[str]:
     """Return the spam reasons in words; administrators may have stored any JSON."""
@@ -317,33 +312,6 @@ class MailTemplates:
 
 
 DEFAULT_TEMPLATES: Final = MailTemplates()
-
-
-def one_line(text: str) -> str:
-    """Return untrusted text on one line, as long as it was or shorter.
-
-    Line ends, tabs and other control characters become spaces; characters of Unicode's category Cf,
-    such as those that turn the direction of writing, and lone surrogates are removed.
-    """
-    return (
-        text if text.isascii() and text.isprintable() else "".join(map(_sanitize_character, text))
-    )
-
-
-def safe_display_name(text: str) -> str:
-    """Return a display name, with spaces for characters that could make it look like an address."""
-    kept = (
-        char if char in _LABEL_CHARACTERS or unicodedata.category(char)[0] in "LMN" else " "
-        for char in one_line(text)
-    )
-    return " ".join("".join(kept).split())
-
-
-def _sanitize_character(char: str) -> str:
-    category = unicodedata.category(char)
-    if category in ("Cc", "Zl", "Zp"):
-        return " "
-    return "" if category in ("Cf", "Cs") and char not in _JOINERS else char
 
 
 MAX_SUBJECT_LENGTH: Final = 200  # characters

@@ -42,6 +42,7 @@ from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LE
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.leads.input import HIDDEN_FROM, SUSPECT_FROM
+from edge_api.mail.clean_text import one_line, safe_display_name
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     ANSWER,
@@ -60,8 +61,6 @@ from edge_api.mail.messages import (
     MailTemplates,
     compose,
     is_message_id,
-    one_line,
-    safe_display_name,
 )
 from edge_api.mail.queue import message_type_of, must_reach_owner
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient

@@ -52,7 +52,7 @@ async def test_it_begins_with_a_sentence(edge: RunningEdge, owner: Browser) -> N
     ("query", "said", "bars"),
     [
         ("?span=month", "1,389 people read you in 30 days.", 30),
-        ("?span=year", "1,389 people read you in a year.", 12),
+        ("?span=year", "1,389 people read you in 12 months.", 12),
         ("?span=century", "214 people read you this week", 7),
         (f"?page={FIRST}", "“The first edge” was opened 30 times this week, 20 fewer than last", 7),
         ("?page=/nowhere/%00", "Nobody read you this week", 7),
