@@ -94,14 +94,15 @@ class Stats:
         if is_owner or "prefetch" in purpose or not name.endswith(_COUNTED):
             return
         referrer, query = headers.get(_REFERRER, ""), request.rel_url.raw_query_string
-        is_own, source = referrer.startswith(self._own), _SOURCE.search(query)
+        source = _SOURCE.search(query) if query else None
+        is_foreign = referrer and not referrer.startswith(self._own)
         is_told = self._hashes and headers.get(_GPC) != "1"
         agent, hits = headers.get(_AGENT, "")[:MAX_LENGTH], self._hits
         hit: Hit = (
             path,
             agent,
             form,
-            "" if is_own else "".join(referrer.split("/", 3)[2:3])[:MAX_LENGTH],
+            "".join(referrer.split("/", 3)[2:3])[:MAX_LENGTH] if is_foreign else "",
             source[1] if source else "",
             (request.remote or "") if is_told else None,
             "\n".join(headers.getall(_FORWARDING[0], ()))[-2 * MAX_LENGTH :] if is_told else "",
