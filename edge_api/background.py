@@ -205,7 +205,6 @@ async def background_jobs(
         (SWEEP_SECONDS, "deleting unused grants", oauth.sweep),
         (SWEEP_SECONDS, "deleting what was not confirmed", service[Subscribers].forget_pending),
         (SWEEP_SECONDS, "deleting rows that are old enough", retention.apply),
-        (SWEEP_SECONDS, "adding old days of the stats to months", service[Stats].roll_up),
     )
     works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
     tasks = [asyncio.create_task(work) for work in works]
@@ -215,7 +214,8 @@ async def background_jobs(
         for task in tasks:
             task.cancel()  # all before waiting, since some finish their current work first
         await asyncio.gather(*tasks, return_exceptions=True)
-        await service[Stats].close()
+        with suppress(Problem):  # the store logs that it is away
+            await service[Stats].flush()
 
 
 EXPIRING_TABLES: Final[Mapping[Table, timedelta]] = {

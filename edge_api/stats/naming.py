@@ -6,11 +6,11 @@ slow for the event loop: names are found in a thread.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from edge_api.db.stats_tables import MAX_NAME_LENGTH, Kind
 
@@ -40,54 +40,24 @@ _PROGRAM: Final = re.compile(
 """Words in lower case, by which programs that borrow a browser's name give themselves away."""
 
 
-class _Program(NamedTuple):
-    """A known program."""
-
-    pattern: re.Pattern[str]
-    name: str
-    kind: Kind
-    is_generic: bool
-    url: str
-
-
-class _Programs(NamedTuple):
-    """All known programs: those to try if a text has four letters of their own, and the others."""
-
-    by_gram: Mapping[str, Sequence[_Program]]
-    others: Sequence[_Program]
-
-
 @cache
-def _programs() -> _Programs:
+def _programs() -> Mapping[str, Sequence[tuple[re.Pattern[str], Mapping[str, Any]]]]:
+    """Return the entries of the list by four letters that each needs; empty for those without."""
     from crawleruseragents import CRAWLER_USER_AGENTS_DATA  # noqa: PLC0415  0.5 MB of JSON
 
-    data: Sequence[Mapping[str, Any]] = CRAWLER_USER_AGENTS_DATA
     frequency = Counter(
-        gram for each in data for text in each["instances"] for gram in _grams(text)
+        gram
+        for each in CRAWLER_USER_AGENTS_DATA
+        for text in each["instances"]
+        for gram in _grams(text)
     )
-    by_gram: dict[str, list[_Program]] = {}
-    others: list[_Program] = []
-    for each in data:
-        tags = each["tags"]
-        kind: Kind = next((kind for tag, kind in _KINDS.items() if tag in tags), "other_program")
-        name = plain_name(each["pattern"])
-        if kind == "ai_crawler" and _ASSISTANT.search(name):
-            kind = "ai_assistant"
-        program = _Program(
-            re.compile(each["pattern"]),
-            name,
-            kind,
-            not _GENERIC.isdisjoint(tags),
-            each.get("url", ""),
-        )
-        grams = _grams(name) if _is_literal(each["pattern"]) else set()
-        rarest = min(sorted(grams), key=lambda gram: frequency[gram], default="")
-        (by_gram.setdefault(rarest, []) if rarest else others).append(program)
-    return _Programs(by_gram, others)
-
-
-def _is_literal(pattern: str) -> bool:
-    return re.fullmatch(r"\^?(?:[^\\\[\](){}.*+?|^$]|\\\W)+\$?", pattern) is not None
+    found: dict[str, list[tuple[re.Pattern[str], Mapping[str, Any]]]] = defaultdict(list)
+    for each in CRAWLER_USER_AGENTS_DATA:
+        is_literal = re.fullmatch(r"\^?(?:[^\\\[\](){}.*+?|^$]|\\\W)+\$?", each["pattern"])
+        grams = sorted(_grams(plain_name(each["pattern"]))) if is_literal else ()
+        rarest = min(grams, key=lambda gram: frequency[gram], default="")
+        found[rarest].append((re.compile(each["pattern"]), each))
+    return found
 
 
 def plain_name(pattern: str) -> str:
@@ -106,7 +76,10 @@ def _grams(text: str) -> set[str]:
 def name_agent(user_agent: str) -> tuple[Kind, str]:
     """Return the kind of a reader, and the name of a known program; empty for people."""
     if found := min(_matches(user_agent), key=itemgetter(0, 1, 2), default=None):
-        return found[-1].kind, found[-1].name
+        name, tags = plain_name(found[-1]["pattern"]), found[-1]["tags"]
+        kind: Kind = next((kind for tag, kind in _KINDS.items() if tag in tags), "other_program")
+        is_assistant = kind == "ai_crawler" and _ASSISTANT.search(name)
+        return "ai_assistant" if is_assistant else kind, name
     lowered = user_agent.lower()  # a search that ignores case takes five times as long
     if _FEED_READER.search(lowered):
         return "feed_reader", ""
@@ -114,18 +87,10 @@ def name_agent(user_agent: str) -> tuple[Kind, str]:
     return ("person" if is_person else "other_program"), ""
 
 
-def _matches(text: str) -> Iterator[tuple[bool, int, int, _Program]]:
+def _matches(text: str) -> Iterator[tuple[bool, int, int, Mapping[str, Any]]]:
     """Yield the known programs of a text; the least, named first and longest, is the right one."""
-    programs = _programs()
-    likely = [each for gram in _grams(text) for each in programs.by_gram.get(gram, ())]
-    for program in (*likely, *programs.others):
-        if match := program.pattern.search(text):
-            yield program.is_generic, match.start(), match.start() - match.end(), program
-
-
-@cache
-def agent_url(agent: str) -> str:
-    """Return the address where a known program is described; empty without one."""
-    programs = _programs()
-    known = (*programs.others, *(each for found in programs.by_gram.values() for each in found))
-    return next((each.url for each in known if each.name == agent), "")
+    for gram in ("", *_grams(text)):
+        for pattern, each in _programs().get(gram, ()):
+            if match := pattern.search(text):
+                is_generic = not _GENERIC.isdisjoint(each["tags"])
+                yield is_generic, match.start(), match.start() - match.end(), each

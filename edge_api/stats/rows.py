@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from functools import lru_cache, partial
-from typing import Final
+from datetime import datetime
+from functools import partial
+from typing import Final, Literal
 
 from edge_api.auth.actor import new_id
 from edge_api.db.query import (
@@ -30,23 +30,15 @@ RowKey = tuple[str, ...]
 
 def make_inserts(counts: Mapping[RowKey, int]) -> list[Insert]:
     """Return the queries that add counts to the rows of their keys; called in a thread."""
-    inserts: dict[tuple[Table, str], list[Row]] = defaultdict(list)
+    inserts: dict[tuple[Table, Literal["sum", "largest"]], list[Row]] = defaultdict(list)
     for key, count in counts.items():
         table = next(each for each in (PAGE_VIEWS, DAILY_FIGURES) if len(_names(each)) == len(key))
         row = {**dict(zip(_names(table), key, strict=True)), "count": count}
-        merge = "largest" if key[1] == "subscribers" else "sum"
-        new = table.trusted_row(row, "", partial(new_id, _midnight(key[0])))
-        inserts[table, merge].append(new)
-    return [
-        Insert(table, rows, merge="largest" if merge == "largest" else "sum")
-        for (table, merge), rows in inserts.items()
-    ]
-
-
-@lru_cache(maxsize=8)
-def _midnight(day: str) -> datetime:
-    """Return the time in the ids of a day: that of a view would say when somebody came."""
-    return datetime.fromisoformat(day).replace(tzinfo=UTC)
+        # The id has the time of midnight: that of a view would say when somebody came.
+        midnight = datetime.fromisoformat(f"{key[0]}T00:00Z")
+        new = table.trusted_row(row, "", partial(new_id, midnight))
+        inserts[table, "largest" if key[1] == "subscribers" else "sum"].append(new)
+    return [Insert(table, rows, merge=merge) for (table, merge), rows in inserts.items()]
 
 
 def _names(table: Table) -> tuple[str, ...]:

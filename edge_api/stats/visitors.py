@@ -1,9 +1,7 @@
 """The memory of one process for one day: keyed hashes of visitors, which midnight throws away."""
 
-import re
 from collections import defaultdict
 from hashlib import blake2b
-from ipaddress import ip_network
 from secrets import token_bytes
 from typing import Final
 
@@ -32,20 +30,21 @@ class DayMemory:
         self._rows: set[tuple[str, Kind, str]] = set()
 
     def hash_visitor(self, address: str, agent: str) -> int:
-        """Return the hash of a visitor, whose address is cut to a /24, or a /48 of IPv6."""
-        cut = address.rpartition(".")[0]
-        if re.fullmatch(r"[0-9a-f:]+/64", address):
-            cut = str(ip_network(address, strict=False).supernet(new_prefix=48))
+        """Return the hash of a visitor.
+
+        `address` is a key of rate limits. It is cut to a /24, or to a /48 of IPv6.
+        """
+        cut = address.rpartition(".")[0] or ":".join(address.split(":")[:3])
         text = f"{cut} {agent}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(text, key=self._salt, digest_size=8).digest())
 
     def is_new(self, kind: Kind, visitor: int) -> bool:
         """Note a visitor, and return whether this is the first visit of the day."""
         seen, most = self._seen[kind], MAX_VISITORS // (1 if kind == "person" else 10)
-        before = len(seen)
-        if before < most:
-            seen.add(visitor)
-        return len(seen) > before
+        if visitor in seen or len(seen) >= most:
+            return False
+        seen.add(visitor)
+        return True
 
     def name_figure(self, figure: Figure, name: str, visitor: int | None) -> str:
         """Return the name under which a referrer or source counts: its own, or `other`."""

@@ -88,6 +88,7 @@ async def test_a_form_with_an_error_loses_no_origin(counting: Counting) -> None:
 
 async def test_midnight_forgets(counting: Counting) -> None:
     """With the salt of the day."""
+    await counting.store()
     await counting.get("/contact/", agent=CHROME, headers={"Referer": "https://bing.com/"})
     counting.clock.move(hours=12)
     await counting.store()
