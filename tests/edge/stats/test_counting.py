@@ -1,6 +1,7 @@
 """Requests that count, those that do not, and the kinds under which they count."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ async def test_people_and_programs_count_apart(counting: Counting) -> None:
 
 async def test_what_does_not_count(counting: Counting) -> None:
     """Other methods, errors, redirects, prefetches, parts, and the owner's own visits."""
-    asked = (
+    asked: tuple[tuple[str, int, dict[str, Any]], ...] = (
         (POST, 200, {"method": "HEAD"}),
         (POST, 206, {"headers": {"Range": "bytes=0-9"}}),
         (POST.rstrip("/"), 301, {}),
