@@ -17,6 +17,7 @@ from benchmarks.server import come_first
 PARTS: Final = (
     "reading",
     "pages",
+    "counting",
     "writing",
     "proxied",
     "rows",

@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 from benchmarks.corpus import write_posts
 from benchmarks.leads import fill
 from benchmarks.server import BOTH_CORES, Served, free_port, pinned, python, served
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import PUBLISH_WITH_ENQUIRIES, SCOPES
 
 POSTS: Final = 50
 """So many that their list has some 28 kB."""
@@ -90,9 +90,11 @@ class Edge:
 class Ground:
     """The prepared parts of one run; what a folder holds from an earlier run is taken as it is."""
 
-    def __init__(self, folder: Path, sizes: Sequence[int] = SIZES) -> None:
+    def __init__(self, folder: Path, sizes: Sequence[int] = SIZES, **changes: str) -> None:
+        """Take settings of its edges that differ from those of `installation`."""
         self.folder = folder
         self.sizes = sizes
+        self._changes = changes
 
     def site(self, posts: int = POSTS) -> Path:
         """Return the BUILD_DIR of a site with so many posts."""
@@ -138,6 +140,7 @@ class Ground:
             **installation(home, port),
             "BUILD_DIR": str(self.site(posts)),
             "SITE_URL": SITE_URL,
+            **self._changes,
         }
         key, token = _issue("api_key", settings), _issue("access_token", settings)
         words = ["-m", module, "serve"]
@@ -166,7 +169,7 @@ class Ground:
 
 def _issue(kind: str, settings: Mapping[str, str]) -> str:
     words = ["keys", "issue", "--name", "bench", "--type", kind, "--json"]
-    words += ["--scopes", " ".join(SCOPES)]
+    words += ["--scopes", " ".join((*SCOPES, PUBLISH_WITH_ENQUIRIES))]
     return str(json.loads(python("-m", "edge_api", *words, **settings))["key"])
 
 

@@ -40,6 +40,8 @@ class Load:
     """Each a path, or a path, a space and the body of a POST, with `{n}` for its number."""
     headers: Mapping[str, str] = field(default_factory=dict)
     connections: int = 64
+    agents: Sequence[str] = ()
+    """User-Agents, of which each request has one; `{n}` stands for its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,13 @@ def _ask_wrk(load: Load, seconds: int) -> str:
     command = [*pinned(LOAD_CORE), *words, "--latency", "-s", str(_SCRIPT), load.origin]
     if shutil.which("wrk") is None:
         raise SystemExit("wrk puts the load on, and is not here; run: tools/provide wrk")
-    with NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as file:
+    with (
+        NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as file,
+        NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as agents,
+    ):
         file.write("\n".join(load.requests))
         file.flush()
-        whole = {**os.environ, "REQUESTS": file.name}
+        agents.write("\n".join(load.agents))
+        agents.flush()
+        whole = {**os.environ, "REQUESTS": file.name, "AGENTS": agents.name}
         return subprocess.run(command, check=True, capture_output=True, text=True, env=whole).stdout

@@ -45,6 +45,11 @@ COMMANDS: Sections = {
             "look at mailings, test, release, hold and resume them; move lists of subscribers",
             "status",
         ),
+        "stats": (
+            "edge_api.cli.stats",
+            "print how many people and programs read the journal, and which pages",
+            "--since 2026-11-01",
+        ),
         "desk": (
             "edge_api.cli.desk",
             "print a link that signs in to the owner's pages",

@@ -88,6 +88,7 @@ from edge_api.schema.paths import (
     WELL_KNOWN_CARD,
 )
 from edge_api.settings import Settings
+from edge_api.stats.counter import Stats
 from edge_api.utility import CATALOG_LINK, LINKSET_TYPE, api_catalog, self_description
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import WebhookDispatcher, make_sender
@@ -163,6 +164,7 @@ async def assemble(
             **(verification.checks if verification else {}),
         }
         metrics = [Metrics()] if settings.metrics == "on" else []
+        stats = Stats(settings, store, clock, builds, *(each.count_views for each in metrics))
         health = Health(store, builds, clock, VERSION, health_checks)
         parts = (
             health,
@@ -185,6 +187,7 @@ async def assemble(
             Endpoints(store, clock, box, partial(make_sender, settings)),
             Writing(settings, store, clock),
             mailings,
+            stats,
         )
         service = Service(
             settings,
@@ -227,6 +230,12 @@ async def assemble(
                     partial(asyncio.to_thread, gc_freeze),
                 ),
                 partial(every, LOG_SECONDS, "logging checks", health.log_changes),
+                partial(
+                    every,
+                    LOG_SECONDS,
+                    "mailing the stats",
+                    partial(mailing.outbox.queue_week, store),
+                ),
                 partial(_warm, agent_seen, mcp, analyst.pool),
             ]
             if exclusive
@@ -260,6 +269,7 @@ async def assemble(
             {"mcp": mcp.answer},
             [
                 *metrics,
+                *([stats] if stats.is_on else []),
                 *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
                 partial(_watch_for_agents, agent_seen),
             ],

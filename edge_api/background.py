@@ -50,6 +50,7 @@ from edge_api.oauth.server import OAuthServer
 from edge_api.operation.service import Service
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
+from edge_api.stats.counter import FLUSH_SECONDS, Stats
 
 VERIFY_SECONDS: Final = 60.0
 """The interval of checks whether a verification is due; the first comes after one interval."""
@@ -199,6 +200,7 @@ async def background_jobs(
             "deleting expired rows",
             partial(delete_expired, store, service.clock),
         ),
+        (FLUSH_SECONDS, "storing the stats", service[Stats].flush),
         (DELETE_EXPIRED_SECONDS, "rotating signing keys", oauth.maintain),
         (SWEEP_SECONDS, "deleting unused grants", oauth.sweep),
         (SWEEP_SECONDS, "deleting what was not confirmed", service[Subscribers].forget_pending),
@@ -212,6 +214,8 @@ async def background_jobs(
         for task in tasks:
             task.cancel()  # all before waiting, since some finish their current work first
         await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(Problem):  # the store logs that it is away
+            await service[Stats].flush()
 
 
 EXPIRING_TABLES: Final[Mapping[Table, timedelta]] = {

@@ -84,6 +84,12 @@ class Metrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0),
             registry=registry,
         )
+        self._views = prometheus.Counter(
+            "edge_page_views",
+            "Views of pages, by the kind of reader.",
+            ("kind",),
+            registry=registry,
+        )
         self._lag = prometheus.Gauge(
             "edge_event_loop_lag_seconds",
             "Delay of the event loop, the longest of the last ticks.",
@@ -105,6 +111,10 @@ class Metrics:
         self._seconds.labels(operation).observe(seconds)
         if response.status == HTTPStatus.TOO_MANY_REQUESTS:
             self._limited.labels(operation).inc()
+
+    def count_views(self, kind: str, count: int) -> None:
+        """Count views of pages that the stats have named."""
+        self._views.labels(kind).inc(count)
 
     async def run(self) -> None:
         """Measure the event loop and the memory until cancelled."""

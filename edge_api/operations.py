@@ -12,6 +12,7 @@ from edge_api.desk import leads as desk_leads
 from edge_api.desk import newsletter as desk_newsletter
 from edge_api.desk import posts as desk_posts
 from edge_api.desk import settings as desk_settings
+from edge_api.desk import stats as desk_stats
 from edge_api.desk.screens import operations
 from edge_api.journal import operations as posts
 from edge_api.journal import search
@@ -30,6 +31,7 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.openapi import openapi_document
 from edge_api.settings import Settings
+from edge_api.stats import operations as stats
 from edge_api.writing import operations as writing
 
 OPERATIONS: tuple[AnyOperation, ...] = (
@@ -44,6 +46,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     *authorize.OPERATIONS,
     *access_requests.OPERATIONS,
     *newsletter.OPERATIONS,
+    *stats.OPERATIONS,
     *mail.OPERATIONS,
     *mcp.OPERATIONS,
 )
@@ -90,6 +93,7 @@ _DESK: Final = (
     desk_leads,
     message,
     desk_newsletter,
+    desk_stats,
     desk_settings,
     tables,
     webhooks,
@@ -126,7 +130,11 @@ def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[A
 
 def offer(operations: Iterable[AnyOperation], settings: Settings) -> list[AnyOperation]:
     """Return the operations that documents and tools name, without what is switched off."""
-    tags = {writing.TAG: settings.writing, newsletter.TAG: settings.newsletter}
+    tags = {
+        writing.TAG: settings.writing,
+        newsletter.TAG: settings.newsletter,
+        stats.TAG: settings.stats,
+    }
     return [each for each in operations if tags.get(each.tag) != "off"]
 
 

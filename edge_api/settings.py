@@ -219,6 +219,13 @@ class Settings:
         "the git remote that a server pushes the journal's commits to",
         secret=True,
     )
+    stats: str = _setting(one_of("on", "off"), "on", "whether views of pages are counted")
+    stats_visitors: str = _setting(
+        one_of("on", "off"), "on", "whether the visitors of a day are estimated"
+    )
+    stats_mail: str = _setting(
+        one_of("on", "off"), "on", "whether the owner gets the stats by mail on Mondays"
+    )
     metrics: str = _setting(one_of("off", "on"), "off", "whether /metrics is there, for Prometheus")
     metrics_socket: Path | int | None = _setting(
         read_port_or_socket,

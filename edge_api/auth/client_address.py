@@ -52,6 +52,12 @@ def address_key(address: str) -> str:
     return str(parsed) if parsed else address
 
 
+def forget_addresses() -> None:
+    """Forget the addresses that were looked at, which are only kept to save time."""
+    address_key.cache_clear()
+    _parse.cache_clear()
+
+
 def client_address(
     peer: str, headers: MultiMapping[str], trusted: tuple[str, ...]
 ) -> ClientAddress:

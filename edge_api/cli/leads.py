@@ -2,7 +2,6 @@
 
 from click import Argument, Choice, Option
 
-from edge_api.admin.filters import stream_csv
 from edge_api.admin.rows import Rows, parse_match
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import (
@@ -18,6 +17,7 @@ from edge_api.db.query import Filter, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.leads.service import LeadQuery, all_leads, find_leads
 from edge_api.open_store import command_store
+from edge_api.operation.sheets import stream_csv
 from edge_api.schema.commands import JSON, Actions, Arguments
 from edge_api.settings import Settings
 

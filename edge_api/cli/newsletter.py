@@ -7,7 +7,6 @@ from typing import Final
 
 from click import Argument
 
-from edge_api.admin.filters import stream_csv
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, minute_column, print_list, printable
@@ -21,6 +20,7 @@ from edge_api.newsletter.mailings import Mailings
 from edge_api.newsletter.subscribers import MAX_CONFIRMATIONS_PER_HOUR, Subscribers
 from edge_api.newsletter.transfer import COLUMNS, import_subscribers
 from edge_api.open_store import command_store
+from edge_api.operation.sheets import stream_csv
 from edge_api.schema.commands import JSON, PATH, Actions, Arguments
 from edge_api.settings import Settings
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 from unicodedata import normalize
 
 from edge_api.db.problems import Problem
@@ -176,6 +176,9 @@ class Read:
     """Whether to count, in the same snapshot, the rows that match without limit and offset."""
     timeout: float | None = None
     """The time limit of a slow read, which runs on the slow readers; `None` for a fast read."""
+    summed: str = ""
+    """A column of integers: then there is a row with its sum for each combination of `columns`, and
+    the largest sums come first; `order` and `offset` are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,11 @@ class Insert:
     rows: Sequence[Mapping[str, Any]]
     condition: Where = ()
     """The filters of the row whose existence decides a `ValueIfExists`."""
+    merge: Literal["", "sum", "largest"] = ""
+    """How the column `count` of a row that exists by the first index takes in that of a new row.
+
+    The rows of the result are those of the query, not the merged ones.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,10 +168,19 @@ class Statement:
 
 
 def select_statement(query: Read, dialect: Dialect) -> Statement:
-    """Return the statement that reads the rows."""
+    """Return the statement that reads the rows, or sums of theirs."""
     names = _names(query.table, query.columns or tuple(query.table.columns))
     where = _where(query.table, query.where, dialect)
     limit = dialect.no_limit if query.limit is None else query.limit
+    if query.summed:
+        name = _names(query.table, (query.summed,))
+        # PostgreSQL's sum of integers is a numeric. ORDER BY takes the sum, not the column.
+        text = (
+            f"SELECT {names}, CAST(sum({name}) AS bigint) AS {name} "
+            f"FROM {quote(query.table.name)}{where.text} "
+            f"GROUP BY {names} ORDER BY {name} DESC, {names} LIMIT ?"
+        )
+        return Statement(dialect.format_placeholders(text), (*where.parameters, limit))
     text = (
         f"SELECT {names} FROM {quote(query.table.name)}{where.text} "
         f"ORDER BY {_order(query.table, query.order)} LIMIT ? OFFSET ?"
@@ -193,11 +202,17 @@ def insert_statement(
     cases = tuple(name for name, value in rows[0].items() if isinstance(value, ValueIfExists))
     where = _where(query.table, query.condition, dialect)
     records = [tuple(_bind_row(query.table, row, where.parameters)) for row in rows]
-    return _insert(query.table, cases, where.text, dialect), records
+    return _insert(query.table, cases, where.text, query.merge, dialect), records
+
+
+_MERGES: Mapping[str, str] = {
+    "sum": "{old} + {new}",
+    "largest": "CASE WHEN {old} < {new} THEN {new} ELSE {old} END",
+}
 
 
 @lru_cache(STATEMENT_CACHE_SIZE)
-def _insert(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) -> str:
+def _insert(table: Table, cases: tuple[str, ...], where: str, merge: str, dialect: Dialect) -> str:
     placeholders = dict.fromkeys(table.columns, "?")
     for name in cases:
         placeholder = dialect.case_placeholders.get(table.columns[name].kind, "?")
@@ -206,6 +221,10 @@ def _insert(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) 
         placeholders[name] = f"CASE WHEN {condition} THEN {placeholder} ELSE {placeholder} END"
     names, values = _names(table, tuple(placeholders)), ", ".join(placeholders.values())
     text = f"INSERT INTO {quote(table.name)} ({names}) VALUES ({values})"
+    if merge:
+        counted = ", ".join(map(quote, table.indexes[0].columns))
+        merged = _MERGES[merge].format(old=f"{quote(table.name)}.count", new="excluded.count")
+        text += f" ON CONFLICT ({counted}) DO UPDATE SET count = {merged}"
     return dialect.format_placeholders(text)
 
 

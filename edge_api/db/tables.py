@@ -23,6 +23,7 @@ from edge_api.db.internal_tables import (
 )
 from edge_api.db.message_tables import LEAD_MESSAGES, MAILBOX_STATE
 from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
+from edge_api.db.stats_tables import DAILY_FIGURES, MAX_PATH_LENGTH, PAGE_VIEWS
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
     Address,
@@ -37,6 +38,8 @@ from edge_api.db.types import (
     Uuid,
 )
 from edge_api.db.visitor_columns import KeyedRow, SentLead
+
+Origin = Literal["search", "ai_assistant", "social", "other_site", "own_page", "none"]
 
 
 class LeadRow(SentLead, KeyedRow):
@@ -59,6 +62,12 @@ class LeadRow(SentLead, KeyedRow):
     )
     remind_at: Timestamp | None = Field(
         default=None, description="The time from which it is shown again as if it were new."
+    )
+    origin: Origin | None = Field(
+        default=None, description="Where a visitor came to the contact page from; absent: unknown."
+    )
+    origin_page: Annotated[Text, Field(max_length=MAX_PATH_LENGTH)] | None = Field(
+        default=None, description="The page of this site where they followed the link to it."
     )
 
 
@@ -308,6 +317,8 @@ TABLES: Final = tables_by_name(
     ANNOUNCED_POSTS,
     SUBSCRIBERS,
     MAILINGS,
+    PAGE_VIEWS,
+    DAILY_FIGURES,
     EMAIL_SEND_STATE,
     EMAIL_UNSUBSCRIBE_TOKENS,
     SUPPRESSED_EMAILS,

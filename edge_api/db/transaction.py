@@ -111,6 +111,7 @@ class _Transaction:
         if query.with_total:
             total = yield from self._count(query.table, sql.count_statement(query, self._dialect))
         names = query.columns or tuple(query.table.columns)
+        names += (query.summed,) if query.summed else ()
         many = query.limit is not None and query.limit > 1
         records = yield Fetch(query.table, statement, names, many=many)
         return QueryResult(sql.decode(query.table, names, records), total)

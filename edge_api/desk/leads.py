@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from edge_api.admin.filters import CSV_TYPE, stream_csv
 from edge_api.auth.erasure import fold_address
 from edge_api.db.message_tables import LEAD_MESSAGES
 from edge_api.db.problems import Problem
@@ -29,6 +28,7 @@ from edge_api.leads.threads import (
 )
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import OperationResult
+from edge_api.operation.sheets import CSV_TYPE, stream_csv
 
 STATUSES: Final = LEADS.columns["status"].choices
 BOXES: Final = {

@@ -15,6 +15,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.types import format_instant
 from edge_api.desk.front_matter import FIELDS, Parts, split
 from edge_api.desk.screens import Action, Screen, Values, Visit
+from edge_api.desk.stats import count_reads
 from edge_api.journal.builds import BuildManager
 from edge_api.newsletter.mailings import Mailings
 from edge_api.newsletter.subscribers import Subscribers
@@ -92,8 +93,11 @@ async def list_posts(visit: Visit) -> Values:
     ]
     typed = visit.query.get("page", "")
     page = max(1, int(typed[:6])) if typed.isascii() and typed.isdecimal() else 1
+    shown = rows[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    slugs = {each["slug"] for each in shown}
     return {
-        "rows": rows[(page - 1) * PAGE_SIZE : page * PAGE_SIZE],
+        "rows": shown,
+        "reads": await count_reads(visit, [each for each in public if each["slug"] in slugs]),
         "q": search,
         "before": page - 1,
         "after": page + 1 if len(rows) > page * PAGE_SIZE else 0,

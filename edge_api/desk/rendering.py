@@ -10,19 +10,17 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
-from zoneinfo import ZoneInfo
 
 import jinja2
 from markupsafe import Markup
 
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import BuildManager
+from edge_api.journal.builds import BuildManager, read_zone
 from edge_api.operation.service import Service
 from edge_api.schema.page_templates import (
     BASE_TEMPLATE,
     TEMPLATES_FOLDER,
     TITLE_PLACEHOLDER,
-    read_notes,
 )
 
 _PLAIN_HEAD: Final = (
@@ -37,9 +35,7 @@ def _read_head_and_zone(build: Path) -> tuple[str, tzinfo]:
 
     Raises OSError.
     """
-    zone: tzinfo = UTC
-    with suppress(OSError, KeyError, ValueError, TypeError):  # without a known zone: UTC
-        zone = ZoneInfo(read_notes(build)["timezone"])
+    zone = read_zone(build)
     shell = (build / TEMPLATES_FOLDER / BASE_TEMPLATE).read_text(encoding="utf-8")
     found = re.search(r"(?is)<head\b[^>]*>(.*?)</head>", shell)
     return re.sub(r"(?is)<title\b[^>]*>.*?</title>", "", found[1]) if found else _PLAIN_HEAD, zone

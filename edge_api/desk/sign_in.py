@@ -130,7 +130,7 @@ async def sign_out(service: Service, request: Request) -> OperationResult:
 _SHEET: Final = Document(
     b"".join(
         files(__package__).joinpath(f"templates/{each}.css").read_bytes()
-        for each in ("desk", "inbox", "message", "settings", "posts")
+        for each in ("desk", "inbox", "message", "settings", "posts", "stats")
     ),
     "text/css; charset=utf-8",
 )

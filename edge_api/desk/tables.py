@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import orjson
 
-from edge_api.admin.filters import COMPARABLE, OPERATORS, format_value
+from edge_api.admin.filters import COMPARABLE, OPERATORS
 from edge_api.admin.query import DEFAULT_LIMIT
 from edge_api.admin.rows import ReturnOptions, Rows
 from edge_api.db.problems import Problem
@@ -17,6 +17,7 @@ from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.db.types import ColumnType, refuse_inexact
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors
+from edge_api.operation.sheets import format_value
 
 FIRST_COLUMNS: Final = ("name", "email", "recipient_email", "status", "reason", "created_at")
 """Columns that a list of rows shows first."""

@@ -9,10 +9,13 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
+from zoneinfo import ZoneInfo
 
 import orjson
 from pydantic import ValidationError
@@ -36,6 +39,7 @@ from edge_api.schema.index import (
     PostRecord,
     SearchHits,
 )
+from edge_api.schema.page_templates import read_notes
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -158,6 +162,14 @@ BuildContents = tuple[IndexHead, Posts, Mapping[str, SiteFile]]
 """The contents of a build without its search: its head, its posts, and its files by path."""
 SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[PostSearch]]
 """Opens the search of the build in a folder while its contents are being read."""
+
+
+@lru_cache(maxsize=2)
+def read_zone(build: Path) -> tzinfo:
+    """Return the time zone of a build's journal; UTC if it names none that is known."""
+    with suppress(OSError, KeyError, ValueError, TypeError):
+        return ZoneInfo(read_notes(build)["timezone"])
+    return UTC
 
 
 @dataclass(frozen=True, slots=True, eq=False)

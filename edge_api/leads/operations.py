@@ -31,6 +31,7 @@ from edge_api.operation.negotiation import prefers_json
 from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.sentences import sentence
+from edge_api.stats.counter import Stats
 
 PATH: Final = "/api/public/v1/leads"
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
@@ -157,9 +158,10 @@ async def _create(service: Service, request: OperationRequest[None, FormFields])
             "forbidden", sentence("This form is closed; write to us by the API with a key")
         )
     await service.limiter.hit("leads_attempts", request.address)
+    origin = service[Stats].find_origin(request.address, request.headers)
     lead, sender = (
         read_form(request.body, service.pages.translate),
-        Sender(None, request.address, "form"),
+        Sender(None, request.address, "form", origin),
     )
     # The same form sent twice, or again after an error, is one lead; another text is another lead.
     key = request.headers.get(IDEMPOTENCY_KEY) or sha256(lead.canonical()).hexdigest()

@@ -1,7 +1,7 @@
 """Leads: enquiries that people and programs send; their storage, spam score and search."""
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -58,6 +58,8 @@ class Sender:
     address: str
     """The client's address, as rate limits count it."""
     source: Literal["api", "form", "mcp"] = "api"
+    origin: Mapping[str, str | None] = field(default_factory=dict)
+    """The columns that say where a sender came to the contact page from, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ class Leads:
         given = {
             **lead.model_dump(include={*SentLead.model_fields}),
             "source": sender.source,
+            **sender.origin,
             "status": "spam" if score >= HIDDEN_FROM else "new",
             "spam_score": score,
             "spam_reasons": reasons or None,

@@ -36,7 +36,8 @@ from edge_api.db.query import (
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
-from edge_api.mail.messages import ANSWER, MAX_SUBJECT_LENGTH, one_line
+from edge_api.mail.clean_text import one_line
+from edge_api.mail.messages import ANSWER, MAX_SUBJECT_LENGTH
 from edge_api.mail.preparation import site_language, site_title
 from edge_api.mail.queue import NO_RELAY, log_insert, new_entry, undeliverable_reason
 from edge_api.mail.suppressions import is_suppressed

@@ -40,11 +40,11 @@ from edge_api.db.query import (
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
+from edge_api.mail.clean_text import one_line
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     MAX_SUBJECT_LENGTH,
     is_message_id,
-    one_line,
 )
 from edge_api.mail.suppressions import BAD_ADDRESS, Feedback
 from edge_api.settings import Settings

@@ -6,7 +6,6 @@ is cleaned before it is set, and mailboxes are set as objects.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from edge_api.db.newsletter_tables import MAILINGS, SUBSCRIBERS
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
+from edge_api.mail.clean_text import one_line, safe_display_name
 from edge_api.schema.sentences import ENGLISH, Language
 from edge_api.schema.template_language import add_language_features
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
@@ -121,6 +121,15 @@ HIDDEN_LEADS: Final = MessageType(
     retry_for=timedelta(hours=72),
 )
 """Lists for the owner, once a day, the leads that were hidden because they look like spam."""
+WEEKLY_STATS: Final = MessageType(
+    "weekly_stats",
+    "transactional",
+    "{{ sentence }}",
+    ("sentence", "stats", "kinds", "desk_url", *_SITE),
+    about=None,
+    retry_for=timedelta(hours=24),
+)
+"""Reports to the owner on Mondays how much was read in the week before."""
 SIGN_IN_LINK: Final = MessageType(
     "desk_link",
     "auth",
@@ -169,10 +178,24 @@ MAILING_NOTICE: Final = MessageType(
 )
 """Notifies the owner that a mailing goes no further without a press, and why."""
 
-_TO_OWNER: Final = NOTIFICATION, REQUEST_NOTICE, OWNER_SUMMARY, HIDDEN_LEADS, SIGN_IN_LINK
-_TO_VISITOR: Final = ACKNOWLEDGEMENT, ACCESS_DECISION, ANSWER, CONFIRMATION
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
-    {each.template: each for each in (*_TO_OWNER, KEY_NOTICE, MAILING_NOTICE, *_TO_VISITOR)}
+    {
+        each.template: each
+        for each in (
+            NOTIFICATION,
+            ACKNOWLEDGEMENT,
+            ACCESS_DECISION,
+            REQUEST_NOTICE,
+            OWNER_SUMMARY,
+            HIDDEN_LEADS,
+            WEEKLY_STATS,
+            SIGN_IN_LINK,
+            KEY_NOTICE,
+            MAILING_NOTICE,
+            ANSWER,
+            CONFIRMATION,
+        )
+    }
 )
 
 LETTER: Final = MessageType(
@@ -194,11 +217,6 @@ LETTER_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {each.template: each for each in (LETTER, TEST_LETTER)}
 )
 """The messages that the newsletter composes, which have no templates here."""
-
-_JOINERS: Final = frozenset("\u200c\u200d")
-"""Zero-width joiners, which some scripts and emoji need, although they are format characters."""
-_LABEL_CHARACTERS: Final = _JOINERS.union(" .'-&+\u2019")
-"""Characters that names may have besides letters and digits: headers give them no meaning."""
 
 
 def _reasons(lead: Mapping[str, Any]) -> list[str]:
@@ -304,33 +322,6 @@ class MailTemplates:
 
 
 DEFAULT_TEMPLATES: Final = MailTemplates()
-
-
-def one_line(text: str) -> str:
-    """Return untrusted text on one line, as long as it was or shorter.
-
-    Line ends, tabs and other control characters become spaces; characters of Unicode's category Cf,
-    such as those that turn the direction of writing, and lone surrogates are removed.
-    """
-    return (
-        text if text.isascii() and text.isprintable() else "".join(map(_sanitize_character, text))
-    )
-
-
-def safe_display_name(text: str) -> str:
-    """Return a display name, with spaces for characters that could make it look like an address."""
-    kept = (
-        char if char in _LABEL_CHARACTERS or unicodedata.category(char)[0] in "LMN" else " "
-        for char in one_line(text)
-    )
-    return " ".join("".join(kept).split())
-
-
-def _sanitize_character(char: str) -> str:
-    category = unicodedata.category(char)
-    if category in ("Cc", "Zl", "Zp"):
-        return " "
-    return "" if category in ("Cf", "Cs") and char not in _JOINERS else char
 
 
 MAX_SUBJECT_LENGTH: Final = 200  # characters

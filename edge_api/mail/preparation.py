@@ -42,6 +42,7 @@ from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LE
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.leads.input import HIDDEN_FROM, SUSPECT_FROM
+from edge_api.mail.clean_text import one_line, safe_display_name
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     ANSWER,
@@ -56,12 +57,11 @@ from edge_api.mail.messages import (
     OWNER_SUMMARY,
     REQUEST_NOTICE,
     SIGN_IN_LINK,
+    WEEKLY_STATS,
     Envelope,
     MailTemplates,
     compose,
     is_message_id,
-    one_line,
-    safe_display_name,
 )
 from edge_api.mail.queue import message_type_of, must_reach_owner
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
@@ -72,6 +72,7 @@ from edge_api.schema.paths import CLAIM_CREDENTIAL, CONFIRM_SUBSCRIPTION, DESK, 
 from edge_api.schema.sentences import Language
 from edge_api.schema.template_language import read_language
 from edge_api.settings import Settings
+from edge_api.stats.reading import KINDS, describe, last_days, local_time, read_stats
 
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
 _NOUNS: Final = {
@@ -124,10 +125,13 @@ class MessageComposer:
         if self.letters and entry["template_name"] in LETTER_TYPES:
             return await self.letters(entry)
         message_type = message_type_of(entry)
-        if message_type in (OWNER_SUMMARY, HIDDEN_LEADS):
-            return await (self._summarize if message_type == OWNER_SUMMARY else self._list_hidden)(
-                entry
-            )
+        about_no_row = {
+            OWNER_SUMMARY: self._summarize,
+            HIDDEN_LEADS: self._list_hidden,
+            WEEKLY_STATS: self._report_week,
+        }
+        if message_type in about_no_row:
+            return await about_no_row[message_type](entry)
         table = (message_type and message_type.about) or LEADS
         subject = await find_row(self.store, table, entry["subject_id"])
         if subject is None:
@@ -209,6 +213,14 @@ class MessageComposer:
         desk_url = self._desk_url("leads/?status=spam")
         values = {"number": found.total, "leads": found.rows, "desk_url": desk_url}
         return await self._compose(entry, values)
+
+    async def _report_week(self, entry: Row) -> EmailMessage:
+        """Return the message about the week before the Monday on which its entry was queued."""
+        queued = datetime.fromisoformat(entry["created_at"])
+        monday = local_time(self.settings, queued).date()
+        stats = await read_stats(self.store, monday, last_days(monday), limit=5)
+        values = {"sentence": describe(stats), "stats": stats, "kinds": KINDS}
+        return await self._compose(entry, {**values, "desk_url": self._desk_url("stats/")})
 
     async def _ask(self, entry: Row, subscriber: Row) -> EmailMessage | NotSent:
         """Return the message that asks whether an address wants the newsletter."""
@@ -359,6 +371,14 @@ _SAMPLE_REQUEST: Final[Mapping[str, Any]] = {
     "expires_at": "2099-01-01T00:00:00.000000Z",
 }
 
+_SAMPLE_STATS: Final[Mapping[str, Any]] = {
+    "visitors": 214,
+    "views": 431,
+    "pages": [{"path": "/journal/two-winters/", "views": 120, "others": 33}],
+    "referrers": [{"name": "news.example.org", "count": 58}],
+    "kinds": [{"kind": "ai_crawler", "views": 97}],
+}
+
 
 def open_templates(settings: Settings) -> MailTemplates:
     """Return the templates, tried with sample values. Raises SettingsError with file and line."""
@@ -396,6 +416,9 @@ def sample_message(
         "undo_until": format_instant(now + UNDO_TIME),
         "number": 7,
         "leads": [LEADS.new_row(_SAMPLE_LEAD, format_instant(now), lambda: new_id(now))],
+        "sentence": "214 people read you this week, 38 more than last.",
+        "stats": _SAMPLE_STATS,
+        "kinds": KINDS,
         "request": ACCESS_REQUESTS.new_row(
             _SAMPLE_REQUEST, format_instant(now), lambda: new_id(now)
         ),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
 
 from edge_api.auth.actor import OPERATOR, Actor, Clock, new_id
 from edge_api.auth.undo import audited
@@ -32,6 +33,7 @@ from edge_api.db.query import (
     read_all,
     where_id,
 )
+from edge_api.db.stats_tables import PAGE_VIEWS
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE
 from edge_api.db.types import format_instant
@@ -45,6 +47,7 @@ from edge_api.mail.messages import (
     OWNER_SUMMARY,
     QUEUES,
     REQUEST_NOTICE,
+    WEEKLY_STATS,
     MessageType,
     Queue,
 )
@@ -58,6 +61,7 @@ from edge_api.outbox import (
 )
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
+from edge_api.stats.reading import local_time
 
 NEWSLETTER_MINUTES: Final = 72 * 60
 """The time for which a letter is tried: a relay may be away for a day, or over a weekend."""
@@ -176,6 +180,8 @@ class MailLeases(Leases):
 
 
 NO_RELAY: Final = "mail is not configured: SMTP_URL is not set"
+WEEKLY_HOUR: Final = 7
+"""The hour of Monday, in the journal's time zone, from which the stats are mailed."""
 BURST: Final = 20
 """Notices to the owner within `BURST_WINDOW`, after which further ones are held and become one."""
 BURST_WINDOW: Final = timedelta(minutes=10)
@@ -212,6 +218,7 @@ class Outbox:
         owner = settings.owner_email
         self.owner = parse_mailbox(owner).address if owner else None
         self._acknowledges = settings.acknowledge_leads
+        self._settings = settings
         self._clock = clock
         self._wake = wake
 
@@ -247,6 +254,27 @@ class Outbox:
         """Return the entry that mails the owner at once, if there is one to be mailed."""
         to = self.owner
         return self._queue(message_type, to, subject, None) if to and self.is_configured else ()
+
+    async def queue_week(self, store: Store) -> None:
+        """Queue the stats of the week before, once and on a Monday. Raises Problem."""
+        settings, now = self._settings, self._clock()
+        local, is_on = local_time(settings, now), settings.stats == settings.stats_mail == "on"
+        is_mailed = is_on and self.owner and self.is_configured
+        if not is_mailed or local.weekday() or local.hour < WEEKLY_HOUR:
+            return
+        # The same id at each edge, so that it is there once.
+        name = f"{settings.site_url}/ {WEEKLY_STATS.template} {local.date()}"
+        entry = new_entry(WEEKLY_STATS, self.owner or "", new_id(now), now)
+        entry["id"] = str(uuid5(NAMESPACE_URL, name))
+        read = Read(EMAIL_SEND_LOG, ("id",), (Filter("message_id", "eq", entry["id"]),), limit=1)
+        counted, known = await store.run(Read(PAGE_VIEWS, ("id",), limit=1), read)
+        if counted.rows and not known.rows:
+            log = log_insert(entry, "pending", now)
+            await store.run(  # the log last: what is stored there would be found by the read
+                InsertFromRead(read, lambda rows: Insert(EMAIL_OUTBOX, () if rows else [entry])),
+                InsertFromRead(read, lambda rows: Insert(log.table, () if rows else log.rows)),
+            )
+            self.wake()
 
     def _notify_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
         """Return a notice for the owner; after `BURST` within `BURST_WINDOW`, one that is held.

@@ -20,13 +20,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 
 from edge_api.db.mail_addresses import parse_mailbox
+from edge_api.mail.clean_text import one_line
 from edge_api.mail.messages import (
     MESSAGE_POLICY,
     add_unsubscribe_headers,
     header_address,
     header_subject,
     is_message_id,
-    one_line,
 )
 from edge_api.schema.index import SITE_FOLDER, IndexHead
 from edge_api.schema.sentences import ENGLISH, Language

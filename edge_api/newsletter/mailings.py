@@ -43,7 +43,8 @@ from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Check
 from edge_api.journal.builds import Build, BuildRefusal
-from edge_api.mail.messages import LETTER, MAILING_NOTICE, TEST_LETTER, one_line
+from edge_api.mail.clean_text import one_line
+from edge_api.mail.messages import LETTER, MAILING_NOTICE, TEST_LETTER
 from edge_api.mail.queue import Outbox
 from edge_api.newsletter.posts import (
     MailedBuild,

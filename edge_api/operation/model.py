@@ -24,6 +24,7 @@ QueryModel = TypeVar("QueryModel")
 """The model of the query; `None` without one."""
 BodyValue = TypeVar("BodyValue")
 """The type of the validated body; `None` without one."""
+Model = TypeVar("Model", bound=BaseModel)
 Json = dict[str, Any]
 
 
@@ -271,7 +272,7 @@ def authorise(
         access.authorise(actor, operation.scope, audience)
 
 
-def check_query(model: type[BaseModel], given: Mapping[str, str]) -> BaseModel:
+def check_query(model: type[Model], given: Mapping[str, str]) -> Model:
     """Return the validated query. Raises Problem `invalid` that names the invalid parameter."""
     try:
         return model.model_validate(given)

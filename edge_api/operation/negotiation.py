@@ -69,6 +69,12 @@ def prefers_json(header: str) -> bool:
     return _named_weight(header, JSON) > media_weight(header, "text/html")
 
 
+@lru_cache(512)
+def prefers_csv(header: str) -> bool:
+    """Return whether CSV is named, and preferred to JSON."""
+    return _named_weight(header, "text/csv") > media_weight(header, JSON)
+
+
 def _named_weight(header: str, media_type: str) -> float:
     is_named = any(name == media_type for name, _, _ in preferences(header))
     return media_weight(header, media_type) if is_named else 0.0

@@ -85,6 +85,7 @@ Scope = Literal[
     "admin:write",
     "mail:send",
     "subscribers:write",
+    "stats:read",
     "metrics:read",
     "mcp",
 ]
@@ -101,6 +102,7 @@ SCOPES: Mapping[Scope, str] = {
     "admin:write": sentence("change and delete enquiries, the mail log and suppressed addresses"),
     "mail:send": sentence("answer enquiries by mail, in the name of the site"),
     "subscribers:write": sentence("ask addresses by mail whether they want the newsletter"),
+    "stats:read": sentence("read how many people and programs read the site, without names"),
     "metrics:read": sentence("read figures of the service, without names"),
     "mcp": sentence("call the MCP endpoint, which opens nothing by itself"),
 }
@@ -116,6 +118,7 @@ CREDENTIAL_SCOPES: Mapping[SecretKind, tuple[Scope, ...]] = {
         "leads:read",
         "leads:write",
         "admin:read",
+        "stats:read",
         "mcp",
     ),
 }

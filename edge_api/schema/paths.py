@@ -31,8 +31,8 @@ GROUPS: Final[Mapping[str, Group]] = {
     "mcp": Group("MCP", "The Model Context Protocol, and how agents find it.", ("mcp",)),
     "utility": Group(
         "Service and mail",
-        "Whether the service runs, what describes it, and what mail programs call.",
-        ("utility", "mail", "newsletter"),
+        "Whether the service runs, what describes it, who reads, and what mail programs call.",
+        ("utility", "mail", "newsletter", "stats"),
     ),
 }
 

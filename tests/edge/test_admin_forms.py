@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.admin.filters import to_csv
 from edge_api.admin.handlers import (
     CSV,
     SINGLE,
@@ -23,6 +22,7 @@ from edge_api.admin.handlers import (
 from edge_api.admin.rows import RowsPage
 from edge_api.db.problems import Problem
 from edge_api.operation.service import JSON
+from edge_api.operation.sheets import to_csv
 
 
 def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) -> RowsPage:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import ClientError, ClientPayloadError
 
-from edge_api.admin import filters
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.tables import LEADS
 from edge_api.leads import service
+from edge_api.operation import sheets
 from tests.edge.desk.conftest import Browser
 from tests.edge.store.samples import make_row
 
@@ -79,7 +79,7 @@ async def test_a_row_that_changes_meanwhile(
     """Is as its turn finds it; one that is deleted is left out, and a new one is not in it."""
     store = owner.edge.service.store
     first, second = (name("eq", each) for name, each in ((where, "n00998"), (where, "n00999")))
-    begun, encode = False, filters.to_csv
+    begun, encode = False, sheets.to_csv
 
     async def change() -> None:
         await store.run(Update(LEADS, {"message": "Changed"}, first), Delete(LEADS, second))
@@ -94,7 +94,7 @@ async def test_a_row_that_changes_meanwhile(
             asyncio.run_coroutine_threadsafe(change(), loop).result()
         return encode(*arguments, **more)
 
-    monkeypatch.setattr(filters, "to_csv", change_once)
+    monkeypatch.setattr(sheets, "to_csv", change_once)
     key = await owner.edge.key()
     sheet = (await owner.ask("GET", ADMIN, headers={**CSV, "X-API-Key": key})).text
     assert names(sheet) == [f"n{number:05}" for number in range(ROWS - 1)]

@@ -146,6 +146,10 @@ const calls: Record<keyof operations, () => Promise<{ response: Response }>> = {
   list_leads: () => client.GET("/api/public/v1/leads", { params: { query: { limit: 1 } } }),
   add_subscriber: () =>
     client.POST("/api/public/v1/subscribers", { body: { email, consent: "I want it." } }),
+  read_stats: () =>
+    client.GET("/api/public/v1/stats", {
+      params: { query: { since: "2026-01-01", until: "2026-01-31" } },
+    }),
   analyze: () =>
     client.POST("/api/public/v1/analyze", { body: { text: "One page, fanned a little." } }),
 

@@ -92,7 +92,7 @@ def test_scopes_are_ordered_and_unique() -> None:
         ({"email": ""}, "email: "),
         ({"scopes": []}, "scopes: must have 1 item or more"),
         ({"scopes": ["everything"]}, "scopes.0: must be one of 'posts:read'"),
-        ({"scopes": ["mcp"] * 12}, "scopes: must have 11 items or fewer"),
+        ({"scopes": ["mcp"] * 13}, "scopes: must have 12 items or fewer"),
         ({"scopes": "mcp"}, "scopes: must be an array"),
         ({"requested_credential_type": "otp"}, "requested_credential_type: must be one of"),
     ],

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge_api.admin.filters import format_value
 from edge_api.admin.rows import Rows
 from edge_api.auth.actor import OPERATOR, new_id, recent_entries, system_clock
 from edge_api.auth.erasure import PersonalRows, Privacy, find_rows, fold_address, is_within
@@ -47,6 +46,7 @@ from edge_api.leads.input import LeadInput
 from edge_api.leads.service import Leads, Sender
 from edge_api.mail.answers import Answers
 from edge_api.mail.dispatcher import MailService, make_mail_service
+from edge_api.operation.sheets import format_value
 from edge_api.settings import read_settings
 from edge_api.webhooks.dispatcher import WebhookDispatcher, WebhookSender
 from tests.edge.domain.conftest import MovableClock

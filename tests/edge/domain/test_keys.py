@@ -107,7 +107,7 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
             (
                 "scopes: there is no scope 'posts:write'; there are posts:read, posts:draft, "
                 "posts:publish, leads:read, leads:write, admin:read, admin:write, mail:send, "
-                "subscribers:write, metrics:read, mcp"
+                "subscribers:write, stats:read, metrics:read, mcp"
             ),
         ),
         (

@@ -37,6 +37,18 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "access_decision": APPROVED,
     "access_request": {"request": REQUEST, "desk_url": DESK_URL, **SITE},
     "owner_summary": {"number": 7, "desk_url": DESK_URL, **SITE},
+    "weekly_stats": {
+        "sentence": "214 people read you this week.",
+        "stats": {
+            "views": 30,
+            "pages": [{"path": "/journal/first/", "views": 30}],
+            "referrers": [{"name": "news.example", "count": 7}],
+            "kinds": [{"kind": "ai_crawler", "views": 4}],
+        },
+        "kinds": {"ai_crawler": "AI crawlers"},
+        "desk_url": DESK_URL,
+        **SITE,
+    },
     "hidden_leads": {"number": 2, "leads": [LEAD], "desk_url": DESK_URL, **SITE},
     "desk_link": {
         "link_url": "https://journal.example/desk/link/secret/",

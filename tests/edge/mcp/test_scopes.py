@@ -34,6 +34,7 @@ SCOPES = {
     "list_leads": "leads:read",
     "analyze": "",
     "query_table": "admin:read",
+    "read_stats": "stats:read",
 }
 """The scope that each tool needs beside `mcp`; one needs none, like its REST twin."""
 

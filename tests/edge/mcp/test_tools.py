@@ -49,6 +49,7 @@ TOOLS = {
     "list_leads": {},
     "analyze": {"text": "Binders painted on the fore-edge of a book."},
     "query_table": {"table": "leads"},
+    "read_stats": {},
 }
 """Each tool with arguments that do."""
 WRITES = {"create_lead", "save_draft", "add_picture", "publish_post", "withdraw_post"}

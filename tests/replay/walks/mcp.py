@@ -63,6 +63,8 @@ CALLS: Final[tuple[tuple[str, Any], ...]] = (
     ("query_table", {"table": "leads", "filters": {"secret": "eq.1"}}),
     ("query_table", {"table": "leads", "filters": "id=eq.1"}),
     ("query_table", {"table": "suppressed_emails", "offset": 1}),
+    ("read_stats", {"since": "yesterday"}),  # a sum has what the walks before have opened
+    ("read_stats", {"limit": 0}),
     ("none", {}),
     ("search", []),
     ("search", "x"),

@@ -8,6 +8,7 @@ from tests.replay.walk import Walk, walk
 API: Final = "/api/public/v1"
 POSTS: Final = f"{API}/posts"
 SEARCH: Final = f"{API}/search"
+STATS: Final = f"{API}/stats"
 QUERIES: Final = (
     "limit=1",
     "limit=3",
@@ -227,6 +228,22 @@ def search(w: Walk) -> None:
     w.get(f"{SEARCH}?q=edge", headers={"If-None-Match": tag})
     w.get(f"{SEARCH}?q=sheet", headers={"Accept-Encoding": "gzip"})
     w.get("/search?q=sheet", headers={"Accept-Encoding": "gzip"})
+
+
+@walk("reading-stats", fresh=False)
+def stats(w: Walk) -> None:
+    """Read the counts of days on which nothing was counted, and what is refused.
+
+    The sums themselves have what the walks before have opened today.
+    """
+    past = "since=2025-01-01&until=2025-01-31"
+    for accept in ("text/csv", "application/json;q=0.5, text/csv"):
+        w.get(f"{STATS}?{past}", key="all", headers={"Accept": accept})
+    for query in ("since=x", "until=2025-02-30", "since=2025-02-01&until=2025-01-01", "limit=x"):
+        w.get(f"{STATS}?{query}", key="all")
+    w.get(f"{STATS}?{past}&path=%00", key="all")
+    w.get(STATS, key="posts")
+    w.get(STATS)
 
 
 @walk("reading-documents", fresh=False)

@@ -1,0 +1,1 @@
+"""The stats: views of pages by people and programs, counted without watching anybody."""

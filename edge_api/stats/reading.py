@@ -1,0 +1,203 @@
+"""Sums of what was counted: for the desk, Monday's mail, the API, its tool, the command and CSV.
+
+A day is one of the journal's time zone. Today is not over: a period ends yesterday unless another
+end is asked for.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from operator import itemgetter
+from typing import Any, Final
+
+from edge_api.db.query import Filter, Order, Read, Store, Where, read_all
+from edge_api.db.stats_tables import DAILY_FIGURES, PAGE_VIEWS, Kind
+from edge_api.db.table import Row, Table
+from edge_api.journal.builds import read_zone
+from edge_api.schema.index import CURRENT_LINK
+from edge_api.settings import Settings
+
+READ_SECONDS: Final = 15.0
+"""The time limit of sums, which read every row of the period."""
+MOST_LISTED: Final = 100
+"""The most entries of a list, unless another number is asked for."""
+CSV_COLUMNS: Final = ("day", "figure", "name", "kind", "agent", "count")
+KINDS: Final[Mapping[Kind, str]] = {
+    "person": "People",
+    "feed_reader": "Feed readers",
+    "search_engine": "Search engines",
+    "ai_crawler": "AI crawlers",
+    "ai_assistant": "AI assistants",
+    "mcp": "Agents by MCP",
+    "markdown_reader": "Readers of Markdown",
+    "other_program": "Other programs",
+}
+_DAY: Final = timedelta(days=1)
+Summary = Mapping[str, Any]
+"""The sums, with the members that `operations.SUMMARY_SCHEMA` describes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The days of which sums are read, both included, and the chosen page; empty: all pages."""
+
+    since: date
+    until: date
+    path: str = ""
+
+    def where(self, *others: Filter) -> Where:
+        """Return the conditions of the rows of these days."""
+        days = Filter("day", "gte", str(self.since)), Filter("day", "lte", str(self.until))
+        return (*days, *others)
+
+    def has(self, day: str) -> bool:
+        """Return whether a day is one of these."""
+        return str(self.since) <= day <= str(self.until)
+
+
+def local_time(settings: Settings, now: datetime) -> datetime:
+    """Return an instant in the time zone of the journal, by its current build."""
+    return now.astimezone(read_zone((settings.build_dir / CURRENT_LINK).resolve()))
+
+
+def last_days(today: date, days: int = 7, path: str = "") -> Period:
+    """Return the days that ended yesterday."""
+    return Period(today - timedelta(days=days), today - _DAY, path)
+
+
+async def read_stats(
+    store: Store, today: date, period: Period, limit: int = MOST_LISTED
+) -> Summary:
+    """Return the sums of a period, with at most `limit` entries in a list. Raises Problem."""
+    last = period.since - _DAY
+    spans = {"": period, "_before": Period(last - (period.until - period.since), last)}
+    spans["_today"] = Period(today, today)
+    wide = Period(spans["_before"].since, max(period.until, today))
+    of_page = (Filter("path", "eq", period.path),) if period.path else ()
+    # Visitors, hosts and words are of no page.
+    of_site = (Filter("name", "in", ()),) if period.path else ()
+    is_program = Filter("kind", "neq", "person")
+    is_visitors, is_name, is_subscribers = (
+        Filter("figure", "in", names)
+        for names in (("visitors",), ("referrer", "source"), ("subscribers",))
+    )
+    by_day, by_path, by_agent, estimates, named, subscribers, oldest = (
+        found.rows
+        for found in await store.run(
+            _sum(PAGE_VIEWS, ("day", "kind"), wide.where(*of_page)),
+            _sum(PAGE_VIEWS, ("path", "kind"), period.where(*of_page)),
+            _sum(PAGE_VIEWS, ("kind", "agent"), period.where(is_program, *of_page), limit),
+            _sum(DAILY_FIGURES, ("day", "name"), wide.where(is_visitors, *of_site)),
+            _sum(DAILY_FIGURES, ("figure", "name"), period.where(is_name, *of_site)),
+            _sum(DAILY_FIGURES, ("day", "name"), period.where(is_subscribers, *of_site)),
+            Read(PAGE_VIEWS, ("day",), order=(Order("day"),), limit=1),
+        )
+    )
+    counts = {
+        "visitors": Counter({(row["day"], row["name"]): row["count"] for row in estimates}),
+        "views": Counter({(row["day"], row["kind"]): row["count"] for row in by_day}),
+    }
+
+    def total(name: str, kind: str, span: Period) -> int:
+        return sum(n for (day, of), n in counts[name].items() if of == kind and span.has(day))
+
+    days = defaultdict[str, Counter[str]](Counter)
+    for name, found in counts.items():
+        for (day, kind), count in found.items():
+            if period.has(day) and (kind == "person" or name == "views"):
+                days[day][name if kind == "person" else "others"] += count
+    pages = defaultdict[str, Counter[str]](Counter)
+    for row in by_path:
+        pages[row["path"]]["views" if row["kind"] == "person" else "others"] += row["count"]
+    newest = {row["name"]: row["count"] for row in sorted(subscribers, key=itemgetter("day"))}
+    return {
+        "since": str(period.since),
+        "until": str(period.until),
+        "counted_since": oldest[0]["day"] if oldest else None,
+        "path": period.path,
+        **{
+            f"{name}{end}": total(name, "person", span)
+            for name in counts
+            for end, span in spans.items()
+        },
+        "days": [
+            {"day": day, **{name: sums[name] for name in (*counts, "others")}}
+            for day, sums in sorted(days.items())
+        ],
+        "kinds": [
+            {"kind": kind, **{name: total(name, kind, period) for name in counts}} for kind in KINDS
+        ],
+        "pages": sorted(
+            (
+                {"path": path, "views": n["views"], "others": n["others"]}
+                for path, n in pages.items()
+            ),
+            key=itemgetter("views", "others"),
+            reverse=True,
+        )[:limit],
+        "programs": [
+            {"kind": row["kind"], "name": row["agent"], "views": row["count"]} for row in by_agent
+        ],
+        **{
+            f"{figure}s": [
+                {"name": row["name"], "count": row["count"]}
+                for row in named
+                if row["figure"] == figure
+            ][:limit]
+            for figure in ("referrer", "source")
+        },
+        "subscribers": [
+            {"name": name, "count": count} for name, count in Counter(newest).most_common(limit)
+        ],
+    }
+
+
+def _sum(table: Table, columns: tuple[str, ...], where: Where, limit: int | None = None) -> Read:
+    return Read(table, columns, where, limit=limit, timeout=READ_SECONDS, summed="count")
+
+
+async def read_views(store: Store, period: Period, paths: Sequence[str]) -> Mapping[str, int]:
+    """Return how often people opened each of these pages. Raises Problem."""
+    chosen = Filter("path", "in", tuple(paths)), Filter("kind", "eq", "person")
+    rows = await read_all(store, _sum(PAGE_VIEWS, ("path",), period.where(*chosen)))
+    return {row["path"]: row["count"] for row in rows}
+
+
+async def read_csv_rows(store: Store, period: Period) -> AsyncGenerator[Sequence[Row], None]:
+    """Yield all rows of a period, day by day, in the columns of `CSV_COLUMNS`. Raises Problem."""
+    day = period.since
+    while day <= period.until:
+        of_day = Filter("day", "eq", str(day))
+        of_page = (Filter("path", "eq", period.path),) if period.path else ()
+        views, figures = await store.run(
+            Read(
+                PAGE_VIEWS, (), (of_day, *of_page), (Order("path"), Order("kind"), Order("agent"))
+            ),
+            Read(DAILY_FIGURES, (), (of_day,), (Order("figure"), Order("name"))),
+        )
+        yield [{**row, "figure": "views", "name": row["path"]} for row in views.rows]
+        if not period.path:
+            yield [{**row, "kind": "", "agent": ""} for row in figures.rows]
+        day += _DAY
+
+
+def describe(stats: Summary, span: str = "this week", former: str = "last", title: str = "") -> str:
+    """Return the sentence that the screen, the mail and the command begin with.
+
+    It is about people, or about opened pages where these are not estimated.
+    """
+    is_estimated = stats["visitors"] or stats["visitors_before"]
+    unit = "visitors" if is_estimated or not (stats["views"] or stats["views_before"]) else "views"
+    now, before = stats[unit], stats[f"{unit}_before"]
+    if unit == "visitors":
+        people = f"{now:,} people" if now > 1 else "1 person" if now else "Nobody"
+        said = f"{people} read you {span}"
+    else:
+        what = f"{title or stats['path']} was" if stats["path"] else "Your pages were"
+        said = f"{what} opened {now:,} time{'s' * (now != 1)} {span}"
+    since, until = date.fromisoformat(stats["since"]), date.fromisoformat(stats["until"])
+    if (stats["counted_since"] or stats["until"]) > str(since - (until - since) - _DAY):
+        return f"{said}."  # the days before were not counted, or not all of them
+    more = f"{abs(now - before):,} {'more' if now > before else 'fewer'} than"
+    return f"{said}, {more if now != before else 'as many as'} {former}."

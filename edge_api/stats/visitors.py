@@ -1,0 +1,67 @@
+"""The memory of one process for one day: keyed hashes of visitors, which midnight throws away."""
+
+from collections import defaultdict
+from hashlib import blake2b
+from secrets import token_bytes
+from typing import Final
+
+from edge_api.db.stats_tables import OTHER, Figure, Kind
+from edge_api.db.tables import Origin
+
+NAMED_FROM: Final = 5
+"""The visitors of a day from which a referrer or source is named: one alone may be a person."""
+MAX_VISITORS: Final = 100_000
+"""The most people that are told apart; of each other kind a tenth."""
+MAX_NAMES: Final = 2000  # referrers and sources that are watched until they have visitors enough
+MAX_AGENT_ROWS: Final = 10_000  # rows with the name of a program; the names are the package's
+MAX_NOTES: Final = 10_000
+
+
+class DayMemory:
+    """What is remembered of a day; the salt makes hashes worthless after it."""
+
+    def __init__(self, day: str) -> None:
+        self.day = day
+        self.notes: dict[int, tuple[Origin, str | None]] = {}
+        """Where visitors of the contact page came from: the class, and the page of this site."""
+        self._salt = token_bytes(32)
+        self._seen: dict[Kind, set[int]] = defaultdict(set)
+        self._named: dict[tuple[Figure, str], set[int]] = {}
+        self._rows: set[tuple[str, Kind, str]] = set()
+
+    def hash_visitor(self, address: str, agent: str) -> int:
+        """Return the hash of a visitor.
+
+        `address` is a key of rate limits. It is cut to a /24, or to a /48 of IPv6.
+        """
+        cut = address.rpartition(".")[0] or ":".join(address.split(":")[:3])
+        text = f"{cut} {agent}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(text, key=self._salt, digest_size=8).digest())
+
+    def is_new(self, kind: Kind, visitor: int) -> bool:
+        """Note a visitor, and return whether this is the first visit of the day."""
+        seen, most = self._seen[kind], MAX_VISITORS // (1 if kind == "person" else 10)
+        if visitor in seen or len(seen) >= most:
+            return False
+        seen.add(visitor)
+        return True
+
+    def name_figure(self, figure: Figure, name: str, visitor: int | None) -> str:
+        """Return the name under which a referrer or source counts: its own, or `other`."""
+        known = len(self._named) < MAX_NAMES or (figure, name) in self._named
+        visitors = self._named.setdefault((figure, name), set()) if known and name else set()
+        if visitor is not None and len(visitors) < NAMED_FROM:
+            visitors.add(visitor)
+        return name if len(visitors) >= NAMED_FROM else OTHER
+
+    def name_agent(self, path: str, kind: Kind, agent: str) -> str:
+        """Return the name under which a program counts: its own, or `other` over the bound."""
+        row = path, kind, agent
+        if agent and len(self._rows) < MAX_AGENT_ROWS:
+            self._rows.add(row)
+        return agent if not agent or row in self._rows else OTHER
+
+    def note(self, visitor: int, origin: Origin, page: str | None) -> None:
+        """Note where a visitor of the contact page came from."""
+        if visitor in self.notes or len(self.notes) < MAX_NOTES:
+            self.notes[visitor] = origin, page
