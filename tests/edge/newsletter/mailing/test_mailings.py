@@ -160,7 +160,9 @@ async def test_the_first_build_waits_and_so_does_one_after_a_restore(newsroom: N
         "Not mailed yet: First",
         "Not mailed yet: Second",
     ]
-    told = str(notices[0].message.get_body(("plain",)))
+    body = notices[0].message.get_body(("plain",))
+    assert body is not None
+    told = body.get_content()
     assert f"Why: {reason}." in told
     assert "https://journal.example/desk/newsletter/" in told
     assert (letter.recipient, letter.sender) == (
