@@ -65,6 +65,7 @@ async def test_several_posts_that_wait_are_one_message_to_the_owner(going: Newsr
     for number in range(5):
         going.write(f"post-{number}", hours=10 - number)
     await going.build()
+    assert {each["waiting"] for each in await going.mailings.recent()} == {0}
     going.relay.taken.clear()
     await going.office.tick()
     assert [each.message["Subject"] for each in going.relay.taken] == ["Not mailed yet: Post-2"]
