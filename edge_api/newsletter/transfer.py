@@ -48,7 +48,7 @@ _ADDRESS: Final = ("email", "email_address", "e_mail", "e_mail_address")
 _OPEN: Final = (
     f"has a quote that is not closed, or more than {csv.field_size_limit()} characters in a field"
 )
-_SHORT: Final = "has fewer columns than the first line, and comes after an open quote"
+_SHORT: Final = "has fewer columns than the first line, and comes after a stray quote"
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ def _read_records(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, l
     """
     start, width, is_torn = 0, 0, False
     while start < len(lines):
-        is_closed = False
+        is_closed = is_sound = False
         with suppress(csv.Error):
             reader = csv.reader(
                 map(lines.__getitem__, range(start, len(lines))), delimiter=delimiter
@@ -119,18 +119,18 @@ def _read_records(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, l
             # Another quote may have closed it, so no other line of a list may be within.
             column = next((number for number, cell in enumerate(cells) if "@" in cell), 0)
             others = [line.split(delimiter) for line in taken[1:]]
-            is_closed = len(taken) == 1 or (
-                [*csv.reader(taken, delimiter=delimiter, strict=True)] != []
-                and not any(
-                    column < width <= len(each)
-                    and re.fullmatch(r'\s*"?[^\s"@]+@[^\s"@]+"?\s*', each[column])
-                    for each in others
-                )
+            is_closed = len(taken) == 1
+            # This raises for a quote too many, after which more lines may be text of the cell.
+            list(csv.reader(taken, delimiter=delimiter, strict=True))
+            is_closed = is_sound = is_closed or not any(
+                column < width <= len(each)
+                and re.fullmatch(r'\s*"?[^\s"@]+@[^\s"@]+"?\s*', each[column])
+                for each in others
             )
         if not is_closed:
             taken = lines[start : start + 1]
             cells = taken[0][:200].split(delimiter)
-        width, is_torn = width or len(cells), is_torn or not is_closed
+        width, is_torn = width or len(cells), is_torn or not is_sound
         if any(cells):
             is_short = is_torn and len(cells) < width
             yield start + 1, cells, _SHORT * is_short if is_closed else _OPEN
