@@ -21,6 +21,7 @@ from edge_api.stats.reading import (
     Period,
     Summary,
     describe,
+    is_about_people,
     last_days,
     read_csv_rows,
     read_stats,
@@ -65,6 +66,7 @@ async def show_stats(visit: Visit) -> Values:
         "kinds": KINDS,
         "bars": make_bars(found, period),
         "titles": titles,
+        "is_by_visitors": is_about_people(found),
         "is_estimated": visit.service.settings.stats_visitors == "on",
     }
 

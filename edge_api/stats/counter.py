@@ -74,7 +74,8 @@ class Stats:
         self._store, self._clock, self._builds, self._on_views = store, clock, builds, on_views
         self._hits: dict[Hit, int] = {}
         self._waiting: dict[RowKey, int] = {}
-        self._memory = DayMemory("")
+        self._day = ""
+        self._memory = DayMemory()
         self._lock = asyncio.Lock()
 
     def __call__(self, request: Any, route: str, response: Any, _seconds: float) -> None:
@@ -113,7 +114,7 @@ class Stats:
         hits[hit] = hits.get(hit, 0) + 1
         if path == "/contact/" and (visitor := self._visitor_of(hit)) is not None:
             page = self._find_page(referrer, query)
-            origin = classify_host(clean_host(hit[3])) if page is None else "own_page"
+            origin = classify_host(hit[3]) if page is None else "own_page"
             if page != path:  # which is loaded again after an error
                 self._memory.note(visitor, origin, page or None)
 
@@ -166,8 +167,9 @@ class Stats:
             build, hits, self._hits = self._builds.current, self._hits, {}
             zone = read_zone(build.folder) if build else UTC
             today = self._clock().astimezone(zone).date().isoformat()
-            if is_new_day := self._memory.day != today:
-                self._memory = DayMemory(today)
+            former, self._day = self._day, today
+            if former not in ("", today):  # what was noted before the first time is of today
+                self._memory = DayMemory()
                 name_agent.cache_clear()
                 forget_addresses()
             for kind, count in (await asyncio.to_thread(self._fold, hits)).items():
@@ -181,7 +183,7 @@ class Stats:
                     if problem.sqlstate != OUTCOME_UNKNOWN:
                         self._waiting = {**taken, **self._waiting}
                     raise
-            if is_new_day:
+            if former != today:
                 await roll_up(self._store, today)
 
     def _fold(self, hits: Mapping[Hit, int]) -> Counter[Kind]:
@@ -216,6 +218,6 @@ class Stats:
     def _add(
         self, names: RowKey, count: int, merge: Callable[[int, int], int] = int.__add__
     ) -> None:
-        key = self._memory.day, *names
+        key = self._day, *names
         if key in self._waiting or len(self._waiting) < MAX_WAITING:
             self._waiting[key] = merge(self._waiting.get(key, 0), count)

@@ -182,13 +182,17 @@ async def read_csv_rows(store: Store, period: Period) -> AsyncGenerator[Sequence
         day += _DAY
 
 
+def is_about_people(stats: Summary) -> bool:
+    """Return whether the sums are told in people; else in opened pages, as of one page."""
+    return not stats["path"] and (stats["visitors"] or not stats["views"])
+
+
 def describe(stats: Summary, span: str = "this week", former: str = "last", title: str = "") -> str:
     """Return the sentence that the screen, the mail and the command begin with.
 
     It is about people, or about opened pages where these are not estimated.
     """
-    is_estimated = stats["visitors"] or stats["visitors_before"]
-    unit = "visitors" if is_estimated or not (stats["views"] or stats["views_before"]) else "views"
+    unit = "visitors" if is_about_people(stats) else "views"
     now, before = stats[unit], stats[f"{unit}_before"]
     if unit == "visitors":
         people = f"{now:,} people" if now > 1 else "1 person" if now else "Nobody"
@@ -197,7 +201,9 @@ def describe(stats: Summary, span: str = "this week", former: str = "last", titl
         what = f"{title or stats['path']} was" if stats["path"] else "Your pages were"
         said = f"{what} opened {now:,} time{'s' * (now != 1)} {span}"
     since, until = date.fromisoformat(stats["since"]), date.fromisoformat(stats["until"])
-    if (stats["counted_since"] or stats["until"]) > str(since - (until - since) - _DAY):
-        return f"{said}."  # the days before were not counted, or not all of them
+    is_partial = (stats["counted_since"] or stats["until"]) > str(since - (until - since) - _DAY)
+    # The days before were not counted, or not all of them, or visitors were not estimated then.
+    if is_partial or (stats["views_before"] and not before):
+        return f"{said}."
     more = f"{abs(now - before):,} {'more' if now > before else 'fewer'} than"
     return f"{said}, {more if now != before else 'as many as'} {former}."

@@ -20,8 +20,7 @@ MAX_NOTES: Final = 10_000
 class DayMemory:
     """What is remembered of a day; the salt makes hashes worthless after it."""
 
-    def __init__(self, day: str) -> None:
-        self.day = day
+    def __init__(self) -> None:
         self.notes: dict[int, tuple[Origin, str | None]] = {}
         """Where visitors of the contact page came from: the class, and the page of this site."""
         self._salt = token_bytes(32)
