@@ -15,13 +15,14 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from multidict import CIMultiDict, istr
+from multidict import CIMultiDict
 
 from edge_api.auth.actor import Clock
 from edge_api.auth.client_address import client_address, forget_addresses
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Store
-from edge_api.db.stats_tables import MAX_PATH_LENGTH, OTHER, Figure, Kind
+from edge_api.db.stats_tables import MAX_PATH_LENGTH, OTHER, Kind
+from edge_api.desk.sessions import cookie_name
 from edge_api.journal.builds import BuildManager, read_zone
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.settings import Settings
@@ -45,10 +46,7 @@ _COUNTED: Final = (".html", ".md", ".txt", ".xml", "feed.json")
 """Ends of the names of pages, their Markdown, feeds, and files for programs."""
 _SOURCE: Final = re.compile(r"(?:^|&)(?:ref|utm_source)=([\w.-]{1,32})(?:&|$)", re.ASCII)
 _SUBSCRIBERS: Final = re.compile(r"\b(\d{1,7}) (?:subscriber|reader)", re.IGNORECASE)
-_ACCEPT, _AGENT, _COOKIE, _GPC, _PURPOSE, _REFERRER, _SEC_PURPOSE = map(
-    istr, ("Accept", "User-Agent", "Cookie", "Sec-GPC", "Purpose", "Referer", "Sec-Purpose")
-)
-_FORWARDING: Final = istr("X-Forwarded-For"), istr("Forwarded")
+_FORWARDING: Final = "X-Forwarded-For", "Forwarded"
 
 Hit = tuple[str, str, str, str, str, str | None, str, str]
 """Path, User-Agent, form (empty, `markdown` or `mcp`), referrer's host, source, peer, and the lines
@@ -70,7 +68,7 @@ class Stats:
         self.is_on = settings.stats == "on"
         self._hashes = self.is_on and settings.stats_visitors == "on"
         self._trusted, self._own = settings.trusted_proxies, f"{settings.site_url}/"
-        self._session = f"; {'__Host-' if settings.site_url.startswith('https:') else ''}desk="
+        self._session = f"; {cookie_name(settings.site_url, 'desk')}="
         self._store, self._clock, self._builds, self._on_views = store, clock, builds, on_views
         self._hits: dict[Hit, int] = {}
         self._waiting: dict[RowKey, int] = {}
@@ -86,19 +84,19 @@ class Stats:
             return
         if asked == ("site", "GET") and path in build.files:
             name = build.files[path].name
-            is_markdown = name.endswith(".md") or prefers_markdown(headers.get(_ACCEPT, ""))
+            is_markdown = name.endswith(".md") or prefers_markdown(headers.get("Accept", ""))
             form = "markdown" if is_markdown else ""
         else:
             name, form = ".html" if asked == ("mcp", "POST") else "", "mcp"
-        is_owner = self._session in f"; {headers.get(_COOKIE, '')}"
-        purpose = headers.get(_SEC_PURPOSE, "") + headers.get(_PURPOSE, "")
+        is_owner = self._session in f"; {headers.get('Cookie', '')}"
+        purpose = headers.get("Sec-Purpose", "") + headers.get("Purpose", "")
         if is_owner or "prefetch" in purpose or not name.endswith(_COUNTED):
             return
-        referrer, query = headers.get(_REFERRER, ""), request.rel_url.raw_query_string
+        referrer, query = headers.get("Referer", ""), request.rel_url.raw_query_string
         source = _SOURCE.search(query) if query else None
         is_foreign = referrer and not referrer.startswith(self._own)
-        is_told = self._hashes and headers.get(_GPC) != "1"
-        agent, hits = headers.get(_AGENT, "")[:MAX_LENGTH], self._hits
+        is_told = self._hashes and headers.get("Sec-GPC") != "1"
+        agent, hits = headers.get("User-Agent", "")[:MAX_LENGTH], self._hits
         hit: Hit = (
             path,
             agent,
@@ -201,11 +199,10 @@ class Stats:
             visitor = self._visitor_of(hit)
             if visitor is not None and memory.is_new(kind, visitor):
                 self._add(("visitors", kind), 1)
-            brought: tuple[tuple[Figure, str, str], ...] = (
+            for figure, text, shown in (
                 ("referrer", host, clean_host(host)),
                 ("source", source, source.lower()),
-            )
-            for figure, text, shown in brought:
+            ):
                 if text and kind == "person":
                     self._add((figure, memory.name_figure(figure, shown, visitor)), count)
             if kind == "feed_reader" and (found := _SUBSCRIBERS.search(agent)):

@@ -47,5 +47,5 @@ def clean_host(host: str) -> str:
 def classify_host(host: str) -> Origin:
     """Return the class of a referrer's host; `none` without one."""
     name = clean_host(host)
-    found = next((origin for origin, hosts in _CLASSES if hosts.fullmatch(name)), "other_site")
+    found: Origin = next((each for each, hosts in _CLASSES if hosts.fullmatch(name)), "other_site")
     return found if host else "none"

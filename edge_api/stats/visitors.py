@@ -5,7 +5,7 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Final
 
-from edge_api.db.stats_tables import OTHER, Figure, Kind
+from edge_api.db.stats_tables import OTHER, Kind
 from edge_api.db.tables import Origin
 
 NAMED_FROM: Final = 5
@@ -25,7 +25,7 @@ class DayMemory:
         """Where visitors of the contact page came from: the class, and the page of this site."""
         self._salt = token_bytes(32)
         self._seen: dict[Kind, set[int]] = defaultdict(set)
-        self._named: dict[tuple[Figure, str], set[int]] = {}
+        self._named: dict[tuple[str, str], set[int]] = {}
         self._rows: set[tuple[str, Kind, str]] = set()
 
     def hash_visitor(self, address: str, agent: str) -> int:
@@ -45,7 +45,7 @@ class DayMemory:
         seen.add(visitor)
         return True
 
-    def name_figure(self, figure: Figure, name: str, visitor: int | None) -> str:
+    def name_figure(self, figure: str, name: str, visitor: int | None) -> str:
         """Return the name under which a referrer or source counts: its own, or `other`."""
         known = len(self._named) < MAX_NAMES or (figure, name) in self._named
         visitors = self._named.setdefault((figure, name), set()) if known and name else set()
