@@ -22,7 +22,6 @@ from edge_api.auth.client_address import client_address, forget_addresses
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Store
 from edge_api.db.stats_tables import MAX_PATH_LENGTH, OTHER, Kind
-from edge_api.desk.sessions import cookie_name
 from edge_api.journal.builds import BuildManager, read_zone
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.settings import Settings
@@ -68,7 +67,7 @@ class Stats:
         self.is_on = settings.stats == "on"
         self._hashes = self.is_on and settings.stats_visitors == "on"
         self._trusted, self._own = settings.trusted_proxies, f"{settings.site_url}/"
-        self._session = f"; {cookie_name(settings.site_url, 'desk')}="
+        self._session = f"; {'__Host-' if settings.site_url.startswith('https:') else ''}desk="
         self._store, self._clock, self._builds, self._on_views = store, clock, builds, on_views
         self._hits: dict[Hit, int] = {}
         self._waiting: dict[RowKey, int] = {}
