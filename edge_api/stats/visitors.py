@@ -33,7 +33,8 @@ class DayMemory:
 
         `address` is a key of rate limits. It is cut to a /24, or to a /48 of IPv6.
         """
-        cut = address.rpartition(".")[0] or ":".join(address.split(":")[:3])
+        groups = address.replace("::", ":0:0:0:").split(":")  # the third may be a zero left out
+        cut = address.rpartition(".")[0] or ":".join(groups[:3])
         text = f"{cut} {agent}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(text, key=self._salt, digest_size=8).digest())
 
