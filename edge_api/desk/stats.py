@@ -21,6 +21,7 @@ from edge_api.stats.reading import (
     Period,
     Summary,
     describe,
+    is_about_people,
     last_days,
     read_csv_rows,
     read_stats,
@@ -55,7 +56,9 @@ async def show_stats(visit: Visit) -> Values:
     """Return the sums of a span, with its sentence and the bars of its chart."""
     span, period = _find_period(visit)
     found = await read_stats(visit.service.store, visit.now.date(), period, limit=50)
-    titles = _find_titles(visit)
+    build = visit.service[BuildManager].current
+    posts = [orjson.loads(each.summary) for each in build.posts.entries] if build else []
+    titles = {path_of(each): each["title"] for each in posts}
     title = f"“{titles[path]}”" if (path := found["path"]) in titles else ""
     return {
         "sentence": describe(found, *SPANS[span][1:3], title),
@@ -65,15 +68,9 @@ async def show_stats(visit: Visit) -> Values:
         "kinds": KINDS,
         "bars": make_bars(found, period),
         "titles": titles,
+        "is_by_visitors": is_about_people(found),
         "is_estimated": visit.service.settings.stats_visitors == "on",
     }
-
-
-def _find_titles(visit: Visit) -> Mapping[str, str]:
-    """Return the titles of all posts by their paths."""
-    build = visit.service[BuildManager].current
-    posts = [orjson.loads(each.summary) for each in build.posts.entries] if build else []
-    return {path_of(each): each["title"] for each in posts}
 
 
 def path_of(post: Mapping[str, str]) -> str:

@@ -69,7 +69,6 @@ def prefers_json(header: str) -> bool:
     return _named_weight(header, JSON) > media_weight(header, "text/html")
 
 
-@lru_cache(512)
 def prefers_csv(header: str) -> bool:
     """Return whether CSV is named, and preferred to JSON."""
     return _named_weight(header, "text/csv") > media_weight(header, JSON)

@@ -15,13 +15,13 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from multidict import CIMultiDict, istr
+from multidict import CIMultiDict
 
 from edge_api.auth.actor import Clock
 from edge_api.auth.client_address import client_address, forget_addresses
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Store
-from edge_api.db.stats_tables import MAX_PATH_LENGTH, OTHER, Figure, Kind
+from edge_api.db.stats_tables import MAX_PATH_LENGTH, OTHER, Kind
 from edge_api.journal.builds import BuildManager, read_zone
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.settings import Settings
@@ -45,10 +45,7 @@ _COUNTED: Final = (".html", ".md", ".txt", ".xml", "feed.json")
 """Ends of the names of pages, their Markdown, feeds, and files for programs."""
 _SOURCE: Final = re.compile(r"(?:^|&)(?:ref|utm_source)=([\w.-]{1,32})(?:&|$)", re.ASCII)
 _SUBSCRIBERS: Final = re.compile(r"\b(\d{1,7}) (?:subscriber|reader)", re.IGNORECASE)
-_ACCEPT, _AGENT, _COOKIE, _GPC, _PURPOSE, _REFERRER, _SEC_PURPOSE = map(
-    istr, ("Accept", "User-Agent", "Cookie", "Sec-GPC", "Purpose", "Referer", "Sec-Purpose")
-)
-_FORWARDING: Final = istr("X-Forwarded-For"), istr("Forwarded")
+_FORWARDING: Final = "X-Forwarded-For", "Forwarded"
 
 Hit = tuple[str, str, str, str, str, str | None, str, str]
 """Path, User-Agent, form (empty, `markdown` or `mcp`), referrer's host, source, peer, and the lines
@@ -74,7 +71,8 @@ class Stats:
         self._store, self._clock, self._builds, self._on_views = store, clock, builds, on_views
         self._hits: dict[Hit, int] = {}
         self._waiting: dict[RowKey, int] = {}
-        self._memory = DayMemory("")
+        self._day = ""
+        self._memory = DayMemory()
         self._lock = asyncio.Lock()
 
     def __call__(self, request: Any, route: str, response: Any, _seconds: float) -> None:
@@ -85,19 +83,19 @@ class Stats:
             return
         if asked == ("site", "GET") and path in build.files:
             name = build.files[path].name
-            is_markdown = name.endswith(".md") or prefers_markdown(headers.get(_ACCEPT, ""))
+            is_markdown = name.endswith(".md") or prefers_markdown(headers.get("Accept", ""))
             form = "markdown" if is_markdown else ""
         else:
             name, form = ".html" if asked == ("mcp", "POST") else "", "mcp"
-        is_owner = self._session in f"; {headers.get(_COOKIE, '')}"
-        purpose = headers.get(_SEC_PURPOSE, "") + headers.get(_PURPOSE, "")
+        is_owner = self._session in f"; {headers.get('Cookie', '')}"
+        purpose = headers.get("Sec-Purpose", "") + headers.get("Purpose", "")
         if is_owner or "prefetch" in purpose or not name.endswith(_COUNTED):
             return
-        referrer, query = headers.get(_REFERRER, ""), request.rel_url.raw_query_string
+        referrer, query = headers.get("Referer", ""), request.rel_url.raw_query_string
         source = _SOURCE.search(query) if query else None
         is_foreign = referrer and not referrer.startswith(self._own)
-        is_told = self._hashes and headers.get(_GPC) != "1"
-        agent, hits = headers.get(_AGENT, "")[:MAX_LENGTH], self._hits
+        is_told = self._hashes and headers.get("Sec-GPC") != "1"
+        agent, hits = headers.get("User-Agent", "")[:MAX_LENGTH], self._hits
         hit: Hit = (
             path,
             agent,
@@ -113,7 +111,7 @@ class Stats:
         hits[hit] = hits.get(hit, 0) + 1
         if path == "/contact/" and (visitor := self._visitor_of(hit)) is not None:
             page = self._find_page(referrer, query)
-            origin = classify_host(clean_host(hit[3])) if page is None else "own_page"
+            origin = classify_host(hit[3]) if page is None else "own_page"
             if page != path:  # which is loaded again after an error
                 self._memory.note(visitor, origin, page or None)
 
@@ -166,8 +164,9 @@ class Stats:
             build, hits, self._hits = self._builds.current, self._hits, {}
             zone = read_zone(build.folder) if build else UTC
             today = self._clock().astimezone(zone).date().isoformat()
-            if is_new_day := self._memory.day != today:
-                self._memory = DayMemory(today)
+            former, self._day = self._day, today
+            if former not in ("", today):  # what was noted before the first time is of today
+                self._memory = DayMemory()
                 name_agent.cache_clear()
                 forget_addresses()
             for kind, count in (await asyncio.to_thread(self._fold, hits)).items():
@@ -181,7 +180,7 @@ class Stats:
                     if problem.sqlstate != OUTCOME_UNKNOWN:
                         self._waiting = {**taken, **self._waiting}
                     raise
-            if is_new_day:
+            if former != today:
                 await roll_up(self._store, today)
 
     def _fold(self, hits: Mapping[Hit, int]) -> Counter[Kind]:
@@ -199,11 +198,10 @@ class Stats:
             visitor = self._visitor_of(hit)
             if visitor is not None and memory.is_new(kind, visitor):
                 self._add(("visitors", kind), 1)
-            brought: tuple[tuple[Figure, str, str], ...] = (
+            for figure, text, shown in (
                 ("referrer", host, clean_host(host)),
                 ("source", source, source.lower()),
-            )
-            for figure, text, shown in brought:
+            ):
                 if text and kind == "person":
                     self._add((figure, memory.name_figure(figure, shown, visitor)), count)
             if kind == "feed_reader" and (found := _SUBSCRIBERS.search(agent)):
@@ -216,6 +214,6 @@ class Stats:
     def _add(
         self, names: RowKey, count: int, merge: Callable[[int, int], int] = int.__add__
     ) -> None:
-        key = self._memory.day, *names
+        key = self._day, *names
         if key in self._waiting or len(self._waiting) < MAX_WAITING:
             self._waiting[key] = merge(self._waiting.get(key, 0), count)

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from edge_api.db.stats_tables import MAX_NAME_LENGTH, Kind
 
-CACHE_SIZE: Final = 4096
 _GRAM: Final = 4  # letters
 _KINDS: Final[Mapping[str, Kind]] = {
     "ai-crawler": "ai_crawler",
@@ -72,7 +71,7 @@ def _grams(text: str) -> set[str]:
     return {text[at : at + _GRAM] for at in range(len(text) - _GRAM + 1)}
 
 
-@lru_cache(CACHE_SIZE)
+@lru_cache(4096)
 def name_agent(user_agent: str) -> tuple[Kind, str]:
     """Return the kind of a reader, and the name of a known program; empty for people."""
     if found := min(_matches(user_agent), key=itemgetter(0, 1, 2), default=None):

@@ -160,7 +160,9 @@ _MEMBERS: Final = {
     ),
     "sources": _list("Words in `?ref=` and `utm_source` of links.", **_NAMED),
     "subscribers": _list(
-        "Subscribers of the feeds, by the number that each feed reader told last.", **_NAMED
+        "Subscribers of the feeds: the largest number that a feed reader told on the newest day on "
+        "which it told one.",
+        **_NAMED,
     ),
 }
 SUMMARY_SCHEMA: Final = object_schema(_MEMBERS, *_MEMBERS, additionalProperties=False)

@@ -41,14 +41,11 @@ _CLASSES: Final[tuple[tuple[Origin, re.Pattern[str]], ...]] = (
 def clean_host(host: str) -> str:
     """Return a referrer's host by name, without port and `www.`; empty if it is none."""
     name = re.sub(r":[0-9]*\Z", "", host.lower()).removeprefix("www.")
-    return name if len(name) <= MAX_HOST_LENGTH and _HOST.fullmatch(name) else ""
-
-
-MAX_HOST_LENGTH: Final = 100
+    return name if _HOST.fullmatch(name) else ""
 
 
 def classify_host(host: str) -> Origin:
-    """Return the class of a referrer's host; of an empty one `none`."""
-    if not host:
-        return "none"
-    return next((name for name, hosts in _CLASSES if hosts.fullmatch(host)), "other_site")
+    """Return the class of a referrer's host; `none` without one."""
+    name = clean_host(host)
+    found: Origin = next((each for each, hosts in _CLASSES if hosts.fullmatch(name)), "other_site")
+    return found if host else "none"

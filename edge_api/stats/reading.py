@@ -4,7 +4,7 @@ A day is one of the journal's time zone. Today is not over: a period ends yester
 end is asked for.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from edge_api.db.query import Filter, Order, Read, Store, Where, read_all
-from edge_api.db.stats_tables import DAILY_FIGURES, PAGE_VIEWS, Kind
+from edge_api.db.stats_tables import DAILY_FIGURES, PAGE_VIEWS, Figure, Kind
 from edge_api.db.table import Row, Table
 from edge_api.journal.builds import read_zone
 from edge_api.schema.index import CURRENT_LINK
@@ -77,20 +77,22 @@ async def read_stats(
     of_page = (Filter("path", "eq", period.path),) if period.path else ()
     # Visitors, hosts and words are of no page.
     of_site = (Filter("name", "in", ()),) if period.path else ()
+
+    def figures(figure: Figure, columns: tuple[str, ...], span: Period, most: int | None) -> Read:
+        where = span.where(Filter("figure", "eq", figure), *of_site)
+        return _sum(DAILY_FIGURES, columns, where, most)
+
     is_program = Filter("kind", "neq", "person")
-    is_visitors, is_name, is_subscribers = (
-        Filter("figure", "in", names)
-        for names in (("visitors",), ("referrer", "source"), ("subscribers",))
-    )
-    by_day, by_path, by_agent, estimates, named, subscribers, oldest = (
+    by_day, by_path, programs, estimates, referrers, sources, told, oldest = (
         found.rows
         for found in await store.run(
             _sum(PAGE_VIEWS, ("day", "kind"), wide.where(*of_page)),
             _sum(PAGE_VIEWS, ("path", "kind"), period.where(*of_page)),
             _sum(PAGE_VIEWS, ("kind", "agent"), period.where(is_program, *of_page), limit),
-            _sum(DAILY_FIGURES, ("day", "name"), wide.where(is_visitors, *of_site)),
-            _sum(DAILY_FIGURES, ("figure", "name"), period.where(is_name, *of_site)),
-            _sum(DAILY_FIGURES, ("day", "name"), period.where(is_subscribers, *of_site)),
+            figures("visitors", ("day", "name"), wide, None),
+            figures("referrer", ("name",), period, limit),
+            figures("source", ("name",), period, limit),
+            figures("subscribers", ("day", "name"), period, None),
             Read(PAGE_VIEWS, ("day",), order=(Order("day"),), limit=1),
         )
     )
@@ -98,19 +100,15 @@ async def read_stats(
         "visitors": Counter({(row["day"], row["name"]): row["count"] for row in estimates}),
         "views": Counter({(row["day"], row["kind"]): row["count"] for row in by_day}),
     }
+    of_pages = Counter({(row["path"], row["kind"]): row["count"] for row in by_path})
 
     def total(name: str, kind: str, span: Period) -> int:
         return sum(n for (day, of), n in counts[name].items() if of == kind and span.has(day))
 
-    days = defaultdict[str, Counter[str]](Counter)
-    for name, found in counts.items():
-        for (day, kind), count in found.items():
-            if period.has(day) and (kind == "person" or name == "views"):
-                days[day][name if kind == "person" else "others"] += count
-    pages = defaultdict[str, Counter[str]](Counter)
-    for row in by_path:
-        pages[row["path"]]["views" if row["kind"] == "person" else "others"] += row["count"]
-    newest = {row["name"]: row["count"] for row in sorted(subscribers, key=itemgetter("day"))}
+    def others(views: Counter[tuple[str, str]], key: str) -> int:
+        return sum(views[key, kind] for kind in KINDS if kind != "person")
+
+    newest = {row["name"]: row["count"] for row in sorted(told, key=itemgetter("day"))}
     return {
         "since": str(period.since),
         "until": str(period.until),
@@ -122,31 +120,34 @@ async def read_stats(
             for end, span in spans.items()
         },
         "days": [
-            {"day": day, **{name: sums[name] for name in (*counts, "others")}}
-            for day, sums in sorted(days.items())
+            {
+                "day": day,
+                **{name: found[day, "person"] for name, found in counts.items()},
+                "others": others(counts["views"], day),
+            }
+            for day in sorted({day for found in counts.values() for day, _ in found})
+            if period.has(day)
         ],
         "kinds": [
             {"kind": kind, **{name: total(name, kind, period) for name in counts}} for kind in KINDS
         ],
         "pages": sorted(
             (
-                {"path": path, "views": n["views"], "others": n["others"]}
-                for path, n in pages.items()
+                {
+                    "path": path,
+                    "views": of_pages[path, "person"],
+                    "others": others(of_pages, path),
+                }
+                for path in sorted({path for path, _ in of_pages})
             ),
             key=itemgetter("views", "others"),
             reverse=True,
         )[:limit],
         "programs": [
-            {"kind": row["kind"], "name": row["agent"], "views": row["count"]} for row in by_agent
+            {"kind": row["kind"], "name": row["agent"], "views": row["count"]} for row in programs
         ],
-        **{
-            f"{figure}s": [
-                {"name": row["name"], "count": row["count"]}
-                for row in named
-                if row["figure"] == figure
-            ][:limit]
-            for figure in ("referrer", "source")
-        },
+        "referrers": referrers,
+        "sources": sources,
         "subscribers": [
             {"name": name, "count": count} for name, count in Counter(newest).most_common(limit)
         ],
@@ -182,13 +183,17 @@ async def read_csv_rows(store: Store, period: Period) -> AsyncGenerator[Sequence
         day += _DAY
 
 
+def is_about_people(stats: Summary) -> bool:
+    """Return whether the sums are told in people; else in opened pages, as of one page."""
+    return not stats["path"] and (stats["visitors"] or not stats["views"])
+
+
 def describe(stats: Summary, span: str = "this week", former: str = "last", title: str = "") -> str:
     """Return the sentence that the screen, the mail and the command begin with.
 
     It is about people, or about opened pages where these are not estimated.
     """
-    is_estimated = stats["visitors"] or stats["visitors_before"]
-    unit = "visitors" if is_estimated or not (stats["views"] or stats["views_before"]) else "views"
+    unit = "visitors" if is_about_people(stats) else "views"
     now, before = stats[unit], stats[f"{unit}_before"]
     if unit == "visitors":
         people = f"{now:,} people" if now > 1 else "1 person" if now else "Nobody"
@@ -197,7 +202,9 @@ def describe(stats: Summary, span: str = "this week", former: str = "last", titl
         what = f"{title or stats['path']} was" if stats["path"] else "Your pages were"
         said = f"{what} opened {now:,} time{'s' * (now != 1)} {span}"
     since, until = date.fromisoformat(stats["since"]), date.fromisoformat(stats["until"])
-    if (stats["counted_since"] or stats["until"]) > str(since - (until - since) - _DAY):
-        return f"{said}."  # the days before were not counted, or not all of them
+    is_partial = (stats["counted_since"] or stats["until"]) > str(since - (until - since) - _DAY)
+    # The days before were not counted, or not all of them, or visitors were not estimated then.
+    if is_partial or (stats["views_before"] and not before):
+        return f"{said}."
     more = f"{abs(now - before):,} {'more' if now > before else 'fewer'} than"
     return f"{said}, {more if now != before else 'as many as'} {former}."

@@ -5,7 +5,7 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Final
 
-from edge_api.db.stats_tables import OTHER, Figure, Kind
+from edge_api.db.stats_tables import OTHER, Kind
 from edge_api.db.tables import Origin
 
 NAMED_FROM: Final = 5
@@ -20,13 +20,12 @@ MAX_NOTES: Final = 10_000
 class DayMemory:
     """What is remembered of a day; the salt makes hashes worthless after it."""
 
-    def __init__(self, day: str) -> None:
-        self.day = day
+    def __init__(self) -> None:
         self.notes: dict[int, tuple[Origin, str | None]] = {}
         """Where visitors of the contact page came from: the class, and the page of this site."""
         self._salt = token_bytes(32)
         self._seen: dict[Kind, set[int]] = defaultdict(set)
-        self._named: dict[tuple[Figure, str], set[int]] = {}
+        self._named: dict[tuple[str, str], set[int]] = {}
         self._rows: set[tuple[str, Kind, str]] = set()
 
     def hash_visitor(self, address: str, agent: str) -> int:
@@ -34,7 +33,8 @@ class DayMemory:
 
         `address` is a key of rate limits. It is cut to a /24, or to a /48 of IPv6.
         """
-        cut = address.rpartition(".")[0] or ":".join(address.split(":")[:3])
+        groups = address.replace("::", ":0:0:0:").split(":")  # the third may be a zero left out
+        cut = address.rpartition(".")[0] or ":".join(groups[:3])
         text = f"{cut} {agent}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(text, key=self._salt, digest_size=8).digest())
 
@@ -46,7 +46,7 @@ class DayMemory:
         seen.add(visitor)
         return True
 
-    def name_figure(self, figure: Figure, name: str, visitor: int | None) -> str:
+    def name_figure(self, figure: str, name: str, visitor: int | None) -> str:
         """Return the name under which a referrer or source counts: its own, or `other`."""
         known = len(self._named) < MAX_NAMES or (figure, name) in self._named
         visitors = self._named.setdefault((figure, name), set()) if known and name else set()

@@ -90,18 +90,20 @@ async def test_visitors_are_estimated(counting: Counting) -> None:
         "203.0.113.1",
         "2001:db8:1:2::1",
         "2001:db8:1:3::1",
+        "2001:db8::1",
+        "2001:db8:0:3::1",
     ):
         await counting.get(POST, address=address)
         await counting.get("/", address=address)
     await counting.get(POST, address="192.0.2.1", headers={"Sec-GPC": "1"})
     await counting.get(POST, "curl/8.9.1")
-    assert await counting.figures("visitors") == {"person": 3, "other_program": 1}
-    assert (await counting.views())[POST, "person", ""] == 6
+    assert await counting.figures("visitors") == {"person": 4, "other_program": 1}
+    assert (await counting.views())[POST, "person", ""] == 8
     counting.clock.move(days=1)
     await counting.get(POST)
     await counting.store()
     rows = await read_all(counting.edge.service.store, Read(DAILY_FIGURES))
-    assert sum(row["count"] for row in rows if row["name"] == "person") == 4
+    assert sum(row["count"] for row in rows if row["name"] == "person") == 5
 
 
 async def test_referrers_are_named_from_five_visitors_on(counting: Counting) -> None:

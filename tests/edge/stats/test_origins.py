@@ -50,6 +50,7 @@ async def send(counting: Counting, referrer: str | None = None, **more: Any) -> 
         ("https://gemini.google.com/app", ("ai_assistant", None)),
         ("https://mastodon.social/@ann", ("social", None)),
         ("https://a.example.org/secret/", ("other_site", None)),
+        ("http://203.0.113.9:8080/", ("other_site", None)),
         (f"http://journal.test{POST}", ("own_page", POST)),
         ("http://journal.test/search?q=secret", ("own_page", None)),
     ],
@@ -84,6 +85,13 @@ async def test_a_form_with_an_error_loses_no_origin(counting: Counting) -> None:
     """The page is loaded again from itself, and the first note stays."""
     await counting.get("/contact/", headers={"Referer": "https://bing.com/"})
     assert await send(counting, "http://journal.test/contact/") == ("search", None)
+
+
+async def test_the_first_storing_forgets_nothing(counting: Counting) -> None:
+    """It comes some seconds after the start, and not at midnight."""
+    await counting.get("/contact/", headers={"Referer": "https://bing.com/"})
+    await counting.store()
+    assert await send(counting, opens=False) == ("search", None)
 
 
 async def test_midnight_forgets(counting: Counting) -> None:

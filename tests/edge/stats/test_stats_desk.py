@@ -55,8 +55,8 @@ async def test_it_begins_with_a_sentence(edge: RunningEdge, owner: Browser) -> N
         ("?span=year", "1,389 people read you in 12 months.", 12),
         ("?span=century", "214 people read you this week", 7),
         (f"?page={FIRST}", "“The first edge” was opened 30 times this week, 20 fewer than last", 7),
-        ("?page=/nowhere/%00", "Nobody read you this week", 7),
-        (f"?page={'x' * 3000}", "Nobody read you this week", 7),
+        ("?page=/nowhere/%00", "/nowhere/ was opened 0 times this week, as many as last.", 7),
+        (f"?page={'x' * 3000}", f"{'x' * 500} was opened 0 times this week", 7),
     ],
 )
 async def test_a_span_and_a_page_are_chosen(
@@ -92,6 +92,25 @@ async def test_without_visitors_it_counts_pages(edge: RunningEdge, owner: Browse
     said = shown.one(".stats-sentence").text()
     assert said.startswith("Your pages were opened 61 times this week, 10 more than last. Opened")
     assert "most: 50 times opened" in shown.said
+
+
+@pytest.mark.parametrize(
+    ("estimated", "said"),
+    [
+        (range(7, 15), "Your pages were opened 61 times this week, 10 more than last. Opened 9"),
+        (range(7), "200 people read you this week. 7 today, so far."),
+    ],
+    ids=["switched off", "switched on"],
+)
+async def test_visitors_are_not_compared_with_days_that_did_not_estimate_them(
+    edge: RunningEdge, owner: Browser, estimated: range, said: str
+) -> None:
+    """After STATS_VISITORS was changed between the two weeks."""
+    views = {key: count for key, count in VIEWS.items() if key[0] < 15}
+    figures = {key: n for key, n in FIGURES.items() if key[0] in estimated and key[0] != 7}
+    await fill(edge.service.store, views, figures)
+    shown = await owner.get(PATH)
+    assert shown.one(".stats-sentence").text().startswith(said)
 
 
 async def test_names_of_others_are_escaped(edge: RunningEdge, owner: Browser) -> None:
