@@ -1,5 +1,6 @@
 """Settings of every test: properties are judged by what they find, not by how fast they do."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--above", choices=SIZES, help="leave out what a run of this size has had, unless it grows"
     )
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an empty folder with a short name: the path of a socket has 108 bytes at most."""
+    return tmp_path_factory.mktemp(re.sub(r"\W", "_", request.node.name)[:12])
 
 
 def pytest_configure(config: pytest.Config) -> None:

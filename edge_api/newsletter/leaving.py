@@ -38,7 +38,7 @@ async def show_unsubscribe(
         return await render_state(service, subscriber, sentence("Unsubscribe"))
     address = await service[UnsubscribeLinks].subscriber(token)
     if address is None:
-        return await _render_unknown_link(service)
+        return await _render_unknown_link(service, token)
     if await is_suppressed(service.store, address):
         return await _render_done(service, address, sentence("Already unsubscribed"))
     return await render_page(
@@ -58,7 +58,7 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
         return await _change_subscription(service, request, subscriber)
     address = await links.subscriber(token)
     if address is None:
-        return await _render_unknown_link(service)
+        return await _render_unknown_link(service, token)
     is_new = await links.unsubscribe(token, address)
     title = sentence("You are unsubscribed") if is_new else sentence("Already unsubscribed")
     try:
@@ -134,12 +134,13 @@ async def _render_done(service: Service, address: str, title: str) -> HtmlResult
     return await render_page(service, "notice", title, sentences=[notice])
 
 
-async def _render_unknown_link(service: Service) -> HtmlResult:
-    """Return the page for an unknown link, by which nothing is mailed."""
+async def _render_unknown_link(service: Service, token: str) -> HtmlResult:
+    """Return the page for an unknown link, by which nothing is mailed: what was asked is so."""
     return await render_page(
         service,
         "notice",
         sentence("This link is not known"),
+        status=200 if token else 404,
         sentences=[
             sentence(
                 "This link is not known here: nothing is mailed by it, and nothing was changed."
@@ -171,6 +172,7 @@ _THEN: Final = Parameter(
     "For a link of the newsletter, in place of its end: `resume` takes that back, `no-mail` "
     "suppresses the address for all mail, `mail` takes that back.",
 )
+_NO_TOKEN: Final = page(404, "A page: the link was cut off before its secret")
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
@@ -182,7 +184,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="page",
         handler=show_unsubscribe,
         parameters=(TOKEN,),
-        responses=(page(200, "The question, or that the link is unknown"),),
+        responses=(page(200, "The question, or that the link is unknown"), _NO_TOKEN),
         problems=("unavailable",),
     ),
     Operation(
@@ -200,7 +202,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="page",
         handler=unsubscribe,
         parameters=(TOKEN, _THEN),
-        responses=(page(200, "Nothing more is mailed by the link", "text/plain"),),
+        responses=(page(200, "Nothing more is mailed by the link", "text/plain"), _NO_TOKEN),
         problems=("unavailable",),
     ),
 )
