@@ -173,7 +173,7 @@ async def test_many_posts_at_once_suppress_once(edge: Any) -> None:
 @pytest.mark.parametrize("query", ["", "?token=", "?token=made-up", "?other=x", "?token=%00"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_link_that_nobody_was_given(edge: Any, method: str, query: str) -> None:
-    """200, since nothing is mailed by it, 404 without a secret; the page says what may have been."""
+    """200, since nothing is mailed by it, and 404 without a secret; the page says why."""
     await link_path(edge)
     status = 200 if "token=made-up" in query or "%00" in query else 404
     async with edge.ask(method, f"/unsubscribe{query}") as answer:
