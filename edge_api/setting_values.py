@@ -68,6 +68,19 @@ def read_schemes(text: str) -> tuple[str, ...]:
     return names
 
 
+def read_https(text: str) -> str:
+    """Return an address that requests are sent to unchanged, if it is one."""
+    try:
+        parts = urlsplit(text)
+        is_near = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        is_right = parts.hostname and (parts.scheme == "https" or (is_near and parts.port))
+    except ValueError:
+        is_right = False
+    if not is_right or re.fullmatch(r"https?://[!-~]{1,2000}", text) is None or "#" in text:
+        raise ValueError("must be like https://alerts.example/topic, in ASCII and without a #")
+    return text
+
+
 def read_secret(text: str) -> str:
     """Return a secret unchanged if it is long enough."""
     if len(text) < MIN_SECRET_LENGTH:

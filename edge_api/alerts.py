@@ -1,0 +1,298 @@
+"""Alerts: the owner is told once that a check is bad for five minutes, and once that it is over.
+
+Mail goes straight to the relay, and not through the outbox: no row can be written where the
+database is away or the disk is full. For the same reason what was told is kept in memory, and in a
+file beside the store where that can be written.
+"""
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from edge_api.auth.actor import Clock
+from edge_api.backup.files import write_private
+from edge_api.db.mail_addresses import parse_mailbox
+from edge_api.db.types import format_instant
+from edge_api.health import Health, PublishingMonitor
+from edge_api.machine import MachineMonitor
+from edge_api.mail.messages import MESSAGE_POLICY, header_address, header_subject
+from edge_api.mail.transports import MailRefusal, open_transport
+from edge_api.schema.environment import BUILD, EDGE
+from edge_api.schema.writing import locate_var
+from edge_api.settings import Settings
+from edge_api.webhooks.dispatcher import make_sender
+
+ALERT_SECONDS: Final = 60.0
+"""The interval at which an edge looks at its checks."""
+STEADY_SECONDS: Final = 285.0
+"""How long a check is bad, or good, before that is told: five minutes, of which a timer that runs
+each five minutes may lack some seconds."""
+_RECENT_SECONDS: Final = 900.0  # for so long an edge takes the last run of `doctor` into account
+_MAIL_SECONDS: Final = 60.0
+_NEEDS_STORE: Final = frozenset(("mail", "mailbox", "secret_key", "webhooks"))
+"""The checks that can say nothing while the store is away."""
+_PASSING: Final = "shutdown"  # a check of a few seconds, of an end that somebody wanted
+_RESTART: Final = "systemctl restart fore-edge"
+_ADVICE: Final[Mapping[str, str]] = {
+    "store": f"see that the database runs and its disk has room; {EDGE} doctor names the cause",
+    "index": f"run {BUILD} build; what it prints says what to correct",
+    "watcher": f"{_RESTART}-publish, or without systemd {BUILD} watch; its log says why it ended",
+    "content": "correct these files; what readers see is their last good state",
+    "code": f"{_RESTART}, or stop the edge and start it again",
+    "disk": "delete old backups or other large files, or get a larger disk",
+    "certificate": "then reload the proxy; systemctl status certbot.timer says why it was not done",
+    "backup": "journalctl -u fore-edge-backup says why, if a timer makes it",
+    "replica": f"the edge's log has what Litestream said; {EDGE} doctor says more",
+    "proxies": "set TRUSTED_PROXIES to the address of your proxy",
+}
+"""What to do about a check whose own sentence, which is public, names no command."""
+
+Source = Literal["edge", "doctor"]
+_log: Final = logging.getLogger(__name__)
+
+
+class Alerts:
+    """Tells the owner what one source has found, by mail and to ALERT_URL.
+
+    Of several processes on one machine the one that holds a lock tells.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, source: Source) -> None:
+        self._settings, self._clock, self._source = settings, clock, source
+        self._path = _state_path(settings, source)
+        self._sender = make_sender(settings)
+        self._lock: int | None = None
+        self._state: dict[str, Any] | None = None
+        self._kept = ""
+        self._not_before: dict[str, datetime] = {}
+
+    def close(self) -> None:
+        """Let another process tell."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    async def report(
+        self, found: Mapping[str, str], unknown: AbstractSet[str] = frozenset()
+    ) -> bool | None:
+        """Take the errors by check, and tell what changed; return whether all is well.
+
+        The checks `unknown` stay as they were. Returns None if another process tells.
+        """
+        if not self._is_teller():
+            return None
+        if self._state is None:
+            self._state = _read_state(self._path)
+        now, checks, told = self._clock(), self._state["checks"], self._state["told"]
+        for name in {*checks, *found} - unknown:
+            text = found.get(name, "")
+            new = {"is_bad": False, "is_alert": False, "since": format_instant(now), "text": text}
+            check = checks.setdefault(name, new)
+            if check["is_bad"] != bool(text):
+                check.update(is_bad=bool(text), since=format_instant(now))
+            # Absolute: a clock that was set back must not silence it.
+            age = abs((now - datetime.fromisoformat(check["since"])).total_seconds())
+            if age >= STEADY_SECONDS:
+                check["is_alert"] = check["is_bad"]
+            check["text"] = text or check["text"]
+        bad = {name: check["text"] for name, check in checks.items() if check["is_alert"]}
+        failure = ""
+        for way in self._ways():
+            before = told.setdefault(way, {})
+            if bad.keys() != before.keys() and now >= self._not_before.get(way, now):
+                error = await self._tell(way, bad, before, failure)
+                if error:
+                    self._not_before[way] = now + timedelta(seconds=STEADY_SECONDS)
+                    _log.warning("alert: %s", error)
+                    failure = error
+                else:
+                    told[way] = bad
+        for name in [each for each, check in checks.items() if not check["is_bad"]]:
+            if name not in bad:
+                del checks[name]
+        await asyncio.to_thread(self._keep)
+        return not bad
+
+    async def ping(self) -> None:
+        """Request ALERT_PING, so that a watch outside knows that all is well."""
+        if self._settings.alert_ping:
+            result = await self._sender.send("GET", self._settings.alert_ping, None, {})
+            if not result.is_delivered:
+                _log.warning("ALERT_PING: %s", result.message)
+
+    def _ways(self) -> Iterator[str]:
+        if self._settings.smtp_url and self._settings.owner_email:
+            yield "mail"
+        if self._settings.alert_url:
+            yield "url"
+
+    async def _tell(
+        self, way: str, bad: Mapping[str, str], before: Mapping[str, str], failure: str
+    ) -> str:
+        """Send a message about what changed; return why it was not sent, or an empty text."""
+        subject, text = self._write(bad, before)
+        if way == "mail":
+            return await self._mail(subject, text)
+        lines = (subject, failure and f"By mail this was not sent: {failure}", text)
+        body = json.dumps({"text": "\n\n".join(filter(None, lines))}).encode()
+        result = await self._sender.post(self._settings.alert_url or "", body, {})
+        return "" if result.is_delivered else f"ALERT_URL: {result.message}"
+
+    def _write(self, bad: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, str]:
+        """Return subject and text of a message."""
+        parts = {
+            "Not well": [_explain(name, bad[name]) for name in bad if name not in before],
+            "Well again": [before[name] for name in before if name not in bad],
+            "Not well as before": [_explain(name, bad[name]) for name in bad if name in before],
+        }
+        title, (first, *more) = next((title, each) for title, each in parts.items() if each)
+        rest = f" (and {len(more)} more)" if more else ""
+        site = self._settings.site_url
+        subject = f"{urlsplit(site).hostname}: {title.lower()}: {first.splitlines()[0]}{rest}"
+        lists = [
+            f"{title}:\n\n" + "\n".join(f"- {each}" for each in texts)
+            for title, texts in parts.items()
+            if texts
+        ]
+        about = (
+            f"This is about {site} on the machine {platform.node()}, at "
+            f"{self._clock().astimezone(UTC):%Y-%m-%d %H:%M} UTC. "
+            f"There {EDGE} doctor lists all that is wrong, and what to do."
+        )
+        return subject, "\n\n".join((*lists, about)) + "\n"
+
+    async def _mail(self, subject: str, text: str) -> str:
+        """Hand a message to the relay; return why it was not taken, or an empty text."""
+        settings, message = self._settings, EmailMessage(policy=MESSAGE_POLICY)
+        sender = parse_mailbox(settings.mail_from or settings.owner_email or "")
+        message["From"] = header_address(sender)
+        message["To"] = header_address(parse_mailbox(settings.owner_email or ""))
+        message["Subject"] = header_subject(subject)
+        message["Date"] = self._clock().astimezone(UTC)
+        message["Message-ID"] = f"<{uuid4()}@{sender.domain.encode('idna').decode()}>"
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(text, cte="quoted-printable")
+        try:
+            async with (
+                asyncio.timeout(_MAIL_SECONDS),
+                open_transport(settings.smtp_url or "")() as session,
+            ):
+                await session.send(sender.address, settings.owner_email or "", message)
+        except MailRefusal as refused:
+            return f"SMTP_URL: {refused.message}"
+        except TimeoutError:
+            return f"SMTP_URL: the relay did not take the message within {_MAIL_SECONDS:g} s"
+        return ""
+
+    def _is_teller(self) -> bool:
+        """Return whether this process tells: it holds the lock, or none can be made."""
+        try:
+            if self._lock is None:
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                self._lock = os.open(self._path.with_suffix(".lock"), flags, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._state = None  # read again when the other has ended
+            return False
+        except OSError:
+            _log.warning("alerts: no lock beside the store; each process tells")
+        return True
+
+    def _keep(self) -> None:
+        """Write what was told, so that the next process does not tell it again."""
+        text, draft = json.dumps(self._state), self._path.with_suffix(".draft")
+        if text == self._kept and self._source == "edge":
+            return
+        try:
+            write_private(draft, text.encode())
+            draft.replace(self._path)
+            self._kept = text
+        except OSError as error:
+            _log.warning("alerts: %s cannot be written: %s", self._path, error.strerror)
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
+def _explain(name: str, text: str) -> str:
+    advice = _ADVICE.get(name)
+    return f"{text}\n  What to do: {advice}" if advice else text
+
+
+def _state_path(settings: Settings, source: Source) -> Path:
+    return locate_var(settings.database_url, settings.build_dir) / f"alerts-{source}.json"
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        state: dict[str, Any] = json.loads(path.read_bytes())
+        if isinstance(state, dict) and state.keys() == {"checks", "told"}:
+            return state
+    return {"checks": {}, "told": {}}
+
+
+def has_recent_alerts(settings: Settings, source: Source) -> bool:
+    """Return whether a source has told something lately that is not over."""
+    path = _state_path(settings, source)
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime < _RECENT_SECONDS:
+            return any(check["is_alert"] for check in _read_state(path)["checks"].values())
+    return False
+
+
+def is_told_by_edge(settings: Settings) -> bool:
+    """Return whether an edge runs on this machine that tells what its own checks find."""
+    with suppress(OSError):
+        lock = os.open(_state_path(settings, "edge").with_suffix(".lock"), os.O_RDWR)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeAlerts:
+    """Hands an edge's own checks to its alerts."""
+
+    settings: Settings
+    health: Health
+    publishing: PublishingMonitor
+    machine: MachineMonitor
+    alerts: Alerts
+
+    async def look(self) -> None:
+        """Look at all checks once; call ALERT_PING if nothing is wrong."""
+        checks = (await self.health.report())["checks"]
+        errors = {name: str(each["error"]) for name, each in checks.items() if "error" in each}
+        errors.pop(_PASSING, None)
+        errors.update(await asyncio.to_thread(self.machine.find_errors))
+        # Readiness is public and names neither files nor causes; mail to the owner does.
+        causes = {
+            "content": self.publishing.held,
+            "watcher": [self.publishing.failure] if self.publishing.failure else [],
+        }
+        found = {
+            name: "\n  ".join((error, *causes.get(name, ())))
+            for name, error in errors.items()
+            if error
+        }
+        unknown = _NEEDS_STORE if "store" in found else frozenset()
+        is_well = await self.alerts.report(found, unknown)
+        if is_well and not found and not has_recent_alerts(self.settings, "doctor"):
+            await self.alerts.ping()
