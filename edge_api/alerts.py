@@ -12,10 +12,9 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from pathlib import Path
@@ -72,73 +71,73 @@ class Alerts:
     """
 
     def __init__(self, settings: Settings, clock: Clock, source: Source) -> None:
-        self._settings, self._clock, self._source = settings, clock, source
-        self._path = _state_path(settings, source)
+        self.settings, self._clock = settings, clock
+        self._path = _locate_state(settings, source)
         self._sender = make_sender(settings)
         self._lock: int | None = None
         self._state: dict[str, Any] | None = None
-        self._kept = ""
         self._not_before: dict[str, datetime] = {}
 
     def close(self) -> None:
         """Let another process tell."""
         if self._lock is not None:
             os.close(self._lock)
-            self._lock = None
 
     async def report(
         self, found: Mapping[str, str], unknown: AbstractSet[str] = frozenset()
-    ) -> bool | None:
+    ) -> bool:
         """Take the errors by check, and tell what changed; return whether all is well.
 
-        The checks `unknown` stay as they were. Returns None if another process tells.
+        The checks `unknown` stay as they were. False too if another process tells.
         """
         if not self._is_teller():
-            return None
-        if self._state is None:
-            self._state = _read_state(self._path)
-        now, checks, told = self._clock(), self._state["checks"], self._state["told"]
+            return False
+        self._state = self._state or _read_state(self._path)
+        told, bad, failure = self._state["told"], self._find_steady(found, unknown), ""
+        settings, now = self.settings, self._clock()
+        ways = {"mail": settings.smtp_url and settings.owner_email, "url": settings.alert_url}
+        for way in [each for each, is_set in ways.items() if is_set]:
+            before = told.get(way, {})
+            if bad.keys() == before.keys() or now < self._not_before.get(way, now):
+                continue
+            if error := await self._tell(way, bad, before, failure):
+                self._not_before[way] = now + timedelta(seconds=STEADY_SECONDS)
+                failure = error
+                _log.warning("alert: %s", error)
+            else:
+                told[way] = bad
+        await asyncio.to_thread(self._keep)
+        return not bad and not found
+
+    def _find_steady(self, found: Mapping[str, str], unknown: AbstractSet[str]) -> dict[str, str]:
+        """Note the state of each check; return the errors of those that are bad for long enough.
+
+        One that is good again stays among them for as long.
+        """
+        assert self._state is not None  # noqa: S101  `report` has read it
+        now, checks = self._clock(), self._state["checks"]
         for name in {*checks, *found} - unknown:
-            text = found.get(name, "")
-            new = {"is_bad": False, "is_alert": False, "since": format_instant(now), "text": text}
-            check = checks.setdefault(name, new)
-            if check["is_bad"] != bool(text):
+            text, check = found.get(name, ""), checks.setdefault(name, {})
+            if check.get("is_bad", False) != bool(text):
                 check.update(is_bad=bool(text), since=format_instant(now))
             # Absolute: a clock that was set back must not silence it.
             age = abs((now - datetime.fromisoformat(check["since"])).total_seconds())
             if age >= STEADY_SECONDS:
                 check["is_alert"] = check["is_bad"]
             check["text"] = text or check["text"]
-        bad = {name: check["text"] for name, check in checks.items() if check["is_alert"]}
-        failure = ""
-        for way in self._ways():
-            before = told.setdefault(way, {})
-            if bad.keys() != before.keys() and now >= self._not_before.get(way, now):
-                error = await self._tell(way, bad, before, failure)
-                if error:
-                    self._not_before[way] = now + timedelta(seconds=STEADY_SECONDS)
-                    _log.warning("alert: %s", error)
-                    failure = error
-                else:
-                    told[way] = bad
-        for name in [each for each, check in checks.items() if not check["is_bad"]]:
-            if name not in bad:
-                del checks[name]
-        await asyncio.to_thread(self._keep)
-        return not bad
+        self._state["checks"] = {
+            name: check
+            for name, check in checks.items()
+            if check["is_bad"] or check.get("is_alert")
+        }
+        return {name: each["text"] for name, each in checks.items() if each.get("is_alert")}
 
     async def ping(self) -> None:
         """Request ALERT_PING, so that a watch outside knows that all is well."""
-        if self._settings.alert_ping:
-            result = await self._sender.send("GET", self._settings.alert_ping, None, {})
+        if self.settings.alert_ping:
+            result = await self._sender.send("GET", self.settings.alert_ping, None, {})
             if not result.is_delivered:
                 _log.warning("ALERT_PING: %s", result.message)
-
-    def _ways(self) -> Iterator[str]:
-        if self._settings.smtp_url and self._settings.owner_email:
-            yield "mail"
-        if self._settings.alert_url:
-            yield "url"
 
     async def _tell(
         self, way: str, bad: Mapping[str, str], before: Mapping[str, str], failure: str
@@ -149,7 +148,7 @@ class Alerts:
             return await self._mail(subject, text)
         lines = (subject, failure and f"By mail this was not sent: {failure}", text)
         body = json.dumps({"text": "\n\n".join(filter(None, lines))}).encode()
-        result = await self._sender.post(self._settings.alert_url or "", body, {})
+        result = await self._sender.post(self.settings.alert_url or "", body, {})
         return "" if result.is_delivered else f"ALERT_URL: {result.message}"
 
     def _write(self, bad: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, str]:
@@ -161,7 +160,7 @@ class Alerts:
         }
         title, (first, *more) = next((title, each) for title, each in parts.items() if each)
         rest = f" (and {len(more)} more)" if more else ""
-        site = self._settings.site_url
+        site = self.settings.site_url
         subject = f"{urlsplit(site).hostname}: {title.lower()}: {first.splitlines()[0]}{rest}"
         lists = [
             f"{title}:\n\n" + "\n".join(f"- {each}" for each in texts)
@@ -177,7 +176,7 @@ class Alerts:
 
     async def _mail(self, subject: str, text: str) -> str:
         """Hand a message to the relay; return why it was not taken, or an empty text."""
-        settings, message = self._settings, EmailMessage(policy=MESSAGE_POLICY)
+        settings, message = self.settings, EmailMessage(policy=MESSAGE_POLICY)
         sender = parse_mailbox(settings.mail_from or settings.owner_email or "")
         message["From"] = header_address(sender)
         message["To"] = header_address(parse_mailbox(settings.owner_email or ""))
@@ -200,27 +199,19 @@ class Alerts:
 
     def _is_teller(self) -> bool:
         """Return whether this process tells: it holds the lock, or none can be made."""
-        try:
-            if self._lock is None:
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-                self._lock = os.open(self._path.with_suffix(".lock"), flags, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._state = None  # read again when the other has ended
-            return False
-        except OSError:
-            _log.warning("alerts: no lock beside the store; each process tells")
-        return True
+        if self._lock is None:
+            try:
+                self._lock = _take_lock(self._path)
+            except OSError:
+                return True
+        return self._lock is not None
 
     def _keep(self) -> None:
         """Write what was told, so that the next process does not tell it again."""
-        text, draft = json.dumps(self._state), self._path.with_suffix(".draft")
-        if text == self._kept and self._source == "edge":
-            return
+        draft = self._path.with_suffix(".draft")
         try:
-            write_private(draft, text.encode())
+            write_private(draft, json.dumps(self._state).encode())
             draft.replace(self._path)
-            self._kept = text
         except OSError as error:
             _log.warning("alerts: %s cannot be written: %s", self._path, error.strerror)
             with suppress(OSError):
@@ -228,71 +219,59 @@ class Alerts:
 
 
 def _explain(name: str, text: str) -> str:
-    advice = _ADVICE.get(name)
-    return f"{text}\n  What to do: {advice}" if advice else text
+    return f"{text}\n  What to do: {_ADVICE[name]}" if name in _ADVICE else text
 
 
-def _state_path(settings: Settings, source: Source) -> Path:
+def _locate_state(settings: Settings, source: Source) -> Path:
     return locate_var(settings.database_url, settings.build_dir) / f"alerts-{source}.json"
 
 
 def _read_state(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        state: dict[str, Any] = json.loads(path.read_bytes())
-        if isinstance(state, dict) and state.keys() == {"checks", "told"}:
-            return state
+        return dict(json.loads(path.read_bytes()))
     return {"checks": {}, "told": {}}
 
 
-def has_recent_alerts(settings: Settings, source: Source) -> bool:
-    """Return whether a source has told something lately that is not over."""
-    path = _state_path(settings, source)
-    with suppress(OSError):
-        if time.time() - path.stat().st_mtime < _RECENT_SECONDS:
-            return any(check["is_alert"] for check in _read_state(path)["checks"].values())
-    return False
+def _take_lock(path: Path) -> int | None:
+    """Return a descriptor that holds a lock, None if another process does. Raises OSError."""
+    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
 
 
 def is_told_by_edge(settings: Settings) -> bool:
     """Return whether an edge runs on this machine that tells what its own checks find."""
     with suppress(OSError):
-        lock = os.open(_state_path(settings, "edge").with_suffix(".lock"), os.O_RDWR)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        lock = _take_lock(_locate_state(settings, "edge"))
+        if lock is None:
             return True
-        finally:
-            os.close(lock)
+        os.close(lock)
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeAlerts:
-    """Hands an edge's own checks to its alerts."""
-
-    settings: Settings
-    health: Health
-    publishing: PublishingMonitor
-    machine: MachineMonitor
-    alerts: Alerts
-
-    async def look(self) -> None:
-        """Look at all checks once; call ALERT_PING if nothing is wrong."""
-        checks = (await self.health.report())["checks"]
-        errors = {name: str(each["error"]) for name, each in checks.items() if "error" in each}
-        errors.pop(_PASSING, None)
-        errors.update(await asyncio.to_thread(self.machine.find_errors))
-        # Readiness is public and names neither files nor causes; mail to the owner does.
-        causes = {
-            "content": self.publishing.held,
-            "watcher": [self.publishing.failure] if self.publishing.failure else [],
-        }
-        found = {
-            name: "\n  ".join((error, *causes.get(name, ())))
-            for name, error in errors.items()
-            if error
-        }
-        unknown = _NEEDS_STORE if "store" in found else frozenset()
-        is_well = await self.alerts.report(found, unknown)
-        if is_well and not found and not has_recent_alerts(self.settings, "doctor"):
-            await self.alerts.ping()
+async def look(
+    alerts: Alerts, health: Health, publishing: PublishingMonitor, machine: MachineMonitor
+) -> None:
+    """Look at all checks of an edge once; call ALERT_PING if nothing is wrong."""
+    checks = (await health.report())["checks"]
+    errors = {name: str(each["error"]) for name, each in checks.items() if "error" in each}
+    errors.pop(_PASSING, None)
+    errors.update(await asyncio.to_thread(machine.find_errors))
+    # Readiness is public and names neither files nor causes; mail to the owner does.
+    causes = {"content": publishing.held, "watcher": [publishing.failure]}
+    found = {
+        name: "\n  ".join(filter(None, (error, *causes.get(name, ()))))
+        for name, error in errors.items()
+        if error
+    }
+    is_well = await alerts.report(found, _NEEDS_STORE if "store" in found else frozenset())
+    by_doctor = _locate_state(alerts.settings, "doctor")
+    with suppress(OSError):
+        if time.time() - by_doctor.stat().st_mtime < _RECENT_SECONDS:
+            is_well = is_well and not _read_state(by_doctor)["checks"]
+    if is_well:
+        await alerts.ping()

@@ -15,7 +15,7 @@ import orjson
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.rows import Rows
-from edge_api.alerts import ALERT_SECONDS, Alerts, EdgeAlerts
+from edge_api.alerts import ALERT_SECONDS, Alerts, look
 from edge_api.analysis.analyst import Analyst, DocumentFetcher, WorkerPool
 from edge_api.analysis.document import AI_CATALOG, API_CATALOG
 from edge_api.analysis.fetch import ClientMetadataFetcher, WebDocumentFetcher
@@ -247,13 +247,13 @@ async def assemble(
                     every,
                     ALERT_SECONDS,
                     "alerting the owner",
-                    EdgeAlerts(
-                        settings,
+                    partial(
+                        look,
+                        stack.enter_context(closing(Alerts(settings, clock, "edge"))),
                         health,
                         publishing,
                         service[MachineMonitor],
-                        stack.enter_context(closing(Alerts(settings, clock, "edge"))),
-                    ).look,
+                    ),
                 ),
                 partial(_warm, agent_seen, mcp, analyst.pool),
             ]

@@ -10,5 +10,7 @@ from edge_api.__main__ import main
 
 if __name__ == "__main__":
     alerts.STEADY_SECONDS = 1.0  # type: ignore[misc]
-    app.ALERT_SECONDS = app.MACHINE_SECONDS = app.WATCHER_POLL_SECONDS = 0.3  # type: ignore[misc]
+    for name in ("ALERT_SECONDS", "MACHINE_SECONDS", "WATCHER_POLL_SECONDS"):
+        assert hasattr(app, name)
+        setattr(app, name, 0.3)
     sys.exit(main(sys.argv[1:]))

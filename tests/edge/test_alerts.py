@@ -85,7 +85,7 @@ async def watched(
 def alerts_of(relay: Relay) -> list[EmailMessage]:
     """Return the alerts that arrived; other mail to the owner is no alert."""
     messages = [message_from_bytes(each.octets, policy=default) for each in relay.received]
-    return [each for each in messages if "This is about http" in text_of(each)]  # type: ignore[misc]
+    return [each for each in messages if "This is about http" in text_of(each)]
 
 
 def text_of(message: Any) -> str:
@@ -165,7 +165,9 @@ async def test_a_full_disk_is_told_though_no_row_can_be_written(
             with pytest.raises(OSError, match="No space"):
                 filler.write_bytes(b"x" * (32 << 20))
             edge.post("/api/public/v1/leads", LEAD, {"Content-Type": "application/json"})
-            await told(relay, 2, "not well: the store cannot be read or written", "Not well as before")
+            await told(
+                relay, 2, "not well: the store cannot be read or written", "Not well as before"
+            )
             await stays(relay, 2)
             filler.unlink()
             await told(relay, 3, "well again: the store cannot be read or written")
