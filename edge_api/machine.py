@@ -69,19 +69,19 @@ class MachineMonitor:
 
     settings: Settings
     expiry: str = ""
-    """The `notAfter` of the certificate; empty before the first look, and if it cannot be read."""
+    """The `notAfter` of the certificate when it was last read; empty before."""
 
     def refresh(self) -> None:
         """Read the certificate that the public address shows; `doctor` reports why it cannot."""
         origin = urlsplit(self.settings.site_url)
-        address, self.expiry = (origin.hostname or "", origin.port or 443), ""
+        address = origin.hostname or "", origin.port or 443
         if origin.scheme == "https":
             with (
                 suppress(OSError),
                 socket.create_connection(address, _TIMEOUT_SECONDS) as plain,
                 make_context().wrap_socket(plain, server_hostname=address[0]) as encrypted,
             ):
-                self.expiry = str((encrypted.getpeercert() or {}).get("notAfter", ""))
+                self.expiry = str((encrypted.getpeercert() or {})["notAfter"])
 
     def find_errors(self) -> dict[str, str]:
         """Return the errors by the name of their check."""

@@ -4,11 +4,12 @@ import asyncio
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -19,13 +20,13 @@ from typing import Any
 
 import pytest
 
+from tests.drills.loss import await_replica
 from tests.edge.certificates import write_certificate
 from tests.edge.changed_product import copy_product
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port, until
 from tests.edge.mail.relays import Relay, serving
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.small_builds import make_post, point_at, write_build
-from tests.edge.test_misconfiguration import answering
 from tests.patience import patience
 from tests.site_build.workbench import Workbench
 
@@ -197,21 +198,55 @@ async def test_an_old_and_a_failing_backup_are_told(installation: Installation) 
         await told(relay, 4, "well again: ")
 
 
-@pytest.mark.parametrize("days", [10])
 async def test_a_certificate_of_ten_days_is_told(
-    installation: Installation, tmp_path: Path, days: int
+    installation: Installation, tmp_path: Path
 ) -> None:
-    """It is that of a real port; a new one ends it."""
+    """It is that of a real port, whose next certificate ends it."""
     relay, now = Relay(), datetime.now(UTC)
-    certificate = write_certificate(tmp_path, end=now + timedelta(days=days, hours=1))
-    with answering(certificate, now) as port:
+    (tmp_path / "new").mkdir()
+    old = write_certificate(tmp_path, now + timedelta(days=10, hours=1))
+    new = write_certificate(tmp_path / "new", now + timedelta(days=60), "another")
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(old[0].read_bytes() + new[0].read_bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*old)
+    proxy = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", ssl=context)
+    async with proxy:
+        url = f"https://localhost:{proxy.sockets[0].getsockname()[1]}"
         builds = Path(installation.settings["BUILD_DIR"])
-        url = f"https://localhost:{port}"
-        point_at(builds, write_build(builds, "b2", posts=[make_post("a")], site_url=url))
-        encrypted = installation.changed(SITE_URL=url, SSL_CERT_FILE=str(certificate[0]))
+        point_at(builds, write_build(builds, "build-0002", posts=[make_post("a")], site_url=url))
+        encrypted = installation.changed(SITE_URL=url, SSL_CERT_FILE=str(trusted))
         async with watched(encrypted, relay):
-            await told(relay, 1, f"the certificate of {url} expires in 10 days: run certbot renew")
+            sentence = f"the certificate of {url} expires in 10 days: run certbot renew"
+            await told(relay, 1, f"not well: {sentence}", "What to do: then reload the proxy")
             await stays(relay, 1)
+            context.load_cert_chain(*new)
+            await told(relay, 2, f"well again: {sentence}")
+
+
+@contextmanager
+def a_replica_folder_away(folder: Path) -> Iterator[None]:
+    """Put a file in the place of a folder meanwhile."""
+    aside = folder.rename(folder.with_name("aside"))
+    folder.write_text("no folder")
+    try:
+        yield
+    finally:
+        folder.unlink()
+        aside.rename(folder)
+
+
+async def test_a_replica_that_is_away_is_told(installation: Installation, tmp_path: Path) -> None:
+    """What is committed meanwhile is not replicated; once it is back, that is made up for."""
+    relay, replica = Relay(), tmp_path / "replica"
+    headers = {"Content-Type": "application/json"}
+    replicated = installation.changed(LITESTREAM_REPLICA=f"file://{replica}")
+    async with watched(replicated, relay) as (edge, mailed):
+        await asyncio.to_thread(await_replica, mailed.store)
+        with a_replica_folder_away(replica):
+            await asyncio.to_thread(edge.post, "/api/public/v1/leads", LEAD, headers)
+            await told(relay, 1, "the replica of the store is", "behind", "the edge's log has")
+        await told(relay, 2, "well again: the replica of the store is")
 
 
 async def test_mail_that_was_given_up_is_told_by_mail(installation: Installation) -> None:
@@ -220,7 +255,8 @@ async def test_mail_that_was_given_up_is_told_by_mail(installation: Installation
     async with watched(installation, relay) as (edge, mailed):
         headers = {"Content-Type": "application/json"}
         assert edge.post("/api/public/v1/leads", LEAD, headers)[0] == 201
-        assert edge.await_body("/api/public/v1/readiness", b"mail was given up")
+        state = "/api/public/v1/readiness", b"mail was given up"
+        assert await asyncio.to_thread(edge.await_body, *state)
         relay.answers.clear()
         await told(relay, 1, "mail was given up", "mail retry sends it again")
         assert mailed.run("mail", "discard", "--all")[0] == 0
@@ -228,11 +264,16 @@ async def test_mail_that_was_given_up_is_told_by_mail(installation: Installation
 
 
 async def test_a_database_that_is_away_is_told(installation: Installation) -> None:
-    """No row can be written, and what the store's other checks say is not told as news."""
+    """No row can be written; of two edges on the machine one tells, and no other check of it."""
     relay, server = Relay(), PostgreSQL()
+    site_url = f"http://127.0.0.1:{installation.settings['PORT']}"
     try:
-        stored = installation.changed(DATABASE_URL=server.make_store(), SECRET_KEY="s" * 40)
-        async with watched(stored, relay):
+        stored = installation.changed(
+            DATABASE_URL=server.make_store(), SECRET_KEY="s" * 40, SITE_URL=site_url
+        )
+        another = str(free_port())
+        async with watched(stored, relay) as (_, mailed), AsyncExitStack() as stack:
+            stack.enter_context(running(mailed.changed(PORT=another)))
             await asyncio.sleep(2)
             await asyncio.to_thread(server.end, signal.SIGQUIT)
             said = await told(relay, 1, "the store cannot be read or written", "database runs")
@@ -329,6 +370,34 @@ def texts_of(requests: list[tuple[str, str, Any]]) -> list[str]:
     return [body["text"] for method, _, body in requests if method == "POST"]
 
 
+async def doctor(installation: Installation) -> None:
+    """Run it as its timer does, and wait for as long as two runs are apart."""
+    process = installation.start("doctor", "--alert", module=QUICK)
+    await asyncio.to_thread(process.communicate, timeout=patience(120))
+    await asyncio.sleep(1)
+
+
+async def test_an_edge_that_is_down_is_told_by_doctor(installation: Installation) -> None:
+    """Nobody else can: two runs find it, and two find that it is up again."""
+    relay, address = Relay(), f"http://0.0.0.0:{installation.settings['PORT']}"
+    builds = Path(installation.settings["BUILD_DIR"])
+    point_at(builds, write_build(builds, "build-0002", posts=[make_post("a")], site_url=address))
+    assert installation.run("migrate")[0] == 0
+    async with serving(relay):
+        smtp_url = f"smtp://127.0.0.1:{relay.port}"
+        mailed = installation.changed(SMTP_URL=smtp_url, SITE_URL=address)
+        await doctor(mailed)
+        assert alerts_of(relay) == []
+        await doctor(mailed)
+        await told(relay, 1, f"{address} is not answered by an edge")
+        await doctor(mailed)
+        assert len(alerts_of(relay)) == 1
+        with running(mailed):
+            await doctor(mailed)
+            await doctor(mailed)
+        await told(relay, 2, "Well again:", f"{address} is not answered by an edge")
+
+
 async def test_a_broken_relay_is_told_at_alert_url(installation: Installation) -> None:
     """`doctor --alert` finds it twice, as its timer starts it; the end is told by mail as well."""
     relay = Relay()
@@ -337,11 +406,6 @@ async def test_a_broken_relay_is_told_at_alert_url(installation: Installation) -
             SMTP_URL=f"smtp://127.0.0.1:{free_port()}", ALERT_URL=f"{address}/topic?a=1"
         )
         assert broken.run("migrate")[0] == 0
-
-        async def doctor(settings: Installation) -> None:
-            process = settings.start("doctor", "--alert", module=QUICK)
-            await asyncio.to_thread(process.communicate, timeout=patience(120))
-            await asyncio.sleep(1)
 
         await doctor(broken)
         assert requests == []
@@ -370,7 +434,7 @@ async def test_alert_ping_is_called_while_all_is_well(installation: Installation
         with running(pinged):
             await until(lambda: len(requests) > 2)
             assert {each[:2] for each in requests} == {("GET", "/ping")}
-            wrong = write_build(builds, "b2", posts=[make_post("a")], site_url="http://b")
+            wrong = write_build(builds, "build-0002", posts=[make_post("a")], site_url="http://b")
             point_at(builds, wrong)
             await until(lambda: len(texts_of(requests)) == 1)
             count = len(requests)
