@@ -28,7 +28,7 @@ from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.types import format_instant
 from edge_api.health import Health, PublishingMonitor
 from edge_api.machine import MachineMonitor
-from edge_api.mail.messages import MESSAGE_POLICY, header_address, header_subject
+from edge_api.mail.messages import MESSAGE_POLICY, header_address, header_subject, one_line
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.schema.environment import BUILD, EDGE
 from edge_api.schema.writing import locate_var
@@ -172,7 +172,9 @@ class Alerts:
             f"{self._clock().astimezone(UTC):%Y-%m-%d %H:%M} UTC. "
             f"There {EDGE} doctor lists all that is wrong, and what to do."
         )
-        return subject, "\n\n".join((*lists, about)) + "\n"
+        # Names of files may hold bytes that are no text.
+        text = "\n\n".join((*lists, about)).encode(errors="replace").decode()
+        return one_line(subject), f"{text}\n"
 
     async def _mail(self, subject: str, text: str) -> str:
         """Hand a message to the relay; return why it was not taken, or an empty text."""
@@ -193,8 +195,8 @@ class Alerts:
                 await session.send(sender.address, settings.owner_email or "", message)
         except MailRefusal as refused:
             return f"SMTP_URL: {refused.message}"
-        except TimeoutError:
-            return f"SMTP_URL: the relay did not take the message within {_MAIL_SECONDS:g} s"
+        except Exception as error:  # noqa: BLE001  ALERT_URL must get it nevertheless
+            return f"SMTP_URL: {type(error).__name__} while the relay was given a message"
         return ""
 
     def _is_teller(self) -> bool:
@@ -227,14 +229,15 @@ def _locate_state(settings: Settings, source: Source) -> Path:
 
 
 def _read_state(path: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
-        return dict(json.loads(path.read_bytes()))
-    return {"checks": {}, "told": {}}
+    empty: dict[str, Any] = {"checks": {}, "told": {}}
+    with suppress(OSError, ValueError, TypeError):
+        return {**empty, **json.loads(path.read_bytes())}
+    return empty
 
 
-def _take_lock(path: Path) -> int | None:
+def _take_lock(path: Path, flags: int = os.O_CREAT) -> int | None:
     """Return a descriptor that holds a lock, None if another process does. Raises OSError."""
-    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -246,7 +249,8 @@ def _take_lock(path: Path) -> int | None:
 def is_told_by_edge(settings: Settings) -> bool:
     """Return whether an edge runs on this machine that tells what its own checks find."""
     with suppress(OSError):
-        lock = _take_lock(_locate_state(settings, "edge"))
+        # Not made here: root, who may run `doctor`, would own it.
+        lock = _take_lock(_locate_state(settings, "edge"), 0)
         if lock is None:
             return True
         os.close(lock)
