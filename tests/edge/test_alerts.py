@@ -107,7 +107,7 @@ async def told(relay: Relay, count: int, *words: str) -> str:
 
 async def stays(relay: Relay, count: int) -> None:
     """Check that several more looks tell nothing."""
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(5)
     assert len(alerts_of(relay)) == count, [str(each) for each in alerts_of(relay)]
 
 
@@ -374,7 +374,7 @@ async def doctor(installation: Installation) -> None:
     """Run it as its timer does, and wait for as long as two runs are apart."""
     process = installation.start("doctor", "--alert", module=QUICK)
     await asyncio.to_thread(process.communicate, timeout=patience(120))
-    await asyncio.sleep(1)
+    await asyncio.sleep(3)
 
 
 async def test_an_edge_that_is_down_is_told_by_doctor(installation: Installation) -> None:
