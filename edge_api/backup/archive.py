@@ -93,12 +93,12 @@ def write_archive(
 
 def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], mode: int, scratch: Path) -> None:
     # A tar has the size before the content, and somebody may write the file meanwhile.
-    with SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=scratch) as copy:
+    with SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(scratch)) as copy:
         shutil.copyfileobj(source, copy)
         member = tarfile.TarInfo(name)
         member.size, member.mode = copy.tell(), mode & 0o755
         copy.seek(0)
-        tar.addfile(member, copy)  # type: ignore[arg-type]  it has all that is called
+        tar.addfile(member, copy)  # type: ignore[arg-type]
 
 
 def _encrypt(
@@ -194,7 +194,7 @@ def _decrypt(
     return ""
 
 
-def _unpack(stream: IO[bytes], target: Path) -> None:
+def _unpack(stream: gzip.GzipFile, target: Path) -> None:
     """Write the regular files of a tar, and nothing else; an archive may come from anybody."""
     room = shutil.disk_usage(target).free - MIN_FREE_BYTES
     count, name = 0, ""
@@ -228,7 +228,7 @@ def _member_path(name: str, member: tarfile.TarInfo) -> PurePosixPath:
     return path
 
 
-def _write(stream: IO[bytes], path: Path, member: tarfile.TarInfo) -> None:
+def _write(stream: gzip.GzipFile, path: Path, member: tarfile.TarInfo) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = member.mode & 0o755 | 0o600
@@ -243,7 +243,7 @@ def _write(stream: IO[bytes], path: Path, member: tarfile.TarInfo) -> None:
     _read(stream, -member.size % _BLOCK)
 
 
-def _read(stream: IO[bytes], size: int) -> bytes:
+def _read(stream: gzip.GzipFile, size: int) -> bytes:
     """Return that many bytes. Raises EOFError."""
     content = stream.read(size)
     if len(content) < size:

@@ -103,7 +103,7 @@ def _make(
     now = system_clock()
     rows = scratch.backup_path(now)
     rows = rows.with_name(f".{rows.stem}.partial")
-    facts = {"version": VERSION, "made_at": format_instant(now)}
+    facts: dict[str, Any] = {"version": VERSION, "made_at": format_instant(now)}
     if store := settings.database_path:
         require_file(store)
         copying.copy_store(store, rows)
@@ -235,11 +235,14 @@ def _install(unpacked: Path, root: Path, settings: Settings) -> int:
     Nothing that is there is replaced. What a killed restore has placed is the same, and stays.
     """
     store = store_place(settings)
-    for name, place in (("DATABASE_URL", store), ("CONTENT_DIR", settings.content_dir.resolve())):
-        if not place.is_relative_to(root):
+    for setting, leads in (
+        ("DATABASE_URL", store),
+        ("CONTENT_DIR", settings.content_dir.resolve()),
+    ):
+        if not leads.is_relative_to(root):
             raise StoreRefusal(
-                f"{name} of the archive leads out of {root}: set it in the environment to a place "
-                "in this folder"
+                f"{setting} of the archive leads out of {root}: set it in the environment to a "
+                "place in this folder"
             )
     _require_no_store(settings)
     files = unpacked / FILES
