@@ -40,7 +40,7 @@ from edge_api.db.sqlite.processes import lock_store
 from edge_api.db.types import format_instant
 from edge_api.open_store import open_store
 from edge_api.schema.commands import Arguments
-from edge_api.schema.environment import EDGE, VERSION
+from edge_api.schema.environment import EDGE, VERSION, read_dotenv
 from edge_api.schema.writing import locate_var
 from edge_api.settings import Settings, read_settings
 
@@ -222,7 +222,8 @@ def _read_restored_settings(unpacked: Path) -> Settings:
             f"the archive has rows of {'PostgreSQL' if is_dump else 'SQLite'}, and DATABASE_URL "
             "names a store of another kind: set it in the environment to one of that kind"
         )
-    if is_dump and "SECRET_KEY" not in (dotenv.read_text("utf-8") if dotenv.exists() else ""):
+    if is_dump and not read_dotenv(dotenv).get("SECRET_KEY"):
+        dotenv.parent.mkdir(exist_ok=True)
         with dotenv.open("a", encoding="utf-8") as file:
             file.write(f"\nSECRET_KEY={settings.secret_key}\n")
         dotenv.chmod(0o600)
@@ -250,14 +251,17 @@ def _install(unpacked: Path, root: Path, settings: Settings) -> int:
     for name in names:
         place = root / name
         _require_apart(name, store.parent.relative_to(root))
-        if place.is_symlink() or (place.exists() and not _is_same(files / name, place)):
+        is_linked = place.is_symlink() or not place.parent.resolve().is_relative_to(root)
+        if is_linked or (place.exists() and not _is_same(files / name, place)):
             raise StoreRefusal(f"{place} is there already: restore into an empty folder")
+    secret, key = unpacked / SECRET, secret_key_path(store)
+    if settings.database_path and key.exists() and not (secret.exists() and _is_same(secret, key)):
+        raise StoreRefusal(f"{key} is the key of another store: move it away")
     store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with ExitStack() as stack:
         ready = unpacked / "ready.db"
         if settings.database_path:
             stack.enter_context(lock_store(store))
-            secret = unpacked / SECRET
             taken = Arguments(
                 file=unpacked / ROWS[0],
                 from_replica=False,
@@ -276,8 +280,8 @@ def _install(unpacked: Path, root: Path, settings: Settings) -> int:
         if settings.database_path is None:
             _restore_dump(unpacked / ROWS[1], settings)
         else:
-            if (key := secret_key_path(ready)).exists():
-                key.replace(secret_key_path(store))
+            if secret_key_path(ready).exists():
+                secret_key_path(ready).replace(key)
             copying.replace(store, ready, copying.replaced_path(store, system_clock()))
         undo.pop_all()
     return len(names)
