@@ -79,7 +79,7 @@ def make_archive(arguments: Arguments, settings: Settings) -> int:
             printed = _make(settings, passphrase, folder, scratch, arguments.keep)
     except OSError as error:
         raise StoreRefusal(
-            f"{error.filename or folder.path} cannot be used: {error.strerror or error}"
+            f"{error.filename or folder.path} cannot be read or written: {error.strerror or error}"
         ) from None
     if arguments.json:
         print(json.dumps(printed, indent=2))
@@ -198,7 +198,7 @@ def restore_archive(arguments: Arguments) -> int:
             placed = _install(unpacked, root, settings)
     except OSError as error:
         place = error.filename or root
-        raise StoreRefusal(f"{place} cannot be used: {error.strerror or error}") from None
+        raise StoreRefusal(f"{place} cannot be read or written: {error.strerror}") from None
     print(
         f"the journal of {manifest.get('made_at')} is restored in {root}: its rows, and "
         f"{placed:,} files",
