@@ -191,6 +191,9 @@ def restore_archive(block: str, key: str, listening: socket.socket) -> None:
     assert (JOURNAL / ".env").stat().st_mode & 0o777 == 0o600
     publishing = start("fore-edge-publish")
     serve(key, listening, "/")
+    assert start("fore-edge-backup").wait(PATIENCE) == 0
+    assert list(JOURNAL.glob("var/backups/journal-*.age"))
+    assert list(JOURNAL.glob("var/backups/edge-*.db"))
     publishing.terminate()
     publishing.wait(PATIENCE)
     run_block(typed, HOME, refused="there is a store in /srv/journal/var, and --restore is for a")
