@@ -72,7 +72,7 @@ def make_former(program: Path, litestream: Path) -> str:
             [*command, *words], cwd=OLD, env=environment, check=True, capture_output=True
         )
         for more in ([], ["--all"]):
-            words = ["backup", "--to", HOME, *more]
+            words = ["backup", "--to", str(HOME), *more]
             subprocess.run([*command, *words], cwd=OLD, env=environment, check=True)
         wait_for(lambda: sync_replica(OLD / "var/edge.db", 10.0), "the replica has it")
         edge.send_signal(signal.SIGTERM)
@@ -156,12 +156,10 @@ def serve(key: str, listening: socket.socket, page: str = "/api/public/ping") ->
 def digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of a journal, but for the store's, builds and settings."""
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-        and path.relative_to(folder).parts[0] not in {"build", ".env"}
-        and (path.parent.name != "var" or path.name == "edge.key")
-        and not path.name.startswith("edge.db")
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in (str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file())
+        if not name.startswith(("build/", ".env", "__pycache__/", "var/"))
+        or name.startswith(("var/edge.key", "var/drafts/"))
     }
 
 
@@ -173,7 +171,7 @@ def restore_archive(block: str, key: str, listening: socket.socket) -> None:
     other.write_text(f"{pyrage.x25519.Identity.generate()}\n", "ascii")
     for wrong, why in (
         (typed.replace("journal-key", "other"), "name the private key it was made for"),
-        (typed.replace(" --key journal-key.txt", ""), "type its passphrase"),
+        (typed.replace(" --key journal-key.txt", ""), "--key names its private key"),
         (typed.replace(archive.name, "missing.age"), "there is no file"),
     ):
         run_block(wrong, HOME, refused=why)
@@ -184,7 +182,9 @@ def restore_archive(block: str, key: str, listening: socket.socket) -> None:
     assert not foreign, foreign
     private = PRIVATE_KEY.read_bytes().split()[-1]
     assert not [e for e in JOURNAL.rglob("*") if e.is_file() and private in e.read_bytes()]
-    assert digests(JOURNAL) == digests(OLD)
+    there, here = digests(OLD), digests(JOURNAL)
+    assert here == there, (here, there)
+    assert len(here) > 8, here
     settings = (JOURNAL / ".env").read_text("utf-8").splitlines()
     assert set((OLD / ".env").read_text("utf-8").splitlines()) <= {*settings}
     assert f"SITE_URL=https://{DOMAIN}" in settings

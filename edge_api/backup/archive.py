@@ -98,7 +98,7 @@ def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], mode: int, scratch:
         member = tarfile.TarInfo(name)
         member.size, member.mode = copy.tell(), mode & 0o755
         copy.seek(0)
-        tar.addfile(member, copy)  # type: ignore[arg-type]
+        tar.addfile(member, copy)
 
 
 def _encrypt(
@@ -189,8 +189,10 @@ def _decrypt(
                 content = reader.read(_MAX_PASSPHRASE_BYTES * 2)
                 writer.write(pyrage.passphrase.decrypt(content, passphrase))
     except (pyrage.DecryptError, OSError) as error:
-        fix = "name the private key it was made for" if identities else "type its passphrase"
-        return f"cannot be opened ({error}): {fix}, or another archive"
+        fix = "name the private key it was made for, or another archive"
+        if not identities:
+            fix = "--key names its private key; without one its passphrase is asked for"
+        return f"cannot be opened ({error}): {fix}"
     return ""
 
 
