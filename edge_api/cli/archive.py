@@ -202,8 +202,8 @@ def restore_archive(arguments: Arguments) -> int:
     print(
         f"the journal of {manifest.get('made_at')} is restored in {root}: its rows, and "
         f"{placed:,} files",
-        "mails and events that were sent since that may be sent again; the newsletter waits for "
-        "your press",
+        "check these: keys that were revoked since are valid again, erased people are back, mails "
+        "and events that were sent may be sent again; the newsletter waits for your press",
         sep="\n",
     )
     return 0
