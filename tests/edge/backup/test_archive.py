@@ -403,6 +403,10 @@ def test_a_timer_keeps_the_newest_and_old_ones_are_named(tmp_path: Path) -> None
     long_ago = datetime.now(UTC) - timedelta(days=5)
     result.write_text(json.dumps({**members, "made_at": long_ago.isoformat()}))
     assert "the newest archive is older than 2 days" in doctor(made)
+    with made.serving() as edge:
+        check = json.loads(edge.get("/api/public/v1/readiness")[2])["checks"]["archive"]
+    assert (check["status"], check["verified"]) == ("warn", False)
+    assert "the newest archive is older than 2 days" in check["error"]
     assert "no archive is due" not in said(made, "backup", "--all", "--daily")
     second = max(second.parent.glob("*.age"))
     second.write_bytes(second.read_bytes()[:-1])
