@@ -203,7 +203,7 @@ def describe(stats: Summary, span: str = "this week", former: str = "last", titl
     """
     path, began = stats["path"], stats["counted_since"] or ""
     if not (stats["is_counted"] or title):
-        return f"Nothing was counted of {path} yet: check it." if path else "Nothing is counted yet."
+        return f"Nothing is counted of {path} yet: check it." if path else "Nothing is counted yet."
     if began > stats["until"]:
         return f"Counting began on {began}."
     unit = "visitors" if is_about_people(stats) else "views"

@@ -57,7 +57,7 @@ def test_a_sentence_and_lists_are_printed(run: Run, tmp_path: Path) -> None:
     since = str(system_clock().date() - timedelta(days=14))
     _, said, _ = run("--since", since, "--path", FIRST)
     assert said.startswith(f"{FIRST} was opened 80 times from {since} to ")
-    assert run("--path", "/jurnal/")[1] == "Nothing was counted of /jurnal/ yet: check it.\n"
+    assert run("--path", "/jurnal/")[1] == "Nothing is counted of /jurnal/ yet: check it.\n"
     assert run("--until", "2020-01-01")[1].startswith("Counting began on 2")
 
 

@@ -71,8 +71,8 @@ async def test_a_span_and_a_page_are_chosen(
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/nowhere/%00", "Nothing was counted of /nowhere/ yet: check it."),
-        ("x" * 3000, f"Nothing was counted of {'x' * 500} yet: check it."),
+        ("/nowhere/%00", "Nothing is counted of /nowhere/ yet: check it."),
+        ("x" * 3000, f"Nothing is counted of {'x' * 500} yet: check it."),
         ("/robots.txt", "Nobody read /robots.txt this week."),
     ],
     ids=["unknown", "long", "of the build"],
