@@ -58,8 +58,11 @@ async def run(arguments: Arguments, settings: Settings) -> int:
             return 0
         found = await read_stats(store, today, period, query.limit)
     if arguments.json:
+        found = {**found, "counting": settings.stats}
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
+    if settings.stats == "off":
+        print("Counting is off (STATS=off): these are older counts.")
     is_week = not (arguments.since or arguments.until)
     span = f"from {period.since} to {period.until}"
     print(describe(found) if is_week else describe(found, span, "in as many days before"))

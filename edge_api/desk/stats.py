@@ -1,5 +1,6 @@
 """The screen Stats: how many people read, what, and which programs do."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -31,7 +32,7 @@ from edge_api.stats.reading import (
 SPANS: Final[Mapping[str, tuple[str, str, str, int]]] = {
     "week": ("A week", "this week", "last", 7),
     "month": ("30 days", "in 30 days", "in the 30 before", 30),
-    "year": ("A year", "in 12 months", "in the 12 before", 365),
+    "year": ("A year", "from {since} to {until}", "in as many days before", 365),
 }
 """The periods: the label, the ends of the sentence, and the days."""
 MOST_BARS: Final = 62
@@ -55,13 +56,19 @@ def _find_period(visit: Visit) -> tuple[str, Period]:
 async def show_stats(visit: Visit) -> Values:
     """Return the sums of a span, with its sentence and the bars of its chart."""
     span, period = _find_period(visit)
-    found = await read_stats(visit.service.store, visit.now.date(), period, limit=50)
+    (_, said, former, _), today, store = SPANS[span], visit.now.date(), visit.service.store
+    found = await read_stats(store, today, period, limit=50)
+    if found["counted_since"] == str(today):
+        period, said = replace(period, since=today, until=today), "today, the first day counted"
+        found = await read_stats(store, today, period, limit=50)
     build = visit.service[BuildManager].current
     posts = [orjson.loads(each.summary) for each in build.posts.entries] if build else []
     titles = {path_of(each): each["title"] for each in posts}
     title = f"“{titles[path]}”" if (path := found["path"]) in titles else ""
+    if build and path in build.files:
+        title = title or path
     return {
-        "sentence": describe(found, *SPANS[span][1:3], title),
+        "sentence": describe(found, said.format(**found), former, title),
         "stats": found,
         "span": span,
         "spans": {name: label for name, (label, *_) in SPANS.items()},
@@ -79,15 +86,22 @@ def path_of(post: Mapping[str, str]) -> str:
 
 
 async def count_reads(visit: Visit, posts: Sequence[Mapping[str, str]]) -> Mapping[str, int]:
-    """Return how often people opened posts in the last 30 days, by their slugs.
+    """Return how often people opened posts in 30 days with today, by their slugs.
 
+    What was counted under their former addresses is added.
     It is empty for a sign-in that may not see that, and while nothing is counted.
     """
     if visit.service.settings.stats == "off" or STATS.scope not in visit.actor.scopes:
         return {}
-    paths, period = {each["slug"]: path_of(each) for each in posts}, last_days(visit.now.date(), 30)
-    views = await read_views(visit.service.store, period, tuple(paths.values()))
-    return {slug: views.get(path, 0) for slug, path in paths.items()}
+    build = visit.service[BuildManager].current
+    period = last_days(visit.now.date() + timedelta(days=1), 30)
+    slugs = {path_of(each): each["slug"] for each in posts}
+    moved = build.moved.items() if build else ()
+    slugs |= {former: slugs[path] for former, path in moved if path in slugs}
+    reads = Counter(dict.fromkeys(slugs.values(), 0))
+    for path, views in (await read_views(visit.service.store, period, tuple(slugs))).items():
+        reads[slugs[path]] += views
+    return reads
 
 
 def make_bars(found: Summary, period: Period) -> Mapping[str, list[int]]:

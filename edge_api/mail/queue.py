@@ -267,7 +267,9 @@ class Outbox:
         entry = new_entry(WEEKLY_STATS, self.owner or "", new_id(now), now)
         entry["id"] = str(uuid5(NAMESPACE_URL, name))
         read = Read(EMAIL_SEND_LOG, ("id",), (Filter("message_id", "eq", entry["id"]),), limit=1)
-        counted, known = await store.run(Read(PAGE_VIEWS, ("id",), limit=1), read)
+        # One day of the week at least was counted whole.
+        old = (Filter("day", "lt", str(local.date() - timedelta(days=1))),)
+        counted, known = await store.run(Read(PAGE_VIEWS, ("id",), old, limit=1), read)
         if counted.rows and not known.rows:
             log = log_insert(entry, "pending", now)
             await store.run(  # the log last: what is stored there would be found by the read

@@ -92,7 +92,7 @@ async def show_stats(
         rows = read_csv_rows(service.store, period)
         return OperationResult(stream_csv(CSV_COLUMNS, rows), media_type=CSV_TYPE)
     found = await read_stats(service.store, today, period, request.query.limit)
-    return OperationResult(found)
+    return OperationResult({**found, "counting": service.settings.stats})
 
 
 _COUNT: Final = {"type": "integer", "minimum": 0}
@@ -121,11 +121,25 @@ _MEMBERS: Final = {
         "type": ["string", "null"],
         "description": "The first day of which anything is counted; null: there is none.",
     },
+    "counting": {
+        "type": "string",
+        "enum": ["on", "off"],
+        "description": "Whether views are counted now (`STATS`); `off`: these are older counts.",
+    },
     "path": {**_TEXT, "description": "The page that all is about; empty: all pages."},
+    "is_counted": {
+        "type": "boolean",
+        "description": "Whether anything was ever counted of the page; without one, of any.",
+    },
     "visitors": {
         **_COUNT,
         "description": "People, estimated for each day and then added: who comes on three days is "
         "three. 0 for one page, and with STATS_VISITORS=off.",
+    },
+    "days_not_estimated": {
+        **_COUNT,
+        "description": "Days, of these and of as many before, on which people opened something and "
+        "no visitors were estimated: the two numbers of visitors are then not alike.",
     },
     "visitors_before": _BEFORE,
     "visitors_today": _TODAY,

@@ -83,7 +83,7 @@ async def read_stats(
         return _sum(DAILY_FIGURES, columns, where, most)
 
     is_program = Filter("kind", "neq", "person")
-    by_day, by_path, programs, estimates, referrers, sources, told, oldest = (
+    by_day, by_path, programs, estimates, referrers, sources, told, oldest, of_path = (
         found.rows
         for found in await store.run(
             _sum(PAGE_VIEWS, ("day", "kind"), wide.where(*of_page)),
@@ -94,6 +94,7 @@ async def read_stats(
             figures("source", ("name",), period, limit),
             figures("subscribers", ("day", "name"), period, None),
             Read(PAGE_VIEWS, ("day",), order=(Order("day"),), limit=1),
+            Read(PAGE_VIEWS, ("day",), of_page, limit=1),
         )
     )
     counts = {
@@ -114,6 +115,12 @@ async def read_stats(
         "until": str(period.until),
         "counted_since": oldest[0]["day"] if oldest else None,
         "path": period.path,
+        "is_counted": bool(of_path),
+        "days_not_estimated": sum(
+            (day, kind) not in counts["visitors"]
+            for day, kind in counts["views"]
+            if kind == "person" and day <= str(period.until)
+        ),
         **{
             f"{name}{end}": total(name, "person", span)
             for name in counts
@@ -191,20 +198,29 @@ def is_about_people(stats: Summary) -> bool:
 def describe(stats: Summary, span: str = "this week", former: str = "last", title: str = "") -> str:
     """Return the sentence that the screen, the mail and the command begin with.
 
-    It is about people, or about opened pages where these are not estimated.
+    It is about people, or about opened pages where these are not estimated. A page of the build has
+    a title, or else its path for one.
     """
+    path, began = stats["path"], stats["counted_since"] or ""
+    if not (stats["is_counted"] or title):
+        return f"Nothing is counted of {path} yet: check it." if path else "Nothing is counted yet."
+    if began > stats["until"]:
+        return f"Counting began on {began}."
     unit = "visitors" if is_about_people(stats) else "views"
     now, before = stats[unit], stats[f"{unit}_before"]
-    if unit == "visitors":
-        people = f"{now:,} people" if now > 1 else "1 person" if now else "Nobody"
-        said = f"{people} read you {span}"
+    if not now:
+        said = f"Nobody read {title or path or 'you'} {span}"
+    elif unit == "visitors":
+        said = f"{now:,} {'people' if now > 1 else 'person'} read you {span}"
     else:
-        what = f"{title or stats['path']} was" if stats["path"] else "Your pages were"
-        said = f"{what} opened {now:,} time{'s' * (now != 1)} {span}"
+        pages = f"{title or path} was" if path else "Your pages were"
+        said = f"{pages} opened {now:,} time{'s' * (now != 1)} {span}"
     since, until = date.fromisoformat(stats["since"]), date.fromisoformat(stats["until"])
-    is_partial = (stats["counted_since"] or stats["until"]) > str(since - (until - since) - _DAY)
-    # The days before were not counted, or not all of them, or visitors were not estimated then.
-    if is_partial or (stats["views_before"] and not before):
-        return f"{said}."
-    more = f"{abs(now - before):,} {'more' if now > before else 'fewer'} than"
-    return f"{said}, {more if now != before else 'as many as'} {former}."
+    # Days are compared that were counted whole, and visitors where they were always estimated.
+    is_like = "" < began < str(since - (until - since) - _DAY)
+    if is_like and (now or before) and not (unit == "visitors" and stats["days_not_estimated"]):
+        more = f"{abs(now - before):,} {'more' if now > before else 'fewer'} than"
+        said = f"{said}, {more if now != before else 'as many as'} {former}"
+    others = sum(each["views"] for each in stats["kinds"] if each["kind"] != "person")
+    fetched = f" Programs fetched it {others:,} time{'s' * (others != 1)}."
+    return f"{said}.{fetched if path and others and not now else ''}"

@@ -37,9 +37,17 @@ async def store_counts(settings: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
-    """Return a journal that was read."""
+    """Return a journal that was read, whose desk has all entries."""
     folder = tmp_path_factory.mktemp("counted")
-    with serve(folder, CONTENT) as served:
+    given = {
+        "WRITING": "on",
+        "NEWSLETTER": "on",
+        "NEWSLETTER_FROM": "The Journal <post@journal-keepers.net>",
+        "NEWSLETTER_POSTAL_ADDRESS": "1 Edge Street, Binding",
+        "OWNER_EMAIL": "owner@journal-keepers.net",
+        "SMTP_URL": f"maildir:{folder}/mail",
+    }
+    with serve(folder, CONTENT, **given) as served:
         asyncio.run(store_counts({"DATABASE_URL": f"sqlite:///{folder}/var/edge.db"}))
         yield served
 
@@ -49,7 +57,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
 def test_the_screen_is_accessible_and_fits(
     counted: Journal, browser: Browser, width: int, scheme: Any
 ) -> None:
-    """No finding of axe, and nothing wider than the screen, with all parts open."""
+    """No finding of axe, nothing wider than the screen, and no entry of the desk beyond it."""
     given: dict[str, Any] = {"color_scheme": scheme, "bypass_csp": True}
     given["viewport"] = {"width": width, "height": 844}
     found = []
@@ -58,6 +66,10 @@ def test_the_screen_is_accessible_and_fits(
             page.goto(f"{counted.url}{PATH}{query}")
             page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
             found += [f"{query} {each}" for each in look(page, AXE.read_text())]
+        entries = page.locator(".desk-line li").all()
+        boxes = [each.bounding_box() or {"x": -1.0, "width": 0.0} for each in entries]
+        assert len(boxes) == 7
+        assert all(0 <= box["x"] <= width - box["width"] for box in boxes)
     assert found == []
 
 

@@ -42,7 +42,7 @@ async def count(folder: Path) -> None:
 
 def test_a_sentence_and_lists_are_printed(run: Run, tmp_path: Path) -> None:
     """What nobody opened is in no list."""
-    assert run() == (0, "Nobody read you this week.\n", "")
+    assert run() == (0, "Nothing is counted yet.\n", "")
     asyncio.run(count(tmp_path))
     status, said, _ = run("--limit", "2")
     assert status == 0
@@ -57,6 +57,18 @@ def test_a_sentence_and_lists_are_printed(run: Run, tmp_path: Path) -> None:
     since = str(system_clock().date() - timedelta(days=14))
     _, said, _ = run("--since", since, "--path", FIRST)
     assert said.startswith(f"{FIRST} was opened 80 times from {since} to ")
+    assert run("--path", "/jurnal/")[1] == "Nothing is counted of /jurnal/ yet: check it.\n"
+    assert run("--until", "2020-01-01")[1].startswith("Counting began on 2")
+
+
+def test_counts_of_before_it_was_switched_off_are_said_to_be_old(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the text and in JSON."""
+    asyncio.run(count(tmp_path))
+    monkeypatch.setenv("STATS", "off")
+    assert run()[1].startswith("Counting is off (STATS=off): these are older counts.\n214 people")
+    assert json.loads(run("--json")[1])["counting"] == "off"
 
 
 def test_programs_read_json_and_csv(run: Run, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import Browser
 from tests.edge.domain.conftest import MovableClock
-from tests.edge.stats.figures import FIGURES, FIRST, TODAY, VIEWS, fill
+from tests.edge.stats.figures import FIGURES, FIRST, LLMS, TODAY, VIEWS, fill
 
 pytestmark = pytest.mark.each_engine
 PATH = "/desk/stats/"
@@ -52,11 +52,10 @@ async def test_it_begins_with_a_sentence(edge: RunningEdge, owner: Browser) -> N
     ("query", "said", "bars"),
     [
         ("?span=month", "1,389 people read you in 30 days.", 30),
-        ("?span=year", "1,389 people read you in 12 months.", 12),
+        ("?span=year", "1,389 people read you from 2025-06-01 to 2026-05-31.", 12),
         ("?span=century", "214 people read you this week", 7),
         (f"?page={FIRST}", "“The first edge” was opened 30 times this week, 20 fewer than last", 7),
-        ("?page=/nowhere/%00", "/nowhere/ was opened 0 times this week, as many as last.", 7),
-        (f"?page={'x' * 3000}", f"{'x' * 500} was opened 0 times this week", 7),
+        (f"?page={LLMS}", f"Nobody read {LLMS} this week. Programs fetched it 40 times.", 7),
     ],
 )
 async def test_a_span_and_a_page_are_chosen(
@@ -69,16 +68,40 @@ async def test_a_span_and_a_page_are_chosen(
     assert len(shown.tree.css("svg title")) == bars
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/nowhere/%00", "Nothing is counted of /nowhere/ yet: check it."),
+        ("x" * 3000, f"Nothing is counted of {'x' * 500} yet: check it."),
+        ("/robots.txt", "Nobody read /robots.txt this week."),
+    ],
+    ids=["unknown", "long", "of the build"],
+)
+async def test_a_page_of_which_nothing_is_counted_is_unknown_or_unread(
+    edge: RunningEdge, owner: Browser, path: str, said: str
+) -> None:
+    """It is unread if the build has it; of neither is there a chart."""
+    await fill(edge.service.store, VIEWS, FIGURES)
+    shown = await owner.get(f"{PATH}?page={path}")
+    assert shown.one(".stats-sentence").text() == said
+    assert not shown.tree.css("svg")
+    assert "Nothing is counted of it yet." in shown.said
+
+
 async def test_the_first_days_say_what_there_is(edge: RunningEdge, owner: Browser) -> None:
     """Nothing, then today alone, then one day; the sentence compares with nothing."""
     shown = await owner.get(PATH)
-    assert "Nobody read you this week." in shown.said
-    assert "Nothing is counted yet." in shown.said
+    assert shown.one(".stats-sentence").text() == "Nothing is counted yet."
     assert not shown.tree.css("svg")
     store = edge.service.store
-    await fill(store, {(0, "/", "person", ""): 3}, {(0, "visitors", "person"): 1})
-    shown = await owner.get(PATH)
-    assert "Nobody read you this week. 1 today, so far." in shown.said
+    views = {(0, "/", "person", ""): 3, (0, LLMS, "ai_crawler", "GPTBot"): 2}
+    await fill(store, views, {(0, "visitors", "person"): 1})
+    for query in ("", "?span=year"):
+        shown = await owner.get(f"{PATH}{query}")
+        said = shown.one(".stats-sentence").text()
+        assert said == "1 person read you today, the first day counted."
+        assert [each.text() for each in shown.tree.css("svg title")] == ["1 Jun: 1"]
+        assert "GPTBot" in shown.said
     edge.service.clock.move(days=1)
     shown = await owner.get(PATH)
     assert shown.one(".stats-sentence").text() == "1 person read you this week."
@@ -86,8 +109,7 @@ async def test_the_first_days_say_what_there_is(edge: RunningEdge, owner: Browse
 
 async def test_without_visitors_it_counts_pages(edge: RunningEdge, owner: Browser) -> None:
     """With STATS_VISITORS=off."""
-    views = {key: count for key, count in VIEWS.items() if key[0] < 15}
-    await fill(edge.service.store, views, {})
+    await fill(edge.service.store, VIEWS, {})
     shown = await owner.get(PATH)
     said = shown.one(".stats-sentence").text()
     assert said.startswith("Your pages were opened 61 times this week, 10 more than last. Opened")
@@ -97,18 +119,18 @@ async def test_without_visitors_it_counts_pages(edge: RunningEdge, owner: Browse
 @pytest.mark.parametrize(
     ("estimated", "said"),
     [
-        (range(7, 15), "Your pages were opened 61 times this week, 10 more than last. Opened 9"),
+        (range(5, 15), "14 people read you this week. Opened 9 times today, so far."),
+        (range(8, 15), "Your pages were opened 61 times this week, 10 more than last. Opened 9"),
         (range(7), "200 people read you this week. 7 today, so far."),
     ],
-    ids=["switched off", "switched on"],
+    ids=["switched off in the week", "switched off before", "switched on"],
 )
 async def test_visitors_are_not_compared_with_days_that_did_not_estimate_them(
     edge: RunningEdge, owner: Browser, estimated: range, said: str
 ) -> None:
     """After STATS_VISITORS was changed between the two weeks."""
-    views = {key: count for key, count in VIEWS.items() if key[0] < 15}
-    figures = {key: n for key, n in FIGURES.items() if key[0] in estimated and key[0] != 7}
-    await fill(edge.service.store, views, figures)
+    figures = {key: n for key, n in FIGURES.items() if key[0] in estimated}
+    await fill(edge.service.store, VIEWS, figures)
     shown = await owner.get(PATH)
     assert shown.one(".stats-sentence").text().startswith(said)
 

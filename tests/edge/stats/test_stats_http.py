@@ -38,7 +38,7 @@ async def test_the_seven_days_until_yesterday_are_summed(counted: RunningEdge) -
     assert (found["since"], found["until"]) == ("2026-05-25", "2026-05-31")
     assert (found["visitors"], found["visitors_before"], found["visitors_today"]) == (214, 176, 7)
     assert (found["views"], found["views_before"], found["views_today"]) == (61, 51, 9)
-    assert found["counted_since"] == "2026-05-17"
+    assert (found["counted_since"], found["counting"]) == ("2026-05-17", "on")
     assert found["days"] == [
         {"day": "2026-05-25", "visitors": 14, "views": 11, "others": 0},
         {"day": "2026-05-29", "visitors": 0, "views": 0, "others": 7},

@@ -85,8 +85,10 @@ async def test_where_it_is_not_wanted_nothing_is_queued(
 async def test_before_anything_is_counted_nothing_is_mailed(
     office: PostOffice, store: Store
 ) -> None:
-    """A new journal has no week to tell of."""
+    """A new journal has no week to tell of, and a part of Sunday is none either."""
     every = (Filter("id", "is", None, negated=True),)
     await store.run(Delete(PAGE_VIEWS, every))
-    await office.mailing.outbox.queue_week(store)
-    assert await office.outbox() == []
+    for ago, queued in ((0, 0), (1, 0), (2, 1)):
+        await fill(store, {(ago, FIRST, "person", ""): 3}, {})
+        await office.mailing.outbox.queue_week(store)
+        assert len(await office.outbox()) == queued
