@@ -39,7 +39,7 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
-from edge_api.mail.preparation import open_templates
+from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.newsletter.checks import check_sender, find_former_hosts
 from edge_api.newsletter.mailings import Mailings

@@ -35,7 +35,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
     if arguments.check:
         make_replication(settings)
         if settings.mail_templates:
-            from edge_api.mail.preparation import open_templates  # noqa: PLC0415  slow to import
+            from edge_api.mail.sample_message import open_templates  # noqa: PLC0415  slow to import
 
             folder = Path("../.." if is_draft else "", settings.mail_templates)
             open_templates(replace(settings, mail_templates=folder))

@@ -27,7 +27,6 @@ from edge_api.mail.preparation import (
     PLACEHOLDER_SENDER,
     LetterComposer,
     MessageComposer,
-    open_templates,
 )
 from edge_api.mail.queue import (
     LEASE,
@@ -37,6 +36,7 @@ from edge_api.mail.queue import (
     paused_until,
     time_to_live,
 )
+from edge_api.mail.sample_message import open_templates
 from edge_api.mail.suppressions import UnsubscribeLinks, read_suppression
 from edge_api.mail.transports import Transport, null_session, open_transport
 from edge_api.schema.environment import EDGE

@@ -5,7 +5,7 @@ Samples are for `mail preview`, and to check an operator's templates.
 """
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.message import EmailMessage
@@ -13,11 +13,9 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from jinja2 import TemplateError, TemplateSyntaxError
-
-from edge_api.auth.actor import Clock, new_id, system_clock
+from edge_api.auth.actor import Clock
 from edge_api.auth.desk_links import DeskLinks
-from edge_api.auth.keys import UNDO_TIME, undo_until
+from edge_api.auth.keys import undo_until
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
 from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.message_tables import LEAD_MESSAGES
@@ -47,12 +45,10 @@ from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     ANSWER,
     CONFIRMATION,
-    DEFAULT_TEMPLATES,
     HIDDEN_LEADS,
     KEY_NOTICE,
     LETTER_TYPES,
     MAILING_NOTICE,
-    MESSAGE_TYPES,
     NOTIFICATION,
     OWNER_SUMMARY,
     REQUEST_NOTICE,
@@ -66,7 +62,6 @@ from edge_api.mail.messages import (
 from edge_api.mail.queue import message_type_of, must_reach_owner
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
 from edge_api.outbox import run_unless_conflict, where_leased
-from edge_api.schema.environment import SettingsError
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.schema.paths import CLAIM_CREDENTIAL, CONFIRM_SUBSCRIPTION, DESK, UNSUBSCRIBE
 from edge_api.schema.sentences import Language
@@ -354,96 +349,3 @@ def site_title(settings: Settings) -> str:
 def site_language(settings: Settings) -> Language:
     """Return the language of the current build; without one, English."""
     return read_language((settings.build_dir / CURRENT_LINK).resolve())
-
-
-_SAMPLE_LEAD: Final[Mapping[str, Any]] = {
-    "name": "Ada Lovelace",
-    "email": "ada@example.org",
-    "budget_tier": "growth",
-    "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
-}
-_SAMPLE_REQUEST: Final[Mapping[str, Any]] = {
-    "type": "api_key",
-    "name": "Ada Lovelace",
-    "purpose": "Read the posts from a program of mine.",
-    "scopes": "posts:read",
-    "claim_digest": "0" * 64,
-    "expires_at": "2099-01-01T00:00:00.000000Z",
-}
-
-_SAMPLE_STATS: Final[Mapping[str, Any]] = {
-    "visitors": 214,
-    "views": 431,
-    "pages": [{"path": "/journal/two-winters/", "views": 120, "others": 33}],
-    "referrers": [{"name": "news.example.org", "count": 58}],
-    "kinds": [{"kind": "ai_crawler", "views": 97}],
-}
-
-
-def open_templates(settings: Settings) -> MailTemplates:
-    """Return the templates, tried with sample values. Raises SettingsError with file and line."""
-    if settings.mail_templates is None:
-        return DEFAULT_TEMPLATES
-    try:
-        templates = MailTemplates(settings.mail_templates)
-        for name in MESSAGE_TYPES:
-            sample_message(name, settings, "Sample", templates)
-    except TemplateSyntaxError as error:
-        where = f"{error.name}, line {error.lineno}"
-        raise SettingsError([f"MAIL_TEMPLATES: {where}: {error.message}"]) from None
-    except (TemplateError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
-        raise SettingsError([f"MAIL_TEMPLATES: {name}: {error}"]) from None
-    except ValueError as error:
-        raise SettingsError([f"MAIL_TEMPLATES: {error}"]) from None
-    return templates
-
-
-def sample_message(
-    template: str, settings: Settings, site_title: str, templates: MailTemplates
-) -> EmailMessage:
-    """Return a message with sample values. Raises as `compose`."""
-    now = system_clock()
-    values = {
-        "lead": LEADS.new_row(_SAMPLE_LEAD, format_instant(now), lambda: new_id(now)),
-        "desk_url": f"{settings.site_url}{DESK}leads/",
-        "link_url": f"{settings.site_url}{DESK}link/SAMPLE/",
-        "key": {
-            "name": "Reading list app",
-            "last_four": "Q9zY",
-            "scopes": "posts:read",
-            "revoked_at": format_instant(now),
-        },
-        "undo_until": format_instant(now + UNDO_TIME),
-        "number": 7,
-        "leads": [LEADS.new_row(_SAMPLE_LEAD, format_instant(now), lambda: new_id(now))],
-        "sentence": "214 people read you this week, 38 more than last.",
-        "stats": _SAMPLE_STATS,
-        "kinds": KINDS,
-        "request": ACCESS_REQUESTS.new_row(
-            _SAMPLE_REQUEST, format_instant(now), lambda: new_id(now)
-        ),
-        "approved": True,
-        "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
-        "expires_at": format_instant(now + timedelta(days=14)),
-        "mailing": {"subject": "Two winters", "held_at": None, "waits_for": "it is a sample"},
-        "confirm_url": f"{settings.site_url}{CONFIRM_SUBSCRIPTION}?token=SAMPLE",
-        "leave_url": f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
-        "answer": {"subject": "Re: a new journal", "body": "Thursday at ten?\n\nGrace"},
-        "quoted": {
-            "name": _SAMPLE_LEAD["name"],
-            "at": format_instant(now),
-            "text": _SAMPLE_LEAD["message"],
-        },
-        "site_title": site_title,
-        "site_url": settings.site_url,
-    }
-    envelope = Envelope(
-        message_id=new_id(now),
-        sender=settings.mail_from or "owner@example.org",
-        recipient="ada@example.org",
-        date=now,
-        host=urlsplit(settings.site_url).hostname or "localhost",
-        unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
-    )
-    given = {name: values[name] for name in MESSAGE_TYPES[template].values}
-    return compose(template, envelope, given, templates, site_language(settings))

@@ -87,8 +87,8 @@ def check_letter(raw: bytes) -> str:
     """Return why mail programs show no button to unsubscribe for a letter, as it arrived."""
     message = message_from_bytes(raw)
     sender = parseaddr(str(message["From"]))[1].rpartition("@")[2].lower()
-    names = SIGNED.split(" and ")
-    if missing := " and no ".join(name for name in names if name not in message):
+    needed = SIGNED.split(" and ")
+    if missing := " and no ".join(name for name in needed if name not in message):
         return (
             f"the message has no {missing}: save it with all its headers; letters have it where "
             "SITE_URL is https"
@@ -99,6 +99,6 @@ def check_letter(raw: bytes) -> str:
         domain = tags.get("d", "")
         # One label, such as net, is nobody's domain.
         is_own = "." in domain and f".{sender}".endswith(f".{domain}")
-        if is_own and {*SIGNED.lower().split(" and ")} <= {*tags.get("h", "").split(":")}:
+        if is_own and {*map(str.lower, needed)} <= {*tags.get("h", "").split(":")}:
             return ""
     return f"no DKIM signature of {sender} covers {SIGNED}: let your relay sign both, within h="

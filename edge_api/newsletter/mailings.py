@@ -238,10 +238,10 @@ class Mailings:
         """
         statuses = ("sent", "bounced", "suppressed")
         reads = {each: count_letters(mailing_id, Filter("status", "eq", each)) for each in statuses}
-        of_mailing = Filter("subject_id", "eq", mailing_id)
-        reads["waiting"] = count_query(EMAIL_OUTBOX, of_mailing, WAITING)
+        letters = _where_letters(mailing_id)
+        reads["waiting"] = count_query(EMAIL_OUTBOX, *letters, WAITING)
         # The log has a line of each time that a letter was given up.
-        reads["dlq"] = count_query(EMAIL_OUTBOX, of_mailing, GIVEN_UP)
+        reads["dlq"] = count_query(EMAIL_OUTBOX, *letters, GIVEN_UP)
         results = await self._store.run(*reads.values())
         return {each: found.total or 0 for each, found in zip(reads, results, strict=True)}
 
@@ -253,8 +253,7 @@ class Mailings:
         values = {"held_at": format_instant(self._clock()), "held_for": reason[:200]}
         where = NOT_ENDED, NOT_HELD, Filter("due_at", "is", None, negated=True)
         far = dict.fromkeys(("due_at", "queued_at"), FAR)
-        letters = Filter("subject_id", "eq", mailing_id), Filter("queue", "eq", "newsletter")
-        later = Update(EMAIL_OUTBOX, far, (*letters, *UNCLAIMED))
+        later = Update(EMAIL_OUTBOX, far, (*_where_letters(mailing_id), *UNCLAIMED))
         told = self._outbox.owner_entries(MAILING_NOTICE, {"id": mailing_id})
         notice = told if reason != HELD_BY_OWNER else ()
         await self._change(mailing_id, actor, "hold", values, where, later, *notice)
@@ -383,6 +382,11 @@ def _find_publication(slug: str) -> Read:
         Filter("columns", "like", f"{escaped},*"),
     )
     return Read(AUDIT_LOG, ("id", "actor"), where, (Order("at", descending=True),), 1)
+
+
+def _where_letters(mailing_id: str) -> Where:
+    """Return the conditions of the letters of a mailing in the outbox, which has notices of it."""
+    return Filter("subject_id", "eq", mailing_id), Filter("queue", "eq", "newsletter")
 
 
 def count_letters(mailing_id: str, *where: Filter) -> Read:

@@ -48,6 +48,7 @@ _ADDRESS: Final = ("email", "email_address", "e_mail", "e_mail_address")
 _OPEN: Final = (
     f"has a quote that is not closed, or more than {csv.field_size_limit()} characters in a field"
 )
+_SHORT: Final = "has fewer columns than the first line, and comes after a stray quote"
 
 
 @dataclass(slots=True)
@@ -104,11 +105,11 @@ def _read_records(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, l
     """Yield the number of the first line of each record, its cells, and its fault.
 
     A quote that is not closed takes in the lines after it, so what follows a record with such a
-    fault begins in its second line.
+    fault begins in its second line. What follows may be text of a cell, which has fewer columns.
     """
-    start = 0
+    start, width, is_torn = 0, 0, False
     while start < len(lines):
-        is_closed = False
+        is_closed = is_sound = False
         with suppress(csv.Error):
             reader = csv.reader(
                 map(lines.__getitem__, range(start, len(lines))), delimiter=delimiter
@@ -117,16 +118,22 @@ def _read_records(lines: Sequence[str], delimiter: str) -> Iterator[tuple[int, l
             taken = lines[start : start + reader.line_num]
             # Another quote may have closed it, so no other line of a list may be within.
             column = next((number for number, cell in enumerate(cells) if "@" in cell), 0)
-            others = (cell for line in taken[1:] for cell in line.split(delimiter)[column:][:1])
-            is_closed = len(taken) == 1 or (
-                [*csv.reader(taken, delimiter=delimiter, strict=True)] != []
-                and not any(re.fullmatch(r'\s*"?[^\s"@]+@[^\s"@]+"?\s*', cell) for cell in others)
+            others = [line.split(delimiter) for line in taken[1:]]
+            is_closed = len(taken) == 1
+            # This raises for a quote too many, after which more lines may be text of the cell.
+            list(csv.reader(taken, delimiter=delimiter, strict=True))
+            is_closed = is_sound = is_closed or not any(
+                column < width <= len(each)
+                and re.fullmatch(r'\s*"?[^\s"@]+@[^\s"@]+"?\s*', each[column])
+                for each in others
             )
         if not is_closed:
             taken = lines[start : start + 1]
             cells = taken[0][:200].split(delimiter)
+        width, is_torn = width or len(cells), is_torn or not is_sound
         if any(cells):
-            yield start + 1, cells, "" if is_closed else _OPEN
+            is_short = is_torn and len(cells) < width
+            yield start + 1, cells, _SHORT * is_short if is_closed else _OPEN
         start += len(taken)
 
 

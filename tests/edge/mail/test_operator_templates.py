@@ -11,7 +11,7 @@ import pytest
 
 import edge_api
 from edge_api.mail.messages import MESSAGE_TYPES, MailTemplates
-from edge_api.mail.preparation import open_templates, sample_message
+from edge_api.mail.sample_message import open_templates, sample_message
 from edge_api.schema.environment import SettingsError
 from edge_api.settings import Settings, read_settings
 
@@ -145,7 +145,7 @@ import shutil
 
 from edge_api import mail
 from edge_api.mail.messages import MESSAGE_TYPES
-from edge_api.mail.preparation import open_templates, sample_message
+from edge_api.mail.sample_message import open_templates, sample_message
 from edge_api.settings import read_settings
 
 templates = open_templates(read_settings({}, None))

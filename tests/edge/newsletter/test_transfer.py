@@ -198,6 +198,19 @@ async def test_one_quote_takes_no_other_lines(
     assert found == meant - {f"{' ab'[number - 1]}@x.net" for number in named}
 
 
+@pytest.mark.one_engine
+async def test_an_address_within_a_note_is_not_subscribed(store: Store, take: Any) -> None:
+    """On a line of its own: of a note that is closed, and of one with a quote too many."""
+    short = "has fewer columns than the first line, and comes after a stray quote"
+    notes = '"Ask\nbob@x.net\n"', '"Say "hi" to\nbob@x.net\nsoon"'
+    text = "email,notes\n" + "".join(
+        f"{name}@x.net,{note}\n" for name, note in zip("ab", notes, strict=True)
+    )
+
+    assert await take(f"{text}c@x.net,\nd@x.net\n") == {6: short, 7: short, 9: short}
+    assert [row["email"] for row in await rows(store)] == [f"{name}@x.net" for name in "abc"]
+
+
 @pytest.mark.parametrize(
     ("data", "fault"),
     [

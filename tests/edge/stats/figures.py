@@ -70,4 +70,6 @@ FIGURES: Figures = {
     (2, "subscribers", "Feedly"): 38,
     (5, "subscribers", "NewsBlur"): 3,
 }
+DAYS = [key[0] for key in VIEWS] + [key[0] for key in FIGURES]
+"""How many days ago each count was."""
 """A week with 214 people, after one with 176."""

@@ -12,7 +12,7 @@ from edge_api.__main__ import main
 from edge_api.auth.actor import system_clock
 from edge_api.open_store import command_store
 from edge_api.settings import read_settings
-from tests.edge.stats.figures import FIGURES, FIRST, VIEWS, fill
+from tests.edge.stats.figures import DAYS, FIGURES, FIRST, VIEWS, fill
 
 pytestmark = pytest.mark.one_engine
 Run = Callable[..., tuple[int, str, str]]
@@ -66,7 +66,7 @@ def test_programs_read_json_and_csv(run: Run, tmp_path: Path) -> None:
     assert (found["visitors"], found["pages"][0]["views"]) == (214, 31)
     lines = run("--csv")[1].splitlines()
     assert lines[0] == "day,figure,name,kind,agent,count"
-    assert len(lines) == 1 + len([key for key in (*VIEWS, *FIGURES) if 1 <= key[0] <= 7])
+    assert len(lines) == 1 + sum(1 <= ago <= 7 for ago in DAYS)
 
 
 @pytest.mark.parametrize(

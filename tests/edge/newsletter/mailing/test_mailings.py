@@ -65,6 +65,7 @@ async def test_several_posts_that_wait_are_one_message_to_the_owner(going: Newsr
     for number in range(5):
         going.write(f"post-{number}", hours=10 - number)
     await going.build()
+    assert {each["waiting"] for each in await going.mailings.recent()} == {0}
     going.relay.taken.clear()
     await going.office.tick()
     assert [each.message["Subject"] for each in going.relay.taken] == ["Not mailed yet: Post-2"]
@@ -159,7 +160,9 @@ async def test_the_first_build_waits_and_so_does_one_after_a_restore(newsroom: N
         "Not mailed yet: First",
         "Not mailed yet: Second",
     ]
-    told = notices[0].message.get_body(("plain",)).get_content()
+    body = notices[0].message.get_body(("plain",))
+    assert body is not None
+    told = body.get_content()
     assert f"Why: {reason}." in told
     assert "https://journal.example/desk/newsletter/" in told
     assert (letter.recipient, letter.sender) == (

@@ -63,4 +63,4 @@ async def test_lines_of_the_newsletter_go_after_ninety_days(newsroom: Newsroom) 
     retention = Retention(newsroom.office.store, newsroom.office.clock, newsroom.settings)
     await retention.apply()
     left = {row["template_name"] for row in await newsroom.office.rows(EMAIL_SEND_LOG)}
-    assert left == {"lead_notification"}
+    assert left == {"lead_notification", "mailing_notice"}
