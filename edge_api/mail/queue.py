@@ -262,8 +262,8 @@ class Outbox:
         is_mailed = is_on and self.owner and self.is_configured
         if not is_mailed or local.weekday() or local.hour < WEEKLY_HOUR:
             return
-        # The same id at each edge, so that it is there once.
-        name = f"{settings.site_url}/ {WEEKLY_STATS.template} {local.date()}"
+        # The same id at each edge, and after the site has moved, so that it is there once.
+        name = f"{WEEKLY_STATS.template} {local.date()}"
         entry = new_entry(WEEKLY_STATS, self.owner or "", new_id(now), now)
         entry["id"] = str(uuid5(NAMESPACE_URL, name))
         read = Read(EMAIL_SEND_LOG, ("id",), (Filter("message_id", "eq", entry["id"]),), limit=1)

@@ -10,7 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
+from datetime import time as day_time
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -21,8 +22,8 @@ from edge_api.auth.actor import Clock
 from edge_api.auth.client_address import client_address, forget_addresses
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Store
-from edge_api.db.stats_tables import MAX_PATH_LENGTH, OTHER, Kind
-from edge_api.journal.builds import BuildManager, read_zone
+from edge_api.db.stats_tables import MAX_PATH_LENGTH, Kind
+from edge_api.journal.builds import Build, BuildManager, read_zone
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.settings import Settings
 from edge_api.stats.naming import name_agent
@@ -43,13 +44,14 @@ WORK_SECONDS: Final = 0.001
 at a time, for which requests wait."""
 _COUNTED: Final = (".html", ".md", ".txt", ".xml", "feed.json")
 """Ends of the names of pages, their Markdown, feeds, and files for programs."""
+_NO_PAGES: Final = frozenset({"/404.html", "/contact/thanks/"})  # nobody comes to read these
 _SOURCE: Final = re.compile(r"(?:^|&)(?:ref|utm_source)=([\w.-]{1,32})(?:&|$)", re.ASCII)
-_SUBSCRIBERS: Final = re.compile(r"\b(\d{1,7}) (?:subscriber|reader)", re.IGNORECASE)
+_SUBSCRIBERS: Final = re.compile(r"\b(\d{1,6}) (?:subscriber|reader)", re.IGNORECASE)
 _FORWARDING: Final = "X-Forwarded-For", "Forwarded"
 
 Hit = tuple[str, str, str, str, str, str | None, str, str]
-"""Path, User-Agent, form (empty, `markdown` or `mcp`), referrer's host, source, peer, and the lines
-of the two forwarding headers. Without a peer no visitor is told apart."""
+"""Path, User-Agent, form (empty for a page, `markdown`, `file` or `mcp`), referrer's host, source,
+peer, and the lines of the two forwarding headers. Without a peer no visitor is told apart."""
 
 
 class Stats:
@@ -71,7 +73,10 @@ class Stats:
         self._store, self._clock, self._builds, self._on_views = store, clock, builds, on_views
         self._hits: dict[Hit, int] = {}
         self._waiting: dict[RowKey, int] = {}
-        self._day = ""
+        self._ended: list[tuple[str, DayMemory, Mapping[Hit, int]]] = []
+        """What was counted on days that have ended since."""
+        self._day = self._rolled_up = ""
+        self._day_end = datetime.min.replace(tzinfo=UTC)
         self._memory = DayMemory()
         self._lock = asyncio.Lock()
 
@@ -84,13 +89,16 @@ class Stats:
         if asked == ("site", "GET") and path in build.files:
             name = build.files[path].name
             is_markdown = name.endswith(".md") or prefers_markdown(headers.get("Accept", ""))
-            form = "markdown" if is_markdown else ""
+            is_page = name.endswith(".html") and path not in _NO_PAGES
+            form = "markdown" if is_markdown else "" if is_page else "file"
         else:
             name, form = ".html" if asked == ("mcp", "POST") else "", "mcp"
         is_owner = self._session in f"; {headers.get('Cookie', '')}"
         purpose = headers.get("Sec-Purpose", "") + headers.get("Purpose", "")
         if is_owner or "prefetch" in purpose or not name.endswith(_COUNTED):
             return
+        if self._clock() >= self._day_end:
+            self._begin_day(build)
         referrer, query = headers.get("Referer", ""), request.rel_url.raw_query_string
         source = _SOURCE.search(query) if query else None
         is_foreign = referrer and not referrer.startswith(self._own)
@@ -109,11 +117,11 @@ class Stats:
         if len(hits) >= MAX_HITS and hit not in hits:
             hit = path, agent if len(hits) < 2 * MAX_HITS else "", form, "", "", None, "", ""
         hits[hit] = hits.get(hit, 0) + 1
-        if path == "/contact/" and (visitor := self._visitor_of(hit)) is not None:
+        if path == "/contact/" and (address := self._address_of(hit)) is not None:
             page = self._find_page(referrer, query)
             origin = classify_host(hit[3]) if page is None else "own_page"
             if page != path:  # which is loaded again after an error
-                self._memory.note(visitor, origin, page or None)
+                self._memory.note(self._memory.hash_visitor(address, agent), origin, page or None)
 
     def find_origin(self, address: str, headers: Mapping[str, str]) -> Mapping[str, str | None]:
         """Return the columns of a lead that say where its sender came to the contact page from.
@@ -143,14 +151,22 @@ class Stats:
         path = unquote(urlsplit(referrer).path)
         return path if path in build.files and len(path) <= MAX_PATH_LENGTH else ""
 
-    def _visitor_of(self, hit: Hit) -> int | None:
-        _, agent, _, _, _, peer, *lines = hit
+    def _begin_day(self, build: Build) -> None:
+        """Begin another day with a memory of its own, if it is one where the journal is."""
+        local = self._clock().astimezone(read_zone(build.folder))
+        former, self._day = self._day, str(local.date())
+        self._day_end = datetime.combine(local + timedelta(days=1), day_time(), local.tzinfo)
+        if former not in ("", self._day):
+            self._ended.append((former, self._memory, self._hits))
+            self._memory, self._hits = DayMemory(), {}
+
+    def _address_of(self, hit: Hit) -> str | None:
+        *_, peer, common, standard = hit
         if peer is None:
             return None
-        pairs = zip(_FORWARDING, lines, strict=True)
+        pairs = zip(_FORWARDING, (common, standard), strict=True)
         forwarding = CIMultiDict((name, each) for name, text in pairs for each in text.splitlines())
-        address = client_address(peer, forwarding, self._trusted).key
-        return self._memory.hash_visitor(address, agent)
+        return client_address(peer, forwarding, self._trusted).key
 
     async def flush(self) -> None:
         """Name and store what was counted. Raises Problem, and then keeps it for the next time.
@@ -161,16 +177,17 @@ class Stats:
 
     async def _flush(self) -> None:
         async with self._lock:
-            build, hits, self._hits = self._builds.current, self._hits, {}
-            zone = read_zone(build.folder) if build else UTC
-            today = self._clock().astimezone(zone).date().isoformat()
-            former, self._day = self._day, today
-            if former not in ("", today):  # what was noted before the first time is of today
-                self._memory = DayMemory()
-                name_agent.cache_clear()
-                forget_addresses()
-            for kind, count in (await asyncio.to_thread(self._fold, hits)).items():
-                self._on_views(kind, count)
+            if build := self._builds.current:
+                self._begin_day(build)
+            today = self._day
+            self._ended.append((today, self._memory, self._hits))
+            self._hits = {}
+            while self._ended:
+                views = await asyncio.to_thread(self._fold, *self._ended.pop(0))
+                for kind, count in views.items():
+                    self._on_views(kind, count)
+            name_agent.cache_clear()  # which has agents as they came
+            forget_addresses()
             while keys := tuple(islice(self._waiting, MAX_ROWS)):
                 taken = {key: self._waiting.pop(key) for key in keys}
                 try:
@@ -180,40 +197,41 @@ class Stats:
                     if problem.sqlstate != OUTCOME_UNKNOWN:
                         self._waiting = {**taken, **self._waiting}
                     raise
-            if former != today:
+            if self._rolled_up != today:
                 await roll_up(self._store, today)
+                self._rolled_up = today
 
-    def _fold(self, hits: Mapping[Hit, int]) -> Counter[Kind]:
-        """Add hits to the rows that wait, under the names of today; return the views by kind."""
-        memory, views, paused_at = self._memory, Counter[Kind](), time.perf_counter()
+    def _fold(self, day: str, memory: DayMemory, hits: Mapping[Hit, int]) -> Counter[Kind]:
+        """Add hits to the rows that wait, under the names of a day; return the views by kind."""
+        views, paused_at = Counter[Kind](), time.perf_counter()
         for hit, count in hits.items():
             path, agent, form, host, source, *_ = hit
             kind, name = name_agent(agent)
             if form == "mcp":
                 kind = "mcp"
-            elif form and kind in ("person", "other_program"):
+            elif form == "markdown" and kind in ("person", "other_program"):
                 kind = "markdown_reader"
+            elif form == "file" and kind == "person":
+                continue
             views[kind] += count
-            self._add((path, kind, memory.name_agent(path, kind, name)), count)
-            visitor = self._visitor_of(hit)
-            if visitor is not None and memory.is_new(kind, visitor):
-                self._add(("visitors", kind), 1)
+            self._add((day, path, kind, memory.name_agent(path, kind, name)), count)
+            address = self._address_of(hit)
+            if address is not None and memory.is_new(kind, memory.hash_visitor(address, agent)):
+                self._add((day, "visitors", kind), 1)
             for figure, text, shown in (
                 ("referrer", host, clean_host(host)),
                 ("source", source, source.lower()),
             ):
                 if text and kind == "person":
-                    self._add((figure, memory.name_figure(figure, shown, visitor)), count)
-            if kind == "feed_reader" and (found := _SUBSCRIBERS.search(agent)):
-                self._add(("subscribers", name or OTHER), int(found[1]), max)
+                    network = None if address is None else memory.hash_visitor(address)
+                    self._add((day, figure, memory.name_figure(figure, shown, network)), count)
+            if kind == "feed_reader" and name and (found := _SUBSCRIBERS.search(agent)):
+                self._add((day, "subscribers", name), int(found[1]), max)
             if time.perf_counter() - paused_at > WORK_SECONDS:
                 time.sleep(WORK_SECONDS)
                 paused_at = time.perf_counter()
         return views
 
-    def _add(
-        self, names: RowKey, count: int, merge: Callable[[int, int], int] = int.__add__
-    ) -> None:
-        key = self._day, *names
+    def _add(self, key: RowKey, count: int, merge: Callable[[int, int], int] = int.__add__) -> None:
         if key in self._waiting or len(self._waiting) < MAX_WAITING:
             self._waiting[key] = merge(self._waiting.get(key, 0), count)

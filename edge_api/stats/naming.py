@@ -37,6 +37,10 @@ _PROGRAM: Final = re.compile(
     r"https?:|www\.|@|\+http|python|java/|okhttp|axios|node-|scan|probe|checker"
 )
 """Words in lower case, by which programs that borrow a browser's name give themselves away."""
+_DEVICE: Final = re.compile(
+    r"(\(linux; (?:u; )?android [^()/:@+]*?)(?:bot(?:\b|_)|scan)(?=[\w .-]*(?:;| build/|\)))"
+)
+"""Such a word in the name of an Android device, as of a phone by Cubot."""
 
 
 @cache
@@ -82,7 +86,7 @@ def name_agent(user_agent: str) -> tuple[Kind, str]:
     lowered = user_agent.lower()  # a search that ignores case takes five times as long
     if _FEED_READER.search(lowered):
         return "feed_reader", ""
-    is_person = _BROWSER.match(user_agent) and not _PROGRAM.search(lowered)
+    is_person = _BROWSER.match(user_agent) and not _PROGRAM.search(_DEVICE.sub(r"\1", lowered))
     return ("person" if is_person else "other_program"), ""
 
 

@@ -168,7 +168,7 @@ _MEMBERS: Final = {
         views=_VIEWS,
     ),
     "referrers": _list(
-        "Hosts whose links were followed; those with fewer than five visitors on a day are "
+        "Hosts whose links were followed; those from fewer than five networks on a day are "
         "`other`. Empty for one page, as the two lists after it.",
         **_NAMED,
     ),

@@ -9,10 +9,10 @@ from edge_api.db.stats_tables import OTHER, Kind
 from edge_api.db.tables import Origin
 
 NAMED_FROM: Final = 5
-"""The visitors of a day from which a referrer or source is named: one alone may be a person."""
+"""The networks of a day from which a referrer or source is named: one alone may be a person."""
 MAX_VISITORS: Final = 100_000
 """The most people that are told apart; of each other kind a tenth."""
-MAX_NAMES: Final = 2000  # referrers and sources that are watched until they have visitors enough
+MAX_NAMES: Final = 2000  # referrers and sources that are watched until they have networks enough
 MAX_AGENT_ROWS: Final = 10_000  # rows with the name of a program; the names are the package's
 MAX_NOTES: Final = 10_000
 
@@ -25,18 +25,21 @@ class DayMemory:
         """Where visitors of the contact page came from: the class, and the page of this site."""
         self._salt = token_bytes(32)
         self._seen: dict[Kind, set[int]] = defaultdict(set)
-        self._named: dict[tuple[str, str], set[int]] = {}
+        self._named: dict[int, set[int]] = {}
         self._rows: set[tuple[str, Kind, str]] = set()
 
-    def hash_visitor(self, address: str, agent: str) -> int:
-        """Return the hash of a visitor.
+    def hash_visitor(self, address: str, agent: str = "") -> int:
+        """Return the hash of a visitor, or without `agent` that of a network.
 
         `address` is a key of rate limits. It is cut to a /24, or to a /48 of IPv6.
         """
         groups = address.replace("::", ":0:0:0:").split(":")  # the third may be a zero left out
         cut = address.rpartition(".")[0] or ":".join(groups[:3])
-        text = f"{cut} {agent}".encode("utf-8", "surrogatepass")
-        return int.from_bytes(blake2b(text, key=self._salt, digest_size=8).digest())
+        return self._hash(f"{cut} {agent}")
+
+    def _hash(self, text: str) -> int:
+        encoded = text.encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(encoded, key=self._salt, digest_size=8).digest())
 
     def is_new(self, kind: Kind, visitor: int) -> bool:
         """Note a visitor, and return whether this is the first visit of the day."""
@@ -46,13 +49,14 @@ class DayMemory:
         seen.add(visitor)
         return True
 
-    def name_figure(self, figure: str, name: str, visitor: int | None) -> str:
+    def name_figure(self, figure: str, name: str, network: int | None) -> str:
         """Return the name under which a referrer or source counts: its own, or `other`."""
-        known = len(self._named) < MAX_NAMES or (figure, name) in self._named
-        visitors = self._named.setdefault((figure, name), set()) if known and name else set()
-        if visitor is not None and len(visitors) < NAMED_FROM:
-            visitors.add(visitor)
-        return name if len(visitors) >= NAMED_FROM else OTHER
+        watched = self._hash(f"{figure} {name}")
+        known = len(self._named) < MAX_NAMES or watched in self._named
+        networks = self._named.setdefault(watched, set()) if known and name else set()
+        if network is not None and len(networks) < NAMED_FROM:
+            networks.add(network)
+        return name if len(networks) >= NAMED_FROM else OTHER
 
     def name_agent(self, path: str, kind: Kind, agent: str) -> str:
         """Return the name under which a program counts: its own, or `other` over the bound."""

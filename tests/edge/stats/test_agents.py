@@ -10,7 +10,7 @@ import pytest
 from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 
 from edge_api.stats.naming import plain_name
-from tests.edge.stats.conftest import POST, Counting
+from tests.edge.stats.conftest import CHROME, POST, Counting
 from tests.sizes import scaled
 
 pytestmark = pytest.mark.one_engine
@@ -62,6 +62,19 @@ async def test_browsers_are_people(counting: Counting) -> None:
     await send(counting, BROWSERS)
     assert len(set(BROWSERS)) == 60
     assert await counting.views() == {(POST, "person", ""): 60}
+
+
+async def test_a_name_of_a_device_makes_no_program(counting: Counting) -> None:
+    """A phone by Cubot and a scanner are read on by people; a program there has its version."""
+    android = CHROME.replace("Windows NT 10.0; Win64; x64", "Linux; Android 10; {}")
+    people = "CUBOT X30", "CUBOT_X18_Plus Build/O11019", "en-us; CUBOT", "Scanner CT60 Build/1"
+    programs = "SomeBot/1.0", "CUBOT X30; SomeBot/1.0", "K; compatible; AScan/2"
+    await send(counting, [android.format(device) for device in people + programs])
+    await send(counting, [f"{android.format('CUBOT X30')} SomeBot", "CUBOT X30"])
+    assert await counting.views() == {
+        (POST, "person", ""): len(people),
+        (POST, "other_program", ""): len(programs) + 2,
+    }
 
 
 async def test_programs_of_no_list_are_no_people(counting: Counting) -> None:

@@ -15,7 +15,10 @@ pytestmark = pytest.mark.each_engine
 
 
 async def test_people_and_programs_count_apart(counting: Counting) -> None:
-    """Each under its kind; what is no known program and no browser is another program."""
+    """Each under its kind; what is no known program and no browser is another program.
+
+    Of subscribers only a reader of the list is believed, with fewer than a million.
+    """
     gptbot = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
     google = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
     markdown, chatgpt = {"Accept": "text/markdown"}, f"{CHROME}; ChatGPT-User/1.0"
@@ -29,12 +32,13 @@ async def test_people_and_programs_count_apart(counting: Counting) -> None:
         ("/robots.txt", google, {}, ("search_engine", "Googlebot")),
         ("/feed.xml", "Feedbin feed-id:1 - 142 subscribers", {}, ("feed_reader", "Feedbin")),
         ("/feed.xml", "Some Reader/1 (RSS; 7 subscribers)", {}, ("feed_reader", "")),
+        ("/feed.json", "Feedly/1.0 (9999999 subscribers)", {}, ("feed_reader", "Feedly")),
         ("/llms.txt", "", {}, ("other_program", "")),
     )
     for path, agent, headers, _ in asked:
         assert await counting.get(path, agent, headers=headers) == 200
     assert await counting.views() == {(path, *kind): 1 for path, _, _, kind in asked}
-    assert await counting.figures("subscribers") == {"Feedbin": 142, OTHER: 7}
+    assert await counting.figures("subscribers") == {"Feedbin": 142}
 
 
 async def test_what_does_not_count(counting: Counting) -> None:
@@ -56,6 +60,29 @@ async def test_what_does_not_count(counting: Counting) -> None:
     assert await counting.views() == {}
     await counting.get(POST, headers={"Cookie": "desk-browser=1"})
     assert await counting.views() == {(POST, "person", ""): 1}
+
+
+async def test_people_open_pages_alone(counting: Counting) -> None:
+    """Of the build, without the error page and the thanks; programs fetch other files as well."""
+    files = "/feed.xml", "/robots.txt", "/opensearch.xml", "/404.html", "/contact/thanks/"
+    for path in (POST, "/contact/", *files):
+        assert await counting.get(path) == await counting.get(path, "curl/8.9.1") == 200
+    programs = {(path, "other_program", "curl"): 1 for path in (POST, "/contact/", *files)}
+    people = {(path, "person", ""): 1 for path in (POST, "/contact/")}
+    assert await counting.views() == {**programs, **people}
+
+
+async def test_a_day_ends_at_midnight(counting: Counting) -> None:
+    """What was counted before it and stored after it is of the day before, also its visitors."""
+    await counting.get(POST)
+    counting.clock.move(hours=12)
+    await counting.get(POST)
+    await counting.get(POST)
+    await counting.store()
+    rows = await read_all(counting.edge.service.store, Read(PAGE_VIEWS))
+    assert {row["day"]: row["count"] for row in rows} == {"2026-06-01": 1, "2026-06-02": 2}
+    rows = await read_all(counting.edge.service.store, Read(DAILY_FIGURES))
+    assert {row["day"]: row["count"] for row in rows} == {"2026-06-01": 1, "2026-06-02": 1}
 
 
 async def test_a_copy_that_is_still_fresh_counts(counting: Counting) -> None:
@@ -106,7 +133,7 @@ async def test_visitors_are_estimated(counting: Counting) -> None:
     assert sum(row["count"] for row in rows if row["name"] == "person") == 5
 
 
-async def test_referrers_are_named_from_five_visitors_on(counting: Counting) -> None:
+async def test_referrers_are_named_from_five_networks_on(counting: Counting) -> None:
     """By host alone; one that few bring, an address and our own host are never named."""
     for number in range(6):
         for referrer in (
@@ -122,7 +149,10 @@ async def test_referrers_are_named_from_five_visitors_on(counting: Counting) -> 
     for _ in range(9):
         await counting.get(POST, headers={"Referer": "https://rare.example/"})
         await counting.get(POST, headers={"Referer": "http://journal.test/secret/"})
-    assert await counting.figures("referrer") == {"example.org": 2, OTHER: 4 + 12 + 9}
+    for agent in range(5):  # one network with five browsers is one
+        spam = {"Referer": "https://spam.example/"}
+        await counting.get(POST, f"{CHROME} {agent}", f"203.0.113.{agent}", headers=spam)
+    assert await counting.figures("referrer") == {"example.org": 2, OTHER: 4 + 12 + 9 + 5}
     assert await counting.figures("source") == {"letter": 2, OTHER: 4 + 6}
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import count_rows
+from edge_api.db.query import Order, Read, count_rows, read_all
 from edge_api.db.stats_tables import DAILY_FIGURES, OTHER, PAGE_VIEWS
 from edge_api.stats.counter import MAX_HITS, Stats
 from edge_api.stats.visitors import MAX_AGENT_ROWS, MAX_NAMES
@@ -65,6 +65,27 @@ async def test_floods_are_bounded(counting: Counting) -> None:
     assert len(stats._memory._rows) <= MAX_AGENT_ROWS  # noqa: SLF001
     assert stats._waiting == {}  # noqa: SLF001
     assert await count_rows(counting.edge.service.store, DAILY_FIGURES) <= 6
+
+
+async def test_old_days_become_months_when_the_database_is_back(
+    counting: Counting, store_url: str
+) -> None:
+    """Though it was away when the day began."""
+    await counting.get(POST)
+    await counting.store()
+    counting.clock.move(days=1)
+    await counting.get(POST)
+    await counting.store()
+    counting.clock.move(days=900)
+    with closing(sqlite3.connect(store_url.removeprefix(SQLITE_PREFIX))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await counting.get(POST)
+        with pytest.raises(Problem, match="locked"):
+            await counting.store()
+        other.rollback()
+    await counting.store()
+    rows = await read_all(counting.edge.service.store, Read(PAGE_VIEWS, order=(Order("day"),)))
+    assert [(row["day"][:7], row["count"]) for row in rows] == [("2026-06", 2), ("2028-11", 1)]
 
 
 async def test_counts_wait_for_a_database_that_is_away(counting: Counting, store_url: str) -> None:

@@ -22,8 +22,8 @@ async def _counted(store: Store) -> None:
 async def test_the_week_is_mailed_once_also_by_two_edges(
     office: PostOffice, relay: Relay, store: Store
 ) -> None:
-    """In the language of the desk; the next one comes a week later."""
-    other = open_office(store, office.clock, relay)
+    """In the language of the desk, also while the site moves; the next comes a week later."""
+    other = open_office(store, office.clock, relay, SITE_URL="https://moved.example")
     edges = [each.mailing.outbox for each in (office, other, office, other)]
     await asyncio.gather(*(each.queue_week(store) for each in edges))
     await office.tick()
