@@ -25,7 +25,7 @@ NOW = "2025-06-01T00:00:00Z"
 SITE_URL = "http://journal.test"
 SECRET_KEY = "the secret of a replay, which is no secret"
 HOOK_SECRET = "whsec_" + "c2VjcmV0" * 4
-ALL = "posts:read leads:read leads:write admin:read admin:write mcp"
+ALL = "posts:read stats:read leads:read leads:write admin:read admin:write mcp"
 LARGE = "large.txt"
 """A file of the site that is too large to be kept in memory."""
 
@@ -33,7 +33,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "all": ("--scopes", ALL),
     "posts": ("--scopes", "posts:read"),
     "leads": ("--scopes", "leads:read leads:write"),
-    "no admin": ("--scopes", "posts:read leads:read leads:write mcp"),
+    "no admin": ("--scopes", "posts:read stats:read leads:read leads:write mcp"),
     "reading": ("--scopes", "admin:read"),
     "writing": ("--scopes", "admin:write"),
     "one table": ("--scopes", ALL, "--tables", "suppressed_emails"),
@@ -54,9 +54,16 @@ CLIENTS: Mapping[str, tuple[str, ...]] = {
     "two": ("--redirect-uri", CALLBACK, "--redirect-uri", f"{CALLBACK}/2"),
     "local": ("--redirect-uri", "http://127.0.0.1:8765/callback"),
     "cursor": ("--redirect-uri", "cursor://callback"),
-    "robot": ("--scopes", "posts:read leads:read admin:write mcp"),
+    "robot": ("--scopes", "posts:read stats:read leads:read admin:write mcp"),
     "poster": ("--auth", "client_secret_post", "--scopes", "posts:read"),
-    "signer": ("--auth", "private_key_jwt", "--scopes", "posts:read mcp", "--jwks", "jwks.json"),
+    "signer": (
+        "--auth",
+        "private_key_jwt",
+        "--scopes",
+        "posts:read stats:read mcp",
+        "--jwks",
+        "jwks.json",
+    ),
 }
 """The OAuth clients that walks use, and how each is registered."""
 
