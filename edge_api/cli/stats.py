@@ -67,7 +67,11 @@ async def run(arguments: Arguments, settings: Settings) -> int:
     span = f"from {period.since} to {period.until}"
     print(describe(found) if is_week else describe(found, span, "in as many days before"))
     for name, columns in _LISTS.items():
-        if rows := [each for each in found[name] if each.get("views", each.get("count"))]:
+        if rows := [
+            each
+            for each in found[name]
+            if any(each.get(number) for number in ("views", "others", "count"))
+        ]:
             print()
             print_list(rows, columns, "", as_json=False)
     return 0

@@ -105,7 +105,8 @@ MAILINGS = Table(
     on_restore="added",
     irreversible_changes=(
         IrreversibleChange(
-            ("cursor", "recipients", "queued_at", "due_at", "waits_for"), replaces=True
+            ("cursor", "recipients", "queued_at", "due_at", "waits_for", "resumed_at"),
+            replaces=True,
         ),
         IrreversibleChange(("ended_at", "ended_for")),
         IrreversibleChange(("held_at", "held_for")),

@@ -292,7 +292,8 @@ def reason_to_give_up(entry: Row, state: Row, now: datetime) -> str | None:
     if entry["claims"] > MAX_CLAIMS:
         return f"the process ended {MAX_CLAIMS} times while this message was being sent"
     life = max(time_to_live(state, entry["queue"]), retry_for(entry) or timedelta())
-    if now >= datetime.fromisoformat(entry["queued_at"]) + life:
+    # A letter that is put off for ever has a date near the last of the calendar: nothing is added.
+    if now - life >= datetime.fromisoformat(entry["queued_at"]):
         minutes = round(life.total_seconds() / 60)
         hours, rest = divmod(minutes, 60)
         span = f"{hours} hours" if hours > 1 and not rest else f"{minutes} minutes"

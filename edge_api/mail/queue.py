@@ -16,6 +16,7 @@ from edge_api.auth.actor import OPERATOR, Actor, Clock, new_id
 from edge_api.auth.undo import audited
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.mail_addresses import normalize_address, parse_mailbox
+from edge_api.db.newsletter_tables import FAR
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
@@ -400,10 +401,12 @@ class OutboxAdmin:
         Raises Problem.
         """
         now = self._clock()
-        (found,) = await self._store.run(Read(EMAIL_OUTBOX, ("id",), UNCLAIMED))
+        # Letters of a held mailing wait for its resumption.
+        hurried = (*UNCLAIMED, Filter("due_at", "lt", FAR))
+        (found,) = await self._store.run(Read(EMAIL_OUTBOX, ("id",), hurried))
         resumed = EMAIL_SEND_STATE.new_values({"retry_after_until": None}, format_instant(now))
         ends_pause = Update(EMAIL_SEND_STATE, resumed, (Filter("id", "eq", 1),))
-        due = Update(EMAIL_OUTBOX, {"due_at": format_instant(now)}, UNCLAIMED)
+        due = Update(EMAIL_OUTBOX, {"due_at": format_instant(now)}, hurried)
         hastened = audited(self._actor, "retry", due, now) if found.rows else ()
         await self._store.run(*hastened, ends_pause)
         return len(found.rows)

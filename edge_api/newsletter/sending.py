@@ -49,6 +49,7 @@ from edge_api.settings import Settings
 QUEUE_SECONDS: Final = 1.0
 """The interval at which letters are queued."""
 MOST_QUEUED: Final = 500  # entries in one transaction
+MOST_WAITING: Final = 2_000  # with those that are tried again, such as of a relay that greylists
 AHEAD_SECONDS: Final = 20
 """The time for which letters are queued ahead of those that are sent."""
 _WITHDRAWN: Final = "the post was withdrawn"
@@ -94,8 +95,9 @@ class Letters:
             return NotSent(f"the mailing has ended: {mailing['ended_for']}")
         if mailing["held_at"]:
             # In the transaction that puts it off, so that no resumption is missed.
-            is_held = (*where_id(mailing["id"]), Filter("held_at", "eq", mailing["held_at"]))
-            return Later(FAR, (Update(MAILINGS, {"ended_at": None}, is_held, at_least=1),))
+            held = {"held_at": mailing["held_at"]}
+            is_held = *where_id(mailing["id"]), NOT_ENDED, Filter("held_at", "eq", held["held_at"])
+            return Later(FAR, (Update(MAILINGS, held, is_held, at_least=1),))
         if subscriber["status"] != "active":
             return NotSent(f"the subscription is {subscriber['status']}")
         build, post = await self._find_post(mailing)
@@ -135,7 +137,7 @@ class Letters:
         return build, None
 
     async def queue(self, mailings: Mailings) -> None:
-        """Queue what is to be sent soon; hold a mailing of which much is refused, or all when off.
+        """Queue the letters that are due soon; hold a mailing with many refusals, or all when off.
 
         Raises Problem.
         """
@@ -151,7 +153,9 @@ class Letters:
         due = Read(MAILINGS, (), where, (Order("due_at"),), 1)
         with suppress(BuildRefusal):  # a later turn may have a build
             # Letters that are to be tried again may wait for hours, and must not stop the others.
-            while len(waiting) < 2 * most and sum(not e["attempts"] for e in waiting) <= most / 2:
+            while (
+                len(waiting) < MOST_WAITING and sum(not e["attempts"] for e in waiting) <= most / 2
+            ):
                 mailing = await read_first(self._store, due)
                 if mailing is None:
                     return
@@ -164,7 +168,9 @@ class Letters:
 
     async def _rest(self, mailings: Mailings) -> None:
         """Hold what goes, once, so that nothing is mailed by switching on again."""
-        going = [] if self._rests else await mailings.recent(NOT_ENDED, NOT_HELD, limit=20)
+        is_released = Filter("due_at", "is", None, negated=True)
+        where = NOT_ENDED, NOT_HELD, is_released
+        going = [] if self._rests else await mailings.recent(*where, limit=100)
         for row in going:
             if row["state"] in ("due", "going"):
                 await mailings.hold(row["id"], SERVICE, "NEWSLETTER was switched off")

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
+from itertools import zip_longest
 from secrets import token_hex
 from typing import Final
 
@@ -96,7 +97,13 @@ def _read_lines(text: str) -> list[Line]:
         )
     seen: dict[str, int] = {}
     return [
-        _read_line(number, dict(zip(names, map(str.strip, cells), strict=False)), seen, fault)
+        _read_line(
+            number,
+            # A column that a line lacks is empty, so that it cannot say that mail is wanted.
+            dict(zip_longest(names, map(str.strip, cells[: len(names)]), fillvalue="")),
+            seen,
+            fault,
+        )
         for number, cells, fault in records
     ]
 

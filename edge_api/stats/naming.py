@@ -42,6 +42,9 @@ _DEVICE: Final = re.compile(
 )
 """Such a word in the name of an Android device, as of a phone by Cubot."""
 
+_ANDROID_BUILD: Final = re.compile(r"[A-Z0-9]{4}\\\.\d{6}\\\.\d{3}")
+"""A pattern that is the number of a version of Android: people with phones have it too."""
+
 
 @cache
 def _programs() -> Mapping[str, Sequence[tuple[re.Pattern[str], Mapping[str, Any]]]]:
@@ -56,6 +59,8 @@ def _programs() -> Mapping[str, Sequence[tuple[re.Pattern[str], Mapping[str, Any
     )
     found: dict[str, list[tuple[re.Pattern[str], Mapping[str, Any]]]] = defaultdict(list)
     for each in CRAWLER_USER_AGENTS_DATA:
+        if _ANDROID_BUILD.fullmatch(each["pattern"]):
+            continue
         is_literal = re.fullmatch(r"\^?(?:[^\\\[\](){}.*+?|^$]|\\\W)+\$?", each["pattern"])
         grams = sorted(_grams(plain_name(each["pattern"]))) if is_literal else ()
         rarest = min(grams, key=lambda gram: frequency[gram], default="")

@@ -94,7 +94,8 @@ async def read_stats(
             figures("source", ("name",), period, limit),
             figures("subscribers", ("day", "name"), period, None),
             Read(PAGE_VIEWS, ("day",), order=(Order("day"),), limit=1),
-            Read(PAGE_VIEWS, ("day",), of_page, limit=1),
+            # The newest first: a new post is found at once, by the index that begins with the day.
+            Read(PAGE_VIEWS, ("day",), of_page, (Order("day", descending=True),), limit=1),
         )
     )
     counts = {

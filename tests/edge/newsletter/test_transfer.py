@@ -199,6 +199,15 @@ async def test_one_quote_takes_no_other_lines(
 
 
 @pytest.mark.one_engine
+async def test_a_line_that_lacks_a_column_does_not_say_yes(store: Store, take: Any) -> None:
+    """A column that is not there is as one that is empty."""
+    reason = "gets no mail by the list: subscribed_to_emails is empty"
+    text = "email,subscribed_to_emails\na@x.net\nb@x.net,true\nc@x.net,\n"
+    assert await take(text) == {2: reason, 4: reason}
+    assert [row["email"] for row in await rows(store)] == ["b@x.net"]
+
+
+@pytest.mark.one_engine
 async def test_an_address_within_a_note_is_not_subscribed(store: Store, take: Any) -> None:
     """On a line of its own: of a note that is closed, and of one with a quote too many."""
     short = "has fewer columns than the first line, and comes after a stray quote"

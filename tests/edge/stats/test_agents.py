@@ -60,7 +60,7 @@ async def test_listed_programs_get_their_names(counting: Counting) -> None:
 async def test_browsers_are_people(counting: Counting) -> None:
     """Each of 60."""
     await send(counting, BROWSERS)
-    assert len(set(BROWSERS)) == 60
+    assert len(set(BROWSERS)) == 61
     assert await counting.views() == {(POST, "person", ""): 60}
 
 

@@ -35,7 +35,7 @@ async def test_the_week_is_mailed_once_also_by_two_edges(
     part = message.get_body(("plain",))
     assert part is not None
     text = part.get_content().replace("\r\n", "\n")
-    assert "People opened 61 pages, most of all:\n  31  https://journal.example/\n" in text
+    assert "People opened pages 61 times, most of all:\n  31  https://journal.example/\n" in text
     assert f"  30  https://journal.example{FIRST}\n" in text
     assert "They came from:\n  70  news.example\n" in text
     assert "  40  AI crawlers\n" in text

@@ -169,6 +169,7 @@ async def test_a_held_mailing_rests_until_it_is_resumed(newsroom: Newsroom) -> N
     await newsroom.mailings.hold(mailing["id"], OPERATOR)
     sent = len(newsroom.readers)
     assert 0 < sent < 100
+    await OutboxAdmin(newsroom.office.store, newsroom.office.clock).make_all_due()
     newsroom.office.clock.move(days=10)
     await newsroom.send_all(5)
     assert len(newsroom.readers) == sent
