@@ -22,6 +22,8 @@ ROW_NOUNS: Final[Mapping[str, tuple[str, str]]] = {
     "suppressed_emails": ("address", "addresses"),
     "email_outbox": ("mail", "mails"),
     "mailings": ("mailing", "mailings"),
+    "page_views": ("count of page views", "counts of page views"),
+    "daily_figures": ("daily figure", "daily figures"),
     "subscribers": ("subscription", "subscriptions"),
     "credentials": ("key", "keys"),
     "idempotency_keys": ("repeatable answer", "repeatable answers"),

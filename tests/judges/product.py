@@ -7,8 +7,8 @@ from typing import Any
 from tests.edge.edge_process import Installation
 
 ALL_SCOPES = (
-    "posts:read posts:publish leads:read leads:write subscribers:write admin:read admin:write mcp "
-    "publish-with-enquiries"
+    "posts:read posts:publish stats:read leads:read leads:write subscribers:write admin:read "
+    "admin:write mcp publish-with-enquiries"
 )
 MCP_PATH = "/api/public/mcp"
 

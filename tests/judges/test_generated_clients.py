@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 from urllib.request import urlopen
@@ -240,7 +241,8 @@ def use_all(client: GeneratedClient, program: Mapping[str, str]) -> None:
     assert created.lead in client.call("list_leads", limit=200).leads
     wish = {"email": "ann@readers-club.net", "consent": "I want it."}
     assert client.call("add_subscriber", 202, body=wish).status == "asked"
-    assert client.call("read_stats", since="2026-01-01", until="2026-01-31").path == ""
+    january = {"since": date(2026, 1, 1), "until": date(2026, 1, 31)}
+    assert client.call("read_stats", **january).path == ""
     assert client.call("analyze", body={"text": "One page, fanned a little."}).metrics.words == 5
     claim = client.call("request_access", 201, body=ACCESS).claim_token
     assert client.call("claim_credential", 202, body={"claim_token": claim}).status == "pending"
