@@ -241,7 +241,7 @@ def use_all(client: GeneratedClient, program: Mapping[str, str]) -> None:
     assert created.lead in client.call("list_leads", limit=200).leads
     wish = {"email": "ann@readers-club.net", "consent": "I want it."}
     assert client.call("add_subscriber", 202, body=wish).status == "asked"
-    january = {"since": date(2026, 1, 1), "until": date(2026, 1, 31)}
+    january: dict[str, Any] = {"since": date(2026, 1, 1), "until": date(2026, 1, 31)}
     assert client.call("read_stats", **january).path == ""
     assert client.call("analyze", body={"text": "One page, fanned a little."}).metrics.words == 5
     claim = client.call("request_access", 201, body=ACCESS).claim_token
