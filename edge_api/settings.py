@@ -243,6 +243,11 @@ class Settings:
         """Return whether the site is only reached from this machine."""
         return is_loopback(urlsplit(self.site_url).hostname or "")
 
+    @property
+    def site_host(self) -> str:
+        """Return the host of SITE_URL, without a port."""
+        return urlsplit(self.site_url).hostname or "localhost"
+
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     each.name.upper(): each.metadata["setting"] for each in fields(Settings)

@@ -1,7 +1,7 @@
 """The screens Newsletter (mailings, and how many get them) and Subscribers (who these are)."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -10,14 +10,19 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, read_all
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.newsletter.mailings import Mailings
-from edge_api.newsletter.subscribers import MAX_CONFIRMATIONS_PER_HOUR, STATUSES, Subscribers
+from edge_api.newsletter.subscribers import (
+    MAX_CONFIRMATIONS_PER_HOUR,
+    NEWSLETTER_OFF,
+    STATUSES,
+    Subscribers,
+)
 
 
 async def show_newsletter(visit: Visit) -> Values:
     """Return the newest mailings, and the numbers of subscribers."""
     service = visit.service
     if service.settings.newsletter == "off":
-        raise Problem("unavailable", "The newsletter is off here; NEWSLETTER=on switches it on")
+        raise Problem("unavailable", NEWSLETTER_OFF)
     return {
         "mailings": await service[Mailings].recent(),
         "counts": await service[Subscribers].count(),
@@ -73,31 +78,42 @@ LISTED: Final = Screen(
 )
 SCREENS: Final = (NEWSLETTER, LISTED)
 # Nothing here begins a subscription: that takes a confirmation by mail.
-_CHANGES: Final[Mapping[str, Callable[[Visit], Awaitable[object]]]] = {
-    "test/": lambda visit: visit.service[Mailings].test(visit.actor, visit.typed.get("slug", "")),
-    "{key}/hold/": lambda visit: visit.service[Mailings].hold(visit.path["key"], visit.actor),
-    "{key}/skip/": lambda visit: visit.service[Mailings].skip(visit.path["key"], visit.actor),
-}
-_MAILED: Final[Mapping[str, Callable[[Visit], Awaitable[object]]]] = {
-    "posts/{slug}/release/": lambda visit: visit.service[Mailings].release(
-        visit.path["slug"], visit.actor
-    ),
-    "{key}/resume/": lambda visit: visit.service[Mailings].resume(visit.path["key"], visit.actor),
-}
-"""Changes after which letters go out: for them an old sign-in is too old."""
 ACTIONS: Final = (
-    *(
-        Action(f"{NEWSLETTER.path}{path}", NEWSLETTER, partial(_run, change))
-        for path, change in _CHANGES.items()
+    Action(
+        f"{NEWSLETTER.path}test/",
+        NEWSLETTER,
+        partial(
+            _run,
+            lambda visit: visit.service[Mailings].test(visit.actor, visit.typed.get("slug", "")),
+        ),
     ),
-    *(
-        Action(
-            f"{NEWSLETTER.path}{path}",
-            NEWSLETTER,
-            partial(_mail, change),
-            needs_fresh_sign_in=True,
-        )
-        for path, change in _MAILED.items()
+    Action(
+        f"{NEWSLETTER.path}{{key}}/hold/",
+        NEWSLETTER,
+        partial(_run, lambda visit: visit.service[Mailings].hold(visit.path["key"], visit.actor)),
+    ),
+    Action(
+        f"{NEWSLETTER.path}{{key}}/skip/",
+        NEWSLETTER,
+        partial(_run, lambda visit: visit.service[Mailings].skip(visit.path["key"], visit.actor)),
+    ),
+    # Letters go out after these two: an old sign-in is too old for them.
+    Action(
+        f"{NEWSLETTER.path}posts/{{slug}}/release/",
+        NEWSLETTER,
+        partial(
+            _mail,
+            lambda visit: visit.service[Mailings].release(visit.path["slug"], visit.actor),
+        ),
+        needs_fresh_sign_in=True,
+    ),
+    Action(
+        f"{NEWSLETTER.path}{{key}}/resume/",
+        NEWSLETTER,
+        partial(
+            _mail, lambda visit: visit.service[Mailings].resume(visit.path["key"], visit.actor)
+        ),
+        needs_fresh_sign_in=True,
     ),
     Action(
         f"{LISTED.path}{{key}}/end/",

@@ -34,20 +34,20 @@ SPANS: Final[Mapping[str, tuple[str, str, str, int]]] = {
     "month": ("30 days", "in 30 days", "in the 30 before", 30),
     "year": ("A year", "from {since} to {until}", "in as many days before", 365),
 }
-"""The periods: the label, the ends of the sentence, and the days."""
+"""The periods by name: label, words for the period and for the one before, number of days."""
 MOST_BARS: Final = 62
-"""The days that are shown each; of more the months are."""
+"""The most days that have a bar each; of more each month has one."""
 
 
 def _find_period(visit: Visit) -> tuple[str, Period]:
-    """Return the chosen span and its days. Raises Problem while nothing is counted."""
+    """Return the chosen span and its days. Raises Problem where STATS is off."""
     if visit.service.settings.stats == "off":
         raise Problem("unavailable", "Nothing is counted here; STATS=on switches it on")
     asked = visit.query.get("span", "")
     span = asked if asked in SPANS else "week"
     path = visit.query.get("page", "")[:MAX_PATH_LENGTH].replace("\0", "")
     period = last_days(visit.now.date(), SPANS[span][3], path)
-    if span == "year":  # it begins with a month
+    if span == "year":  # it begins on the first of a month
         first = (period.since - timedelta(days=1)).replace(day=1) + timedelta(days=32)
         period = replace(period, since=first.replace(day=1))
     return span, period
@@ -88,8 +88,8 @@ def path_of(post: Mapping[str, str]) -> str:
 async def count_reads(visit: Visit, posts: Sequence[Mapping[str, str]]) -> Mapping[str, int]:
     """Return how often people opened posts in 30 days with today, by their slugs.
 
-    What was counted under their former addresses is added.
-    It is empty for a sign-in that may not see that, and while nothing is counted.
+    What was counted under their former addresses is added. It is empty where STATS is off, and for
+    a sign-in without the scope.
     """
     if visit.service.settings.stats == "off" or STATS.scope not in visit.actor.scopes:
         return {}

@@ -18,7 +18,6 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -182,7 +181,7 @@ class IncomingMail:
     feedback: Feedback
 
     def _find_our_ids(self, text: str) -> tuple[str, ...]:
-        host = re.escape(urlsplit(self.settings.site_url).hostname or "localhost")
+        host = re.escape(self.settings.site_host)
         found = re.findall(rf"(?i)<({_ID})@{host}>", text)
         return tuple(each.lower() for each in found[-50:])
 

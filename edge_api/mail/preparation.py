@@ -131,19 +131,19 @@ class MessageComposer:
         subject = await find_row(self.store, table, entry["subject_id"])
         if subject is None:
             return NotSent(f"the {_NOUNS[table]} is gone")
-        if message_type == ACKNOWLEDGEMENT and (
-            reason := await self._acknowledgement_problem(entry, subject)
+        reason: str | None = None
+        if message_type == ACKNOWLEDGEMENT:
+            reason = await self._acknowledgement_problem(entry, subject)
+        elif message_type == SIGN_IN_LINK and not self.desk_links.is_row_usable(subject):
+            reason = "the link was used, or has expired"
+        elif message_type == MAILING_NOTICE and (
+            subject["ended_at"] or (subject["due_at"] and not subject["held_at"])
         ):
+            reason = "the mailing no longer waits"
+        if reason is not None:
             return NotSent(reason)
         if message_type in (ANSWER, CONFIRMATION):
             return await (self._answer if message_type == ANSWER else self._ask)(entry, subject)
-        is_late = (
-            subject["ended_at"] or (subject["due_at"] and not subject["held_at"])
-            if message_type == MAILING_NOTICE
-            else message_type == SIGN_IN_LINK and not self.desk_links.is_row_usable(subject)
-        )
-        if is_late:
-            return NotSent(f"the {_NOUNS[table]} was used, has expired, or waits no longer")
         return await self._compose(entry, self._values(entry, subject))
 
     async def _acknowledgement_problem(self, entry: Row, lead: Row) -> str | None:
@@ -247,7 +247,7 @@ class MessageComposer:
         thread = await read_all(self.store, Read(LEAD_MESSAGES, (), where, NEWEST, limit=3))
         last = next((row for row in thread if row["kind"] == "received"), None)
         thread = thread[thread.index(last) :] if last else thread
-        host = urlsplit(self.settings.site_url).hostname or "localhost"
+        host = self.settings.site_host
         ids = [
             f"<{row['id']}@{host}>" if row["kind"] == "sent" else row["message_id"] or ""
             for row in reversed(thread)
@@ -286,7 +286,7 @@ class MessageComposer:
             sender=self.settings.mail_from or PLACEHOLDER_SENDER,
             recipient=entry["recipient_email"],
             date=datetime.fromisoformat(entry["created_at"]),
-            host=urlsplit(self.settings.site_url).hostname or "localhost",
+            host=self.settings.site_host,
             unsubscribe_url=await self.links.link(entry["recipient_email"], _require_entry(entry))
             if message_type_of(entry) == ACKNOWLEDGEMENT
             else None,

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from email.message import EmailMessage
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from jinja2 import TemplateError, TemplateSyntaxError
 
@@ -112,7 +111,7 @@ def sample_message(
         sender=settings.mail_from or "owner@example.org",
         recipient="ada@example.org",
         date=now,
-        host=urlsplit(settings.site_url).hostname or "localhost",
+        host=settings.site_host,
         unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
     )
     given = {name: values[name] for name in MESSAGE_TYPES[template].values}

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from email import message_from_bytes
 from email.utils import parseaddr
 from typing import Final
-from urllib.parse import urlsplit
 
 from dns.exception import DNSException
 from dns.resolver import NXDOMAIN, NoAnswer, Resolver
@@ -24,9 +23,9 @@ SIGNED: Final = "List-Unsubscribe and List-Unsubscribe-Post"
 def check_sender(
     settings: Settings, notes: list[str], resolver: Resolver | None = None
 ) -> Iterator[str]:
-    """Yield what mail providers miss in the DNS records of the sender's domain.
+    """Yield the faults of the DNS records of the sender's domain.
 
-    `notes` gets what may be as it should.
+    `notes` collects what may be meant so.
     """
     if settings.newsletter_from is None or settings.newsletter == "off" or settings.is_loopback:
         return
@@ -71,8 +70,8 @@ def _read(name: str, resolver: Resolver, kind: str = "TXT") -> list[str]:
 
 
 async def find_former_hosts(settings: Settings, store: Store, now: datetime) -> list[str]:
-    """Return a sentence for each host of letters of sixty days that SITE_URL is no longer."""
-    host = urlsplit(settings.site_url).hostname or "localhost"
+    """Return a sentence for each host that letters of 60 days name and SITE_URL does not."""
+    host = settings.site_host
     recent = Filter("due_at", "gt", format_instant(now - timedelta(days=60)))
     where = recent, Filter("recipients", "gt", 0), Filter("host", "neq", host)
     hosts = {row["host"] for row in await read_all(store, Read(MAILINGS, ("id", "host"), where))}
@@ -84,7 +83,7 @@ async def find_former_hosts(settings: Settings, store: Store, now: datetime) -> 
 
 
 def check_letter(raw: bytes) -> str:
-    """Return why mail programs show no button to unsubscribe for a letter, as it arrived."""
+    """Return why mail programs show no unsubscribe button for a received letter; empty: they do."""
     message = message_from_bytes(raw)
     sender = parseaddr(str(message["From"]))[1].rpartition("@")[2].lower()
     needed = SIGNED.split(" and ")

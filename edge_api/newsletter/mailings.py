@@ -1,4 +1,4 @@
-"""Mailings: posts that are mailed to the subscribers, each once, and the owner's say in that.
+"""Mailings: each post is mailed once; the owner can release, hold, resume or skip that.
 
 A mailing is made in the transaction that announces a build, so that of several edges one makes it.
 """
@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
 import orjson
@@ -158,7 +157,7 @@ class Mailings:
             "subject": one_line(post["title"])[:300],
             "url": post["url"][:2048],
             "text_digest": digest_text(post),
-            "host": urlsplit(self._settings.site_url).hostname or "localhost",
+            "host": self._settings.site_host,
         }
         return MAILINGS.new_row(given, format_instant(now), partial(new_id, now))
 
@@ -178,12 +177,12 @@ class Mailings:
         It is `None` where there would be no mailing: the newsletter is off, the chosen `date` is
         old, or the post is known. Raises Problem.
         """
-        told, mailed, *tests = await self._store.run(
+        announced, mailed, *tests = await self._store.run(
             Read(ANNOUNCED_POSTS),
             Read(MAILINGS, ("id",), (Filter("slug", "eq", slug),)),
             *self._find_tests(),
         )
-        row = next(iter(told.rows), {"posts": "{}", "texts": ""})
+        row = next(iter(announced.rows), {"posts": "{}", "texts": ""})
         texts = orjson.loads(row["texts"] or "{}")
         known = {**texts, **orjson.loads(row["posts"])}
         is_old = date is not None and date < self._clock() - RECENT
@@ -191,8 +190,8 @@ class Mailings:
             return None
         if is_by_credential(actor.label):
             return _BY_CREDENTIAL
-        untold = "" if any(found.rows for found in tests) else _UNTESTED
-        return untold if texts else _FIRST
+        reason = "" if any(found.rows for found in tests) else _UNTESTED
+        return reason if texts else _FIRST
 
     async def recent(self, *where: Filter, limit: int = 10) -> list[Row]:
         """Return mailings, the newest first, each with its `state` and its numbers of letters.
@@ -254,8 +253,8 @@ class Mailings:
         where = NOT_ENDED, NOT_HELD, Filter("due_at", "is", None, negated=True)
         far = dict.fromkeys(("due_at", "queued_at"), FAR)
         later = Update(EMAIL_OUTBOX, far, (*_where_letters(mailing_id), *UNCLAIMED))
-        told = self._outbox.owner_entries(MAILING_NOTICE, {"id": mailing_id})
-        notice = told if reason != HELD_BY_OWNER else ()
+        entries = self._outbox.owner_entries(MAILING_NOTICE, {"id": mailing_id})
+        notice = entries if reason != HELD_BY_OWNER else ()
         await self._change(mailing_id, actor, "hold", values, where, later, *notice)
 
     async def resume(self, mailing_id: str, actor: Actor) -> None:

@@ -19,7 +19,7 @@ from edge_api.newsletter.leaving import (
     render_state,
     show_address,
 )
-from edge_api.newsletter.subscribers import Subscribers
+from edge_api.newsletter.subscribers import NEWSLETTER_OFF, Subscribers
 from edge_api.operation.forms import BODY as FORM_BODY
 from edge_api.operation.forms import FormFields, check_same_site
 from edge_api.operation.input import HONEYPOT, FormErrors, SentColumns, check_form
@@ -185,7 +185,7 @@ async def add_subscriber(
 ) -> OperationResult:
     """Mail a confirmation to an address that asked elsewhere."""
     if service.settings.newsletter == "off":
-        raise Problem("unavailable", "The newsletter is off here; NEWSLETTER=on switches it on")
+        raise Problem("unavailable", NEWSLETTER_OFF)
     await service[Subscribers].ask(request.body.model_dump())
     return OperationResult(_ASKED, status=202)
 

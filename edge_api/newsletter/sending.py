@@ -12,7 +12,6 @@ from email.message import EmailMessage
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
-from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
 from edge_api.auth.actor import SERVICE, Clock
@@ -71,7 +70,7 @@ class Letters:
 
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         self._settings, self._store, self._clock = settings, store, clock
-        self._rests = False
+        self._all_held = False
 
     async def prepare(self, entry: Row) -> EmailMessage | NotSent | Later:
         """Return the message of an entry. Raises Problem, and what composing raises."""
@@ -110,7 +109,7 @@ class Letters:
         build = open_build(self._settings.build_dir)
         for post in build.posts():
             if str(uuid5(NAMESPACE_URL, post["url"])) == entry["subject_id"]:
-                host = urlsplit(self._settings.site_url).hostname or "localhost"
+                host = self._settings.site_host
                 return await self._copy(build, post, entry, "test", host)
         return NotSent(_WITHDRAWN)
 
@@ -142,7 +141,7 @@ class Letters:
         Raises Problem.
         """
         if self._settings.newsletter == "off":
-            await self._rest(mailings)
+            await self._hold_all(mailings)
             return
         waiting = await self._read_waiting()
         for mailing_id in {row["subject_id"] for row in waiting}:
@@ -166,15 +165,15 @@ class Letters:
                     return
                 waiting = await self._read_waiting()
 
-    async def _rest(self, mailings: Mailings) -> None:
+    async def _hold_all(self, mailings: Mailings) -> None:
         """Hold what goes, once, so that nothing is mailed by switching on again."""
         is_released = Filter("due_at", "is", None, negated=True)
         where = NOT_ENDED, NOT_HELD, is_released
-        going = [] if self._rests else await mailings.recent(*where, limit=100)
+        going = [] if self._all_held else await mailings.recent(*where, limit=100)
         for row in going:
             if row["state"] in ("due", "going"):
                 await mailings.hold(row["id"], SERVICE, "NEWSLETTER was switched off")
-        self._rests = True
+        self._all_held = True
 
     async def _read_waiting(self) -> list[Row]:
         """Return the letters that wait, apart from those of held mailings."""

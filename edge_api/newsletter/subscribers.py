@@ -44,6 +44,7 @@ from edge_api.mail.suppressions import (
 )
 from edge_api.outbox import WAITING
 
+NEWSLETTER_OFF: Final = "The newsletter is off here; NEWSLETTER=on switches it on"
 MAX_CONFIRMATIONS_PER_HOUR: Final = 60  # of all addresses; more wait, since strangers cause them
 MAX_UNANSWERED: Final = 3  # confirmations for one address
 RESERVED_FOR: Final = timedelta(days=90)

@@ -32,10 +32,10 @@ from edge_api.stats.rows import RowKey, make_inserts, roll_up
 from edge_api.stats.visitors import DayMemory
 
 FLUSH_SECONDS: Final = 10.0
-"""The interval at which counts are stored; kill -9 loses so much at the most."""
+"""The time between two storings; kill -9 loses what was counted in it, at the most."""
 MAX_HITS: Final = 10_000
-"""The most different requests of an interval: more of them count without their visitors, and from
-twice as many on as other programs."""
+"""The number of different requests that are kept apart in an interval. Further ones count without
+visitors, and from twice as many on also without their User-Agent, as other programs."""
 MAX_WAITING: Final = 50_000  # the most rows that wait in memory for a database that is away
 MAX_ROWS: Final = 500  # the most rows of a transaction
 MAX_LENGTH: Final = 200  # the characters of a header that are read
@@ -43,7 +43,7 @@ WORK_SECONDS: Final = 0.001
 """The time after which the naming thread pauses for as long: else it keeps the interpreter for 5 ms
 at a time, for which requests wait."""
 _COUNTED: Final = (".html", ".md", ".txt", ".xml", "feed.json")
-"""Ends of the names of pages, their Markdown, feeds, and files for programs."""
+"""Ends of the names of files that count: pages, their Markdown, feeds, and files for programs."""
 _NO_PAGES: Final = frozenset({"/404.html", "/contact/thanks/"})  # nobody comes to read these
 _SOURCE: Final = re.compile(r"(?:^|&)(?:ref|utm_source)=([\w.-]{1,32})(?:&|$)", re.ASCII)
 _SUBSCRIBERS: Final = re.compile(r"\b(\d{1,6}) (?:subscriber|reader)", re.IGNORECASE)
@@ -51,7 +51,7 @@ _FORWARDING: Final = "X-Forwarded-For", "Forwarded"
 
 Hit = tuple[str, str, str, str, str, str | None, str, str]
 """Path, User-Agent, form (empty for a page, `markdown`, `file` or `mcp`), referrer's host, source,
-peer, and the lines of the two forwarding headers. Without a peer no visitor is told apart."""
+peer, and the lines of the two forwarding headers. Without a peer it counts for no visitor."""
 
 
 class Stats:
@@ -102,7 +102,7 @@ class Stats:
         referrer, query = headers.get("Referer", ""), request.rel_url.raw_query_string
         source = _SOURCE.search(query) if query else None
         is_foreign = referrer and not referrer.startswith(self._own)
-        is_told = self._hashes and headers.get("Sec-GPC") != "1"
+        is_hashed = self._hashes and headers.get("Sec-GPC") != "1"
         agent, hits = headers.get("User-Agent", "")[:MAX_LENGTH], self._hits
         hit: Hit = (
             path,
@@ -110,9 +110,9 @@ class Stats:
             form,
             "".join(referrer.split("/", 3)[2:3])[:MAX_LENGTH] if is_foreign else "",
             source[1] if source else "",
-            (request.remote or "") if is_told else None,
-            "\n".join(headers.getall(_FORWARDING[0], ()))[-2 * MAX_LENGTH :] if is_told else "",
-            "\n".join(headers.getall(_FORWARDING[1], ()))[-2 * MAX_LENGTH :] if is_told else "",
+            (request.remote or "") if is_hashed else None,
+            "\n".join(headers.getall(_FORWARDING[0], ()))[-2 * MAX_LENGTH :] if is_hashed else "",
+            "\n".join(headers.getall(_FORWARDING[1], ()))[-2 * MAX_LENGTH :] if is_hashed else "",
         )
         if len(hits) >= MAX_HITS and hit not in hits:
             hit = path, agent if len(hits) < 2 * MAX_HITS else "", form, "", "", None, "", ""
@@ -138,10 +138,10 @@ class Stats:
         return dict(zip(("origin", "origin_page"), noted, strict=True))
 
     def _find_page(self, referrer: str, query: str) -> str | None:
-        """Return the page of this site with the link that was followed to the contact page.
+        """Return the path of the page whose link led to the contact page.
 
-        The query of that page may name it, else the referrer does; it is empty for a page that the
-        build lacks, and `None` for one of another site.
+        `about` in the query of the contact page names a post, else the referrer names a page. The
+        path is empty if the build lacks the page, and `None` if it is no page of this site.
         """
         build = self._builds.current
         with suppress(KeyError):
@@ -152,7 +152,7 @@ class Stats:
         return path if path in build.files and len(path) <= MAX_PATH_LENGTH else ""
 
     def _begin_day(self, build: Build) -> None:
-        """Begin another day with a memory of its own, if it is one where the journal is."""
+        """Begin a new day with its own memory, if the date has changed in the journal's zone."""
         local = self._clock().astimezone(read_zone(build.folder))
         former, self._day = self._day, str(local.date())
         self._day_end = datetime.combine(local + timedelta(days=1), day_time(), local.tzinfo)
@@ -186,7 +186,7 @@ class Stats:
                 views = await asyncio.to_thread(self._fold, *self._ended.pop(0))
                 for kind, count in views.items():
                     self._on_views(kind, count)
-            name_agent.cache_clear()  # which has agents as they came
+            name_agent.cache_clear()  # its keys are agents as they came
             forget_addresses()
             while keys := tuple(islice(self._waiting, MAX_ROWS)):
                 taken = {key: self._waiting.pop(key) for key in keys}

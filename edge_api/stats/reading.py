@@ -75,7 +75,7 @@ async def read_stats(
     spans["_today"] = Period(today, today)
     wide = Period(spans["_before"].since, max(period.until, today))
     of_page = (Filter("path", "eq", period.path),) if period.path else ()
-    # Visitors, hosts and words are of no page.
+    # Visitors, hosts and words belong to no page: for one page none are read.
     of_site = (Filter("name", "in", ()),) if period.path else ()
 
     def figures(figure: Figure, columns: tuple[str, ...], span: Period, most: int | None) -> Read:
@@ -83,7 +83,7 @@ async def read_stats(
         return _sum(DAILY_FIGURES, columns, where, most)
 
     is_program = Filter("kind", "neq", "person")
-    by_day, by_path, programs, estimates, referrers, sources, told, oldest, of_path = (
+    by_day, by_path, programs, estimates, referrers, sources, reported, oldest, of_path = (
         found.rows
         for found in await store.run(
             _sum(PAGE_VIEWS, ("day", "kind"), wide.where(*of_page)),
@@ -110,7 +110,7 @@ async def read_stats(
     def others(views: Counter[tuple[str, str]], key: str) -> int:
         return sum(views[key, kind] for kind in KINDS if kind != "person")
 
-    newest = {row["name"]: row["count"] for row in sorted(told, key=itemgetter("day"))}
+    newest = {row["name"]: row["count"] for row in sorted(reported, key=itemgetter("day"))}
     return {
         "since": str(period.since),
         "until": str(period.until),
@@ -192,15 +192,15 @@ async def read_csv_rows(store: Store, period: Period) -> AsyncGenerator[Sequence
 
 
 def is_about_people(stats: Summary) -> bool:
-    """Return whether the sums are told in people; else in opened pages, as of one page."""
+    """Return whether the sentence counts people, and not views, as for one page."""
     return not stats["path"] and (stats["visitors"] or not stats["views"])
 
 
 def describe(stats: Summary, span: str = "this week", former: str = "last", title: str = "") -> str:
     """Return the sentence that the screen, the mail and the command begin with.
 
-    It is about people, or about opened pages where these are not estimated. A page of the build has
-    a title, or else its path for one.
+    It counts people, or views where people are not estimated. `title` names the page, if there is
+    one; without it the path does.
     """
     path, began = stats["path"], stats["counted_since"] or ""
     if not (stats["is_counted"] or title):
@@ -217,7 +217,7 @@ def describe(stats: Summary, span: str = "this week", former: str = "last", titl
         pages = f"{title or path} was" if path else "Your pages were"
         said = f"{pages} opened {now:,} time{'s' * (now != 1)} {span}"
     since, until = date.fromisoformat(stats["since"]), date.fromisoformat(stats["until"])
-    # Days are compared that were counted whole, and visitors where they were always estimated.
+    # Only whole days are compared, and visitors only if every day estimated them.
     is_like = "" < began < str(since - (until - since) - _DAY)
     if is_like and (now or before) and not (unit == "visitors" and stats["days_not_estimated"]):
         more = f"{abs(now - before):,} {'more' if now > before else 'fewer'} than"

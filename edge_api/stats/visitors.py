@@ -11,14 +11,14 @@ from edge_api.db.tables import Origin
 NAMED_FROM: Final = 5
 """The networks of a day from which a referrer or source is named: one alone may be a person."""
 MAX_VISITORS: Final = 100_000
-"""The most people that are told apart; of each other kind a tenth."""
+"""The most people of a day; of each other kind of readers a tenth as many."""
 MAX_NAMES: Final = 2000  # referrers and sources that are watched until they have networks enough
 MAX_AGENT_ROWS: Final = 10_000  # rows with the name of a program; the names are the package's
 MAX_NOTES: Final = 10_000
 
 
 class DayMemory:
-    """What is remembered of a day; the salt makes hashes worthless after it."""
+    """The hashes of one day, and their salt, which is deleted with them."""
 
     def __init__(self) -> None:
         self.notes: dict[int, tuple[Origin, str | None]] = {}

@@ -58,8 +58,8 @@ class Announcer:
                 self._compared_digest = build.posts.digest
                 return
         now = self._clock()
-        told = await asyncio.to_thread(self._listener, build, row, now)
-        queries = await asyncio.to_thread(_make_queries, row, build, now, *told)
+        mailings = await asyncio.to_thread(self._listener, build, row, now)
+        queries = await asyncio.to_thread(_make_queries, row, build, now, *mailings)
         if await run_unless_conflict(self._store, *queries):  # else another edge was first
             self._compared_digest = build.posts.digest
 

@@ -103,8 +103,19 @@ ELEMENTS: Final = {
     **{
         name: f"html-{name}"
         for name in (
-            *("blockquote", "body", "code", "del", "div", "hr", "img", "p", "pre"),
-            *("small", "span", "strong", "style"),
+            "blockquote",
+            "body",
+            "code",
+            "del",
+            "div",
+            "hr",
+            "img",
+            "p",
+            "pre",
+            "small",
+            "span",
+            "strong",
+            "style",
         )
     },
 }

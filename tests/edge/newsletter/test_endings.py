@@ -81,8 +81,15 @@ async def test_reports_of_a_mail_service(
 @pytest.mark.parametrize(
     ("code", "status"),
     [
-        *((code, "bounced") for code in ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10")),
-        *((code, "pending") for code in ("5.1.4", "5.1.5", "5.7.1", "5.2.2")),
+        ("5.1.1", "bounced"),
+        ("5.1.2", "bounced"),
+        ("5.1.3", "bounced"),
+        ("5.1.6", "bounced"),
+        ("5.1.10", "bounced"),
+        ("5.1.4", "pending"),
+        ("5.1.5", "pending"),
+        ("5.7.1", "pending"),
+        ("5.2.2", "pending"),
     ],
 )
 async def test_refusals_of_a_relay(
