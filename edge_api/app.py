@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
@@ -15,6 +15,7 @@ import orjson
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.rows import Rows
+from edge_api.alerts import ALERT_SECONDS, Alerts, look
 from edge_api.analysis.analyst import Analyst, DocumentFetcher, WorkerPool
 from edge_api.analysis.document import AI_CATALOG, API_CATALOG
 from edge_api.analysis.fetch import ClientMetadataFetcher, WebDocumentFetcher
@@ -51,7 +52,9 @@ from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
 from edge_api.leads.service import Leads
+from edge_api.machine import MACHINE_SECONDS, MachineMonitor
 from edge_api.mail.answers import Answers
+from edge_api.mail.delivery import count_nothing
 from edge_api.mail.dispatcher import make_mail_service
 from edge_api.mail.incoming import IncomingMail
 from edge_api.mail.mailbox import POLL_SECONDS, MailboxReader
@@ -65,7 +68,7 @@ from edge_api.newsletter.sending import QUEUE_SECONDS, Letters
 from edge_api.newsletter.subscribers import Subscribers
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, refuse_unrestored_store
-from edge_api.operation.model import API_VERSION
+from edge_api.operation.model import API_VERSION, AnyOperation
 from edge_api.operation.service import ApiDocuments, Document, Service
 from edge_api.operations import (
     DESK,
@@ -142,7 +145,15 @@ async def assemble(
         box = SecretBox(secret, KEY_PURPOSE)
         webhooks = WebhookDispatcher(store, clock, box, make_sender(settings))
         letters = Letters(settings, store, clock)
-        mailing = make_mail_service(settings, store, clock, secret, letters=letters.prepare)
+        metrics = [Metrics(_list_operations(settings))] if settings.metrics == "on" else []
+        mailing = make_mail_service(
+            settings,
+            store,
+            clock,
+            secret,
+            letters=letters.prepare,
+            count=metrics[0].count_mail if metrics else count_nothing,
+        )
         mailings = Mailings(settings, store, clock, mailing.outbox)
         feedback = Feedback(store, clock, secret)
         mailbox = settings.mailbox_url and MailboxReader(
@@ -163,11 +174,11 @@ async def assemble(
             "secret_key": partial(check_secret, store, oauth.keys, box),
             **(verification.checks if verification else {}),
         }
-        metrics = [Metrics()] if settings.metrics == "on" else []
         stats = Stats(settings, store, clock, builds, *(each.count_views for each in metrics))
         health = Health(store, builds, clock, VERSION, health_checks)
         parts = (
             health,
+            MachineMonitor(settings),
             publishing,
             builds,
             oauth,
@@ -236,6 +247,24 @@ async def assemble(
                     "mailing the stats",
                     partial(mailing.outbox.queue_week, store),
                 ),
+                partial(
+                    every,
+                    MACHINE_SECONDS,
+                    "reading the certificate",
+                    partial(asyncio.to_thread, service[MachineMonitor].refresh),
+                ),
+                partial(
+                    every,
+                    ALERT_SECONDS,
+                    "alerting the owner",
+                    partial(
+                        look,
+                        stack.enter_context(closing(Alerts(settings, clock, "edge"))),
+                        health,
+                        publishing,
+                        service[MachineMonitor],
+                    ),
+                ),
                 partial(_warm, agent_seen, mcp, analyst.pool),
             ]
             if exclusive
@@ -260,11 +289,7 @@ async def assemble(
         await stack.enter_async_context(background_jobs(service, loops, freeze))
         app = App(
             service,
-            (
-                *configure(ROUTED, settings),
-                *(METRICS if metrics else ()),
-                *(DESK if settings.desk == "on" else ()),
-            ),
+            _list_operations(settings),
             Site(service).answer,
             {"mcp": mcp.answer},
             [
@@ -276,6 +301,15 @@ async def assemble(
         )
         freeze()
         yield Assembly(service, app, mcp, publishing)
+
+
+def _list_operations(settings: Settings) -> tuple[AnyOperation, ...]:
+    """Return all operations that are routed with these settings."""
+    return (
+        *configure(ROUTED, settings),
+        *(METRICS if settings.metrics == "on" else ()),
+        *(DESK if settings.desk == "on" else ()),
+    )
 
 
 @asynccontextmanager

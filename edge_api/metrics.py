@@ -6,12 +6,16 @@ mode). The library is imported only with METRICS=on.
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping
+import platform
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
+from ssl import cert_time_to_seconds
 from time import perf_counter
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 import psutil
 
@@ -24,9 +28,11 @@ from edge_api.health import SEVERITY, Health
 from edge_api.http.dispatch import App
 from edge_api.http.response import AnyResponse, Request
 from edge_api.journal.builds import BuildManager
+from edge_api.machine import MachineMonitor, find_folders
 from edge_api.operation.model import AnyOperation, Operation, SuccessResponse
 from edge_api.operation.service import OperationResult, Service
 from edge_api.outbox import GIVEN_UP, WAITING
+from edge_api.schema.environment import VERSION
 from edge_api.schema.paths import METRICS
 
 MULTIPROC_DIR_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -62,9 +68,11 @@ def make_restart_counter() -> Callable[[], None]:
 class Metrics:
     """Observes all requests and counts them, measures the process, and renders the metrics."""
 
-    def __init__(self) -> None:
+    def __init__(self, operations: Sequence[AnyOperation] = ()) -> None:
+        """Count requests of `operations` from 0 on: no alert sees a series that begins at 1."""
         import prometheus_client as prometheus  # noqa: PLC0415
 
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
         self._library = prometheus
         registry = prometheus.CollectorRegistry()
         self._registry: Any = registry
@@ -102,6 +110,25 @@ class Metrics:
             registry=registry,
             multiprocess_mode="liveall",
         )
+        self._files = prometheus.Gauge(
+            "edge_open_files",
+            "Open files and connections of a process.",
+            registry=registry,
+            multiprocess_mode="liveall",
+        )
+        self._processor = prometheus.Counter(
+            "edge_cpu_seconds", "Processor time used.", registry=registry
+        )
+        self._mail = prometheus.Counter(
+            "edge_mail", "Attempts to hand mail to the relay.", ("outcome",), registry=registry
+        )
+        for outcome in ("sent", "failed"):
+            self._mail.labels(outcome)
+        for name in ("site", *(each.name for each in operations)):
+            self._limited.labels(name)
+            self._seconds.labels(name)
+            for status in range(2, 6):
+                self._requests.labels(name, f"{status}xx")
 
     def __call__(
         self, _request: Request, operation: str, response: AnyResponse, seconds: float
@@ -116,11 +143,19 @@ class Metrics:
         """Count views of pages that the stats have named."""
         self._views.labels(kind).inc(count)
 
+    def count_mail(self, outcome: Literal["sent", "failed"]) -> None:
+        """Count one attempt to send a message."""
+        self._mail.labels(outcome).inc()
+
     async def run(self) -> None:
-        """Measure the event loop and the memory until cancelled."""
-        process, recent = psutil.Process(), [0.0] * 20
+        """Measure the event loop and the process until cancelled."""
+        process, recent, counted = psutil.Process(), [0.0] * 20, 0.0
         while True:
             self._memory.set(process.memory_info().rss)
+            self._files.set(process.num_fds())
+            used = sum(process.cpu_times()[:2])
+            self._processor.inc(max(used - counted, 0.0))
+            counted = used
             began = perf_counter()
             await asyncio.sleep(_TICK_SECONDS)
             recent = [*recent[1:], max(perf_counter() - began - _TICK_SECONDS, 0.0)]
@@ -138,6 +173,7 @@ class Metrics:
         gauges = [
             *await _store_gauges(service.store, service.clock()),
             *_build_and_backup_gauges(service),
+            *await asyncio.to_thread(_machine_gauges, service),
         ]
         about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
         for name, check in (await service[Health].report())["checks"].items():
@@ -185,9 +221,23 @@ def _build_and_backup_gauges(service: Service) -> Iterator[Gauge]:
         age = _age(replica.at, now)
         yield "edge_replica_verified_age_seconds", "Since the replica was verified.", {}, age
     backup = read_result(service.settings, "backup")
+    yield "edge_backups_total", "Backups that were made.", {}, float(backup.count if backup else 0)
     if backup is not None and backup.made_at:
         age = _age(backup.made_at, now)
         yield "edge_backup_age_seconds", "Age of the newest backup.", {}, age
+
+
+def _machine_gauges(service: Service) -> list[Gauge]:
+    labels = {"version": VERSION, "python": platform.python_version()}
+    gauges: list[Gauge] = [("edge_build_info", "The installed version.", labels, 1.0)]
+    for name, folder in find_folders(service.settings).items():
+        usage, place = shutil.disk_usage(folder), {"folder": name}
+        gauges.append(("edge_disk_free_bytes", "Room on its disk.", place, float(usage.free)))
+        gauges.append(("edge_disk_size_bytes", "Size of its disk.", place, float(usage.total)))
+    if expiry := service[MachineMonitor].expiry:
+        days = (cert_time_to_seconds(expiry) - time.time()) / 86400
+        gauges.append(("edge_certificate_days", "Until the certificate expires.", {}, days))
+    return gauges
 
 
 def _age(instant: str, now: datetime) -> float:
@@ -198,7 +248,7 @@ def _format_gauges(gauges: list[Gauge]) -> bytes:
     lines: dict[str, None] = {}
     for name, about, labels, value in sorted(gauges, key=lambda gauge: gauge[0]):
         lines[f"# HELP {name} {about}"] = None
-        lines[f"# TYPE {name} gauge"] = None
+        lines[f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}"] = None
         pairs = ",".join(f'{key}="{text}"' for key, text in labels.items())
         lines[f"{name}{{{pairs}}} {value}" if pairs else f"{name} {value}"] = None
     return "".join(f"{line}\n" for line in lines).encode()

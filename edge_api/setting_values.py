@@ -68,6 +68,14 @@ def read_schemes(text: str) -> tuple[str, ...]:
     return names
 
 
+def read_https(text: str) -> str:
+    """Return an address that requests are sent to; http is for this machine alone."""
+    near = r"http://(localhost|127\.0\.0\.1|\[::1\]):[0-9]+(/[!-~]*)?"
+    if "#" in text or re.fullmatch(rf"https://[!-~]{{1,2000}}|{near}", text) is None:
+        raise ValueError("must be like https://alerts.example/topic, in ASCII and without a #")
+    return text
+
+
 def read_secret(text: str) -> str:
     """Return a secret unchanged if it is long enough."""
     if len(text) < MIN_SECRET_LENGTH:

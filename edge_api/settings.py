@@ -28,6 +28,7 @@ from edge_api.setting_values import (
     one_of,
     read_days,
     read_hook_secrets,
+    read_https,
     read_networks,
     read_port,
     read_port_or_socket,
@@ -182,6 +183,12 @@ class Settings:
     )
     mail_authserv_id: str | None = _setting(
         str.strip, None, "the mail server whose Authentication-Results say who wrote a reply"
+    )
+    alert_url: str | None = _setting(
+        read_https, None, "an address that alerts are posted to, beside mail", secret=True
+    )
+    alert_ping: str | None = _setting(
+        read_https, None, "an address that is called each minute while all is well", secret=True
     )
     log_format: str = _setting(one_of("text", "json"), "text", "how log lines look")
     access_log: str = _setting(

@@ -52,6 +52,8 @@ class Verification:
     detail: str = ""  # for the operator
     made_at: str = ""  # the instant when a backup was made
     digest: str = ""  # the SHA-256 of a backup when it was made
+    failure: str = ""  # why the last attempt at a newer backup failed
+    count: int = 0  # how many backups were made
 
     @property
     def age(self) -> float:
@@ -63,6 +65,8 @@ class Verification:
 
         A backup that is the only copy must not be old.
         """
+        if self.failure and not self.public_error:
+            return f"the last backup failed, and the newest is of {self.made_at or 'no day'}"
         if is_only_copy and not self.public_error and _age(self.made_at) > STALE_SECONDS:
             return f"{PARTS[part]} is older than 2 days: let a timer run {EDGE} backup"
         if not self.public_error and self.age > STALE_SECONDS:
@@ -76,7 +80,7 @@ def _age(instant: str) -> float:
 
 
 # The names in the stored JSON, in the order of the fields of `Verification`.
-_MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest")
+_MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest", "failure", "count")
 
 
 class _VerificationError(Exception):
@@ -100,7 +104,8 @@ def read_result(settings: Settings, part: str) -> Verification | None:
         return None
     try:
         members = dict(json.loads(_result_path(settings.database_path, part).read_bytes()))
-        result = Verification(*(members.get(name, "") for name in _MEMBERS))
+        given = [members.get(name, "") for name in _MEMBERS]
+        result = replace(Verification(*given[:-1]), count=int(given[-1] or 0))
         datetime.fromisoformat(result.at)
     except FileNotFoundError:
         return None
@@ -150,7 +155,7 @@ def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[st
         result = read_result(settings, part)
         is_only_copy = part == "backup" and not settings.litestream_replica
         if result and (public_error := result.find_error(part, is_only_copy=is_only_copy)):
-            errors.append(f"{public_error} ({result.detail or DEEP_HINT})")
+            errors.append(f"{public_error} ({result.detail or result.failure or DEEP_HINT})")
         elif result:
             made = f" (made at {result.made_at})" if result.made_at else ""
             notes.append(f"{PARTS[part]}{made} is whole: verified at {result.at}")

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from edge_api.backup.files import (
     secret_key_path,
     write_private,
 )
-from edge_api.backup.verify import Verification, store_result
+from edge_api.backup.verify import Verification, read_result, store_result
 from edge_api.cli import COUNT
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
@@ -57,9 +58,14 @@ def run(arguments: Arguments, settings: Settings) -> int:
     """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
     store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
-    backup = make_backup(
-        store, key, BackupFolder(arguments.to or store.parent / BACKUPS_FOLDER), arguments.keep
-    )
+    folder = BackupFolder(arguments.to or store.parent / BACKUPS_FOLDER)
+    before = read_result(settings, "backup") or Verification("", format_instant(system_clock()))
+    try:
+        backup = make_backup(store, key, folder, arguments.keep, before.count + 1)
+    except StoreRefusal as refusal:
+        with suppress(OSError):  # readiness, doctor and alerts report it from this
+            store_result(store, "backup", replace(before, failure=str(refusal)))
+        raise
     if arguments.json:
         printed = {
             "file": str(backup.path),
@@ -75,7 +81,9 @@ def run(arguments: Arguments, settings: Settings) -> int:
     return 0
 
 
-def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int | None) -> Backup:
+def make_backup(
+    store: Path, key: Path | None, folder: BackupFolder, keep: int | None, number: int = 1
+) -> Backup:
     """Make a backup under a temporary name, and rename it once it is verified.
 
     With `keep`, remove all but that many backups from the folder. Raises StoreRefusal.
@@ -98,7 +106,9 @@ def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int |
             partial.rename(target)
             sync(folder.path)
             made_at = format_instant(now)
-            made = Verification(str(target.resolve()), made_at, made_at=made_at, digest=digest)
+            made = Verification(
+                str(target.resolve()), made_at, made_at=made_at, digest=digest, count=number
+            )
             store_result(store, "backup", made)
             removed = folder.rotate(keep, target) if keep else ()
         except OSError as error:

@@ -3,21 +3,22 @@
 import asyncio
 import json
 import logging
-import shutil
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from ssl import SSLCertVerificationError, cert_time_to_seconds, create_default_context
+from ssl import SSLCertVerificationError
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from click import Option
 
 from edge_api.access.service import count_pending
+from edge_api.alerts import Alerts, is_told_by_edge
 from edge_api.app import Assembly, assemble
 from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, key_state
@@ -39,6 +40,7 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
+from edge_api.machine import certificate_error, find_full_disks, make_context
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.newsletter.checks import check_sender, find_former_hosts
@@ -84,8 +86,7 @@ _CLOCK_PREFIX: Final = "the clock "  # the first words of each error about the c
 _CLOCK_FIX: Final = "run timedatectl set-ntp true"
 _MAX_CLOCK_ERROR: Final = timedelta(hours=1)
 _TIMEOUT_SECONDS: Final = 10.0
-_EXPIRY_DAYS: Final = 14
-"""A certificate that expires in fewer days is reported: it should have been renewed before."""
+NO_ALERT_URL: Final = "without ALERT_URL nobody is told when the relay of mail is broken"
 
 
 PARAMS: Final = (
@@ -93,6 +94,11 @@ PARAMS: Final = (
         ["--deep"],
         is_flag=True,
         help="restore the replica into another file, and read the newest backup whole",
+    ),
+    Option(
+        ["--alert"],
+        is_flag=True,
+        help="tell OWNER_EMAIL and ALERT_URL what the last run found too, and what is over",
     ),
     JSON,
 )
@@ -106,22 +112,28 @@ def run(arguments: Arguments, settings: Settings) -> int:
         settings = replace(settings, mail_templates=None)
         templates, found = open_templates(settings), [*error.errors, *find_mistakes(settings)]
     logging.getLogger("edge_api").addHandler(logging.NullHandler())  # its errors are printed below
-    service_errors, service_notes = asyncio.run(_check_service(settings))
+    # A serving edge tells the owner of the first of each pair by itself.
+    health_errors, service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, backup_notes = report_verifications(settings, deep=arguments.deep)
     sender_notes: list[str] = []
+    site_warnings, site_errors = _check_site(settings)
     found += [
         *_check_files(settings),
         *service_errors,
         *check_sender(settings, sender_notes),
         *replica_errors(settings),
-        *backup_errors,
-        *_check_site(settings),
+        *site_errors,
         *_check_machine(settings),
     ]
+    if arguments.alert:
+        asyncio.run(_alert(settings, found))
+    found += [*health_errors, *backup_errors, *site_warnings, *find_full_disks(settings)]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
         errors.pop(NO_BUILD, None)
+    if settings.smtp_url and settings.owner_email and not settings.alert_url:
+        backup_notes = [*backup_notes, *([] if settings.is_loopback else [NO_ALERT_URL])]
     notes = [
         *(service_notes or ()),
         *sender_notes,
@@ -131,6 +143,16 @@ def run(arguments: Arguments, settings: Settings) -> int:
     ]
     checked = [each for each in CHECKED if service_notes is not None or each not in _STORE_CHECKS]
     return print_report([*errors], notes, checked, as_json=arguments.json)
+
+
+async def _alert(settings: Settings, errors: Sequence[str]) -> None:
+    """Tell the owner what was found twice in a row, and what is over."""
+    alerts = Alerts(settings, system_clock, "doctor")
+    try:
+        # Days and bytes change from run to run, and the error stays the same.
+        await alerts.report({re.sub("[0-9]+", "#", error): error for error in errors})
+    finally:
+        alerts.close()
 
 
 def print_report(
@@ -182,8 +204,8 @@ def _check_files(settings: Settings) -> Iterator[str]:
         yield "SITE_URL is http: put a proxy that speaks https before the service"
 
 
-async def _check_service(settings: Settings) -> tuple[list[str], list[str] | None]:
-    """Assemble the service without serving; return its errors and its notes.
+async def _check_service(settings: Settings) -> tuple[list[str], list[str], list[str] | None]:
+    """Assemble the service without serving; return errors of readiness, other errors, and notes.
 
     The notes are None where the store cannot be opened: then nothing else could be checked.
     """
@@ -210,7 +232,8 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
             service = assembly.service
             former = await find_former_hosts(settings, service.store, service.clock())
     except StoreRefusal as refusal:
-        return [str(refusal)], None
+        refused = [str(refusal)]
+        return (refused, [], None) if is_told_by_edge(settings) else ([], refused, None)
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
     # Readiness is public, so its errors name no command; add the command that fixes each.
     for words, fix in (
@@ -222,8 +245,8 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
     ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    errors = [*readiness_errors, *builds, *held, *keys, *unreviewed, *relay, *former, *clock]
-    return errors, notes
+    errors = [*keys, *unreviewed, *relay, *former, *clock]
+    return [*readiness_errors, *builds, *held], errors, notes
 
 
 async def _check_clock(assembly: Assembly) -> list[str]:
@@ -256,18 +279,19 @@ async def _check_relay(settings: Settings) -> list[str]:
     return []
 
 
-def _check_site(settings: Settings) -> Iterator[str]:
-    """Request readiness from the public address; yield errors of it and of its certificate.
+def _check_site(settings: Settings) -> tuple[list[str], list[str]]:
+    """Request readiness from the public address; return what it and its certificate warn of.
+
+    The second list has errors that the edge cannot see.
 
     A refused connection to an address of this machine is no error: the edge may be stopped.
     """
     origin = urlsplit(settings.site_url)
     connection = HTTPConnection(origin.netloc, timeout=_TIMEOUT_SECONDS)
     if origin.scheme == "https":
-        context = create_default_context()
-        # X509_V_FLAG_NO_CHECK_TIME of OpenSSL: an expired certificate is reported below.
-        context.verify_flags |= 0x200000
-        connection = HTTPSConnection(origin.netloc, timeout=_TIMEOUT_SECONDS, context=context)
+        connection = HTTPSConnection(
+            origin.netloc, timeout=_TIMEOUT_SECONDS, context=make_context()
+        )
     with closing(connection):
         try:
             connection.request("GET", "/api/public/v1/readiness")
@@ -286,23 +310,18 @@ def _check_site(settings: Settings) -> Iterator[str]:
             TypeError,
             AttributeError,
         ) as error:
-            yield from _explain_failed_request(settings, error)
-            return
-    if expiry and (days := int(cert_time_to_seconds(expiry) - time.time()) // 86400) < _EXPIRY_DAYS:
-        date = f"{datetime.fromtimestamp(cert_time_to_seconds(expiry), UTC):%Y-%m-%d}"
-        when = f"expires in {days} days" if days >= 0 else f"expired on {date}"
-        yield f"the certificate of {settings.site_url} {when}: run certbot renew"
+            return [], [*_explain_failed_request(settings, error)]
+    warnings = [*filter(None, [certificate_error(settings, expiry) if expiry else ""])]
+    # `report_verifications` describes the errors of PARTS in more detail.
+    if not settings.is_loopback:
+        warnings += [each for name, each in complaints.items() if name not in PARTS]
     with suppress(TypeError, ValueError):  # the header is missing, or is no date
         difference = abs(parsedate_to_datetime(response.headers["Date"]) - system_clock())
         if difference > _MAX_CLOCK_ERROR:
             hours = difference // timedelta(hours=1)
-            yield (
-                f"{_CLOCK_PREFIX}here and that of {settings.site_url} differ by {hours} h: "
-                f"{_CLOCK_FIX}"
-            )
-    # `report_verifications` describes the errors of PARTS in more detail.
-    if not settings.is_loopback:
-        yield from (each for name, each in complaints.items() if name not in PARTS)
+            where = f"{_CLOCK_PREFIX}here and that of {settings.site_url}"
+            return warnings, [f"{where} differ by {hours} h: {_CLOCK_FIX}"]
+    return warnings, []
 
 
 def _explain_failed_request(settings: Settings, error: Exception) -> Iterator[str]:
@@ -325,12 +344,9 @@ def _explain_failed_request(settings: Settings, error: Exception) -> Iterator[st
 
 
 def _check_machine(settings: Settings) -> Iterator[str]:
-    """Yield errors of the disks, a missing backup, the units of systemd, and the clock."""
-    store = settings.database_path.resolve().parent if settings.database_path else None
-    for folder in filter(None, (store, settings.build_dir)):
-        if folder.is_dir() and (free := shutil.disk_usage(folder).free) < 512 << 20:
-            yield f"{free >> 20} MB are free on the disk of {folder}: make room"
-    key = secret_key_path(settings.database_path) if settings.database_path else None
+    """Yield errors of a missing backup, the units of systemd, and the clock."""
+    store = settings.database_path
+    key = secret_key_path(store) if store else None
     # A store that is less than two hours old may have no backup yet.
     is_new = key and key.exists() and time.time() - key.stat().st_mtime < 2 * 3600
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica

@@ -5,6 +5,7 @@ from pathlib import Path
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import BackupFolder, secret_key_path
 from edge_api.backup.replica import make_replication
+from edge_api.backup.verify import read_result
 from edge_api.cli.backup import make_backup
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import copy_backup, remove_draft, verify_copy
@@ -34,7 +35,9 @@ async def run(_arguments: Arguments, settings: Settings) -> int:
 async def _try_migration(store: Path, settings: Settings) -> None:
     """Make a backup, print where it is, and migrate a copy of it."""
     key = None if settings.secret_key else secret_key_path(store)
-    backup = make_backup(store, key, BackupFolder(store.parent / BACKUPS_FOLDER), None)
+    before = read_result(settings, "backup")
+    folder, number = BackupFolder(store.parent / BACKUPS_FOLDER), before.count + 1 if before else 1
+    backup = make_backup(store, key, folder, None, number)
     print(f"{backup.path}: {backup.contents.total:,} rows, verified", flush=True)
     draft = store.with_name(f".{store.name}.upgrading")
     remove_draft(draft)

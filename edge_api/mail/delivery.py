@@ -7,6 +7,7 @@ accepted it and before that commit. No log line has an address or a word of a me
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from email.message import EmailMessage
@@ -82,6 +83,14 @@ BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 
 MAX_CLAIMS: Final = 20  # a message claimed so often without an outcome may crash the process
 
 
+AttemptCounter = Callable[[Literal["sent", "failed"]], None]
+"""Counts an attempt by its outcome."""
+
+
+def count_nothing(_outcome: str) -> None:
+    """Do nothing: without METRICS=on attempts are not counted."""
+
+
 class Connection(AsyncExitStack):
     """The connection of one batch, opened for its first message."""
 
@@ -104,8 +113,16 @@ class Delivery(MailLeases):
     `unavailable`.
     """
 
-    def __init__(self, store: Store, clock: Clock, composer: MessageComposer, sender: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        composer: MessageComposer,
+        sender: str,
+        count: AttemptCounter = count_nothing,
+    ) -> None:
         super().__init__(store, clock)
+        self._count = count
         self._composer = composer
         self._sender = sender
 
@@ -157,11 +174,14 @@ class Delivery(MailLeases):
             async with self.renewing(entry):
                 await connection.send(sender, entry["recipient_email"], message)
         except MailRefusal as refused:
+            self._count("failed")
             return await self._record_refusal(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed
             reason = f"{type(error).__name__} while it was handed over"
+            self._count("failed")
             _log.error("mail %s: %s", entry["id"], reason)
             return await self._record_refusal(entry, MailRefusal("connect", None, "", reason))
+        self._count("sent")
         await self._record_sent(entry)
         return True
 

@@ -21,7 +21,7 @@ from edge_api.db.query import Filter, Read, Store, read_all
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.health import Check
-from edge_api.mail.delivery import Connection, Delivery
+from edge_api.mail.delivery import AttemptCounter, Connection, Delivery, count_nothing
 from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Queue
 from edge_api.mail.preparation import (
     PLACEHOLDER_SENDER,
@@ -163,10 +163,11 @@ def make_mail_service(  # noqa: PLR0913  the parts that differ between processes
     transport: Transport | None = None,
     *,
     letters: LetterComposer | None = None,
+    count: AttemptCounter = count_nothing,
 ) -> MailService:
     """Make the parts of mail, not running yet; `transport` replaces the one of SMTP_URL.
 
-    `letters` composes those of the newsletter.
+    `letters` composes those of the newsletter, and `count` is told of each attempt to send.
     """
     if transport is None:
         transport = open_transport(settings.smtp_url) if settings.smtp_url else null_session
@@ -176,7 +177,7 @@ def make_mail_service(  # noqa: PLR0913  the parts that differ between processes
         settings, store, clock, secret, links, desk_links, open_templates(settings), letters
     )
     sender = parse_mailbox(settings.mail_from or PLACEHOLDER_SENDER).address
-    delivery = Delivery(store, clock, composer, sender)
+    delivery = Delivery(store, clock, composer, sender, count)
     dispatcher = MailDispatcher(store, clock, transport, delivery, 1 / settings.newsletter_rate)
     outbox = Outbox(settings, clock, dispatcher.wake)
     return MailService(store, clock, outbox, dispatcher, links, desk_links)

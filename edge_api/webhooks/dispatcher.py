@@ -287,11 +287,17 @@ class WebhookSender:
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
         """Send the body once and return the result; redirects are not followed."""
-        sent = {"Content-Type": "application/json", "User-Agent": "Fore-edge (webhooks)", **headers}
+        return await self.send("POST", url, body, {"Content-Type": "application/json", **headers})
+
+    async def send(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> DeliveryResult:
+        """Send a request once and return the result; redirects are not followed."""
+        sent = {"User-Agent": "Fore-edge (webhooks)", **headers}
         try:
             async with asyncio.timeout(POST_TIMEOUT_SECONDS):
                 guard = self._guard(_parse_url(url))
-                async with guard.request("POST", URL(url, encoded=True), sent, body) as answer:
+                async with guard.request(method, URL(url, encoded=True), sent, body) as answer:
                     again = answer.headers.get("Retry-After", "")
                     return DeliveryResult(answer.status, f"answered {answer.status}", again)
         except BlockedAddress:

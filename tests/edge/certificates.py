@@ -9,10 +9,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def write_certificate(folder: Path, end: datetime | None = None) -> tuple[Path, Path]:
-    """Return the files of a certificate that is valid for an hour or until `end`, and its key."""
+def write_certificate(
+    folder: Path, end: datetime | None = None, owner: str = "localhost"
+) -> tuple[Path, Path]:
+    """Return the files of a certificate that is valid for an hour or until `end`, and its key.
+
+    Two in one file of trusted certificates need different owners.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, owner)])
     now = datetime.now(UTC)
     made = (
         x509.CertificateBuilder()

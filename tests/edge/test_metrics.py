@@ -3,17 +3,21 @@
 import asyncio
 import json
 import logging
+import re
 import signal
 import socket
 import stat
+import subprocess
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.edge.edge_process import Installation, free_port
+from edge_api.schema.environment import VERSION
+from tests.edge.edge_process import ROOT, Installation, free_port
 from tests.patience import patience
 
 LEAD = {"name": "Ann", "email": "ann@mail.example", "budget_tier": "5k", "message": "Hello"}
@@ -237,3 +241,50 @@ def test_a_process_writes_bare_lines_to_standard_output(tmp_path: Path) -> None:
     lines = [line for line in output.splitlines() if line.startswith("- - - [")]
     assert ['"GET /api/public/ping HTTP/1.1" 200 ' in line for line in lines] == [True, False]
     assert '" 400 ' in lines[1]
+
+
+@pytest.mark.size("test")
+@pytest.mark.parametrize("words", ["check rules deploy", "test rules tests/edge"])
+def test_the_rules_for_prometheus_are_valid(words: str) -> None:
+    """Its own tool takes them, and raises what they are to raise."""
+    run = partial(subprocess.run, cwd=ROOT, check=False, capture_output=True, text=True)
+    provided = run([ROOT / "tools" / "provide", "promtool"])
+    assert provided.returncode == 0, provided.stderr
+    *command, folder = words.split()
+    file = {"deploy": "prometheus-rules.yml", "tests/edge": "prometheus_rules_test.yml"}[folder]
+    checked = run([provided.stdout.strip(), *command, f"{folder}/{file}"])
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+async def test_the_rules_name_metrics_that_are_there(make_edge: Any) -> None:
+    """Each name in an expression is a series from the first answer on."""
+    rules = (ROOT / "deploy" / "prometheus-rules.yml").read_text()
+    named = set(re.findall(r"\bedge_[a-z_]+", rules))
+    async with make_edge(METRICS="on") as edge:
+        found = {name for name, *_ in await scrape(edge)}
+
+    # There is a certificate only with https, and an age once there is a backup.
+    assert named - found == {"edge_certificate_days", "edge_backup_age_seconds"}
+
+
+async def test_each_series_is_there_from_the_start(make_edge: Any) -> None:
+    """A rate over a series that begins at 1 would not see the first failure."""
+    async with make_edge(METRICS="on") as edge:
+        found = await scrape(edge)
+        async with edge.ask("GET", "/metrics", await edge.key("metrics:read")) as answer:
+            text = await answer.text()
+
+    for status in ("2xx", "4xx", "5xx"):
+        labels = ("operation", "create_lead"), ("status", status)
+        assert found["edge_requests_total", *labels] == 0
+    assert found["edge_limited_requests_total", ("operation", "create_lead")] == 0
+    for outcome in ("sent", "failed"):
+        assert found["edge_mail_total", ("outcome", outcome)] == 0
+    assert found["edge_backups_total",] == 0
+    assert found["edge_disk_free_bytes", ("folder", "build")] > 0
+    assert found["edge_disk_size_bytes", ("folder", "build")] > 0
+    assert "_created" not in text
+    assert "# TYPE edge_backups_total counter" in text
+    assert f'version="{VERSION}"' in text
+    assert "edge_cpu_seconds_total" in text
+    assert "edge_open_files" in text

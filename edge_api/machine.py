@@ -1,0 +1,89 @@
+"""The machine that an edge runs on: the room on its disks, and the certificate of its address."""
+
+import shutil
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from ssl import SSLContext, cert_time_to_seconds, create_default_context
+from typing import Final
+from urllib.parse import urlsplit
+
+from edge_api.settings import Settings
+
+MACHINE_SECONDS: Final = 120.0
+"""The interval at which an edge looks at its certificate."""
+_EXPIRY_DAYS: Final = 14
+"""A certificate that expires in fewer days is reported: it should have been renewed before."""
+_MIN_FREE_BYTES: Final = 512 << 20
+_MIN_FREE_SHARE: Final = 0.1
+_TIMEOUT_SECONDS: Final = 10.0
+
+
+def find_folders(settings: Settings) -> Mapping[str, Path]:
+    """Return the folders whose disks must have room."""
+    store = settings.database_path
+    folders = {"build": settings.build_dir, **({"store": store.resolve().parent} if store else {})}
+    return {name: folder for name, folder in folders.items() if folder.is_dir()}
+
+
+def find_full_disks(settings: Settings) -> list[str]:
+    """Return a sentence for each disk that is nearly full.
+
+    A share counts only where others reach the site: a laptop's disk may be fuller.
+    """
+    sentences = {}
+    for folder in find_folders(settings).values():
+        usage = shutil.disk_usage(folder)
+        is_low = not settings.is_loopback and usage.free < usage.total * _MIN_FREE_SHARE
+        if is_low or usage.free < _MIN_FREE_BYTES:
+            share = f"{usage.free >> 20} MB ({usage.free * 100 // usage.total} %) are free"
+            sentences[folder.stat().st_dev] = f"{share} on the disk of {folder}: make room"
+    return [*sentences.values()]
+
+
+def make_context() -> SSLContext:
+    """Return a TLS context that accepts an expired certificate, so that its date can be read."""
+    context = create_default_context()
+    context.verify_flags |= 0x200000  # X509_V_FLAG_NO_CHECK_TIME of OpenSSL
+    return context
+
+
+def certificate_error(settings: Settings, expiry: str) -> str:
+    """Return an error if a certificate expires soon, by the text of its `notAfter`."""
+    seconds = cert_time_to_seconds(expiry)
+    days = int(seconds - time.time()) // 86400
+    if days >= _EXPIRY_DAYS:
+        return ""
+    date = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
+    when = f"expires in {days} days" if days >= 0 else f"expired on {date}"
+    return f"the certificate of {settings.site_url} {when}: run certbot renew"
+
+
+@dataclass(slots=True)
+class MachineMonitor:
+    """Reads the certificate at intervals, and measures the disks when asked."""
+
+    settings: Settings
+    expiry: str = ""
+    """The `notAfter` of the certificate when it was last read; empty before."""
+
+    def refresh(self) -> None:
+        """Read the certificate that the public address shows; `doctor` reports why it cannot."""
+        origin = urlsplit(self.settings.site_url)
+        address = origin.hostname or "", origin.port or 443
+        if origin.scheme == "https":
+            with (
+                suppress(OSError),
+                socket.create_connection(address, _TIMEOUT_SECONDS) as plain,
+                make_context().wrap_socket(plain, server_hostname=address[0]) as encrypted,
+            ):
+                self.expiry = str((encrypted.getpeercert() or {})["notAfter"])
+
+    def find_errors(self) -> dict[str, str]:
+        """Return the errors by the name of their check."""
+        error = certificate_error(self.settings, self.expiry) if self.expiry else ""
+        return {"disk": "; ".join(find_full_disks(self.settings)), "certificate": error}
