@@ -162,7 +162,8 @@ async def assemble(
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
         is_served_file = exclusive and settings.database_path is not None
-        verification = DailyVerification(settings, replication) if is_served_file else None
+        is_verified = is_served_file or (exclusive and settings.backup_recipient)
+        verification = DailyVerification(settings, replication) if is_verified else None
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.check,
             **({"mailbox": mailbox.check} if mailbox else {}),

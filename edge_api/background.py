@@ -23,6 +23,7 @@ from edge_api.backup.verify import (
     RETRY_SECONDS,
     Verification,
     clear_scratch,
+    is_last_copy,
     parts_due,
     read_result,
 )
@@ -73,7 +74,7 @@ class DailyVerification:
     def checks(self) -> Mapping[str, HealthCheck]:
         """The health checks for readiness."""
         replica = {"replica": self.check_replica} if self._settings.litestream_replica else {}
-        return {**replica, "backup": self.check_backup}
+        return {**replica, "backup": self.check_backup, "archive": self.check_archive}
 
     async def verify_due(self) -> None:
         """Verify what is due, in a process that ends with this one."""
@@ -129,8 +130,18 @@ class DailyVerification:
         result = read_result(self._settings, "backup")
         if result is None:
             return None
-        is_only_copy = not self._settings.litestream_replica
+        is_only_copy = is_last_copy(self._settings, "backup")
         return _make_check(result, "", result.find_error("backup", is_only_copy=is_only_copy))
+
+    async def check_archive(self) -> Check | None:
+        """Return a check of the newest archive; `None` without one, unless there should be one."""
+        result = read_result(self._settings, "archive")
+        if result is None:
+            is_late = time.monotonic() - self._began > UNVERIFIED_WARN_SECONDS
+            is_missing = is_late and self._settings.backup_recipient
+            return Check("warn", "there is no archive of the journal yet") if is_missing else None
+        is_only_copy = is_last_copy(self._settings, "archive")
+        return _make_check(result, "", result.find_error("archive", is_only_copy=is_only_copy))
 
 
 def _make_check(result: Verification | None, lag: str, error: str) -> Check:

@@ -123,3 +123,19 @@ def read_replica(text: str) -> str:
     if parts.scheme != "file" and not parts.hostname:
         raise ValueError("must name a bucket or host after the two slashes")
     return text
+
+
+def read_recipients(text: str) -> tuple[str, ...]:
+    """Return public keys of age, separated by commas or blanks."""
+    import pyrage  # noqa: PLC0415  only needed where the setting has a value
+
+    found = tuple(text.replace(",", " ").split())
+    for each in found:
+        try:
+            pyrage.x25519.Recipient.from_str(each)
+        except pyrage.RecipientError:
+            raise ValueError(
+                "must be public keys of age, such as age1…, which age-keygen prints; "
+                "a private key must not be on this machine"
+            ) from None
+    return found

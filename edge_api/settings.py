@@ -32,6 +32,7 @@ from edge_api.setting_values import (
     read_networks,
     read_port,
     read_port_or_socket,
+    read_recipients,
     read_replica,
     read_schemes,
     read_secret,
@@ -87,6 +88,9 @@ class Settings:
     )
     litestream_replica: str | None = _setting(
         read_replica, None, "where Litestream keeps a copy of the store, always", secret=True
+    )
+    backup_recipient: tuple[str, ...] = _setting(
+        read_recipients, "", "public keys of age that backup --all encrypts for"
     )
     build_dir: Path = _setting(Path, "build", "the folder of builds; the edge serves its current")
     content_dir: Path = _setting(Path, "content", "the folder of Markdown files")

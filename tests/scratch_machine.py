@@ -91,10 +91,14 @@ def start(
     """
     read = configparser.RawConfigParser(strict=False)
     read.optionxform = str  # type: ignore[assignment,method-assign]
-    read.read(UNITS / f"{unit}.service", encoding="utf-8")
+    text = (UNITS / f"{unit}.service").read_text("utf-8")
+    read.read_string(text)
     service = read["Service"]
     user = service["User"]
-    command = f"exec setpriv --reuid={user} --regid={user} --init-groups {service['ExecStart']}"
+    leave = f"setpriv --reuid={user} --regid={user} --init-groups"
+    lines = [line for line in text.splitlines() if line.startswith("ExecStart=")]
+    commands = [f"{leave} {line.partition('=')[2]}" for line in lines]
+    command = " && ".join([*commands[:-1], f"exec {commands[-1]}"])
     descriptors: tuple[int, ...] = ()
     if listening:
         descriptors = (listening.fileno(),)

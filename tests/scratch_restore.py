@@ -3,6 +3,7 @@
 It ends with a line `deployed`. Its arguments are those of `scratch_server`.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -13,6 +14,8 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+
+import pyrage
 
 from edge_api.db.sqlite.processes import sync_replica
 from tests.scratch_machine import (
@@ -33,6 +36,7 @@ HOME = Path("/srv/restored")
 OLD = Path("/srv/old")
 """The journal of the former machine, which is root's own."""
 REPLICA = Path("/mnt/elsewhere/journal")
+PRIVATE_KEY = HOME / "journal-key.txt"
 LEADS = f"https://{DOMAIN}/api/public/v1/leads"
 LEAD = b'{"name": "Ann", "email": "ann@example.org", "budget_tier": "starter", "message": "Hi"}'
 
@@ -42,6 +46,16 @@ def make_former(program: Path, litestream: Path) -> str:
     (program / "bin/litestream").symlink_to(litestream)
     command = [program / "bin/fore-edge"]
     subprocess.run([*command, "init", OLD], check=True)
+    identity = pyrage.x25519.Identity.generate()
+    PRIVATE_KEY.write_text(f"# public key: {identity.to_public()}\n{identity}\n", "ascii")
+    with (OLD / ".env").open("a", encoding="utf-8") as settings:
+        settings.write(f"RATE_LEADS=7/minute\nBACKUP_RECIPIENT={identity.to_public()}\n")
+    (OLD / "content/images").mkdir()
+    (OLD / "content/images/picture.bin").write_bytes(os.urandom(3_000_000))
+    (OLD / "theme/static").mkdir(parents=True)
+    (OLD / "theme/static/own.txt").write_text("the owner's", "ascii")
+    (OLD / "var/drafts").mkdir(parents=True)
+    (OLD / "var/drafts/note.md").write_text("not public", "ascii")
     environment = {
         **os.environ,
         "SITE_URL": f"https://{DOMAIN}",
@@ -57,7 +71,9 @@ def make_former(program: Path, litestream: Path) -> str:
         issued = subprocess.run(
             [*command, *words], cwd=OLD, env=environment, check=True, capture_output=True
         )
-        subprocess.run([*command, "backup", "--to", HOME], cwd=OLD, env=environment, check=True)
+        for more in ([], ["--all"]):
+            words = ["backup", "--to", str(HOME), *more]
+            subprocess.run([*command, *words], cwd=OLD, env=environment, check=True)
         wait_for(lambda: sync_replica(OLD / "var/edge.db", 10.0), "the replica has it")
         edge.send_signal(signal.SIGTERM)
     shutil.copy(OLD / "var/edge.key", HOME / "edge.key")
@@ -69,7 +85,7 @@ def expect_nothing() -> None:
     assert not [each for each in JOURNAL.glob("var/*edge.db*") if "lock" not in each.name]
     assert not list(JOURNAL.glob("var/.deploy"))
     assert not (PROGRAMS / "current").exists()
-    for secret in (HOME / "edge.key", *HOME.glob("edge-*")):
+    for secret in (HOME / "edge.key", *HOME.glob("edge-*"), *HOME.glob("journal-*Z.age")):
         assert secret.stat().st_uid == 0
         assert secret.stat().st_mode & 0o077 == 0
 
@@ -127,14 +143,61 @@ def restore_wrongly(deploy: str, backup: Path) -> None:
     assert b"\nSITE_URL" not in (JOURNAL / ".env").read_bytes()
 
 
-def serve(key: str, listening: socket.socket) -> None:
+def serve(key: str, listening: socket.socket, page: str = "/api/public/ping") -> None:
     """Start the edge of the unit, read the lead of the former machine with its key, and end it."""
     edge = start("fore-edge", listening)
-    wait_for(lambda: fetch(f"https://{DOMAIN}/api/public/ping")[0] == 200, "it serves again")
+    wait_for(lambda: fetch(f"https://{DOMAIN}{page}")[0] == 200, "it serves again")
     status, text = fetch(LEADS, key=key)
     assert (status, json.loads(text)["count"]) == (200, 1), text
     edge.send_signal(signal.SIGTERM)
     edge.wait(PATIENCE)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of a journal, but for the store's, builds and settings."""
+    return {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in (str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file())
+        if not name.startswith(("build/", ".env", "__pycache__/", "var/"))
+        or name.startswith(("var/edge.key", "var/drafts/"))
+    }
+
+
+def restore_archive(block: str, key: str, listening: socket.socket) -> None:
+    """See a whole journal come back by one command, and nothing by a wrong one."""
+    (archive,) = HOME.glob("journal-*.age")
+    typed = block.replace("journal-INSTANT.age", archive.name)
+    other = HOME / "other.txt"
+    other.write_text(f"{pyrage.x25519.Identity.generate()}\n", "ascii")
+    for wrong, why in (
+        (typed.replace("journal-key", "other"), "name the private key it was made for"),
+        (typed.replace(" --key journal-key.txt", ""), "--key names its private key"),
+        (typed.replace(archive.name, "missing.age"), "there is no file"),
+    ):
+        run_block(wrong, HOME, refused=why)
+        expect_nothing()
+    run_block(typed, HOME)
+    subprocess.run(["/usr/sbin/nginx"], check=True)
+    foreign = [str(path) for path in JOURNAL.rglob("*") if path.owner() != "journal"]
+    assert not foreign, foreign
+    private = PRIVATE_KEY.read_bytes().split()[-1]
+    assert not [e for e in JOURNAL.rglob("*") if e.is_file() and private in e.read_bytes()]
+    there, here = digests(OLD), digests(JOURNAL)
+    assert here == there, (here, there)
+    assert len(here) > 8, here
+    settings = (JOURNAL / ".env").read_text("utf-8").splitlines()
+    assert set((OLD / ".env").read_text("utf-8").splitlines()) <= {*settings}
+    assert f"SITE_URL=https://{DOMAIN}" in settings
+    assert (JOURNAL / ".env").stat().st_mode & 0o777 == 0o600
+    publishing = start("fore-edge-publish")
+    serve(key, listening, "/")
+    assert start("fore-edge-backup").wait(PATIENCE) == 0
+    assert list(JOURNAL.glob("var/backups/journal-*.age"))
+    assert list(JOURNAL.glob("var/backups/edge-*.db"))
+    publishing.terminate()
+    publishing.wait(PATIENCE)
+    run_block(typed, HOME, refused="there is a store in /srv/journal/var, and --restore is for a")
+    forget()
 
 
 def forget() -> None:
@@ -150,14 +213,17 @@ def main() -> None:
     page, folder, litestream, libraries = map(Path, sys.argv[1:])
     HOME.mkdir(mode=0o700)
     deploy, *others = prepare(page, folder, libraries)
-    from_backup, from_replica = (each for each in others if "--restore" in each)
+    from_archive, from_backup, from_replica = (each for each in others if "--restore" in each)
     (program,) = PROGRAMS.glob("[0-9]*")
     key = make_former(program, litestream)
     (backup,) = HOME.glob("edge-*.db")
     (HOME / "edge-INSTANT.db").hardlink_to(backup)
     restore_wrongly(deploy, backup)
     (HOME / "edge-INSTANT.db").unlink()
-
+    shutil.rmtree(JOURNAL)
+    listening = socket.create_server(("127.0.0.1", 8000), backlog=1024)
+    restore_archive(from_archive, key, listening)
+    subprocess.run(["/usr/sbin/nginx", "-s", "reload"], check=True)
     said = run_block(from_backup.replace("edge-INSTANT", backup.stem), HOME)
     assert "the secret key is in its place: var/edge.key" in said
     assert "content, theme, pelicanconf.py and the other settings of .env are in no backup" in said
@@ -167,8 +233,6 @@ def main() -> None:
     assert not foreign, foreign
     secret = (OLD / "var/edge.key").read_bytes()
     assert (JOURNAL / "var/edge.key").read_bytes() == secret
-    listening = socket.create_server(("127.0.0.1", 8000), backlog=1024)
-    subprocess.run(["/usr/sbin/nginx"], check=True)
     serve(key, listening)
     rows = (JOURNAL / "var/edge.db").read_bytes()
     again = from_backup.replace("edge-INSTANT", backup.stem)

@@ -27,6 +27,9 @@ async def list_unerased_copies(store: Store, settings: Settings, now: datetime) 
         "elsewhere until you delete them; a restore beside the present store erases again"
         if settings.database_path
         else "the server's backups, standbys and log: as long as its operator keeps them",
+        settings.backup_recipient
+        and f"archives made before {now:%-d %b %Y, %H:%M} UTC: until backup --all --keep removes "
+        "them, elsewhere until you delete them; restore --all brings the person back",
         settings.database_path
         and f"{settings.database_path.name}{REPLACED_INFIX}… beside the store, former ones that "
         "restore --force put aside: until you delete them",

@@ -18,6 +18,8 @@ from edge_api.db.sqlite.opening import sync
 from edge_api.schema.environment import LITESTREAM_PREFIXES, read_dotenv
 from edge_api.settings import SETTINGS, Settings
 
+BACKUP_LOCK: Final = ".backup-lock"
+"""The file that a folder of backups is known by."""
 KEY_BYTES: Final = 32  # as long as the output of the hash it keys (RFC 2104, section 3)
 
 
@@ -118,17 +120,19 @@ def read_checksum(backup: Path) -> str | None:
 
 
 class BackupFolder:
-    """A folder of backups, each named after its instant."""
+    """A folder of backups of one kind, each named after its instant."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: str = "edge", suffix: str = ".db") -> None:
         self.path = path
+        self._kind = kind
+        self._suffix = suffix
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Create and lock the folder, and remove partial backups from it. Raises StoreRefusal."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.path / ".backup-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(self.path / BACKUP_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreRefusal(
                 f"{self.path} cannot take a backup ({error.strerror}): name another folder by --to"
@@ -147,11 +151,11 @@ class BackupFolder:
 
     def backup_path(self, now: datetime) -> Path:
         """Return the path of a backup that is made at `now`."""
-        return self.path / f"edge-{now:%Y%m%dT%H%M%S.%f}Z.db"
+        return self.path / f"{self._kind}-{now:%Y%m%dT%H%M%S.%f}Z{self._suffix}"
 
     def backups(self) -> Sequence[Path]:
         """Return the backups in the folder, by name, the newest first."""
-        name = r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db"
+        name = rf"{self._kind}-[0-9]{{8}}T[0-9]{{6}}\.[0-9]{{6}}Z{re.escape(self._suffix)}"
         found = (path for path in self.path.iterdir() if re.fullmatch(name, path.name))
         return sorted(found, key=lambda path: path.name, reverse=True)
 
@@ -171,5 +175,5 @@ class BackupFolder:
         return old
 
     def _remove_partial_backups(self) -> None:
-        for path in self.path.glob(".edge-*.partial*"):
+        for path in self.path.glob(f".{self._kind}-*.partial*"):
             path.unlink(missing_ok=True)

@@ -27,9 +27,14 @@ from edge_api.db.sqlite.copying import count_lost, record_keys, verify_copy
 from edge_api.db.sqlite.processes import ReplicatorError, is_locked, sync_replica
 from edge_api.db.types import format_instant
 from edge_api.schema.environment import EDGE
+from edge_api.schema.writing import locate_var
 from edge_api.settings import Settings, read_settings
 
-PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
+PARTS: Final[Mapping[str, str]] = {
+    "replica": "the replica",
+    "backup": "the newest backup",
+    "archive": "the newest archive",
+}
 """The parts that are verified, one result each, with their names in messages."""
 DUE_SECONDS: Final = 24 * 3600.0  # age of a good result before the next verification
 RETRY_SECONDS: Final = 3600.0  # age of a bad result before the next verification
@@ -38,7 +43,8 @@ MAX_RUN_SECONDS: Final = 6 * 3600  # then the process is ended
 PAUSE_SECONDS: Final = 2.0  # before the second attempt
 MIN_FREE_BYTES: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
 _REPLICA_FIX: Final = "start a new replica: docs/operators.md#verification"
-_BACKUP_FIX: Final = f"make a new one: {EDGE} backup"
+_COMMANDS: Final = {"backup": f"{EDGE} backup", "archive": f"{EDGE} backup --all"}
+_FIXES: Final = {part: f"make a new one: {command}" for part, command in _COMMANDS.items()}
 DEEP_HINT: Final = f"run {EDGE} doctor --deep"
 
 
@@ -60,6 +66,11 @@ class Verification:
         """The seconds since the verification; infinite if the clock was set back since."""
         return _age(self.at)
 
+    @property
+    def age_of_backup(self) -> float:
+        """The seconds since the backup was made."""
+        return _age(self.made_at)
+
     def find_error(self, part: str, *, is_only_copy: bool = False) -> str:
         """Return the error, without a path, or an empty text.
 
@@ -67,8 +78,8 @@ class Verification:
         """
         if self.failure and not self.public_error:
             return f"the last backup failed, and the newest is of {self.made_at or 'no day'}"
-        if is_only_copy and not self.public_error and _age(self.made_at) > STALE_SECONDS:
-            return f"{PARTS[part]} is older than 2 days: let a timer run {EDGE} backup"
+        if is_only_copy and not self.public_error and self.age_of_backup > STALE_SECONDS:
+            return f"{PARTS[part]} is older than 2 days: let a timer run {_COMMANDS[part]}"
         if not self.public_error and self.age > STALE_SECONDS:
             return f"{PARTS[part]} has not been verified for more than 2 days"
         return self.public_error
@@ -100,10 +111,10 @@ def store_result(store: Path, part: str, result: Verification) -> None:
 
 def read_result(settings: Settings, part: str) -> Verification | None:
     """Return the last result for this replica or the newest backup, if there is one."""
-    if settings.database_path is None:
+    if settings.database_path is None and part != "archive":
         return None
     try:
-        members = dict(json.loads(_result_path(settings.database_path, part).read_bytes()))
+        members = dict(json.loads(_result_path(store_place(settings), part).read_bytes()))
         given = [members.get(name, "") for name in _MEMBERS]
         result = replace(Verification(*given[:-1]), count=int(given[-1] or 0))
         datetime.fromisoformat(result.at)
@@ -131,7 +142,7 @@ def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
 
     Raises OSError, and StoreRefusal if another verification is under way.
     """
-    store = _store_path(settings)
+    store = store_place(settings)
     with scratch_folder(store) as folder:
         for part in parts:
             result = _verify(settings, part, folder)
@@ -142,18 +153,18 @@ def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
 
 def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[str]]:
     """Return errors and notes of the last verifications, or with `deep` of new ones."""
-    if settings.database_path is None:
-        return (), (["--deep is for stores in a SQLite file"] if deep else [])
     errors: list[str] = []
     notes: list[str] = []
-    if deep and settings.database_path.is_file():
+    if settings.database_path is None and deep:
+        notes.append("--deep is for stores in a SQLite file, and for archives")
+    if deep and store_place(settings).parent.is_dir():
         try:
             verify_parts(settings, _existing_parts(settings))
         except (StoreRefusal, OSError) as error:
             errors.append(f"nothing could be verified: {error}")
     for part in PARTS:
         result = read_result(settings, part)
-        is_only_copy = part == "backup" and not settings.litestream_replica
+        is_only_copy = is_last_copy(settings, part)
         if result and (public_error := result.find_error(part, is_only_copy=is_only_copy)):
             errors.append(f"{public_error} ({result.detail or result.failure or DEEP_HINT})")
         elif result:
@@ -161,9 +172,18 @@ def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[st
             notes.append(f"{PARTS[part]}{made} is whole: verified at {result.at}")
         elif part == "replica" and settings.litestream_replica:
             notes.append(f"the replica has not been verified yet; {DEEP_HINT}")
-        elif part == "backup" and deep:
+        elif part == "backup" and deep and settings.database_path:
             notes.append(f"there is no backup: {EDGE} backup makes one")
+        elif part == "archive" and settings.backup_recipient:
+            errors.append(f"there is no archive yet: let a timer run {EDGE} backup --all")
     return errors, notes
+
+
+def is_last_copy(settings: Settings, part: str) -> bool:
+    """Return whether a part must not be old: nothing else has what it keeps."""
+    if part == "archive":
+        return bool(settings.backup_recipient)
+    return part == "backup" and not settings.litestream_replica
 
 
 @contextmanager
@@ -192,16 +212,17 @@ def scratch_folder(store: Path) -> Iterator[Path]:
 
 def clear_scratch(settings: Settings) -> None:
     """Remove the folder for scratch files, unless another process uses it."""
-    store = _store_path(settings)
+    store = store_place(settings)
     with suppress(StoreRefusal, OSError):
         if _scratch_path(store).exists():
             with scratch_folder(store):
                 pass
 
 
-def _store_path(settings: Settings) -> Path:
-    assert settings.database_path is not None  # noqa: S101  only such stores are verified
-    return settings.database_path.resolve()
+def store_place(settings: Settings) -> Path:
+    """Return the path of the store, or with PostgreSQL the one beside which results are."""
+    var = locate_var(settings.database_url, settings.build_dir)
+    return (settings.database_path or var / "edge.db").resolve()
 
 
 def _result_path(store: Path, part: str) -> Path:
@@ -219,11 +240,10 @@ def _replica_digest(settings: Settings) -> str:
 
 
 def _existing_parts(settings: Settings) -> Sequence[str]:
-    backup = read_result(settings, "backup")
-    exists = {
-        "replica": settings.litestream_replica is not None,
-        "backup": backup is not None and bool(backup.subject),
-    }
+    exists = {"replica": settings.litestream_replica is not None}
+    for part in ("backup", "archive"):
+        result = read_result(settings, part)
+        exists[part] = result is not None and bool(result.subject)
     return tuple(part for part in PARTS if exists[part])
 
 
@@ -234,13 +254,13 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
     """
     now = format_instant(system_clock())
     result = Verification(_replica_digest(settings), now)
-    if part == "backup":
+    if part != "replica":
         result = replace(read_result(settings, part) or result, at=now, public_error="", detail="")
     for attempt in range(2):
         time.sleep(PAUSE_SECONDS if attempt else 0)
         try:
-            if part == "backup":
-                _verify_backup(Path(result.subject), result.digest)
+            if part != "replica":
+                _verify_backup(part, Path(result.subject), result.digest)
             else:
                 _verify_replica(settings, folder)
         except _VerificationError as found:
@@ -258,7 +278,7 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
     have every row that was in the store before the sync and still is (`count_lost`). If no edge is
     running, nothing is synced, and rows that the last one did not replicate are reported.
     """
-    store, draft, keys = _store_path(settings), folder / "replica.db", folder / "keys.db"
+    store, draft, keys = store_place(settings), folder / "replica.db", folder / "keys.db"
     with _translate_errors("the replica cannot be verified"):
         _require_disk_space(store)
         record_keys(store, keys)
@@ -279,20 +299,22 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
         )
 
 
-def _verify_backup(path: Path, digest: str) -> None:
-    with _translate_errors("the newest backup cannot be read"):
+def _verify_backup(part: str, path: Path, digest: str) -> None:
+    """Verify a backup; of an archive, which only the owner can decrypt, its bytes are compared."""
+    with _translate_errors(f"{PARTS[part]} cannot be read"):
         is_there = path.is_file()
         found = file_sha256(path) if is_there else ""
         is_same = found == digest and read_checksum(path) in (None, digest)
     if not is_there:
         raise _VerificationError(
-            "the newest backup is not where it was made", f"{path}; {_BACKUP_FIX}"
+            f"{PARTS[part]} is not where it was made", f"{path}; {_FIXES[part]}"
         )
-    with _translate_errors("the newest backup is damaged", _BACKUP_FIX):
-        verify_copy(path)
+    if part == "backup":
+        with _translate_errors("the newest backup is damaged", _FIXES[part]):
+            verify_copy(path)
     if not is_same:
         raise _VerificationError(
-            "the newest backup was changed since it was made", f"{path}; {_BACKUP_FIX}"
+            f"{PARTS[part]} was changed since it was made", f"{path}; {_FIXES[part]}"
         )
 
 

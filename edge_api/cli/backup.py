@@ -21,6 +21,7 @@ from edge_api.backup.files import (
 from edge_api.backup.verify import Verification, read_result, store_result
 from edge_api.cli import COUNT
 from edge_api.db.errors import StoreRefusal
+from edge_api.db.problems import Problem
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
 from edge_api.db.sqlite.opening import BACKUPS_FOLDER, require_file, sync
 from edge_api.db.types import format_instant
@@ -50,12 +51,29 @@ PARAMS: Final = (
         help="how many the folder keeps, the newest ones (default: all)",
     ),
     Option(["--without-key"], is_flag=True, help="leave the secret key out of the folder"),
+    Option(
+        ["--all"],
+        is_flag=True,
+        help="the whole journal in one archive, encrypted for BACKUP_RECIPIENT",
+    ),
+    Option(
+        ["--daily"],
+        is_flag=True,
+        help="with --all, for timers: only where BACKUP_RECIPIENT is set, and once a day",
+    ),
+    Option(["--passphrase"], is_flag=True, help="with --all: ask for one, and encrypt with it"),
     JSON,
 )
 
 
 def run(arguments: Arguments, settings: Settings) -> int:
     """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
+    if arguments.all:
+        from edge_api.cli.archive import make_archive  # noqa: PLC0415  it loads age
+
+        return make_archive(arguments, settings)
+    if arguments.daily or arguments.passphrase:
+        raise Problem("invalid", "--daily and --passphrase belong to --all: name that too")
     store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
     folder = BackupFolder(arguments.to or store.parent / BACKUPS_FOLDER)

@@ -94,12 +94,22 @@ PARAMS: Final = (
     Option(
         ["--key"], metavar="FILE", type=PATH, help="the secret key, such as a saved var/edge.key"
     ),
+    Option(
+        ["--all"],
+        is_flag=True,
+        help="restore what backup --all made: the whole journal, into this empty folder; "
+        "--key is then the file of the private key, or - to read that",
+    ),
     Option(["--force"], is_flag=True, help="put a store that is there aside, and restore"),
 )
 
 
 def run(arguments: Arguments, settings: Settings) -> int:
     """Restore and print the result. Returns 0; raises Problem and StoreRefusal."""
+    if arguments.all:
+        from edge_api.cli.archive import restore_archive  # noqa: PLC0415  it loads age
+
+        return restore_archive(arguments)
     store = require_sqlite_path(settings, "restore").resolve()
     require_one(arguments, "FILE", "--from-replica")
     if arguments.at and not arguments.from_replica:
@@ -108,7 +118,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         warnings = _check_arguments(store, arguments)
         stop_replicator(store)
         try:
-            report = _restore(store, arguments, settings)
+            report = restore_store(store, arguments, settings)
         except OSError as error:
             raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
         finally:
@@ -152,7 +162,7 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
     return ()
 
 
-def _restore(store: Path, arguments: Arguments, settings: Settings) -> Sequence[str]:
+def restore_store(store: Path, arguments: Arguments, settings: Settings) -> Sequence[str]:
     """Restore to a draft beside the store, replace the store last, and return lines to print."""
     now = system_clock()
     draft = _draft(store)
@@ -218,7 +228,7 @@ async def _migrate_and_carry_over(
         restored = await open_store(draft, system_clock, create=False)
         stack.push_async_callback(restored.close)
         if secret:
-            await _require_key(restored, secret_source, secret)
+            await require_key(restored, secret_source, secret)
         outcome: Mapping[str, int] | str
         try:
             outcome = await _carry_over(former, restored) if former else "there was no store before"
@@ -236,7 +246,7 @@ async def _migrate_and_carry_over(
         return outcome
 
 
-async def _require_key(restored: Store, secret_source: str, secret: bytes) -> None:
+async def require_key(restored: Store, secret_source: str, secret: bytes) -> None:
     """Raise StoreRefusal for a secret key that does not decrypt the store's secrets."""
     # Slow to import, and not needed where a backup is refused.
     from edge_api.auth.tokens import SecretBox, SigningKeys  # noqa: PLC0415

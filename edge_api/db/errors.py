@@ -182,6 +182,8 @@ class OlderSchema(StoreRefusal):
         )
 
 
-def missing_store(where: str) -> StoreRefusal:
-    """Return the refusal for a missing store; `where` is `at PATH` or `in DATABASE`."""
-    return StoreRefusal(f"there is no store {where}: serve, migrate or keys issue makes one")
+class MissingStore(StoreRefusal):
+    """There is no store; `where` is `at PATH` or `in DATABASE`."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"there is no store {where}: serve, migrate or keys issue makes one")

@@ -44,10 +44,14 @@ PARAMS: Final = (
         ["--restore"],
         metavar="FILE|REPLICA",
         type=_read_place,
-        help="on a new machine: begin with a backup, which root alone can replace, or a replica",
+        help="on a new machine: begin with an archive of backup --all, a backup or a replica; "
+        "a file must be one that root alone can replace",
     ),
     Option(
-        ["--key"], metavar="FILE", type=os.path.abspath, help="the secret key of what is restored"
+        ["--key"],
+        metavar="FILE",
+        type=os.path.abspath,
+        help="the private key of an archive, or the secret key of a backup or replica",
     ),
     Option(
         ["--replica"],

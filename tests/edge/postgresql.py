@@ -41,7 +41,7 @@ _SETTINGS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _programs() -> Path:
+def programs() -> Path:
     """Return the folder of PostgreSQL's programs, which a package of the tests carries.
 
     The package is not imported: it would look for places in which to keep servers of its own.
@@ -122,7 +122,7 @@ class PostgreSQL:
         settings = [word for item in self._settings.items() for word in ("-c", "=".join(item))]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(_programs() / "postgres"), *places, *settings],
+                [str(programs() / "postgres"), *places, *settings],
                 user=self._user,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -152,7 +152,7 @@ class PostgreSQL:
 
     def _run(self, program: str, *words: str) -> None:
         subprocess.run(
-            [_programs() / program, "-D", self.folder / "data", *words],
+            [programs() / program, "-D", self.folder / "data", *words],
             user=self._user,
             cwd=self.folder,
             check=True,

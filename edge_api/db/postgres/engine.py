@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from edge_api.db.errors import (
+    MissingStore,
     OlderSchema,
     RecoveringStore,
     StoreRefusal,
-    missing_store,
     refuse_newer,
     unavailable,
 )
@@ -85,7 +85,7 @@ async def _check(session: PostgresConnection, url: str, *, create: bool) -> int:
     if version:
         return version
     if not create:
-        raise missing_store(f"in {describe_url(url)}")
+        raise MissingStore(f"in {describe_url(url)}")
     other_tables = await session.fetchval(
         "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", SCHEMA
     )

@@ -11,7 +11,7 @@ from typing import Final
 
 import psutil
 
-from edge_api.db.errors import OlderSchema, StoreRefusal, missing_store, refuse_newer
+from edge_api.db.errors import MissingStore, OlderSchema, StoreRefusal, refuse_newer
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.errors import primary_code
@@ -101,7 +101,7 @@ def require_file(path: Path) -> None:
     if not path.is_file():
         require_wal(path.resolve())
         _refuse_lost_store(path)
-        raise missing_store(f"at {path}")
+        raise MissingStore(f"at {path}")
 
 
 def _refuse_lost_store(path: Path) -> None:

@@ -1,0 +1,253 @@
+"""Archives of a whole journal: its files in a compressed tar, encrypted for age as it is written.
+
+`age --decrypt --identity KEY FILE | tar -tz` reads one without this program.
+"""
+
+import gzip
+import json
+import os
+import shutil
+import sys
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Final
+
+import click
+import pyrage
+
+from edge_api.backup.verify import MIN_FREE_BYTES
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.sqlite.opening import sync
+
+MANIFEST: Final = "manifest.json"
+"""The first member: what the archive is, and of what."""
+ROWS: Final = ("store.db", "store.dump")
+"""The rows: a copy of the SQLite file, or what pg_dump wrote."""
+SECRET: Final = "secret.key"  # noqa: S105  the name of a member
+FILES: Final = "journal"
+"""The folder of the journal's own files."""
+FORMAT: Final = 1
+_BLOCK: Final = tarfile.BLOCKSIZE
+_IN_MEMORY_BYTES: Final = 16 << 20
+_MAX_FILES: Final = 500_000
+_MAX_NAME_BYTES: Final = 4096
+_MAX_MANIFEST_BYTES: Final = 1 << 20
+_MAX_PASSPHRASE_BYTES: Final = 256 << 20
+"""The library keeps an archive with a passphrase in memory."""
+_AGE_HEADER: Final = b"age-encryption.org/v1"
+
+
+def ask_passphrase(prompt: str, *, confirm: bool = False) -> str:
+    """Return a passphrase that is typed without an echo, or the first line of a piped input."""
+    if sys.stdin.isatty():
+        return str(click.prompt(prompt, hide_input=True, confirmation_prompt=confirm, err=True))
+    return sys.stdin.readline().rstrip("\r\n")
+
+
+def write_archive(
+    target: Path,
+    facts: Mapping[str, Any],
+    files: Iterator[tuple[str, Path]],
+    lock: tuple[Sequence[str], str],
+    scratch: Path,
+) -> int:
+    """Write the new file `target`, which is encrypted throughout; return the number of files.
+
+    `lock` has the recipients and the passphrase, which counts alone if there is one. A file that
+    is removed meanwhile is left out; `scratch` is a folder for copies. Raises OSError and
+    StoreRefusal, and may leave an incomplete `target` then.
+    """
+    reading, writing = os.pipe()
+    count = 0
+    with (
+        os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file,
+        ThreadPoolExecutor(1) as executor,
+    ):
+        encrypted = executor.submit(_encrypt, os.fdopen(reading, "rb"), file, *lock)
+        # A broken pipe says that the encryption has failed, and its own error says why.
+        with (
+            suppress(BrokenPipeError),
+            os.fdopen(writing, "wb") as pipe,
+            gzip.GzipFile(fileobj=pipe, mode="wb", compresslevel=1, mtime=0) as compressed,
+            tarfile.open(fileobj=compressed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
+        ):
+            manifest = json.dumps({"format": FORMAT, **facts}).encode()
+            _add(tar, MANIFEST, BytesIO(manifest), 0o600, scratch)
+            for name, path in files:
+                with suppress(FileNotFoundError), path.open("rb") as source:
+                    _add(tar, name, source, os.fstat(source.fileno()).st_mode, scratch)
+                    count += 1
+        try:
+            encrypted.result()
+        except pyrage.EncryptError as error:
+            raise StoreRefusal(f"{target.parent} cannot be written ({error}): make room") from None
+    sync(target)
+    return count
+
+
+def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], mode: int, scratch: Path) -> None:
+    # A tar has the size before the content, and somebody may write the file meanwhile.
+    with SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(scratch)) as copy:
+        shutil.copyfileobj(source, copy)
+        member = tarfile.TarInfo(name)
+        member.size, member.mode = copy.tell(), mode & 0o755
+        copy.seek(0)
+        tar.addfile(member, copy)
+
+
+def _encrypt(
+    reader: IO[bytes], writer: IO[bytes], recipients: Sequence[str], passphrase: str
+) -> None:
+    with reader:
+        if not passphrase:
+            keys = [pyrage.x25519.Recipient.from_str(each) for each in recipients]
+            pyrage.encrypt_io(reader, writer, keys)
+            return
+        content = reader.read(_MAX_PASSPHRASE_BYTES + 1)
+        if len(content) > _MAX_PASSPHRASE_BYTES:
+            raise StoreRefusal(
+                f"the journal has more than {_MAX_PASSPHRASE_BYTES >> 20} MB, too much for a "
+                "passphrase: set BACKUP_RECIPIENT to the public key of age-keygen"
+            )
+        writer.write(pyrage.passphrase.encrypt(content, passphrase))
+
+
+def read_identities(key: bytes) -> list[pyrage.x25519.Identity]:
+    """Return the private keys of a file that age-keygen wrote, itself encrypted or not.
+
+    Raises StoreRefusal.
+    """
+    try:
+        if key.startswith(_AGE_HEADER):
+            key = pyrage.passphrase.decrypt(key, ask_passphrase("Passphrase of the private key"))
+        lines = key.decode("ascii").split()
+        found = [each for each in lines if each.startswith("AGE-SECRET-KEY-1")]
+        identities = [pyrage.x25519.Identity.from_str(each) for each in found]
+    except (pyrage.DecryptError, pyrage.IdentityError, UnicodeDecodeError):
+        identities = []
+    if not identities:
+        raise StoreRefusal(
+            "--key: this is no private key of age, or its passphrase is wrong: name the file that "
+            "age-keygen wrote, which has a line AGE-SECRET-KEY-1…"
+        )
+    return identities
+
+
+def unpack_archive(source: Path, target: Path, key: bytes | None) -> Mapping[str, Any]:
+    """Unpack an archive into the empty folder `target`, and return its manifest.
+
+    Without `key` it is opened by a passphrase, which is asked for. Raises OSError, and StoreRefusal
+    for what is no archive of a journal.
+    """
+    with source.open("rb") as file:
+        if file.read(len(_AGE_HEADER)) != _AGE_HEADER:
+            raise StoreRefusal(f"{source} is no archive of backup --all: name journal-INSTANT.age")
+        file.seek(0)
+        identities = read_identities(key) if key is not None else None
+        passphrase = "" if identities else ask_passphrase("Passphrase of the archive")
+        reading, writing = os.pipe()
+        with ThreadPoolExecutor(1) as executor:
+            decrypted = executor.submit(
+                _decrypt, file, os.fdopen(writing, "wb"), identities, passphrase
+            )
+            try:
+                with os.fdopen(reading, "rb") as pipe, gzip.GzipFile(fileobj=pipe) as tar:
+                    _unpack(tar, target)
+            except (EOFError, gzip.BadGzipFile, zlib.error, tarfile.HeaderError) as error:
+                raise StoreRefusal(
+                    f"{source} {decrypted.result() or f'is damaged ({error}): name another one'}"
+                ) from None
+            if fault := decrypted.result():
+                raise StoreRefusal(f"{source} {fault}")
+    try:
+        manifest = dict(json.loads((target / MANIFEST).read_bytes()))
+    except (OSError, ValueError):
+        manifest = {}
+    if manifest.get("format") != FORMAT:
+        raise StoreRefusal(f"{source} has no manifest that this version reads: take a later one")
+    return manifest
+
+
+def _decrypt(
+    reader: IO[bytes],
+    writer: IO[bytes],
+    identities: Sequence[pyrage.x25519.Identity] | None,
+    passphrase: str,
+) -> str:
+    """Write what is decrypted; return what is wrong, or an empty text."""
+    try:
+        with suppress(BrokenPipeError), writer:  # its reader says why it reads no more
+            if identities:
+                pyrage.decrypt_io(reader, writer, identities)
+            else:
+                content = reader.read(_MAX_PASSPHRASE_BYTES * 2)
+                writer.write(pyrage.passphrase.decrypt(content, passphrase))
+    except (pyrage.DecryptError, OSError) as error:
+        fix = "name the private key it was made for, or another archive"
+        if not identities:
+            fix = "--key names its private key; without one its passphrase is asked for"
+        return f"cannot be opened ({error}): {fix}"
+    return ""
+
+
+def _unpack(stream: gzip.GzipFile, target: Path) -> None:
+    """Write the regular files of a tar, and nothing else; an archive may come from anybody."""
+    room = shutil.disk_usage(target).free - MIN_FREE_BYTES
+    count, name = 0, ""
+    while (block := _read(stream, _BLOCK)) != bytes(_BLOCK):
+        member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        if member.type == tarfile.GNUTYPE_LONGNAME and 0 < member.size <= _MAX_NAME_BYTES:
+            raw = _read(stream, member.size + -member.size % _BLOCK)[: member.size]
+            name = raw.rstrip(b"\0").decode("utf-8", "surrogateescape")
+            continue
+        name, path = "", _member_path(name or member.name, member)
+        count, room = count + 1, room - member.size - _BLOCK
+        if count > _MAX_FILES or (path.name == MANIFEST and member.size > _MAX_MANIFEST_BYTES):
+            raise StoreRefusal("the archive has more files than a journal: name another one")
+        if room < 0:
+            raise StoreRefusal("the disk has too little room for the archive: make room")
+        _write(stream, target / path, member)
+    if len(stream.read(1 << 16)) >= 1 << 16:  # a tar ends with some zeros
+        raise StoreRefusal("the archive goes on after its end: name another one")
+
+
+def _member_path(name: str, member: tarfile.TarInfo) -> PurePosixPath:
+    """Return the relative path of a member. Raises StoreRefusal if it is not a journal's."""
+    path = PurePosixPath(name)
+    is_known = path.parts[:1] == (FILES,) and len(path.parts) > 1
+    is_known = is_known or name in (MANIFEST, *ROWS, SECRET)
+    is_plain = ".." not in path.parts and str(path) == name and "\0" not in name
+    if member.type != tarfile.REGTYPE or member.size < 0 or not (is_known and is_plain):
+        raise StoreRefusal(
+            f"the archive has {name[:200]!r}, which is no file of a journal: name another archive"
+        )
+    return path
+
+
+def _write(stream: gzip.GzipFile, path: Path, member: tarfile.TarInfo) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = member.mode & 0o755 | 0o600
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    except (FileExistsError, NotADirectoryError):
+        raise StoreRefusal(
+            f"the archive has {path.name!r} twice, or as file and folder: name another archive"
+        ) from None
+    with os.fdopen(descriptor, "wb") as file:
+        for start in range(0, member.size, _IN_MEMORY_BYTES):
+            file.write(_read(stream, min(_IN_MEMORY_BYTES, member.size - start)))
+    _read(stream, -member.size % _BLOCK)
+
+
+def _read(stream: gzip.GzipFile, size: int) -> bytes:
+    """Return that many bytes. Raises EOFError."""
+    content = stream.read(size)
+    if len(content) < size:
+        raise EOFError("it is cut short")
+    return content

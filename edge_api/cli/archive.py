@@ -1,0 +1,334 @@
+"""`backup --all` and `restore --all`: the whole journal in one encrypted archive, and back."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from edge_api.auth.actor import system_clock
+from edge_api.backup.archive import (
+    FILES,
+    ROWS,
+    SECRET,
+    ask_passphrase,
+    unpack_archive,
+    write_archive,
+)
+from edge_api.backup.files import (
+    BACKUP_LOCK,
+    BackupFolder,
+    checksum_path,
+    file_sha256,
+    secret_key_path,
+    write_private,
+)
+from edge_api.backup.restoration import settle_newsletter
+from edge_api.backup.verify import Verification, read_result, store_place, store_result
+from edge_api.cli.restore import require_key, restore_store
+from edge_api.db.errors import MissingStore, StoreRefusal
+from edge_api.db.problems import Problem
+from edge_api.db.sqlite import copying
+from edge_api.db.sqlite.opening import BACKUPS_FOLDER, require_file, sync
+from edge_api.db.sqlite.processes import lock_store
+from edge_api.db.types import format_instant
+from edge_api.open_store import open_store
+from edge_api.schema.commands import Arguments
+from edge_api.schema.environment import EDGE, VERSION, read_dotenv
+from edge_api.schema.writing import locate_var
+from edge_api.settings import Settings, read_settings
+
+KIND: Final = "journal", ".age"
+"""The first word and the suffix of an archive's name."""
+_KEPT_OF_VAR: Final = ("drafts", "versions")
+_HIDDEN_AND_KEPT: Final = (".env", ".git", ".gitignore")
+_SKIPPED_FOLDERS: Final = ("__pycache__", "node_modules")
+_DAY: Final = timedelta(hours=23)
+"""What `--daily` takes for a day: an hourly timer is not always on time."""
+
+
+def make_archive(arguments: Arguments, settings: Settings) -> int:
+    """Make an archive and print it. Returns 0; raises Problem and StoreRefusal."""
+    var = store_place(settings).parent
+    folder = BackupFolder(arguments.to or var / BACKUPS_FOLDER, *KIND)
+    if arguments.daily:
+        newest = read_result(settings, "archive")
+        is_new = newest and newest.age_of_backup < _DAY.total_seconds()
+        if is_new or not settings.backup_recipient:
+            print("no archive is due" if is_new else "BACKUP_RECIPIENT is not set: no archive")
+            return 0
+    passphrase = ""
+    if arguments.passphrase:
+        passphrase = ask_passphrase("Passphrase of the archive", confirm=True)
+    if not passphrase and not settings.backup_recipient:
+        raise Problem(
+            "invalid",
+            "--all is never written unencrypted: set BACKUP_RECIPIENT to the public key that "
+            "age-keygen prints, or give --passphrase",
+        )
+    var.mkdir(mode=0o700, parents=True, exist_ok=True)
+    scratch = BackupFolder(var / ".archiving")  # rows that are not encrypted yet stay beside others
+    try:
+        with scratch.locked(), folder.locked():
+            printed = _make(settings, passphrase, folder, scratch, arguments.keep)
+    except OSError as error:
+        raise StoreRefusal(
+            f"{error.filename or folder.path} cannot be read or written: {error.strerror or error}"
+        ) from None
+    if arguments.json:
+        print(json.dumps(printed, indent=2))
+        return 0
+    print(
+        f"{printed['file']}: {printed['bytes']:,} bytes, {printed['files']:,} files, encrypted "
+        f"{'with the passphrase' if passphrase else 'for BACKUP_RECIPIENT'}",
+        *(f"removed {path}, which was older" for path in printed["removed"]),
+        sep="\n",
+    )
+    return 0
+
+
+def _make(
+    settings: Settings,
+    passphrase: str,
+    folder: BackupFolder,
+    scratch: BackupFolder,
+    keep: int | None,
+) -> Mapping[str, Any]:
+    now = system_clock()
+    rows = scratch.backup_path(now)
+    rows = rows.with_name(f".{rows.stem}.partial")
+    facts: dict[str, Any] = {"version": VERSION, "made_at": format_instant(now)}
+    if store := settings.database_path:
+        require_file(store)
+        copying.copy_store(store, rows)
+        facts["rows"] = dict(copying.verify_copy(rows, store).rows)
+    else:
+        from edge_api.backup.postgres_dump import dump_rows  # noqa: PLC0415
+
+        dump_rows(settings.database_url, rows)
+    members = {ROWS[store is None]: rows}
+    if settings.secret_key:
+        members[SECRET] = rows.with_name(f"{rows.name}-key")
+        write_private(members[SECRET], settings.secret_key.encode())
+    elif store and secret_key_path(store).is_file():
+        members[SECRET] = secret_key_path(store)
+    target = folder.backup_path(now)
+    partial = target.with_name(f".{target.stem}.partial")
+    files = (each for part in (members.items(), _list_files(settings)) for each in part)
+    count = write_archive(
+        partial, facts, files, (settings.backup_recipient, passphrase), scratch.path
+    )
+    digest = file_sha256(partial)
+    write_private(checksum_path(target), f"{digest}  {target.name}\n".encode())
+    partial.rename(target)
+    sync(folder.path)
+    made_at = format_instant(now)
+    result = Verification(str(target.resolve()), made_at, made_at=made_at, digest=digest)
+    store_result(store_place(settings), "archive", result)
+    removed = folder.rotate(keep, target) if keep else ()
+    return {
+        "file": str(target),
+        "bytes": target.stat().st_size,
+        "files": count,
+        "removed": [str(path) for path in removed],
+    }
+
+
+def _list_files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Yield name and path of each file that makes this folder a journal. Raises StoreRefusal."""
+    root, store = Path.cwd(), store_place(settings)
+    if not settings.content_dir.resolve().is_relative_to(root):
+        raise StoreRefusal(
+            f"CONTENT_DIR: {settings.content_dir} is outside of {root}, which an archive keeps: "
+            "move it there"
+        )
+    var = locate_var(settings.database_url, settings.build_dir).resolve()
+    skipped = {settings.build_dir.resolve(), root / "output", *({var} - {root})}
+    for path in sorted(root.iterdir()):
+        is_hidden = path.name.startswith(".") and path.name not in _HIDDEN_AND_KEPT
+        is_stores = path.name.startswith(store.name) or path.name == secret_key_path(store).name
+        if not (is_hidden or is_stores or path.resolve() in skipped):
+            yield from _walk(path, f"{FILES}/{path.name}", ())
+    for name in _KEPT_OF_VAR if var != root else ():
+        if var.is_relative_to(root):
+            yield from _walk(var / name, f"{FILES}/{(var / name).relative_to(root)}", ())
+        elif (var / name).is_dir():
+            raise StoreRefusal(f"{var / name} is outside of {root}, which an archive keeps")
+
+
+def _walk(path: Path, name: str, above: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, Path]]:
+    """Yield the files at a path; links are followed, since an archive has none."""
+    if path.is_file():
+        yield name, path
+        return
+    is_apart = path.name in _SKIPPED_FOLDERS or not path.is_dir()
+    if is_apart or (path / BACKUP_LOCK).exists() or (path / "pyvenv.cfg").exists():
+        return
+    found = path.stat()
+    if (identity := (found.st_dev, found.st_ino)) in above:  # a link to a folder that it is in
+        return
+    for each in sorted(path.iterdir()):
+        # A lock of git that a commit holds at this moment would never be released.
+        if not (each.suffix == ".lock" and name.startswith(f"{FILES}/.git")):
+            yield from _walk(each, f"{name}/{each.name}", (*above, identity))
+
+
+def restore_archive(arguments: Arguments) -> int:
+    """Restore a whole journal into this folder. Returns 0; raises Problem and StoreRefusal."""
+    if arguments.file is None or arguments.from_replica or arguments.at or arguments.force:
+        raise Problem("invalid", "--all takes an archive, and --key alone beside it")
+    root, key = Path.cwd(), arguments.key
+    try:
+        raw = key and (sys.stdin.buffer.read() if str(key) == "-" else key.read_bytes())
+        with ExitStack() as stack:
+            staging = root / ".restoring"
+            stack.enter_context(BackupFolder(staging).locked())
+            stack.callback(shutil.rmtree, staging)
+            shutil.rmtree(staging / "unpacked", ignore_errors=True)  # what was killed has left
+            unpacked = staging / "unpacked"
+            unpacked.mkdir()
+            manifest = unpack_archive(arguments.file, unpacked, raw)
+            settings = _read_restored_settings(unpacked)
+            placed = _install(unpacked, root, settings)
+    except OSError as error:
+        place = error.filename or root
+        raise StoreRefusal(f"{place} cannot be read or written: {error.strerror}") from None
+    print(
+        f"the journal of {manifest.get('made_at')} is restored in {root}: its rows, and "
+        f"{placed:,} files",
+        "check these: keys that were revoked since are valid again, erased people are back, mails "
+        "and events that were sent may be sent again; the newsletter waits for your press",
+        sep="\n",
+    )
+    return 0
+
+
+def _read_restored_settings(unpacked: Path) -> Settings:
+    """Return the settings that the restored journal will have. Raises StoreRefusal."""
+    dotenv, secret = unpacked / FILES / ".env", unpacked / SECRET
+    environment = dict(os.environ)
+    is_dump = (unpacked / ROWS[1]).is_file()
+    if is_dump and secret.is_file():
+        environment.setdefault("SECRET_KEY", secret.read_text("utf-8"))
+    settings = read_settings(environment, dotenv)
+    if is_dump == (settings.database_path is not None) or not (unpacked / ROWS[is_dump]).is_file():
+        raise StoreRefusal(
+            f"the archive has rows of {'PostgreSQL' if is_dump else 'SQLite'}, and DATABASE_URL "
+            "names a store of another kind: set it in the environment to one of that kind"
+        )
+    if is_dump and not read_dotenv(dotenv).get("SECRET_KEY"):
+        dotenv.parent.mkdir(exist_ok=True)
+        with dotenv.open("a", encoding="utf-8") as file:
+            file.write(f"\nSECRET_KEY={settings.secret_key}\n")
+        dotenv.chmod(0o600)
+    return settings
+
+
+def _install(unpacked: Path, root: Path, settings: Settings) -> int:
+    """Put files and rows in their places, rows last; return the number of files.
+
+    Nothing that is there is replaced. What a killed restore has placed is the same, and stays.
+    """
+    store = store_place(settings)
+    for setting, leads in (
+        ("DATABASE_URL", store),
+        ("CONTENT_DIR", settings.content_dir.resolve()),
+    ):
+        if not leads.is_relative_to(root):
+            raise StoreRefusal(
+                f"{setting} of the archive leads out of {root}: set it in the environment to a "
+                "place in this folder"
+            )
+    _require_no_store(settings)
+    files = unpacked / FILES
+    names = [each.relative_to(files) for each in sorted(files.rglob("*")) if each.is_file()]
+    for name in names:
+        place = root / name
+        _require_apart(name, store.parent.relative_to(root))
+        is_linked = place.is_symlink() or not place.parent.resolve().is_relative_to(root)
+        if is_linked or (place.exists() and not _is_same(files / name, place)):
+            raise StoreRefusal(f"{place} is there already: restore into an empty folder")
+    secret, key = unpacked / SECRET, secret_key_path(store)
+    if settings.database_path and key.exists() and not (secret.exists() and _is_same(secret, key)):
+        raise StoreRefusal(f"{key} is the key of another store: move it away")
+    store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        ready = unpacked / "ready.db"
+        if settings.database_path:
+            stack.enter_context(lock_store(store))
+            taken = Arguments(
+                file=unpacked / ROWS[0],
+                from_replica=False,
+                at=None,
+                key=secret if secret.exists() else None,
+            )
+            restore_store(ready, taken, replace(settings, database_url=f"sqlite:///{ready}"))
+        undo = stack.enter_context(ExitStack())
+        for name in names:
+            place = root / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                (files / name).rename(place)
+                undo.callback(place.unlink, missing_ok=True)
+        os.sync()
+        if settings.database_path is None:
+            _restore_dump(unpacked / ROWS[1], settings)
+        else:
+            if secret_key_path(ready).exists():
+                secret_key_path(ready).replace(key)
+            copying.replace(store, ready, copying.replaced_path(store, system_clock()))
+        undo.pop_all()
+    return len(names)
+
+
+def _require_apart(name: Path, var: Path) -> None:
+    """Raise StoreRefusal for a file that would lie among those of the store."""
+    below = name.parts[len(var.parts) :]
+    if var.parts and name.parts[: len(var.parts)] == var.parts and below[0] not in _KEPT_OF_VAR:
+        raise StoreRefusal(f"the archive has {name}, which is no file of a journal: name another")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return other.is_file() and file_sha256(one) == file_sha256(other)
+
+
+def _require_no_store(settings: Settings) -> None:
+    fix = (
+        "--all is for a place without one: leave it out, or restore the rows alone with "
+        f"{EDGE} restore FILE --force"
+    )
+    if (path := settings.database_path) is not None:
+        if path.exists() and path.stat().st_size:
+            raise StoreRefusal(f"there is a store at {path}: {fix}")
+        return
+
+    async def look() -> None:
+        store = await open_store(settings.database_url, system_clock, create=False)
+        await store.close()
+        raise StoreRefusal(f"there is a store in the database of DATABASE_URL: {fix}")
+
+    try:
+        asyncio.run(look())
+    except MissingStore:
+        return
+
+
+def _restore_dump(dump: Path, settings: Settings) -> None:
+    from edge_api.backup.postgres_dump import restore_rows  # noqa: PLC0415
+
+    async def settle() -> None:
+        store = await open_store(settings.database_url, system_clock, create=False, migrates=True)
+        try:
+            await require_key(store, "SECRET_KEY", (settings.secret_key or "").encode())
+            await settle_newsletter(store, system_clock, is_carried=False)
+        finally:
+            await store.close()
+
+    restore_rows(settings.database_url, dump)
+    asyncio.run(settle())

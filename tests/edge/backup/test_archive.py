@@ -1,0 +1,420 @@
+"""`backup --all` and `restore --all`: the whole journal comes back, or nothing changes."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import signal
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+
+import pyrage
+import pytest
+
+from tests.drills.loss import as_json, ids, installation_in, post, said
+from tests.edge.edge_process import Installation
+from tests.edge.postgresql import PostgreSQL, programs
+from tests.patience import patience
+
+pytestmark = pytest.mark.size("test")
+
+IDENTITY = pyrage.x25519.Identity.generate()
+RECIPIENT = str(IDENTITY.to_public())
+SECRET = "s" * 40
+PICTURE = bytes(range(256)) * 9000
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """Return the file of the private key, as age-keygen writes it."""
+    file = tmp_path / "identity.txt"
+    file.write_text(f"# created: 2026-01-31T08:05:09Z\n# public key: {RECIPIENT}\n{IDENTITY}\n")
+    return file
+
+
+def journal_in(folder: Path, **settings: str) -> Installation:
+    """Return a journal with texts, a picture, a theme, a draft, settings and a build."""
+    files = {
+        "content/posts/first.md": b"---\ntitle: First\n---\n\nText.\n",
+        "content/images/picture.jpg": PICTURE,
+        f"content/posts/{'long' * 40}.md": b"A name that is longer than the field of a tar.\n",
+        "content/posts/été.md": b"Text.\n",
+        "theme/templates/base.html": b"<html>\n",
+        "pelicanconf.py": b"SITENAME = 'A journal'\n",
+        ".env": f"SITE_URL=https://journal.example\nBACKUP_RECIPIENT={RECIPIENT}\n".encode(),
+        ".gitignore": b"/var/\n",
+        ".git/HEAD": b"ref: refs/heads/main\n",
+        "var/drafts/draft.md": b"Not public.\n",
+        "var/versions/former.md": b"Former.\n",
+    }
+    left_out = {
+        "build/current/site/index.html": b"<html>",
+        "var/spool/request.json": b"{}",
+        ".git/index.lock": b"",
+        ".ssh/id_ed25519": b"private",
+        "__pycache__/pelicanconf.pyc": b"code",
+    }
+    for name, content in {**files, **left_out}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    (folder / ".env").chmod(0o600)
+    made = installation_in(folder, **settings)
+    said(made, "migrate")
+    said(made, "keys", "issue", "--name", "reader", "--scopes", "leads:read")
+    with made.serving() as edge:
+        post(edge, "the first")
+    return made
+
+
+def emptied(tmp_path: Path, **settings: str) -> Installation:
+    """Return an empty folder on another machine."""
+    folder = tmp_path / "new"
+    folder.mkdir(exist_ok=True)
+    return installation_in(folder, **settings)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of a journal, but for the store's own."""
+    kept = [each for each in folder.rglob("*") if each.is_file()]
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in kept
+        if not path.name.startswith("edge.db")
+        and "build" not in path.parts
+        and path.parent.name not in {"backups", ".archiving"}
+    }
+
+
+def archive(journal: Installation, *words: str) -> Path:
+    """Make an archive and return it."""
+    return Path(as_json(journal, "backup", "--all", "--json", *words)["file"])
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_everything_comes_back(
+    engine: str,
+    tmp_path: Path,
+    key: Path,
+    postgresql: PostgreSQL,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows, texts, pictures, keys and settings are the same, and nothing else is there."""
+    monkeypatch.setenv("PATH", f"{programs()}:{os.environ['PATH']}")
+    given: Sequence[dict[str, str]] = ({}, {})
+    if engine == "postgresql":
+        urls = postgresql.make_store(), postgresql.url(postgresql.make_empty())
+        given = [{"DATABASE_URL": each, "SECRET_KEY": SECRET} for each in urls]
+    old = journal_in(tmp_path / "old", **given[0])
+    file = archive(old)
+
+    content = file.read_bytes()
+    assert content.startswith(b"age-encryption.org/v1\n")
+    assert not any(each in content for each in (b"SITE_URL", b"Text.", PICTURE[:256]))
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+    new = emptied(tmp_path, **given[1])
+    said(new, "restore", "--all", str(file), "--key", str(key))
+    before, after = digests(old.folder), digests(new.folder)
+    for name in (".git/index.lock", ".ssh/id_ed25519", "__pycache__/pelicanconf.pyc"):
+        assert before.pop(name)
+    assert before.pop("var/spool/request.json")
+    if engine == "postgresql":  # SECRET_KEY was no line of `.env`, and has to be one
+        assert after.pop(".env") != before.pop(".env")
+        assert f"\nSECRET_KEY={SECRET}\n" in (new.folder / ".env").read_text()
+    assert after == before
+    assert (new.folder / ".env").stat().st_mode & 0o777 == 0o600
+    stores = (each.settings["DATABASE_URL"] for each in (old, new))
+    copied = said(old, "copy", "--from", next(stores), "--to", next(stores))
+    assert "the same; 0 of them were copied now" in copied
+    assert "leads: 1 rows" in copied
+
+    code, _, complained = new.run("restore", "--all", str(file), "--key", str(key))
+    assert code == 1
+    assert "there is a store" in complained
+    with new.serving() as edge:
+        assert post(edge, "the first") in said(old, "leads", "list", "--json")
+
+
+def test_what_is_written_meanwhile_is_whole(tmp_path: Path, key: Path) -> None:
+    """An archive that is made beside writers has each file and row as it was at one instant."""
+    old = journal_in(tmp_path / "old")
+    text = old.folder / "content/posts/first.md"
+    versions = [letter * size for letter, size in ((b"a", 1_000_000), (b"b", 30))]
+    ended = Event()
+
+    def write() -> None:
+        while not ended.is_set():
+            for each in versions:
+                draft = text.with_suffix(".new")
+                draft.write_bytes(each)
+                draft.replace(text)
+
+    text.write_bytes(versions[0])
+    writer = Thread(target=write)
+    with old.serving() as edge:
+        writer.start()
+        try:
+            acknowledged = {post(edge, f"before {number}") for number in range(5)}
+            files = []
+            for number in range(3):
+                files.append(archive(old))
+                post(edge, f"meanwhile {number}")
+        finally:
+            ended.set()
+            writer.join()
+    for number, file in enumerate(files):
+        folder = tmp_path / f"new {number}"
+        folder.mkdir()
+        new = installation_in(folder)
+        said(new, "restore", "--all", str(file), "--key", str(key))
+        assert (folder / "content/posts/first.md").read_bytes() in versions
+        assert ids(new.store) >= acknowledged
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
+    """It is said, and former archives stay."""
+    old = journal_in(tmp_path / "old")
+    good = archive(old)
+    (old.folder / "content/large.bin").write_bytes(os.urandom(4_000_000))
+    program = (
+        "import resource, runpy, sys;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, 2 << 20));"
+        "sys.argv = ['edge_api', 'backup', '--all', '--keep', '1'];"
+        "runpy.run_module('edge_api', run_name='__main__')"
+    )
+    code, _, complained = run_program(old, program)
+
+    assert code == 1
+    assert "var/backups cannot be read or written: File too large" in complained
+    assert "Traceback" not in complained
+    assert left_in(old) == [good.name, f"{good.name}.sha256"]
+
+
+def run_program(journal: Installation, program: str) -> tuple[int, str, str]:
+    """Run a program of Python in a journal's folder."""
+    import subprocess  # noqa: PLC0415
+
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=journal.folder,
+        env=journal.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience(),
+    )
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def left_in(journal: Installation) -> list[str]:
+    """Return what is in the folder of backups and in that of rows under way."""
+    var = journal.folder / "var"
+    found = [*(var / "backups").iterdir(), *(var / ".archiving").iterdir()]
+    return sorted(each.name for each in found if each.name != ".backup-lock")
+
+
+def kill_when(started: Callable[[], object], journal: Installation, *words: str) -> None:
+    """Start a command, and kill it when something holds."""
+    with journal.start(*words) as process:
+        deadline = time.monotonic() + patience()
+        while not started() and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_kill_in_the_middle_leaves_nothing_behind(tmp_path: Path, key: Path) -> None:
+    """A killed backup is no archive, and a killed restore goes on from the beginning."""
+    old = journal_in(tmp_path / "old")
+    (old.folder / "content/large.bin").write_bytes(os.urandom(60_000_000))
+    backups = old.folder / "var/backups"
+    kill_when(
+        lambda: any(each.stat().st_size for each in backups.glob(".journal-*.partial")),
+        old,
+        "backup",
+        "--all",
+    )
+    assert not list(backups.glob("journal-*.age"))
+    assert b"SITE_URL" not in b"".join(each.read_bytes() for each in backups.glob(".journal-*"))
+    file = archive(old)
+    assert left_in(old) == [file.name, f"{file.name}.sha256"]
+
+    new = emptied(tmp_path)
+    restoring = ("restore", "--all", str(file), "--key", str(key))
+    kill_when((new.folder / ".restoring/unpacked/journal/content").exists, new, *restoring)
+    assert not new.store.exists()
+    said(new, *restoring)
+    assert not (new.folder / ".restoring").exists()
+    assert digests(new.folder)["content/large.bin"] == digests(old.folder)["content/large.bin"]
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    """Return a member of a hostile archive."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+HOSTILE = {
+    "a symbolic link": [member("journal/content", tarfile.SYMTYPE, "/etc")],
+    "a hard link": [member("journal/x", tarfile.LNKTYPE, "/etc/passwd")],
+    "a device": [member("journal/x", tarfile.CHRTYPE)],
+    "a pipe": [member("journal/x", tarfile.FIFOTYPE)],
+    "a folder above": [member("journal/../../x")],
+    "an absolute path": [member("/srv/x")],
+    "another folder": [member("other/x")],
+    "a store": [member("journal/var/edge.db")],
+    "a name twice": [member("journal/x"), member("journal/x")],
+    "a file as a folder": [member("journal/x"), member("journal/x/y")],
+}
+
+
+def hostile(path: Path, members: Sequence[tarfile.TarInfo], rows: bytes, more: bytes = b"") -> Path:
+    """Write an archive that nobody's backup made, with the public key that anybody may know."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name, content in {"manifest.json": b'{"format": 1}', "store.db": rows}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+        for each in members:
+            tar.addfile(each)
+    content = gzip.compress(packed.getvalue() + more)
+    path.write_bytes(pyrage.encrypt(content, [IDENTITY.to_public()]))
+    return path
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_archive_is_refused(name: str, tmp_path: Path, key: Path) -> None:
+    """What is no file of a journal is named, and nothing is unpacked."""
+    old = installation_in(tmp_path)
+    said(old, "migrate")
+    file = hostile(tmp_path / "x.age", HOSTILE[name], old.store.read_bytes())
+    refuse(emptied(tmp_path), file, key, "the archive has ")
+
+
+def test_an_archive_that_is_none_is_refused(tmp_path: Path, key: Path) -> None:
+    """A cut or changed archive, one that never ends, and one for another key are refused."""
+    old = journal_in(tmp_path / "old")
+    file, bad, new = archive(old), tmp_path / "bad.age", emptied(tmp_path)
+    content = file.read_bytes()
+    bad.write_bytes(content[: len(content) // 2])
+    refuse(new, bad, key, "cannot be opened")
+    bad.write_bytes(content[:-40] + bytes(40))
+    refuse(new, bad, key, "cannot be opened")
+    bad.write_bytes(b"no archive")
+    refuse(new, bad, key, "is no archive of backup --all")
+    hostile(bad, [], b"", bytes(1 << 24))
+    refuse(new, bad, key, "goes on after its end")
+    large = member("journal/large")
+    large.size = 1 << 60
+    bad.write_bytes(
+        pyrage.encrypt(gzip.compress(large.tobuf(tarfile.GNU_FORMAT)), [IDENTITY.to_public()])
+    )
+    refuse(new, bad, key, "too little room")
+    hostile(bad, [], b"no store")
+    refuse(new, bad, key, "is no SQLite database")
+    other = tmp_path / "other.txt"
+    other.write_text(f"{pyrage.x25519.Identity.generate()}\n")
+    refuse(new, file, other, "name the private key it was made for")
+    other.write_text("no key")
+    refuse(new, file, other, "this is no private key of age")
+    other.unlink()
+    refuse(new, file, other, "No such file")
+    (new.folder / "pelicanconf.py").write_text("mine\n")
+    code, _, complained = new.run("restore", "--all", str(file), "--key", str(key))
+    assert (code, (new.folder / "pelicanconf.py").read_text()) == (1, "mine\n")
+    assert "pelicanconf.py is there already: restore into an empty folder" in complained
+
+
+def refuse(new: Installation, file: Path, key: Path, why: str) -> None:
+    """See a restore refused by one sentence, and the folder empty but for a store's."""
+    code, _, complained = new.run("restore", "--all", str(file), "--key", str(key))
+    assert (code, len(complained.splitlines())) == (1, 1), complained
+    assert why in complained
+    assert not [
+        each for each in new.folder.rglob("*") if each.is_file() and "lock" not in each.name
+    ]
+
+
+def test_a_passphrase_is_typed(tmp_path: Path) -> None:
+    """It is read from the input alone, and the wrong one opens nothing."""
+    old, new = journal_in(tmp_path / "old"), emptied(tmp_path)
+    talk(old, "correct horse\n", "backup", "--all", "--passphrase")
+    (file,) = old.folder.glob("var/backups/*.age")
+    code, complained = talk(new, "wrong\n", "restore", "--all", str(file))
+    assert code == 1
+    assert "without one its passphrase is asked for" in complained
+    assert talk(new, "correct horse\n", "restore", "--all", str(file))[0] == 0
+    assert (new.folder / "content/images/picture.jpg").read_bytes() == PICTURE
+
+
+def talk(journal: Installation, typed: str, *words: str) -> tuple[int, str]:
+    """Run a command with this input; return exit code and complaints."""
+    import subprocess  # noqa: PLC0415
+
+    with journal.start(*words, stdin=subprocess.PIPE) as process:
+        _, complained = process.communicate(typed, timeout=patience())
+    return process.returncode, complained
+
+
+def test_it_is_never_unencrypted(tmp_path: Path) -> None:
+    """Without a public key, or with a private one in its place, nothing is written."""
+    made = installation_in(tmp_path)
+    said(made, "migrate")
+    code, _, complained = made.run("backup", "--all")
+    assert code == 2
+    assert "set BACKUP_RECIPIENT to the public key" in complained
+    assert said(made, "backup", "--all", "--daily") == "BACKUP_RECIPIENT is not set: no archive\n"
+    code, _, complained = made.changed(BACKUP_RECIPIENT=str(IDENTITY)).run("backup", "--all")
+    assert code == 2
+    assert "a private key must not be on this machine" in complained
+    assert str(IDENTITY) not in complained
+
+
+def test_a_timer_keeps_the_newest_and_old_ones_are_named(tmp_path: Path) -> None:
+    """One is made a day, `--keep` removes older ones, and doctor reports what went wrong."""
+    made = installation_in(tmp_path, BACKUP_RECIPIENT=RECIPIENT)
+    (tmp_path / "content").mkdir()
+    said(made, "migrate")
+    rows = Path(as_json(made, "backup", "--json")["file"])
+    assert "there is no archive yet: let a timer run python -m edge_api backup --all" in doctor(
+        made
+    )
+    first = archive(made)
+    assert "archive" not in doctor(made).partition("looked at")[0].replace(
+        "the newest archive (", ""
+    )
+    assert said(made, "backup", "--all", "--daily", "--keep", "1") == "no archive is due\n"
+    second = archive(made, "--keep", "1")
+    assert not first.exists()
+    assert rows.exists()
+
+    result = made.store.with_name("edge.db-archive.json")
+    members = json.loads(result.read_bytes())
+    long_ago = datetime.now(UTC) - timedelta(days=5)
+    result.write_text(json.dumps({**members, "made_at": long_ago.isoformat()}))
+    assert "the newest archive is older than 2 days" in doctor(made)
+    with made.serving() as edge:
+        check = json.loads(edge.get("/api/public/v1/readiness")[2])["checks"]["archive"]
+    assert (check["status"], check["verified"]) == ("warn", False)
+    assert "the newest archive is older than 2 days" in check["error"]
+    assert "no archive is due" not in said(made, "backup", "--all", "--daily")
+    second = max(second.parent.glob("*.age"))
+    second.write_bytes(second.read_bytes()[:-1])
+    assert "the newest archive was changed since it was made" in doctor(made, "--deep")
+    second.unlink()
+    assert "the newest archive is not where it was made" in doctor(made, "--deep")
+
+
+def doctor(made: Installation, *words: str) -> str:
+    """Return what doctor prints."""
+    return made.run("doctor", *words)[1]
