@@ -28,7 +28,8 @@ from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.types import format_instant
 from edge_api.health import Health, PublishingMonitor
 from edge_api.machine import MachineMonitor
-from edge_api.mail.messages import MESSAGE_POLICY, header_address, header_subject, one_line
+from edge_api.mail.clean_text import one_line
+from edge_api.mail.messages import MESSAGE_POLICY, header_address, header_subject
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.schema.environment import BUILD, EDGE
 from edge_api.schema.writing import locate_var
@@ -42,7 +43,7 @@ STEADY_SECONDS: Final = 285.0
 each five minutes may lack some seconds."""
 _RECENT_SECONDS: Final = 900.0  # for so long an edge takes the last run of `doctor` into account
 _MAIL_SECONDS: Final = 60.0
-_NEEDS_STORE: Final = frozenset(("mail", "mailbox", "secret_key", "webhooks"))
+_NEEDS_STORE: Final = frozenset(("mail", "mailbox", "newsletter", "secret_key", "webhooks"))
 """The checks that can say nothing while the store is away."""
 _PASSING: Final = "shutdown"  # a check of a few seconds, of an end that somebody wanted
 _RESTART: Final = "systemctl restart fore-edge"

@@ -271,10 +271,12 @@ async def assemble(
             if exclusive
             else []
         )
-        if verification:
-            verify = verification.verify_due
-            loops.append(partial(every, VERIFY_SECONDS, "verifying backups", verify))
         loops += [
+            *(
+                [partial(every, VERIFY_SECONDS, "verifying backups", verification.verify_due)]
+                if verification
+                else []
+            ),
             partial(every, WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
             *(each.run for each in metrics),
         ]
