@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 
 from edge_api.settings import Settings
 
-MACHINE_SECONDS: Final = 120.0
-"""The interval at which an edge looks at its certificate."""
 _EXPIRY_DAYS: Final = 14
 """A certificate that expires in fewer days is reported: it should have been renewed before."""
 _MIN_FREE_BYTES: Final = 512 << 20

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from click import Option
 
 from edge_api.access.service import count_pending
-from edge_api.alerts import Alerts, is_told_by_edge
+from edge_api.alerts import Alerts, is_alerted_by_edge
 from edge_api.app import Assembly, assemble
 from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, key_state
@@ -126,7 +126,9 @@ def run(arguments: Arguments, settings: Settings) -> int:
         *_check_machine(settings),
     ]
     if arguments.alert:
-        asyncio.run(_alert(settings, found))
+        with closing(Alerts(settings, system_clock, "doctor")) as alerts:
+            # Days and bytes change from run to run, and the error stays the same.
+            asyncio.run(alerts.report({re.sub("[0-9]+", "#", error): error for error in found}))
     found += [*health_errors, *backup_errors, *site_warnings, *find_full_disks(settings)]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
@@ -143,16 +145,6 @@ def run(arguments: Arguments, settings: Settings) -> int:
     ]
     checked = [each for each in CHECKED if service_notes is not None or each not in _STORE_CHECKS]
     return print_report([*errors], notes, checked, as_json=arguments.json)
-
-
-async def _alert(settings: Settings, errors: Sequence[str]) -> None:
-    """Tell the owner what was found twice in a row, and what is over."""
-    alerts = Alerts(settings, system_clock, "doctor")
-    try:
-        # Days and bytes change from run to run, and the error stays the same.
-        await alerts.report({re.sub("[0-9]+", "#", error): error for error in errors})
-    finally:
-        alerts.close()
 
 
 def print_report(
@@ -233,7 +225,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
             former = await find_former_hosts(settings, service.store, service.clock())
     except StoreRefusal as refusal:
         refused = [str(refusal)]
-        return (refused, [], None) if is_told_by_edge(settings) else ([], refused, None)
+        return (refused, [], None) if is_alerted_by_edge(settings) else ([], refused, None)
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
     # Readiness is public, so its errors name no command; add the command that fixes each.
     for words, fix in (
