@@ -23,6 +23,9 @@ import psutil
 import pyrage
 import pytest
 
+from edge_api.alerts import ALERT_SECONDS, STEADY_SECONDS
+from edge_api.background import VERIFY_SECONDS
+from edge_api.backup.verify import RETRY_SECONDS
 from tests.drills.loss import await_replica
 from tests.edge.certificates import write_certificate
 from tests.edge.changed_product import copy_product
@@ -281,13 +284,14 @@ async def test_a_damaged_replica_is_alerted_and_soon_that_it_is_whole(
         await until(result.exists, 120)
         members = json.loads(result.read_bytes())
         assert members["fault"] == ""
-        (first, *_) = sorted(replica.rglob("*.ltx"))
-        whole = first.read_bytes()
-        first.write_bytes(whole[:-8] + bytes(8))
+        whole = {path: path.read_bytes() for path in replica.rglob("*.ltx")}
+        for path, content in whole.items():
+            path.write_bytes(content[:-8] + bytes(8))
         yesterday = datetime.now(UTC) - timedelta(hours=30)
         result.write_text(json.dumps({**members, "at": yesterday.isoformat()}))
         await alerted(relay, 1, "not well: the replica cannot be restored")
-        first.write_bytes(whole)
+        for path, content in whole.items():
+            path.write_bytes(content)
         await alerted(relay, 2, "well again: the replica cannot be restored")
 
 
@@ -542,3 +546,10 @@ def test_an_address_that_is_none_is_refused(installation: Installation, url: str
         code, _, complained = installation.changed(**{name: url}).run("settings")
         assert code == 2
         assert f"{name}: must be like https://alerts.example/topic" in complained
+
+
+@pytest.mark.size("quick")
+def test_the_waits_add_up_to_less_than_ten_minutes() -> None:
+    """A fault that only a verification sees is mended, verified, looked at twice, and steady."""
+    waits = RETRY_SECONDS, VERIFY_SECONDS, 2 * ALERT_SECONDS, STEADY_SECONDS
+    assert sum(waits) < 600
