@@ -548,7 +548,6 @@ def test_an_address_that_is_none_is_refused(installation: Installation, url: str
         assert f"{name}: must be like https://alerts.example/topic" in complained
 
 
-@pytest.mark.size("quick")
 def test_the_waits_add_up_to_less_than_ten_minutes() -> None:
     """A fault that only a verification sees is mended, verified, looked at twice, and steady."""
     waits = RETRY_SECONDS, VERIFY_SECONDS, 2 * ALERT_SECONDS, STEADY_SECONDS
