@@ -200,43 +200,36 @@ def _unpack(stream: gzip.GzipFile, target: Path) -> None:
             raw = _read(stream, member.size + -member.size % _BLOCK)[: member.size]
             name = raw.rstrip(b"\0").decode("utf-8", "surrogateescape")
             continue
-        name, path = "", _member_path(name or member.name, member)
+        given, name = name or member.name, ""
+        path = PurePosixPath(given)
+        is_known = path.parts[:1] == (FILES,) and len(path.parts) > 1
+        is_known = is_known or given in (MANIFEST, *ROWS, SECRET)
+        is_plain = ".." not in path.parts and str(path) == given and "\0" not in given
+        if member.type != tarfile.REGTYPE or member.size < 0 or not (is_known and is_plain):
+            raise StoreRefusal(
+                f"the archive has {given[:200]!r}, which is no file of a journal: "
+                "name another archive"
+            )
         count, room = count + 1, room - member.size - _BLOCK
-        if count > _MAX_FILES or (path.name == MANIFEST and member.size > _MAX_MANIFEST_BYTES):
+        if count > _MAX_FILES or (given == MANIFEST and member.size > _MAX_MANIFEST_BYTES):
             raise StoreRefusal("the archive has more files than a journal: name another one")
         if room < 0:
             raise StoreRefusal("the disk has too little room for the archive: make room")
-        _write(stream, target / path, member)
+        place, mode = target / path, member.mode & 0o755 | 0o600
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            descriptor = os.open(place, flags, mode)
+        except (FileExistsError, NotADirectoryError):
+            raise StoreRefusal(
+                f"the archive has {given[:200]!r} twice, or as file and folder: name another one"
+            ) from None
+        with os.fdopen(descriptor, "wb") as file:
+            for start in range(0, member.size, _IN_MEMORY_BYTES):
+                file.write(_read(stream, min(_IN_MEMORY_BYTES, member.size - start)))
+        _read(stream, -member.size % _BLOCK)
     if len(stream.read(1 << 16)) >= 1 << 16:  # a tar ends with some zeros
         raise StoreRefusal("the archive goes on after its end: name another one")
-
-
-def _member_path(name: str, member: tarfile.TarInfo) -> PurePosixPath:
-    """Return the relative path of a member. Raises StoreRefusal if it is not a journal's."""
-    path = PurePosixPath(name)
-    is_known = path.parts[:1] == (FILES,) and len(path.parts) > 1
-    is_known = is_known or name in (MANIFEST, *ROWS, SECRET)
-    is_plain = ".." not in path.parts and str(path) == name and "\0" not in name
-    if member.type != tarfile.REGTYPE or member.size < 0 or not (is_known and is_plain):
-        raise StoreRefusal(
-            f"the archive has {name[:200]!r}, which is no file of a journal: name another archive"
-        )
-    return path
-
-
-def _write(stream: gzip.GzipFile, path: Path, member: tarfile.TarInfo) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = member.mode & 0o755 | 0o600
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    except (FileExistsError, NotADirectoryError):
-        raise StoreRefusal(
-            f"the archive has {path.name!r} twice, or as file and folder: name another archive"
-        ) from None
-    with os.fdopen(descriptor, "wb") as file:
-        for start in range(0, member.size, _IN_MEMORY_BYTES):
-            file.write(_read(stream, min(_IN_MEMORY_BYTES, member.size - start)))
-    _read(stream, -member.size % _BLOCK)
 
 
 def _read(stream: gzip.GzipFile, size: int) -> bytes:

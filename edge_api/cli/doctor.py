@@ -12,7 +12,7 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLCertVerificationError
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from click import Option
@@ -40,7 +40,7 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
-from edge_api.machine import certificate_error, find_full_disks, make_context
+from edge_api.machine import MachineMonitor, make_context
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.newsletter.checks import check_sender, find_former_hosts
@@ -129,7 +129,9 @@ def run(arguments: Arguments, settings: Settings) -> int:
         with closing(Alerts(settings, system_clock, "doctor")) as alerts:
             # Days and bytes change from run to run, and the error stays the same.
             asyncio.run(alerts.report({re.sub("[0-9]+", "#", error): error for error in found}))
-    found += [*health_errors, *backup_errors, *site_warnings, *find_full_disks(settings)]
+    machine = MachineMonitor(settings)
+    machine.refresh()
+    found += [*health_errors, *backup_errors, *site_warnings, *machine.find_errors().values()]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
@@ -272,7 +274,7 @@ async def _check_relay(settings: Settings) -> list[str]:
 
 
 def _check_site(settings: Settings) -> tuple[list[str], list[str]]:
-    """Request readiness from the public address; return what it and its certificate warn of.
+    """Request readiness from the public address; return what it warns of.
 
     The second list has errors that the edge cannot see.
 
@@ -287,8 +289,6 @@ def _check_site(settings: Settings) -> tuple[list[str], list[str]]:
     with closing(connection):
         try:
             connection.request("GET", "/api/public/v1/readiness")
-            socket: Any = connection.sock
-            expiry = socket.getpeercert()["notAfter"] if origin.scheme == "https" else None
             response = connection.getresponse()
             if response.headers.get_content_type() != "application/json":
                 raise HTTPException(f"the status is {response.status}")  # noqa: TRY301
@@ -303,10 +303,9 @@ def _check_site(settings: Settings) -> tuple[list[str], list[str]]:
             AttributeError,
         ) as error:
             return [], [*_explain_failed_request(settings, error)]
-    warnings = [*filter(None, [certificate_error(settings, expiry) if expiry else ""])]
     # `report_verifications` describes the errors of PARTS in more detail.
-    if not settings.is_loopback:
-        warnings += [each for name, each in complaints.items() if name not in PARTS]
+    is_near = settings.is_loopback
+    warnings = [each for name, each in complaints.items() if not is_near and name not in PARTS]
     with suppress(TypeError, ValueError):  # the header is missing, or is no date
         difference = abs(parsedate_to_datetime(response.headers["Date"]) - system_clock())
         if difference > _MAX_CLOCK_ERROR:
