@@ -56,7 +56,7 @@ VERIFY_SECONDS: Final = 60.0
 """The interval of checks whether a verification is due; the first comes after one interval."""
 UNVERIFIED_WARN_SECONDS: Final = 3600.0
 """The time that an edge may serve without any result before readiness warns."""
-_SHARE_OF_TIME: Final = 10
+PAUSE_FACTOR: Final = 10
 """After a verification that took a second, the next one waits for at least so many seconds."""
 
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class DailyVerification:
             _log.warning("a verification ended without a result, with status %d", status)
         ended = time.monotonic()
         # Even if there is no result. A replica that takes long to fetch is fetched more rarely.
-        self._not_before = ended + max(RETRY_SECONDS, _SHARE_OF_TIME * (ended - began))
+        self._not_before = ended + max(RETRY_SECONDS, PAUSE_FACTOR * (ended - began))
         for part in due:
             if (error := self._read_error(part)) and error != before[part]:
                 _log.warning("%s (%s)", *error)

@@ -15,6 +15,7 @@ if __name__ == "__main__":
     alerts.STEADY_SECONDS = 3.0  # type: ignore[misc]
     if "QUICK_VERIFICATION" in os.environ:
         verify.RETRY_SECONDS = background.RETRY_SECONDS = app.VERIFY_SECONDS = 0.3  # type: ignore[misc]
+        background.PAUSE_FACTOR = 0  # type: ignore[misc]
     for name in ("ALERT_SECONDS", "WATCHER_POLL_SECONDS"):
         assert hasattr(app, name)
         setattr(app, name, 0.3)

@@ -356,6 +356,8 @@ async def test_of_several_workers_one_tells(installation: Installation, tmp_path
             mailed = workers.changed(SMTP_URL=f"smtp://127.0.0.1:{relay.port}")
             with running(mailed, "--workers", "2") as edge:
                 await alerted(relay, 1, "not well: the build was made for another SITE_URL")
+                state = workers.folder / "var" / "alerts-edge.json"
+                await until(lambda: json.loads(state.read_bytes())["sent"], 60)
                 for worker in psutil.Process(edge.process.pid).children():
                     worker.kill()
                 await stays(relay, 1)
