@@ -13,10 +13,13 @@ from edge_api.backup import verify
 
 if __name__ == "__main__":
     alerts.STEADY_SECONDS = 3.0  # type: ignore[misc]
+    names = ["ALERT_SECONDS", "WATCHER_POLL_SECONDS"]
     if "QUICK_VERIFICATION" in os.environ:
-        verify.RETRY_SECONDS = background.RETRY_SECONDS = app.VERIFY_SECONDS = 0.3  # type: ignore[misc]
+        verify.RETRY_SECONDS = 0.3  # type: ignore[misc]
+        background.RETRY_SECONDS = 0.3  # type: ignore[attr-defined]
         background.PAUSE_FACTOR = 0  # type: ignore[misc]
-    for name in ("ALERT_SECONDS", "WATCHER_POLL_SECONDS"):
+        names.append("VERIFY_SECONDS")
+    for name in names:
         assert hasattr(app, name)
         setattr(app, name, 0.3)
     sys.exit(main(sys.argv[1:]))
