@@ -69,7 +69,7 @@ def check_systems(deploy: str, folder: Path) -> None:
     SYSTEM.write_text("ID=other\nVERSION_ID=1\n", "utf-8")
     said = run_block(deploy, folder)
     assert "this system (other 1) is not known to work: Debian 12, Ubuntu 24.04" in said
-    assert f"https://www.{DOMAIN} leads nowhere, since the certificate is without" in said
+    assert f"https://www.{DOMAIN} is not led to https://{DOMAIN}, since the certificate" in said
     SYSTEM.write_text('ID=ubuntu\nVERSION_ID="24.04"\n', "utf-8")
     assert "not known" not in run_block(deploy, folder, b"")
     SYSTEM.write_text(known, "utf-8")
@@ -119,9 +119,8 @@ def serve_both() -> "tuple[subprocess.Popen[bytes], subprocess.Popen[bytes], soc
         wait_for(lambda: fetch(f"https://{domain}/")[0] == 200, f"{domain} is served")  # noqa: B023
         page = f"https://{domain}/journal/?a=1"
         assert fetch(page.replace("https", "http")) == (301, page)
-        assert fetch(page.replace("https://", "http://www.")) == (301, page)
-    other = f"https://www.{OTHER_DOMAIN}/journal/?a=1"
-    assert fetch(other) == (301, f"https://{OTHER_DOMAIN}/journal/?a=1")
+    for scheme in ("http", "https"):
+        assert fetch(page.replace("https://", f"{scheme}://www.")) == (301, page)
     assert fetch(f"https://{OTHER_DOMAIN}/api/public/v1/leads", LEAD)[0] == 201
     wait_for(lambda: list((OTHER / "var/mail/new").iterdir()), "the second one's owner has mail")
     assert not list((JOURNAL / "var").glob("mail/new/*"))
@@ -218,13 +217,17 @@ def look_after_second(deploy: str, folder: Path) -> None:
     assert (OTHER / "content/posts/pushed.md").owner() == "atelier"
     assert start("fore-edge-atelier-push").wait(PATIENCE) == 0
 
-    make_certificate("moved.example")
-    moved = f"{other.replace(OTHER_DOMAIN, 'moved.example')} --name atelier\n"
+    domain = f"www.{DOMAIN}"
+    make_certificate(domain, DOMAIN)
+    moved = f"{other.replace(f'deploy {OTHER_DOMAIN}', f'deploy {domain}')} --name atelier\n"
     run_block(moved, folder, b"", f"/srv/atelier is the journal of {OTHER_DOMAIN}: for another one")
     settings = (OTHER / ".env").read_text("utf-8")
-    (OTHER / ".env").write_text(settings.replace(OTHER_DOMAIN, "moved.example"), "utf-8")
-    run_block(moved, folder, b"")
-    assert "server_name moved.example;" in (SITES / "fore-edge_atelier.conf").read_text("utf-8")
+    (OTHER / ".env").write_text(settings.replace(f"https://{OTHER_DOMAIN}", f"https://{domain}"))
+    assert f"since it is the domain of the journal in {JOURNAL}" in run_block(moved, folder, b"")
+    names = re.findall("server_name (.*);", (SITES / "fore-edge_atelier.conf").read_text("utf-8"))
+    assert names == [domain, domain]
+    (OTHER / ".env").write_text(settings)
+    run_block(f"{other} --name atelier\n", folder, b"")
     assert first() == before
 
 
@@ -282,8 +285,8 @@ def main() -> None:
     assert first() == before
     assert OTHER.owner() == "atelier"
     upgrade_one_by_one(deploy, folder, serve_both())
-    use_caddy(deploy, folder)
     look_after_second(deploy, folder)
+    use_caddy(deploy, folder)
     print("deployed")
 
 
