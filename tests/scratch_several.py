@@ -193,6 +193,11 @@ def look_after_second(deploy: str, folder: Path) -> None:
     """See `doctor`, a replica, a push and another domain of the journal with a name."""
     certificate = f"SSL_CERT_FILE={CERTIFICATE.parent / OTHER_DOMAIN}/fullchain.pem"
     assert "looked at: " in run_block(f"cd {OTHER}; {certificate} fore-edge doctor\n", folder)
+    code = "from edge_api.machine import name_unit; print(name_unit())"
+    (python,) = PROGRAMS.glob("current-atelier/bin/python3")
+    for journal, unit in {JOURNAL: "fore-edge", OTHER: "fore-edge-atelier"}.items():
+        said = run_block(f'cd {journal}; {python} -P -c "{code}"\n', folder)
+        assert said == f"{unit}\n"
     assert start("fore-edge-atelier-backup").wait(PATIENCE) == 0
     assert list(OTHER.glob("var/backups/edge-*.db"))
     foreign = [str(path) for path in OTHER.rglob("*") if path.owner() != "atelier"]

@@ -353,7 +353,8 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
     if needs_backup and not is_new and not read_result(settings, "backup"):
         yield f"there is no backup: let a timer run {EDGE} backup"
-    units = [f"{name_unit()}{each}" for each in (".service", "-publish.service", "-backup.timer")]
+    parts = ".service", "-publish.service", "-backup.timer", "-doctor.timer"
+    units = [f"{name_unit()}{each}" for each in parts]
     shown = run_systemd_command("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
     yield from (*check_units(shown), *filter(None, [clock_error()]))
 
