@@ -28,7 +28,7 @@ from edge_api.backup.files import replace_private
 from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.types import format_instant
 from edge_api.health import Health, PublishingMonitor
-from edge_api.machine import MachineMonitor
+from edge_api.machine import MachineMonitor, name_unit
 from edge_api.mail.clean_text import one_line
 from edge_api.mail.messages import MESSAGE_POLICY, header_address, header_subject
 from edge_api.mail.transports import MailRefusal, open_transport
@@ -47,7 +47,8 @@ _MAIL_SECONDS: Final = 60.0
 _NEEDS_STORE: Final = frozenset(("mail", "mailbox", "newsletter", "secret_key", "webhooks"))
 """The checks that can say nothing while the store is away."""
 _PASSING: Final = "shutdown"  # a check of a few seconds, of an end that somebody wanted
-_RESTART: Final = "systemctl restart fore-edge"
+_UNIT: Final = name_unit()
+_RESTART: Final = f"systemctl restart {_UNIT}"
 _ADVICE: Final[Mapping[str, str]] = {
     "store": f"see that the database runs and its disk has room; {EDGE} doctor names the cause",
     "index": f"run {BUILD} build; what it prints says what to correct",
@@ -56,8 +57,8 @@ _ADVICE: Final[Mapping[str, str]] = {
     "code": f"{_RESTART}, or stop the edge and start it again",
     "disk": "delete old backups or other large files, or get a larger disk",
     "certificate": "then reload the proxy; systemctl status certbot.timer says why it was not done",
-    "backup": "journalctl -u fore-edge-backup says why, if a timer makes it",
-    "archive": "journalctl -u fore-edge-backup says why, if a timer makes it",
+    "backup": f"journalctl -u {_UNIT}-backup says why, if a timer makes it",
+    "archive": f"journalctl -u {_UNIT}-backup says why, if a timer makes it",
     "replica": f"the edge's log has what Litestream said; {EDGE} doctor says more",
     "proxies": "set TRUSTED_PROXIES to the address of your proxy",
 }

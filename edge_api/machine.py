@@ -1,4 +1,4 @@
-"""The machine that an edge runs on: the room on its disks, and the certificate of its address."""
+"""The machine that an edge runs on: its units, the room on its disks, and its certificate."""
 
 import math
 import shutil
@@ -20,6 +20,15 @@ _EXPIRY_DAYS: Final = 14
 _MIN_FREE_BYTES: Final = 512 << 20
 _MIN_FREE_SHARE: Final = 0.1
 _TIMEOUT_SECONDS: Final = 10.0
+
+
+def name_unit() -> str:
+    """Return how the units of this folder's journal begin, of which `deploy --name` makes more."""
+    with suppress(OSError):  # this folder may have been removed
+        named = f"fore-edge-{Path.cwd().name}"
+        if Path("/etc/systemd/system", f"{named}.socket").exists():
+            return named
+    return "fore-edge"
 
 
 def find_folders(settings: Settings) -> Mapping[str, Path]:

@@ -40,7 +40,7 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
-from edge_api.machine import MachineMonitor, make_context
+from edge_api.machine import MachineMonitor, make_context, name_unit
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.newsletter.checks import check_sender, find_former_hosts
@@ -190,7 +190,8 @@ def _check_files(settings: Settings) -> Iterator[str]:
     if settings.writing == "on" and not spool.is_watched():
         yield (
             f"WRITING=on, but no watcher that can write {settings.content_dir} answers: "
-            f"see its log; systemctl restart fore-edge-publish, or without systemd {BUILD} watch"
+            f"see its log; systemctl restart {name_unit()}-publish, or without systemd "
+            f"{BUILD} watch"
         )
     if error := check_dotenv_permissions():
         yield error
@@ -234,7 +235,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
         ("another SITE_URL", f": run {BUILD} build"),
         (
             "more than a minute: start it again",
-            f" (systemctl restart fore-edge-publish; without systemd {BUILD} publish)",
+            f" (systemctl restart {name_unit()}-publish; without systemd {BUILD} publish)",
         ),
     ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
@@ -343,8 +344,8 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
     if needs_backup and not is_new and not read_result(settings, "backup"):
         yield f"there is no backup: let a timer run {EDGE} backup"
-    timers = "fore-edge-backup.timer", "fore-edge-doctor.timer"
-    units = ("fore-edge.service", "fore-edge-publish.service", *timers)
+    parts = ".service", "-publish.service", "-backup.timer", "-doctor.timer"
+    units = [f"{name_unit()}{each}" for each in parts]
     shown = run_systemd_command("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
     yield from (*check_units(shown), *filter(None, [clock_error()]))
 
