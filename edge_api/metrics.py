@@ -29,16 +29,21 @@ from edge_api.http.dispatch import App
 from edge_api.http.response import AnyResponse, Request
 from edge_api.journal.builds import BuildManager
 from edge_api.machine import MachineMonitor, find_folders
+from edge_api.mail.dispatcher import OWN_GIVEN_UP
 from edge_api.operation.model import AnyOperation, Operation, SuccessResponse
 from edge_api.operation.service import OperationResult, Service
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.environment import VERSION
 from edge_api.schema.paths import METRICS
+from edge_api.stats.reading import KINDS
 
 MULTIPROC_DIR_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable with the workers' folder; set before prometheus_client is imported."""
 _TICK_SECONDS: Final = 0.5
-_OUTBOXES: Final = {"mail": EMAIL_OUTBOX, "webhooks": WEBHOOK_DELIVERIES}
+_OUTBOXES: Final = {
+    "mail": (EMAIL_OUTBOX, OWN_GIVEN_UP),
+    "webhooks": (WEBHOOK_DELIVERIES, (GIVEN_UP,)),
+}
 
 Gauge = tuple[str, str, Mapping[str, str], float]
 """A gauge: its name, description, labels and value."""
@@ -124,6 +129,8 @@ class Metrics:
         )
         for outcome in ("sent", "failed"):
             self._mail.labels(outcome)
+        for kind in KINDS:
+            self._views.labels(kind)
         for name in ("site", *(each.name for each in operations)):
             self._limited.labels(name)
             self._seconds.labels(name)
@@ -176,7 +183,8 @@ class Metrics:
             *await asyncio.to_thread(_machine_gauges, service),
         ]
         about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
-        for name, check in (await service[Health].report())["checks"].items():
+        checks = {name: {"status": "pass"} for name in service[Health].extra_checks}
+        for name, check in {**checks, **(await service[Health].report())["checks"]}.items():
             severity = float(SEVERITY.index(check["status"]))
             gauges.append(("edge_check", about, {"check": name}, severity))
         text += _format_gauges(gauges)
@@ -187,10 +195,10 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
     oldest = (Order("created_at"),)
     reads = [
         read
-        for table in _OUTBOXES.values()
+        for table, given_up in _OUTBOXES.values()
         for read in (
             Read(table, ("created_at",), (WAITING,), oldest, 1, with_total=True),
-            count_query(table, GIVEN_UP),
+            count_query(table, *given_up),
         )
     ]
     try:

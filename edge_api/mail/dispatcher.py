@@ -42,6 +42,15 @@ from edge_api.mail.transports import Transport, null_session, open_transport
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
+OWN_GIVEN_UP: Final = (
+    outbox.GIVEN_UP,
+    Filter(
+        "template_name",
+        "in",
+        tuple(name for name, each in MESSAGE_TYPES.items() if each.must_reach_owner),
+    ),
+)
+"""The given up messages that are reported; the failure of others any visitor could cause."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -114,13 +123,10 @@ class MailService:
     async def check(self) -> Check:
         """Return the state of mail, for readiness."""
         now, owner = self.clock(), self.outbox.owner
-        # The failure of other messages is not reported: any visitor could cause it.
-        reported = tuple(name for name, each in MESSAGE_TYPES.items() if each.must_reach_owner)
-        given_up = outbox.GIVEN_UP, Filter("template_name", "in", reported)
         try:
             found, dead, suppressed = await self.store.run(
                 READ_STATE,
-                Read(EMAIL_OUTBOX, ("id",), given_up, limit=1),
+                Read(EMAIL_OUTBOX, ("id",), OWN_GIVEN_UP, limit=1),
                 read_suppression(owner or ""),
             )
             state = dispatcher_state(found.rows, now)

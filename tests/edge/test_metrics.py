@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from edge_api.auth.actor import new_id
+from edge_api.db.internal_tables import EMAIL_OUTBOX
+from edge_api.db.query import Insert
+from edge_api.db.types import format_instant
 from edge_api.schema.environment import VERSION
+from edge_api.stats.reading import KINDS
 from tests.edge.edge_process import ROOT, Installation, free_port
 from tests.patience import patience
 
@@ -65,6 +71,31 @@ async def test_requests_and_what_waits_are_counted(make_edge: Any) -> None:
     assert found["edge_build_age_seconds",] > 0
     assert found["edge_check", ("check", "store")] == 0
     assert ("edge_check", ("check", "watcher")) in found
+
+
+@pytest.mark.each_engine
+async def test_mail_that_was_given_up_is_counted_if_it_must_reach_the_owner(make_edge: Any) -> None:
+    """Any visitor could cause that other mail is, and an alert of it."""
+    now = datetime.now(UTC)
+    rows = [
+        EMAIL_OUTBOX.new_row(
+            {
+                "queue": "transactional",
+                "template_name": name,
+                "recipient_email": "ann@mail.example",
+                "subject_id": new_id(now),
+                "dead_at": format_instant(now),
+            },
+            format_instant(now),
+            lambda: new_id(now),
+        )
+        for name in ("lead_notification", "lead_acknowledgement", "newsletter_confirmation")
+    ]
+    async with make_edge(METRICS="on") as edge:
+        await edge.service.store.run(Insert(EMAIL_OUTBOX, rows))
+        found = await scrape(edge)
+
+    assert found["edge_outbox_dead", ("outbox", "mail")] == 1
 
 
 async def test_limits_that_were_hit_are_counted(make_edge: Any) -> None:
@@ -281,6 +312,10 @@ async def test_each_series_is_there_from_the_start(make_edge: Any) -> None:
     assert found["edge_limited_requests_total", ("operation", "create_lead")] == 0
     for outcome in ("sent", "failed"):
         assert found["edge_mail_total", ("outcome", outcome)] == 0
+    for kind in KINDS:
+        assert found["edge_page_views_total", ("kind", kind)] == 0
+    for check in ("content", "newsletter", "secret_key"):
+        assert found["edge_check", ("check", check)] == 0
     assert found["edge_backups_total",] == found["edge_archives_total",] == 0
     assert found["edge_disk_free_bytes", ("folder", "build")] > 0
     assert found["edge_disk_size_bytes", ("folder", "build")] > 0
