@@ -76,13 +76,18 @@ class MachineMonitor:
             is_low = not is_near and usage.free < usage.total * _MIN_FREE_SHARE
             if is_low or usage.free < _MIN_FREE_BYTES:
                 share = f"{usage.free >> 20} MB ({usage.free * 100 // usage.total} %) are free"
-                disks[folder.stat().st_dev] = f"{share} on the disk of {folder}: make room"
+                disks[folder.stat().st_dev] = f"{share} on the disk of {folder}"
         if disks:
-            errors["disk"] = "; ".join(disks.values())
+            errors["disk"] = (
+                f"{'; '.join(disks.values())}: delete old backups or other large files, or get a "
+                "larger disk"
+            )
         seconds = cert_time_to_seconds(self.expiry) if self.expiry else math.inf
         if (days := (seconds - time.time()) // 86400) < _EXPIRY_DAYS:
             date = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
             when = f"expires in {days:.0f} days" if days >= 0 else f"expired on {date}"
             about = f"the certificate of {self.settings.site_url}"
-            errors["certificate"] = f"{about} {when}: run certbot renew"
+            errors["certificate"] = (
+                f"{about} {when}: run certbot renew and reload the proxy, as certbot.timer should"
+            )
         return errors

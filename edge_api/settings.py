@@ -276,9 +276,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".env")) -> Settings:
-    """Return the settings, all checked. Raises SettingsError with every error at once."""
-    given = {**(read_dotenv(dotenv) if dotenv else {}), **environment}
+def read_settings(
+    environment: Mapping[str, str], dotenv: Path | None = Path(".env"), *, lenient: bool = False
+) -> Settings:
+    """Return the settings, all checked. Raises SettingsError with every error at once.
+
+    `lenient` gives the default for what is wrong, for who has to say so by those that are right.
+    """
+    given = {**(read_dotenv(dotenv, lenient=lenient) if dotenv else {}), **environment}
     values: dict[str, Any] = {}
     errors: list[str] = []
     for name, setting in SETTINGS.items():
@@ -287,8 +292,10 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
             values[name.lower()] = None if text is None else setting.read(text)
         except ValueError as error:
             errors.append(f"{name}: {error}")
+            if lenient:
+                values[name.lower()] = setting.default and setting.read(setting.default)
     errors.extend(_contradictions(values))
-    if errors:
+    if errors and not lenient:
         raise SettingsError([*errors, *(_find_misspelt(dotenv) if dotenv else ())])
     values["site_url"] = values["site_url"] or f"http://127.0.0.1:{values['port']}"
     values["mail_from"] = values["mail_from"] or values["owner_email"]

@@ -51,7 +51,10 @@ STALE_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
 MAX_RUN_SECONDS: Final = 6 * 3600  # then the process is ended
 PAUSE_SECONDS: Final = 2.0  # before the second attempt
 MIN_FREE_BYTES: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
-_REPLICA_FIX: Final = "start a new replica: docs/operators.md#verification"
+_REPLICA_FIX: Final = (
+    f"start a new replica: {EDGE} backup, end the edge, set LITESTREAM_REPLICA to an empty place, "
+    "start the edge"
+)
 _COMMANDS: Final = {"backup": f"{EDGE} backup", "archive": f"{EDGE} backup --all"}
 _FIXES: Final = {part: f"make a new one: {command}" for part, command in _COMMANDS.items()}
 DEEP_HINT: Final = f"run {EDGE} doctor --deep"
@@ -94,7 +97,7 @@ class Verification:
             "archive": settings.backup_recipient,
         }.get(part)
         if is_only_copy and self.age_of_backup > STALE_SECONDS:
-            return f"{PARTS[part]} is older than 2 days: let a timer run {_COMMANDS[part]}"
+            return f"{PARTS[part]} is older than 2 days"
         if self.age > STALE_SECONDS:
             return f"{PARTS[part]} has not been verified for more than 2 days"
         return ""
@@ -200,7 +203,8 @@ def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[st
     for part in PARTS:
         result = read_result(settings, part)
         if result and (public_error := result.find_error(part, settings)):
-            errors.append(f"{public_error} ({result.detail or result.failure or DEEP_HINT})")
+            fix = f"let a timer run {_COMMANDS[part]}" if result.made_at else DEEP_HINT
+            errors.append(f"{public_error} ({result.detail or result.failure or fix})")
         elif result:
             made = f" (made at {result.made_at})" if result.made_at else ""
             notes.append(f"{PARTS[part]}{made} is whole: verified at {result.at}")

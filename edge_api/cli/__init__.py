@@ -50,8 +50,8 @@ def execute(command: ModuleType, arguments: Arguments) -> int:
         errors = [str(refusal)]
     except Problem as problem:
         errors, code = [problem.message], 2 if problem.code == "invalid" else 1
-    if hasattr(command, "print_report"):  # it is what `doctor` is asked for
-        return int(command.print_report(errors, as_json=arguments.json))
+    if hasattr(command, "refuse"):  # it is what `doctor` is asked for
+        return int(command.refuse(arguments, errors))
     sys.stderr.writelines(f"{message}\n" for message in errors)
     return int(getattr(command, "FAILURES", {}).get(arguments.action, code))
 

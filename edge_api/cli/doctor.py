@@ -3,12 +3,13 @@
 import asyncio
 import json
 import logging
-import re
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLCertVerificationError
@@ -50,7 +51,7 @@ from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import read_notes
 from edge_api.schema.writing import Spool, locate_var
-from edge_api.settings import Settings, find_missing_folders, find_mistakes
+from edge_api.settings import Settings, find_missing_folders, find_mistakes, read_settings
 
 CHECKED: Final = (
     "settings and .env",
@@ -86,7 +87,6 @@ _CLOCK_PREFIX: Final = "the clock "  # the first words of each error about the c
 _CLOCK_FIX: Final = "run timedatectl set-ntp true"
 _MAX_CLOCK_ERROR: Final = timedelta(hours=1)
 _TIMEOUT_SECONDS: Final = 10.0
-NO_ALERT_URL: Final = "without ALERT_URL nobody is told when the relay of mail is broken"
 
 
 PARAMS: Final = (
@@ -111,37 +111,44 @@ def run(arguments: Arguments, settings: Settings) -> int:
     except SettingsError as error:  # check the rest without these templates
         settings = replace(settings, mail_templates=None)
         templates, found = open_templates(settings), [*error.errors, *find_mistakes(settings)]
+    began = system_clock()
     logging.getLogger("edge_api").addHandler(logging.NullHandler())  # its errors are printed below
     # A serving edge tells the owner of the first of each pair by itself.
     health_errors, service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, backup_notes = report_verifications(settings, deep=arguments.deep)
     sender_notes: list[str] = []
     site_warnings, site_errors = _check_site(settings)
-    found += [
-        *_check_files(settings),
-        *service_errors,
-        *check_sender(settings, sender_notes),
-        *replica_errors(settings),
-        *site_errors,
-        *_check_machine(settings),
-    ]
-    if arguments.alert:
-        with closing(Alerts(settings, system_clock, "doctor")) as alerts:
-            # Days and bytes change from run to run, and the error stays the same.
-            asyncio.run(alerts.report({re.sub("[0-9]+", "#", error): error for error in found}))
     machine = MachineMonitor(settings)
     machine.refresh()
-    found += [*health_errors, *backup_errors, *site_warnings, *machine.find_errors().values()]
+    machine_errors = machine.find_errors().values()
+    # A full disk may be why the edge is down.
+    causes = machine_errors if site_errors and not is_alerted_by_edge(settings) else ()
+    checks = {
+        "settings": found,
+        "installation": [*_check_files(settings)],
+        **service_errors,
+        "sender": [*check_sender(settings, sender_notes)],
+        "replication": [*replica_errors(settings)],
+        "address": [*site_errors, *causes],
+        **_check_machine(settings),
+    }
+    if arguments.alert:
+        # They stay as they were where the store cannot be opened.
+        unknown = {"store", "keys", "relay", "newsletter", "audit log"} - checks.keys()
+        _alert(settings, began, checks, unknown)
+    others = health_errors, backup_errors, site_warnings, machine_errors
+    found = [error for errors in (*checks.values(), *others) for error in errors]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
         errors.pop(NO_BUILD, None)
-    if settings.smtp_url and settings.owner_email and not settings.alert_url:
-        backup_notes = [*backup_notes, *([] if settings.is_loopback else [NO_ALERT_URL])]
+    has_one_way = settings.smtp_url and settings.owner_email and not settings.alert_url
+    one_way = "without ALERT_URL nobody is told when the relay of mail is broken"
     notes = [
         *(service_notes or ()),
         *sender_notes,
         *backup_notes,
+        *([one_way] if has_one_way and not settings.is_loopback else []),
         *read_notes(settings.build_dir / CURRENT_LINK)["unknown"],
         *(f"MAIL_TEMPLATES: {file}:{line}: {about}" for file, line, about in templates.unknown),
     ]
@@ -149,17 +156,34 @@ def run(arguments: Arguments, settings: Settings) -> int:
     return print_report([*errors], notes, checked, as_json=arguments.json)
 
 
-def print_report(
-    errors: Sequence[str],
-    notes: Sequence[str] = (),
-    checked: Sequence[str] = CHECKED[:1],
-    *,
-    as_json: bool,
-) -> int:
-    """Print the errors, the notes and the names of the checks. Returns 1 if there is an error.
+def refuse(arguments: Arguments, errors: Sequence[str]) -> int:
+    """Print errors of the settings, with which no other check can run. Returns 1.
 
-    By default only the settings were checked: with invalid ones no other check can run.
+    The owner is told by those settings that are valid.
     """
+    if arguments.alert:
+        with suppress(SettingsError):  # `.env` cannot be read
+            settings = read_settings(os.environ, lenient=True)
+            _alert(settings, system_clock(), {"settings": errors}, None)
+    return print_report(errors, (), CHECKED[:1], as_json=arguments.json)
+
+
+def _alert(
+    settings: Settings,
+    began: datetime,
+    checks: Mapping[str, Sequence[str]],
+    unknown: AbstractSet[str] | None,
+) -> None:
+    """Tell the owner what was found in the run that `began` then, be it a slow one."""
+    found = {name: "\n  ".join(errors) for name, errors in checks.items() if errors}
+    with closing(Alerts(settings, lambda: began, "doctor")) as alerts:
+        asyncio.run(alerts.report(found, unknown))
+
+
+def print_report(
+    errors: Sequence[str], notes: Sequence[str], checked: Sequence[str], *, as_json: bool
+) -> int:
+    """Print the errors, the notes and the names of the checks. Returns 1 if there is an error."""
     if as_json:
         members = {
             "status": "fail" if errors else "pass",
@@ -199,10 +223,13 @@ def _check_files(settings: Settings) -> Iterator[str]:
         yield "SITE_URL is http: put a proxy that speaks https before the service"
 
 
-async def _check_service(settings: Settings) -> tuple[list[str], list[str], list[str] | None]:
-    """Assemble the service without serving; return errors of readiness, other errors, and notes.
+async def _check_service(
+    settings: Settings,
+) -> tuple[list[str], Mapping[str, list[str]], list[str] | None]:
+    """Assemble the service without serving; return errors of readiness, others, and notes.
 
-    The notes are None where the store cannot be opened: then nothing else could be checked.
+    The others are by check. The notes are None where the store cannot be opened: then nothing else
+    could be checked.
     """
     try:
         async with assemble(settings, create=False) as assembly:
@@ -228,7 +255,9 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
             former = await find_former_hosts(settings, service.store, service.clock())
     except StoreRefusal as refusal:
         refused = [str(refusal)]
-        return (refused, [], None) if is_alerted_by_edge(settings) else ([], refused, None)
+        return (
+            (refused, {}, None) if is_alerted_by_edge(settings) else ([], {"store": refused}, None)
+        )
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
     # Readiness is public, so its errors name no command; add the command that fixes each.
     for words, fix in (
@@ -240,7 +269,13 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
     ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    errors = [*keys, *unreviewed, *relay, *former, *clock]
+    errors = {
+        "store": [],
+        "keys": [*keys, *unreviewed],
+        "relay": relay,
+        "newsletter": former,
+        "audit log": clock,
+    }
     return [*readiness_errors, *builds, *held], errors, notes
 
 
@@ -335,19 +370,22 @@ def _explain_failed_request(settings: Settings, error: Exception) -> Iterator[st
         )
 
 
-def _check_machine(settings: Settings) -> Iterator[str]:
-    """Yield errors of a missing backup, the units of systemd, and the clock."""
+def _check_machine(settings: Settings) -> Mapping[str, Sequence[str]]:
+    """Return errors of a missing backup, the units of systemd, and the clock."""
     store = settings.database_path
     key = secret_key_path(store) if store else None
     # A store that is less than two hours old may have no backup yet.
     is_new = key and key.exists() and time.time() - key.stat().st_mtime < 2 * 3600
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
-    if needs_backup and not is_new and not read_result(settings, "backup"):
-        yield f"there is no backup: let a timer run {EDGE} backup"
+    is_missed = needs_backup and not is_new and not read_result(settings, "backup")
     parts = ".service", "-publish.service", "-backup.timer", "-doctor.timer"
     units = [f"{name_unit()}{each}" for each in parts]
     shown = run_systemd_command("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
-    yield from (*check_units(shown), *filter(None, [clock_error()]))
+    return {
+        "backup": [f"there is no backup: let a timer run {EDGE} backup"] if is_missed else [],
+        **{each.partition(" is ")[0]: [each] for each in check_units(shown)},
+        "clock": [*filter(None, [clock_error()])],
+    }
 
 
 def check_units(shown: str) -> Iterator[str]:

@@ -48,12 +48,15 @@ class SettingsError(Exception):
         super().__init__("; ".join(errors))
 
 
-def read_dotenv(path: Path) -> Mapping[str, str]:
-    """Return the variables of a `.env` file by name; empty without it. Raises SettingsError."""
+def read_dotenv(path: Path, *, lenient: bool = False) -> Mapping[str, str]:
+    """Return the variables of a `.env` file by name; empty without it. Raises SettingsError.
+
+    `lenient` leaves out the lines that are none.
+    """
     if not path.exists():
         return {}
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8", "replace" if lenient else "strict")
     except UnicodeDecodeError:
         raise SettingsError([f"{path} is not UTF-8; save it in that encoding"]) from None
     except OSError as error:
@@ -64,7 +67,7 @@ def read_dotenv(path: Path) -> Mapping[str, str]:
         for binding in parse_stream(StringIO(text))
         if binding.error
     ]
-    if broken:
+    if broken and not lenient:
         raise SettingsError(broken)
     return {name: value or "" for name, value in dotenv_values(stream=StringIO(text)).items()}
 

@@ -1,6 +1,6 @@
 """The edge with short waits: `python -m tests.edge.quick_alerts` is `python -m edge_api` with them.
 
-What takes five minutes there takes three seconds here: a busy machine may stop for one. With
+What takes five minutes there takes two seconds here: a busy machine may stop for one. With
 QUICK_VERIFICATION set it verifies as often, too.
 """
 
@@ -12,7 +12,8 @@ from edge_api.__main__ import main
 from edge_api.backup import verify
 
 if __name__ == "__main__":
-    alerts.STEADY_SECONDS = 3.0  # type: ignore[misc]
+    alerts.STEADY_SECONDS = 2.0  # type: ignore[misc]
+    alerts.DOCTOR_SECONDS = 1.0  # type: ignore[misc]
     names = ["ALERT_SECONDS", "WATCHER_POLL_SECONDS"]
     if "QUICK_VERIFICATION" in os.environ:
         verify.RETRY_SECONDS = 0.3  # type: ignore[misc]

@@ -39,18 +39,20 @@ def lock_store(path: Path) -> Iterator[None]:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if is_free := _try_lock(descriptor):
+            os.write(descriptor, f"{os.getpid()} {InstalledCode(PACKAGE).digest.hex()}".encode())
     except OSError as error:
         raise StoreRefusal(
-            f"{file} cannot be written ({error.strerror}): let this user write its folder"
+            f"{file} cannot be written ({error.strerror}): "
+            "let this user write its folder, and the disk have room"
         ) from None
     try:
-        if not _try_lock(descriptor):
+        if not is_free:
             holder = _read_holder(descriptor)[0] or "unknown"
             raise StoreRefusal(
                 f"{path} is served by another edge (process {holder}): "
                 "end that one, or set DATABASE_URL to another file"
             )
-        os.write(descriptor, f"{os.getpid()} {InstalledCode(PACKAGE).digest.hex()}".encode())
         yield
     finally:
         os.close(descriptor)

@@ -94,7 +94,7 @@ FAULTS = {
     damage: "the replica cannot be restored",
     leave: "the replica lacks what was committed last",
 }
-FIXES = {"the replica cannot be restored": "; start a new replica: docs/operators.md#verification)"}
+FIXES = {"the replica cannot be restored": "an empty place, start the edge)"}
 """The sentence that `doctor` adds; a replica that lacks the last commits may still get them."""
 
 
