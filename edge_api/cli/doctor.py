@@ -136,19 +136,27 @@ def run(arguments: Arguments, settings: Settings) -> int:
         # They stay as they were where the store cannot be opened.
         unknown = {"store", "keys", "relay", "newsletter", "audit log"} - checks.keys()
         _alert(settings, began, checks, unknown)
-    others = health_errors, backup_errors, site_warnings, machine_errors
-    found = [error for errors in (*checks.values(), *others) for error in errors]
+    found = [
+        *(error for errors in checks.values() for error in errors),
+        *health_errors,
+        *backup_errors,
+        *site_warnings,
+        *machine_errors,
+    ]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
         errors.pop(NO_BUILD, None)
     has_one_way = settings.smtp_url and settings.owner_email and not settings.alert_url
-    one_way = "without ALERT_URL nobody is told when the relay of mail is broken"
     notes = [
         *(service_notes or ()),
         *sender_notes,
         *backup_notes,
-        *([one_way] if has_one_way and not settings.is_loopback else []),
+        *(
+            ["without ALERT_URL nobody is told when the relay of mail is broken"]
+            if has_one_way and not settings.is_loopback
+            else []
+        ),
         *read_notes(settings.build_dir / CURRENT_LINK)["unknown"],
         *(f"MAIL_TEMPLATES: {file}:{line}: {about}" for file, line, about in templates.unknown),
     ]
@@ -175,9 +183,12 @@ def _alert(
     unknown: AbstractSet[str] | None,
 ) -> None:
     """Tell the owner what was found in the run that `began` then, be it a slow one."""
-    found = {name: "\n  ".join(errors) for name, errors in checks.items() if errors}
     with closing(Alerts(settings, lambda: began, "doctor")) as alerts:
-        asyncio.run(alerts.report(found, unknown))
+        asyncio.run(
+            alerts.report(
+                {name: "\n  ".join(errors) for name, errors in checks.items() if errors}, unknown
+            )
+        )
 
 
 def print_report(
