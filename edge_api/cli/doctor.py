@@ -124,8 +124,8 @@ def run(arguments: Arguments, settings: Settings) -> int:
     # A full disk may be why the edge is down.
     causes = machine_errors if site_errors and not is_alerted_by_edge(settings) else ()
     checks = {
-        "settings": found,
-        "installation": [*_check_files(settings)],
+        "mistakes": found,
+        **{name: [error] for name, error in _check_files(settings)},
         **service_errors,
         "sender": [*check_sender(settings, sender_notes)],
         "replication": [*replica_errors(settings)],
@@ -210,28 +210,31 @@ def print_report(
     return 1 if errors else 0
 
 
-def _check_files(settings: Settings) -> Iterator[str]:
-    """Yield the errors that can be found without opening the store."""
-    yield from find_missing_folders(settings)
+def _check_files(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield the errors that can be found without opening the store, each with a name."""
+    yield from ((each.partition(":")[0], each) for each in find_missing_folders(settings))
     private = [development_key_path(settings)]
     if settings.database_path:
         private = [settings.database_path, secret_key_path(settings.database_path), *private]
     for path in filter(is_exposed, private):
-        yield f"{path} can be read by others; run chmod 600 {path}"
+        yield path.name, f"{path} can be read by others; run chmod 600 {path}"
     with suppress(OSError):  # `_check_service` reports an unreadable store
         if settings.database_path and is_served_by_outdated_code(settings.database_path.resolve()):
-            yield "the installed code has changed since the edge started: restart it"
+            yield "code", "the installed code has changed since the edge started: restart it"
     spool = Spool(locate_var(settings.database_url, settings.build_dir))
     if settings.writing == "on" and not spool.is_watched():
         yield (
-            f"WRITING=on, but no watcher that can write {settings.content_dir} answers: "
-            f"see its log; systemctl restart {name_unit()}-publish, or without systemd "
-            f"{BUILD} watch"
+            "writing",
+            (
+                f"WRITING=on, but no watcher that can write {settings.content_dir} answers: "
+                f"see its log; systemctl restart {name_unit()}-publish, or without systemd "
+                f"{BUILD} watch"
+            ),
         )
     if error := check_dotenv_permissions():
-        yield error
+        yield ".env", error
     if not settings.is_loopback and settings.site_url.startswith("http://"):
-        yield "SITE_URL is http: put a proxy that speaks https before the service"
+        yield "https", "SITE_URL is http: put a proxy that speaks https before the service"
 
 
 async def _check_service(

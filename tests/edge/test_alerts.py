@@ -471,7 +471,9 @@ async def test_doctor_alerts_of_what_no_edge_can(installation: Installation) -> 
             mailed = installation.changed(SMTP_URL=smtp_url, SITE_URL=address)
             for _ in range(2):
                 await doctor(mailed)
-            await alerted(relay, 1, "1 not well: address", f"{address} is not answered by an edge")
+            await alerted(
+                relay, 1, "2 not well: address, https", f"{address} is not answered by an edge"
+            )
             (installation.folder / ".env").write_text("no setting\n")
             faulty = mailed.changed(RATE_LEADS="often")
             for _ in range(2):
@@ -481,7 +483,7 @@ async def test_doctor_alerts_of_what_no_edge_can(installation: Installation) -> 
             with running(mailed):
                 for _ in range(2):
                     await doctor(mailed)
-            await alerted(relay, 3, "2 well again: address, settings")
+            await alerted(relay, 3, "2 well again: ", "- address\r\n", "- settings\r\n")
 
 
 def test_doctor_says_that_a_broken_relay_alerts_nobody(installation: Installation) -> None:
