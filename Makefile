@@ -68,10 +68,11 @@ lock: setup ## lock requirements/*.in again, keeping versions that still fit
 	@$(COMPILE) $(UPGRADE) --output-file requirements/bench.txt requirements/bench.in
 	@$(COMPILE) $(UPGRADE) --output-file requirements/judge.txt requirements/judge.in
 	@$(COMPILE) $(UPGRADE) --output-file requirements/sqlite.txt requirements/sqlite.in
+	@$(COMPILE) $(UPGRADE) --output-file requirements/moto.txt requirements/moto.in
 
 upgrade: UPGRADE := --upgrade
 upgrade: lock ## lock the newest versions that are a week old
 
 clean: ## remove what commands made, but never the store in var/
-	@rm -rf .venv .venv-bench .venv-judge build dist tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-bench .venv-judge .venv-moto build dist tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

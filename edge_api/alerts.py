@@ -50,6 +50,7 @@ _RESTART: Final = "systemctl restart fore-edge"
 _ADVICE: Final[Mapping[str, str]] = {
     "store": f"see that the database runs and its disk has room; {EDGE} doctor names the cause",
     "index": f"run {BUILD} build; what it prints says what to correct",
+    "builds": f"{EDGE} doctor says what the bucket of BUILD_URL answered",
     "watcher": f"{_RESTART}-publish, or without systemd {BUILD} watch; its log says why it ended",
     "content": "correct these files; what readers see is their last good state",
     "code": f"{_RESTART}, or stop the edge and start it again",

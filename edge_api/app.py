@@ -1,14 +1,12 @@
 """Assembly of the service: every part is opened in order and closed in reverse."""
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -35,8 +33,11 @@ from edge_api.background import (
     GcFreeze,
     Loop,
     background_jobs,
+    check_remote,
     check_secret,
     every,
+    follow_remote,
+    gc_freeze,
 )
 from edge_api.backup.files import secret_key
 from edge_api.backup.replica import Replication, make_replication
@@ -49,8 +50,9 @@ from edge_api.http.logs import AccessLog
 from edge_api.http.pages import EdgePages
 from edge_api.http.response import Request
 from edge_api.http.site import Site
-from edge_api.journal.builds import BuildManager
-from edge_api.journal.search_index_files import SearchOpener
+from edge_api.journal.builds import NO_BUILD, NOT_FETCHED, BuildManager
+from edge_api.journal.remote_builds import RemoteBuilds
+from edge_api.journal.search_index_files import SearchOpener, search_prefix
 from edge_api.leads.service import Leads
 from edge_api.machine import MACHINE_SECONDS, MachineMonitor
 from edge_api.mail.answers import Answers
@@ -129,14 +131,20 @@ async def assemble(
             settings.build_dir,
             settings.site_url,
             SearchOpener(search_prefix(settings) if exclusive else None),
+            no_build=NOT_FETCHED if settings.build_url else NO_BUILD,
         )
         stack.push_async_callback(builds.close)
         await builds.refresh()
         publishing = PublishingMonitor(
-            settings.build_dir, settings.content_dir, clock, InstalledCode(PACKAGE)
+            settings.build_dir,
+            settings.content_dir,
+            clock,
+            InstalledCode(PACKAGE),
+            is_fetched=settings.build_url is not None,
         )
         await publishing.refresh()
         secret = secret_key(settings)
+        remote = RemoteBuilds(settings, secret) if settings.build_url else None
         oauth = OAuthServer(settings, store, clock, secret, fetch=ClientMetadataFetcher())
         asked = (*DEFAULT_SCOPES, "posts:draft") if settings.writing == "on" else DEFAULT_SCOPES
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator, asked)
@@ -172,6 +180,7 @@ async def assemble(
             "content": publishing.content,
             "watcher": publishing.watcher,
             "code": publishing.code,
+            **({"builds": partial(check_remote, remote)} if remote else {}),
             "secret_key": partial(check_secret, store, oauth.keys, box),
             **(verification.checks if verification else {}),
         }
@@ -185,6 +194,7 @@ async def assemble(
             oauth,
             analyst,
             *metrics,
+            *([remote] if remote else []),
             mailing.links,
             mailing.outbox,
             mailing.desk_links,
@@ -277,6 +287,7 @@ async def assemble(
                 if verification
                 else []
             ),
+            *([partial(follow_remote, remote)] if exclusive and remote else []),
             partial(every, WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
             *(each.run for each in metrics),
         ]
@@ -338,12 +349,6 @@ async def _open_replicated_store(
             await asyncio.to_thread(replication.record_address)
             replication.start()
         yield store, replication
-
-
-def search_prefix(settings: Settings) -> Path:
-    """Return the path prefix of stored search indexes: beside the store, or the builds."""
-    store = settings.database_path
-    return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
 _log = logging.getLogger(__name__)
@@ -411,18 +416,6 @@ def make_documents(settings: Settings) -> ApiDocuments:
         openapi=openapi,
         reference=reference,
     )
-
-
-def gc_freeze(*, full: bool = True) -> None:
-    """Collect garbage, and freeze the rest so that the collector passes over it.
-
-    Under load it would scan all objects about once a second, and block all requests meanwhile.
-    Cycles freed later are collected by the next `full` call, which takes some 0.1 s.
-    """
-    if full:
-        gc.unfreeze()
-    gc.collect()
-    gc.freeze()
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:

@@ -40,15 +40,18 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
+from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.machine import certificate_error, find_full_disks, make_context
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.newsletter.checks import check_sender, find_former_hosts
 from edge_api.newsletter.mailings import Mailings
+from edge_api.operation.service import Service
 from edge_api.schema.commands import JSON, Arguments
 from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import read_notes
+from edge_api.schema.pushed_builds import BucketError, answers_anonymously
 from edge_api.schema.writing import Spool, locate_var
 from edge_api.settings import Settings, find_missing_folders, find_mistakes
 
@@ -58,6 +61,7 @@ CHECKED: Final = (
     "store",
     "secret key",
     "build",
+    "bucket of builds",
     "watcher",
     "installed code",
     "mail and its relay",
@@ -74,6 +78,7 @@ CHECKED: Final = (
 """The names of all checks; a check of something that is not installed reports nothing."""
 _STORE_CHECKS: Final = (
     "build",
+    "bucket of builds",
     "watcher",
     "mail and its relay",
     "webhooks",
@@ -230,6 +235,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
             relay = await _check_relay(settings)
             clock = await _check_clock(assembly)
             service = assembly.service
+            remote = await asyncio.to_thread(_check_bucket, service, settings)
             former = await find_former_hosts(settings, service.store, service.clock())
     except StoreRefusal as refusal:
         refused = [str(refusal)]
@@ -245,8 +251,25 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
     ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    errors = [*keys, *unreviewed, *relay, *former, *clock]
+    errors = [*keys, *unreviewed, *relay, *former, *clock, *remote]
     return [*readiness_errors, *builds, *held], errors, notes
+
+
+def _check_bucket(service: Service, settings: Settings) -> list[str]:
+    """Return errors of the bucket of builds; no build is fetched."""
+    if not settings.build_url:
+        return []
+    errors = []
+    try:
+        service[RemoteBuilds].look()
+    except BucketError as error:
+        errors.append(f"BUILD_URL: {error.detail}")
+    if answers_anonymously(settings.build_url):
+        errors.append(
+            "BUILD_URL: everybody can read the bucket, with what builds keep from readers: take "
+            "public access away in its settings"
+        )
+    return errors
 
 
 async def _check_clock(assembly: Assembly) -> list[str]:

@@ -1,6 +1,7 @@
 """Environment variables and `.env` files. Messages and printed values contain no password."""
 
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from importlib.metadata import distributions
 from io import StringIO
@@ -38,6 +39,26 @@ def read_origin(text: str) -> str:
     if found["port"] and not 1 <= int(found["port"]) <= MAX_PORT:
         raise ValueError(f"must have a port from 1 to {MAX_PORT}")
     return text
+
+
+PRIVATE_PREFIX, PUBLIC_PREFIX = "fe_build_private_", "fe_build_public_"
+"""The beginnings of the keys that builds are signed and verified with."""
+
+
+def read_bucket(text: str) -> str:
+    """Return the address of a bucket unchanged. Raises ValueError for what cannot be one."""
+    remote = r"(s3|gs|az)://[^/?#@\s]+(/[^?#]*)?"
+    if re.match(r"[a-z0-9+.-]+:", text) and not re.fullmatch(rf"{remote}|file:///[^?#]+", text):
+        raise ValueError("must be a folder, or like s3://bucket/path, gs://bucket, az://container")
+    return text
+
+
+def read_key(text: str, prefix: str = PUBLIC_PREFIX) -> bytes:
+    """Return the 32 bytes of a key. Raises ValueError with what to fix."""
+    found = re.fullmatch(rf"{prefix}([\w-]{{43}})", text, re.ASCII)
+    if found is None:
+        raise ValueError(f"must be {prefix} and 43 characters, as `push --new-key` prints it")
+    return urlsafe_b64decode(f"{found[1]}=")
 
 
 class SettingsError(Exception):
