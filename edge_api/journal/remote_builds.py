@@ -41,6 +41,8 @@ from edge_api.settings import Settings
 
 FETCH_SECONDS: Final = 1.5
 """The interval at which an edge looks for a new pointer."""
+_PAUSE_SECONDS: Final = 3.0
+"""A further pause after a failure, since what was tried may be large."""
 _MANIFEST_FILE: Final = "pushed.json.gz"
 """A file of a fetched build: its manifest."""
 _ACCEPTED: Final = ".pointer"
@@ -68,6 +70,8 @@ class RemoteBuilds:
     async def refresh(self) -> None:
         """Fetch and serve the build of a new pointer. A failure is kept in `error`."""
         await asyncio.to_thread(self._refresh)
+        if self.error:
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
         """Have a fetch that is under way end soon."""
@@ -84,14 +88,15 @@ class RemoteBuilds:
                 raw = bytes(obstore.get(self._store, POINTER).bytes())
             except FileNotFoundError:
                 raise BucketError("no build has been pushed to it") from None
-        pointer = Pointer.read(raw, self._keys)
-        with suppress(FileNotFoundError):
-            last = Pointer.read((self._build_dir / _ACCEPTED).read_bytes(), None)
-            if (pointer.sequence, pointer.time) < (last.sequence, last.time):
-                raise BucketError(
-                    f"its pointer is of {format_instant(pointer.time)}, and one of "
-                    f"{format_instant(last.time)} was there before: push again"
-                )
+        pointer, last = Pointer.read(raw, self._keys), None
+        # One that was signed with a former key is ignored: so are all others of that key.
+        with suppress(FileNotFoundError, BucketError):
+            last = Pointer.read((self._build_dir / _ACCEPTED).read_bytes(), self._keys)
+        if last and (pointer.sequence, pointer.time) < (last.sequence, last.time):
+            raise BucketError(
+                f"its pointer is of {format_instant(pointer.time)}, and one of "
+                f"{format_instant(last.time)} was there before: push again"
+            )
         self.pushed_at = format_instant(pointer.time)
         self._seen = raw
         return pointer
@@ -114,6 +119,9 @@ class RemoteBuilds:
 
     def _accept(self) -> None:
         """Note the last pointer, so that no older one is accepted any more. Raises OSError."""
+        with suppress(FileNotFoundError):
+            if (self._build_dir / _ACCEPTED).read_bytes() == self._seen:
+                return
         draft = self._build_dir / f"{_ACCEPTED}-{os.getpid()}"
         draft.write_bytes(self._seen)
         draft.replace(self._build_dir / _ACCEPTED)

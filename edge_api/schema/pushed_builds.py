@@ -84,7 +84,7 @@ def open_bucket(url: str, **more: Any) -> ObjectStore:
     for name, value in read_dotenv(Path(".env")).items():
         if name.startswith(LITESTREAM_PREFIXES):
             os.environ.setdefault(name, value)
-    options: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": "30s"}
+    options: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": "20s"}
     with explain_errors():
         if folder := find_folder(url):
             return LocalStore(folder)
@@ -161,22 +161,18 @@ class Pointer(BaseModel, frozen=True):
         return base64.b64encode(key.sign(_SIGNED + text)) + b"\n" + text
 
     @classmethod
-    def read(cls, raw: bytes, keys: list[Ed25519PublicKey] | None) -> Self:
-        """Return a pointer that one of the keys verifies; None if one has before.
-
-        Raises BucketError.
-        """
+    def read(cls, raw: bytes, keys: list[Ed25519PublicKey]) -> Self:
+        """Return a pointer that one of the keys verifies. Raises BucketError."""
         signature, _, text = raw.partition(b"\n")
-        for key in keys or ():
+        for key in keys:
             with suppress(InvalidSignature, ValueError):
                 key.verify(base64.b64decode(signature, validate=True), _SIGNED + text)
                 break
         else:
-            if keys is not None:
-                raise BucketError(
-                    "its pointer is not signed with this key: if you changed keys, delete it, and "
-                    "push again"
-                )
+            raise BucketError(
+                "its pointer is not signed with this key: if you changed keys, delete it, and "
+                "push again"
+            )
         try:
             if (number := json.loads(text)["format"]) != FORMAT:
                 raise BucketError(

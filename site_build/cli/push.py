@@ -34,7 +34,7 @@ PARAMS: Final = (
     Option(["--new-key"], is_flag=True, help="print a new pair of keys, and push nothing"),
     OUTPUT,
 )
-_PAUSE_SECONDS: Final = 15.0
+_PAUSE_SECONDS: Final = 5.0
 """The pause after a push that failed, with --follow."""
 
 
@@ -46,7 +46,8 @@ def run(arguments: Arguments) -> int:
         sys.stdout.write(f"BUILD_SIGNING_KEY={private}\nBUILD_KEY={public}\n")
         sys.stderr.write("the first line is for the machine that pushes, the second for edges\n")
         return 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if arguments.follow:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     console, pushed, output = open_console(), None, arguments.output
     with suppress(KeyboardInterrupt):
         while True:

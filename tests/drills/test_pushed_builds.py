@@ -35,7 +35,7 @@ MAX_CUT_OFFSET = 60_000  # bytes of an answer after which a connection is cut at
 
 @dataclass
 class Wire:
-    """A way to a server, which cuts connections while it is told to."""
+    """A way to a server, which cuts connections while `is_cutting`."""
 
     target: int
     luck: random.Random

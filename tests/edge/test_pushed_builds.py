@@ -14,6 +14,9 @@ from jinja2 import StrictUndefined
 from jinja2.exceptions import SecurityError
 from obstore.store import LocalStore
 
+import edge_api.__main__
+import site_build.__main__
+from edge_api.journal import remote_builds
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.schema.environment import PRIVATE_PREFIX, read_key
@@ -37,6 +40,7 @@ from tests.edge.buckets import Bucket, running_moto, running_rclone
 from tests.edge.conftest import EdgeMaker
 from tests.edge.edge_process import Installation, free_port, until
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
+from tests.patience import patience
 from tests.site_build.workbench import take
 from tests.sizes import in_ci
 
@@ -84,6 +88,11 @@ class Journey:
         key = Ed25519PrivateKey.from_private_bytes(read_key(self.key, PRIVATE_PREFIX))
         return remote.push(self.folder / "here", self.url, key, secret, whole=whole)
 
+    def read_pointer(self) -> Pointer:
+        """Return the pointer in the bucket."""
+        key = Ed25519PrivateKey.from_private_bytes(read_key(self.key, PRIVATE_PREFIX))
+        return Pointer.read((self.bucket / POINTER).read_bytes(), [key.public_key()])
+
     async def fetch(self) -> str:
         """Have the edge look for a new build; return its error."""
         await self.edge.refresh()
@@ -96,8 +105,9 @@ class Journey:
 
 
 @pytest.fixture
-def journey(tmp_path: Path) -> Journey:
-    """Return a journey through a folder."""
+def journey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journey:
+    """Return a journey through a folder, whose edge tries again at once."""
+    monkeypatch.setattr(remote_builds, "_PAUSE_SECONDS", 0)
     return Journey(tmp_path, str(tmp_path / "bucket"))
 
 
@@ -145,7 +155,7 @@ async def test_what_no_key_signed_is_refused(journey: Journey) -> None:
     assert await journey.fetch() == ""
     served, good = journey.served(), (journey.bucket / POINTER).read_bytes()
     private = Ed25519PrivateKey.from_private_bytes(read_key(PRIVATE, PRIVATE_PREFIX))
-    pointer = Pointer.read(good, None)
+    pointer = Pointer.read(good, [private.public_key()])
     later = pointer.model_copy(update={"format": 2, "sequence": pointer.sequence + 1})
     unsigned = "its pointer is not signed with this key: if you changed keys, delete it, and"
     for raw, reason in {
@@ -200,7 +210,7 @@ async def test_a_bad_object_stops_the_build_and_a_whole_push_mends_it(
     before = journey.served()
     journey.build(2, **{f"page{number}": f"text {number}" for number in range(40)})
     journey.push()
-    pointer = Pointer.read((journey.bucket / POINTER).read_bytes(), None)
+    pointer = journey.read_pointer()
     store = LocalStore(journey.bucket)
     files = Manifest.unpack(read_object(store, pointer.manifest)).files
     place = journey.bucket / locate_object(files["site/page39.html"][0][0])
@@ -383,14 +393,14 @@ async def test_an_edge_without_content_follows_the_bucket(
         "SITE_URL": SITE_URL,
     }
     async with make_edge(exclusive=True, **settings) as edge:
-        remote_builds = edge.service[RemoteBuilds]
+        fetched = edge.service[RemoteBuilds]
 
         async def ask() -> dict[str, dict[str, str]]:
             async with edge.ask("GET", "/api/public/v1/readiness") as answer:
                 found: dict[str, dict[str, str]] = (await answer.json())["checks"]
                 return found
 
-        await until(lambda: bool(remote_builds.error))
+        await until(lambda: bool(fetched.error))
         checks = await ask()
         assert checks["index"]["error"] == "no build has been fetched from BUILD_URL yet"
         assert checks["builds"]["error"].endswith("no build has been pushed to it")
@@ -404,7 +414,7 @@ async def test_an_edge_without_content_follows_the_bucket(
             "host",
         }
         shutil.rmtree(journey.bucket)
-        await until(lambda: bool(remote_builds.error))
+        await until(lambda: bool(fetched.error))
         checks = await ask()
         assert checks["builds"]["status"] == "warn"
         assert checks["index"]["status"] == "pass"
@@ -413,46 +423,67 @@ async def test_an_edge_without_content_follows_the_bucket(
 
 
 @pytest.mark.size("test")
-def test_commands_say_what_is_missing(journey: Journey) -> None:
+def test_commands_say_what_is_missing(
+    journey: Journey, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Keys, a build, an address; and doctor has no word of content at an edge."""
-    made = Installation(journey.folder, {"BUILD_DIR": str(journey.folder / "here")})
+    monkeypatch.chdir(journey.folder)
+    monkeypatch.setenv("SITE_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///edge.db")
 
-    def push(*words: str, **settings: str) -> tuple[int, str]:
-        with made.changed(**settings).start("push", *words, module="site_build") as process:
-            said, complained = process.communicate()
-        return process.returncode, said + complained
+    def push(*words: str) -> tuple[int, str]:
+        code = site_build.__main__.main(["push", *words])
+        return code, "".join(capsys.readouterr())
 
+    monkeypatch.setenv("BUILD_DIR", "here")
     assert push()[0] == 2
-    assert push("ftp://x/y")[1].count("must be a folder, or like s3://bucket/path") == 1
+    assert "must be a folder, or like s3://bucket/path" in push("ftp://x/y")[1]
     code, said = push(journey.url)
     assert code == 2
     assert said.startswith("BUILD_SIGNING_KEY: must be fe_build_private_ and 43 characters, as")
-    code, said = push(journey.url, BUILD_SIGNING_KEY=PRIVATE)
-    assert (code, said.endswith("holds no build; run python -m site_build build\n")) == (1, True)
+    monkeypatch.setenv("BUILD_SIGNING_KEY", PRIVATE)
+    assert push(journey.url) == (1, "here holds no build; run python -m site_build build\n")
     code, said = push("--new-key")
     private, public = (line.partition("=")[2] for line in said.splitlines()[:2])
     assert (len(read_key(private, PRIVATE_PREFIX)), len(read_key(public))) == (32, 32)
     journey.build(1)
-    code, said = push(journey.url, BUILD_SIGNING_KEY=PRIVATE)
-    assert (code, "is pushed" in said) == (0, True)
+    assert push(journey.url)[0] == 0
     assert push(journey.url, "--static")[0] == 0
 
-    store = {"DATABASE_URL": f"sqlite:///{journey.folder}/edge.db"}
-    edge = {**store, "BUILD_URL": journey.url, "BUILD_DIR": str(journey.folder / "edge")}
-    code, _, said = made.changed(**edge).run("settings", "--check")
-    assert (code, said) == (
-        2,
-        "BUILD_URL: needs BUILD_KEY, which `push --new-key` makes where builds are pushed\n",
+    monkeypatch.setenv("BUILD_DIR", "edge")
+    monkeypatch.setenv("BUILD_URL", journey.url)
+    assert edge_api.__main__.main(["settings", "--check"]) == 2
+    assert capsys.readouterr().err == (
+        "BUILD_URL: needs BUILD_KEY, which `push --new-key` makes where builds are pushed\n"
     )
-    edge["BUILD_KEY"] = PUBLIC
-    assert made.changed(**edge).run("migrate")[0] == 0
-    code, said, _ = made.changed(**edge, BUILD_SIGNING_KEY=PRIVATE).run("doctor")
+    monkeypatch.setenv("BUILD_KEY", PUBLIC)
+    assert edge_api.__main__.main(["migrate"]) == 0
+    shutil.rmtree(journey.bucket)
+    assert edge_api.__main__.main(["doctor"]) == 1
+    said = capsys.readouterr().out
     assert "- BUILD_SIGNING_KEY: keep it where builds are pushed alone" in said
     assert "- no build has been fetched from BUILD_URL yet" in said
-    assert "CONTENT_DIR" not in said
-    shutil.rmtree(journey.bucket)
-    code, said, _ = made.changed(**edge).run("doctor")
     assert "- BUILD_URL: it cannot be reached (" in said
+    assert "CONTENT_DIR" not in said
+
+
+@pytest.mark.size("test")
+def test_each_new_build_is_pushed_by_follow(journey: Journey) -> None:
+    """It waits for the first one, goes on after a failure, and ends with SIGTERM and status 0."""
+    made = Installation(journey.folder, {"BUILD_SIGNING_KEY": PRIVATE})
+    words = ("push", "--follow", journey.url, "--output", str(journey.folder / "here"))
+    with made.start(*words, module="site_build") as process:
+        assert process.stdout is not None
+        try:
+            assert (
+                "holds no build; run python -m site_build build; it is" in process.stdout.readline()
+            )
+            for number in (1, 2):
+                journey.build(number)
+                assert process.stdout.readline().startswith(f"build-{number:04} is pushed")
+        finally:
+            process.terminate()
+        assert process.wait(patience()) == 0
 
 
 @pytest.mark.size("test")
