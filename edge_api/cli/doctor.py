@@ -375,7 +375,9 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
     if needs_backup and not is_new and not read_result(settings, "backup"):
         yield f"there is no backup: let a timer run {EDGE} backup"
-    units = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer")
+    units = ["fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer"]
+    if settings.build_url:
+        units.remove("fore-edge-publish.service")
     shown = run_systemd_command("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
     yield from (*check_units(shown), *filter(None, [clock_error()]))
 

@@ -100,6 +100,8 @@ def explain_errors() -> Iterator[None]:
         message = "it cannot be reached"
         if isinstance(error, PermissionDeniedError | UnauthenticatedError | PermissionError):
             message = "it refuses access: check the credentials"
+        elif "//169.254.169.254/" in str(error):  # a cloud's own machines get credentials there
+            message = "no credentials for it are set"
         elif isinstance(error, FileNotFoundError):
             message = "an object is missing in it: push with --whole"
         detail = re.sub(r"\s+", " ", str(error).partition("Debug source")[0])
@@ -108,12 +110,13 @@ def explain_errors() -> Iterator[None]:
 
 def answers_anonymously(url: str) -> bool:
     """Return whether a bucket gives the pointer, or a list, to those without credentials."""
-    with suppress(BucketError, BaseError, OSError):
-        store = open_bucket(url, skip_signature=True)
-        for ask in (lambda: obstore.get(store, POINTER), lambda: obstore.list(store).collect()):
-            with suppress(BaseError, OSError):
-                ask()
-                return find_folder(url) is None
+    if find_folder(url):
+        return False
+    store = open_bucket(url, skip_signature=True)
+    for ask in (lambda: obstore.get(store, POINTER), lambda: next(obstore.list(store), None)):
+        with suppress(BaseError, OSError):
+            ask()
+            return True
     return False
 
 
