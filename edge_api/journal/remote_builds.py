@@ -153,10 +153,12 @@ class RemoteBuilds:
                 point_link(self._build_dir, PREVIOUS_LINK, served)
             point_link(self._build_dir, CURRENT_LINK, pointer.folder)
             _log.info("fetched build %s, pushed at %s", pointer.build_id, self.pushed_at)
-            for each in self._build_dir.iterdir():
-                is_old = (each / _MANIFEST_FILE).is_file() or each.name.startswith(_STAGING)
-                if is_old and each.name not in {served, pointer.folder} and not each.is_symlink():
-                    shutil.rmtree(each, ignore_errors=True)
+            for each in {*self._build_dir.glob("[!.]*")} - {self._build_dir / served, folder}:
+                if (each / _MANIFEST_FILE).is_file() and not each.is_symlink():
+                    # So that the next fetch knows what is left if this process is killed.
+                    each.rename(self._build_dir / f"{_STAGING}{each.name}")
+            for each in self._build_dir.glob(f"{_STAGING}*"):
+                shutil.rmtree(each, ignore_errors=True)
 
     def _put_together(self, staging: Path, manifest: Manifest, before: Path) -> None:
         """Bring a folder to hold the files of a manifest. Raises BucketError, OSError."""

@@ -20,6 +20,8 @@ from edge_api.journal import remote_builds
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.schema.environment import PRIVATE_PREFIX, read_key
+from edge_api.schema.heartbeat import Heartbeat
+from edge_api.schema.index import BUILD_LOCK
 from edge_api.schema.pushed_builds import (
     POINTER,
     BucketError,
@@ -392,6 +394,12 @@ async def test_an_edge_without_content_follows_the_bucket(
         "CONTENT_DIR": str(journey.folder / "none"),
         "SITE_URL": SITE_URL,
     }
+    (journey.folder / "edge").mkdir()
+    (journey.folder / "edge" / BUILD_LOCK).touch()  # it was home before
+    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+    Heartbeat(at=long_ago, active_at=long_ago, pid=1, code_changed=False, failure="x").write(
+        journey.folder / "edge"
+    )
     async with make_edge(exclusive=True, **settings) as edge:
         fetched = edge.service[RemoteBuilds]
 
