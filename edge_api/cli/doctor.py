@@ -235,7 +235,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
             relay = await _check_relay(settings)
             clock = await _check_clock(assembly)
             service = assembly.service
-            remote = await asyncio.to_thread(_check_bucket, service, settings)
+            remote = await _check_bucket(service, settings)
             former = await find_former_hosts(settings, service.store, service.clock())
     except StoreRefusal as refusal:
         refused = [str(refusal)]
@@ -255,16 +255,16 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
     return [*readiness_errors, *builds, *held], errors, notes
 
 
-def _check_bucket(service: Service, settings: Settings) -> list[str]:
+async def _check_bucket(service: Service, settings: Settings) -> list[str]:
     """Return errors of the bucket of builds; no build is fetched."""
     if not settings.build_url:
         return []
     errors = []
     try:
-        service[RemoteBuilds].look()
+        await service[RemoteBuilds].look()
     except BucketError as error:
         errors.append(f"BUILD_URL: {error.detail}")
-    if answers_anonymously(settings.build_url):
+    if await asyncio.to_thread(answers_anonymously, settings.build_url):
         errors.append(
             "BUILD_URL: everybody can read the bucket, with what builds keep from readers: take "
             "public access away in its settings"

@@ -69,8 +69,18 @@ class RemoteBuilds:
 
     async def refresh(self) -> None:
         """Fetch and serve the build of a new pointer. A failure is kept in `error`."""
-        await asyncio.to_thread(self._refresh)
-        if self.error:
+        error = detail = ""
+        try:
+            pointer = await self.look()
+            await asyncio.to_thread(self._serve, pointer)
+        except BucketError as refused:
+            error, detail = f"new builds cannot be fetched: {refused}", refused.detail
+        except OSError as failed:
+            error, detail = f"a new build cannot be stored: {failed.strerror}", str(failed)
+        if error and error != self.error:
+            _log.warning("BUILD_URL: %s", detail)
+        self.error = error
+        if error:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
@@ -81,11 +91,13 @@ class RemoteBuilds:
     def _store(self) -> ObjectStore:
         return open_bucket(self._url)
 
-    def look(self) -> Pointer:
+    async def look(self) -> Pointer:
         """Return the pointer. Raises BucketError if it is missing, not signed or an old one."""
         with explain_errors():
             try:
-                raw = bytes(obstore.get(self._store, POINTER).bytes())
+                # Not in a thread: the edge could not end while the bucket is silent.
+                found = await obstore.get_async(self._store, POINTER)
+                raw = bytes(await found.bytes_async())
             except FileNotFoundError:
                 raise BucketError("no build has been pushed to it") from None
         pointer, last = Pointer.read(raw, self._keys), None
@@ -101,21 +113,11 @@ class RemoteBuilds:
         self._seen = raw
         return pointer
 
-    def _refresh(self) -> None:
-        error = detail = ""
-        try:
-            pointer = self.look()
-            if self._served() != pointer.folder:
-                self._fetch(pointer)
-            else:  # the same build may have been pushed again, after another one
-                self._accept()
-        except BucketError as refused:
-            error, detail = f"new builds cannot be fetched: {refused}", refused.detail
-        except OSError as failed:
-            error, detail = f"a new build cannot be stored: {failed.strerror}", str(failed)
-        if error and error != self.error:
-            _log.warning("BUILD_URL: %s", detail)
-        self.error = error
+    def _serve(self, pointer: Pointer) -> None:
+        if self._served() != pointer.folder:
+            self._fetch(pointer)
+        else:  # the same build may have been pushed again, after another one
+            self._accept()
 
     def _accept(self) -> None:
         """Note the last pointer, so that no older one is accepted any more. Raises OSError."""

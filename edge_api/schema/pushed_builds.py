@@ -76,19 +76,21 @@ def find_folder(url: str) -> Path | None:
     return Path(url.removeprefix("file://")) if is_folder else None
 
 
-def open_bucket(url: str, **more: Any) -> ObjectStore:
+def open_bucket(url: str, *, is_patient: bool = False, **more: Any) -> ObjectStore:
     """Return the store at an address. Raises BucketError for a folder that is missing.
 
-    Credentials come from the environment, or from `.env`.
+    Credentials come from the environment, or from `.env`. A push is patient, since its way up may
+    be slow; an edge, which asks again soon, has to end when it is stopped.
     """
     for name, value in read_dotenv(Path(".env")).items():
         if name.startswith(LITESTREAM_PREFIXES):
             os.environ.setdefault(name, value)
-    options: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": "20s"}
+    timeout, retries = ("300s", 3) if is_patient else ("20s", 1)
+    options: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": timeout}
     with explain_errors():
         if folder := find_folder(url):
             return LocalStore(folder)
-        return from_url(url, client_options=options, retry_config={"max_retries": 3}, **more)
+        return from_url(url, client_options=options, retry_config={"max_retries": retries}, **more)
 
 
 @contextmanager

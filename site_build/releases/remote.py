@@ -153,7 +153,7 @@ def _opened(output: Path, url: str) -> Iterator[tuple[ObjectStore, Path, ThreadP
     with explain_disk_errors(build), ThreadPoolExecutor(_PARALLEL) as pool:
         if folder := find_folder(url):
             folder.mkdir(parents=True, exist_ok=True)
-        yield open_bucket(url), build, pool
+        yield open_bucket(url, is_patient=True), build, pool
 
 
 def _list_files(build: Path, folder: str) -> Sequence[str]:
