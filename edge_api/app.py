@@ -185,6 +185,8 @@ async def assemble(
             oauth,
             analyst,
             *metrics,
+            mailing,
+            letters,
             mailing.links,
             mailing.outbox,
             mailing.desk_links,
