@@ -161,8 +161,7 @@ async def assemble(
         )
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
-        is_served_file = exclusive and settings.database_path is not None
-        is_verified = is_served_file or (exclusive and settings.backup_recipient)
+        is_verified = exclusive and (settings.database_path or settings.backup_recipient)
         verification = DailyVerification(settings, replication) if is_verified else None
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.check,
@@ -435,9 +434,6 @@ def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(Identity(settings.site_url)).body.decode(),
     }
-    elsewhere = (
-        WebDocumentFetcher(f"fore-edge/{VERSION} (+{settings.site_url}/)")
-        if settings.analyze_fetch == "on"
-        else None
-    )
+    agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
+    elsewhere = WebDocumentFetcher(agent) if settings.analyze_fetch == "on" else None
     return Analyst(WorkerPool(), builds, DocumentFetcher(builds, documents, elsewhere))

@@ -181,7 +181,7 @@ def test_the_site_says_what_it_is_and_finds_its_posts(demo: Demo) -> None:
 
 
 def test_all_addresses_are_made_up_and_no_mail_went_out(demo: Demo) -> None:
-    """Every address in the store and in the maildir is below .example; all mail is in the maildir."""
+    """Each address in the store and in mails is below .example; all mail is in the maildir."""
     with closing(sqlite3.connect(f"file:{demo.folder}/var/edge.db?mode=ro", uri=True)) as store:
         tables = store.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '% VIRTUAL %'"

@@ -230,12 +230,8 @@ class Outbox:
             return self._queue_hidden_list()
         queries: tuple[Query, ...] = self._notify_owner(NOTIFICATION, lead)
         if self._acknowledges:
-            queries += self._queue(
-                ACKNOWLEDGEMENT,
-                lead["email"],
-                lead,
-                undeliverable_reason(lead["email"], is_demo=self.is_demo),
-            )
+            refusal = undeliverable_reason(lead["email"], is_demo=self.is_demo)
+            queries += self._queue(ACKNOWLEDGEMENT, lead["email"], lead, refusal)
         return queries
 
     def wake(self) -> None:
@@ -346,10 +342,7 @@ class Outbox:
 
 
 def undeliverable_reason(address: str, *, is_demo: bool = False) -> str | None:
-    """Return why an address is never mailed, without naming it; `None` if it can be mailed.
-
-    A demonstration keeps mail in a folder, and all its people are below `.example`.
-    """
+    """Return why an address is never mailed, or `None`; a demonstration mails those in example."""
     try:
         normalize_address(address)
         mailbox = parse_mailbox(address)
