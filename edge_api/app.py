@@ -52,7 +52,7 @@ from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
 from edge_api.leads.service import Leads
-from edge_api.machine import MACHINE_SECONDS, MachineMonitor
+from edge_api.machine import MachineMonitor
 from edge_api.mail.answers import Answers
 from edge_api.mail.delivery import count_nothing
 from edge_api.mail.dispatcher import make_mail_service
@@ -248,12 +248,6 @@ async def assemble(
                     LOG_SECONDS,
                     "mailing the stats",
                     partial(mailing.outbox.queue_week, store),
-                ),
-                partial(
-                    every,
-                    MACHINE_SECONDS,
-                    "reading the certificate",
-                    partial(asyncio.to_thread, service[MachineMonitor].refresh),
                 ),
                 partial(
                     every,
