@@ -17,17 +17,18 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import IO, Any, Final, Literal
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from edge_api.auth.actor import Clock
-from edge_api.backup.files import write_private
+from edge_api.backup.files import replace_private
 from edge_api.db.mail_addresses import parse_mailbox
 from edge_api.db.types import format_instant
 from edge_api.health import Health, PublishingMonitor
-from edge_api.machine import MachineMonitor
+from edge_api.machine import MachineMonitor, name_unit
 from edge_api.mail.clean_text import one_line
 from edge_api.mail.messages import MESSAGE_POLICY, header_address, header_subject
 from edge_api.mail.transports import MailRefusal, open_transport
@@ -46,7 +47,8 @@ _MAIL_SECONDS: Final = 60.0
 _NEEDS_STORE: Final = frozenset(("mail", "mailbox", "newsletter", "secret_key", "webhooks"))
 """The checks that can say nothing while the store is away."""
 _PASSING: Final = "shutdown"  # a check of a few seconds, of an end that somebody wanted
-_RESTART: Final = "systemctl restart fore-edge"
+_UNIT: Final = name_unit()
+_RESTART: Final = f"systemctl restart {_UNIT}"
 _ADVICE: Final[Mapping[str, str]] = {
     "store": f"see that the database runs and its disk has room; {EDGE} doctor names the cause",
     "index": f"run {BUILD} build; what it prints says what to correct",
@@ -56,7 +58,8 @@ _ADVICE: Final[Mapping[str, str]] = {
     "code": f"{_RESTART}, or stop the edge and start it again",
     "disk": "delete old backups or other large files, or get a larger disk",
     "certificate": "then reload the proxy; systemctl status certbot.timer says why it was not done",
-    "backup": "journalctl -u fore-edge-backup says why, if a timer makes it",
+    "backup": f"journalctl -u {_UNIT}-backup says why, if a timer makes it",
+    "archive": f"journalctl -u {_UNIT}-backup says why, if a timer makes it",
     "replica": f"the edge's log has what Litestream said; {EDGE} doctor says more",
     "proxies": "set TRUSTED_PROXIES to the address of your proxy",
 }
@@ -76,14 +79,14 @@ class Alerts:
         self.settings, self._clock = settings, clock
         self._path = _locate_state(settings, source)
         self._sender = make_sender(settings)
-        self._lock: int | None = None
-        self._state: dict[str, Any] | None = None
+        self._lock: IO[bytes] | None = None
+        self._state: dict[str, Any] = {}
         self._not_before: dict[str, datetime] = {}
 
     def close(self) -> None:
         """Let another process tell."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
 
     async def report(
         self, found: Mapping[str, str], unknown: AbstractSet[str] = frozenset()
@@ -92,47 +95,53 @@ class Alerts:
 
         The checks `unknown` stay as they were. False too if another process tells.
         """
-        if not self._is_teller():
-            return False
+        if self._lock is None:
+            try:
+                lock = _open_lock(self._path)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._lock = lock
+            except BlockingIOError:
+                lock.close()
+                return False
+            except OSError:
+                pass  # where there can be no lock, each process tells
         self._state = self._state or _read_state(self._path)
-        told, bad, failure = self._state["told"], self._find_steady(found, unknown), ""
+        alerts, sent, failure = self._find_steady(found, unknown), self._state["sent"], ""
         settings, now = self.settings, self._clock()
         ways = {"mail": settings.smtp_url and settings.owner_email, "url": settings.alert_url}
         for way in [each for each, is_set in ways.items() if is_set]:
-            before = told.get(way, {})
-            if bad.keys() == before.keys() or now < self._not_before.get(way, now):
+            before = sent.get(way, {})
+            if alerts.keys() == before.keys() or now < self._not_before.get(way, now):
                 continue
-            if error := await self._tell(way, bad, before, failure):
+            if error := await self._tell(way, alerts, before, failure):
                 self._not_before[way] = now + timedelta(seconds=STEADY_SECONDS)
                 failure = error
                 _log.warning("alert: %s", error)
             else:
-                told[way] = bad
-        await asyncio.to_thread(self._keep)
-        return not bad and not found
+                sent[way] = {**alerts}
+        try:  # so that the next process does not tell it again
+            state = json.dumps(self._state).encode()
+            await asyncio.to_thread(replace_private, self._path, state)
+        except OSError as error:
+            _log.warning("alerts: %s cannot be written: %s", self._path, error.strerror)
+        return not alerts and not found
 
     def _find_steady(self, found: Mapping[str, str], unknown: AbstractSet[str]) -> dict[str, str]:
-        """Note the state of each check; return the errors of those that are bad for long enough.
-
-        One that is good again stays among them for as long.
-        """
-        assert self._state is not None  # noqa: S101  `report` has read it
-        now, checks = self._clock(), self._state["checks"]
-        for name in {*checks, *found} - unknown:
-            text, check = found.get(name, ""), checks.setdefault(name, {})
-            if check.get("is_bad", False) != bool(text):
-                check.update(is_bad=bool(text), since=format_instant(now))
-            # Absolute: a clock that was set back must not silence it.
-            age = abs((now - datetime.fromisoformat(check["since"])).total_seconds())
-            if age >= STEADY_SECONDS:
-                check["is_alert"] = check["is_bad"]
-            check["text"] = text or check["text"]
-        self._state["checks"] = {
-            name: check
-            for name, check in checks.items()
-            if check["is_bad"] or check.get("is_alert")
-        }
-        return {name: each["text"] for name, each in checks.items() if each.get("is_alert")}
+        """Return the errors of checks that are bad, and were not good again, for long enough."""
+        now, alerts, changing = self._clock(), self._state["alerts"], self._state["changing"]
+        for name in {*changing, *alerts, *found} - unknown:
+            if (name in found) == (name in alerts):
+                changing.pop(name, None)
+            else:
+                since = datetime.fromisoformat(changing.setdefault(name, format_instant(now)))
+                # Absolute: a clock that was set back must not silence it.
+                if abs((now - since).total_seconds()) < STEADY_SECONDS:
+                    continue
+                del changing[name]
+                alerts.pop(name, None)
+            if name in found:
+                alerts[name] = found[name]
+        return dict(alerts)
 
     async def ping(self) -> None:
         """Request ALERT_PING, so that a watch outside knows that all is well."""
@@ -195,31 +204,10 @@ class Alerts:
                 open_transport(settings.smtp_url or "")() as session,
             ):
                 await session.send(sender.address, settings.owner_email or "", message)
-        except MailRefusal as refused:
-            return f"SMTP_URL: {refused.message}"
         except Exception as error:  # noqa: BLE001  ALERT_URL must get it nevertheless
-            return f"SMTP_URL: {type(error).__name__} while the relay was given a message"
+            unexpected = f"{type(error).__name__} while the relay was given a message"
+            return f"SMTP_URL: {error.message if isinstance(error, MailRefusal) else unexpected}"
         return ""
-
-    def _is_teller(self) -> bool:
-        """Return whether this process tells: it holds the lock, or none can be made."""
-        if self._lock is None:
-            try:
-                self._lock = _take_lock(self._path)
-            except OSError:
-                return True
-        return self._lock is not None
-
-    def _keep(self) -> None:
-        """Write what was told, so that the next process does not tell it again."""
-        draft = self._path.with_suffix(".draft")
-        try:
-            write_private(draft, json.dumps(self._state).encode())
-            draft.replace(self._path)
-        except OSError as error:
-            _log.warning("alerts: %s cannot be written: %s", self._path, error.strerror)
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
 
 
 def _explain(name: str, text: str) -> str:
@@ -231,31 +219,25 @@ def _locate_state(settings: Settings, source: Source) -> Path:
 
 
 def _read_state(path: Path) -> dict[str, Any]:
-    empty: dict[str, Any] = {"checks": {}, "told": {}}
+    """Return the alerts, since when other checks are changing, and what each way was told."""
+    empty: dict[str, Any] = {"alerts": {}, "changing": {}, "sent": {}}
     with suppress(OSError, ValueError, TypeError):
         return {**empty, **json.loads(path.read_bytes())}
     return empty
 
 
-def _take_lock(path: Path, flags: int = os.O_CREAT) -> int | None:
-    """Return a descriptor that holds a lock, None if another process does. Raises OSError."""
-    lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    return lock
+def _open_lock(state: Path, mode: str = "wb") -> IO[bytes]:
+    return open(state.with_suffix(".lock"), mode, opener=partial(os.open, mode=0o600))
 
 
-def is_told_by_edge(settings: Settings) -> bool:
+def is_alerted_by_edge(settings: Settings) -> bool:
     """Return whether an edge runs on this machine that tells what its own checks find."""
-    with suppress(OSError):
+    try:
         # Not made here: root, who may run `doctor`, would own it.
-        lock = _take_lock(_locate_state(settings, "edge"), 0)
-        if lock is None:
-            return True
-        os.close(lock)
+        with _open_lock(_locate_state(settings, "edge"), "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     return False
 
 
@@ -266,7 +248,8 @@ async def look(
     checks = (await health.report())["checks"]
     errors = {name: str(each["error"]) for name, each in checks.items() if "error" in each}
     errors.pop(_PASSING, None)
-    errors.update(await asyncio.to_thread(machine.find_errors))
+    await asyncio.to_thread(machine.refresh)
+    errors.update(machine.find_errors())
     # Readiness is public and names neither files nor causes; mail to the owner does.
     causes = {"content": publishing.held, "watcher": [publishing.failure]}
     found = {
@@ -278,6 +261,7 @@ async def look(
     by_doctor = _locate_state(alerts.settings, "doctor")
     with suppress(OSError):
         if time.time() - by_doctor.stat().st_mtime < _RECENT_SECONDS:
-            is_well = is_well and not _read_state(by_doctor)["checks"]
+            by_it = _read_state(by_doctor)
+            is_well = is_well and not by_it["alerts"] and not by_it["changing"]
     if is_well:
         await alerts.ping()

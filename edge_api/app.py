@@ -54,7 +54,7 @@ from edge_api.journal.builds import NO_BUILD, NOT_FETCHED, BuildManager
 from edge_api.journal.remote_builds import RemoteBuilds
 from edge_api.journal.search_index_files import SearchOpener, search_prefix
 from edge_api.leads.service import Leads
-from edge_api.machine import MACHINE_SECONDS, MachineMonitor
+from edge_api.machine import MachineMonitor
 from edge_api.mail.answers import Answers
 from edge_api.mail.delivery import count_nothing
 from edge_api.mail.dispatcher import make_mail_service
@@ -169,8 +169,7 @@ async def assemble(
         )
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
-        is_served_file = exclusive and settings.database_path is not None
-        is_verified = is_served_file or (exclusive and settings.backup_recipient)
+        is_verified = exclusive and (settings.database_path or settings.backup_recipient)
         verification = DailyVerification(settings, replication) if is_verified else None
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.check,
@@ -195,6 +194,8 @@ async def assemble(
             analyst,
             *metrics,
             *([remote] if remote else []),
+            mailing,
+            letters,
             mailing.links,
             mailing.outbox,
             mailing.desk_links,
@@ -257,12 +258,6 @@ async def assemble(
                     LOG_SECONDS,
                     "mailing the stats",
                     partial(mailing.outbox.queue_week, store),
-                ),
-                partial(
-                    every,
-                    MACHINE_SECONDS,
-                    "reading the certificate",
-                    partial(asyncio.to_thread, service[MachineMonitor].refresh),
                 ),
                 partial(
                     every,
@@ -426,9 +421,6 @@ def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(Identity(settings.site_url)).body.decode(),
     }
-    elsewhere = (
-        WebDocumentFetcher(f"fore-edge/{VERSION} (+{settings.site_url}/)")
-        if settings.analyze_fetch == "on"
-        else None
-    )
+    agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
+    elsewhere = WebDocumentFetcher(agent) if settings.analyze_fetch == "on" else None
     return Analyst(WorkerPool(), builds, DocumentFetcher(builds, documents, elsewhere))

@@ -24,7 +24,6 @@ from edge_api.backup.verify import (
     RETRY_SECONDS,
     Verification,
     clear_scratch,
-    is_last_copy,
     parts_due,
     read_result,
 )
@@ -59,6 +58,8 @@ VERIFY_SECONDS: Final = 60.0
 """The interval of checks whether a verification is due; the first comes after one interval."""
 UNVERIFIED_WARN_SECONDS: Final = 3600.0
 """The time that an edge may serve without any result before readiness warns."""
+PAUSE_FACTOR: Final = 10
+"""After a verification that took a second, the next one waits for at least so many seconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +77,8 @@ class DailyVerification:
     def checks(self) -> Mapping[str, HealthCheck]:
         """The health checks for readiness."""
         replica = {"replica": self.check_replica} if self._settings.litestream_replica else {}
-        return {**replica, "backup": self.check_backup, "archive": self.check_archive}
+        copies = {part: partial(self.check_copy, part) for part in ("backup", "archive")}
+        return {**replica, **copies}
 
     async def verify_due(self) -> None:
         """Verify what is due, in a process that ends with this one."""
@@ -85,19 +87,26 @@ class DailyVerification:
         due = parts_due(self._settings)
         if not due or time.monotonic() < self._not_before:
             return
-        self._not_before = time.monotonic() + RETRY_SECONDS  # even if there is no result
-        if status := await self._run():
+        before, began = {part: self._read_error(part) for part in due}, time.monotonic()
+        if status := await self._run(due):
             _log.warning("a verification ended without a result, with status %d", status)
+        ended = time.monotonic()
+        # Even if there is no result. A replica that takes long to fetch is fetched more rarely.
+        self._not_before = ended + max(RETRY_SECONDS, PAUSE_FACTOR * (ended - began))
         for part in due:
-            result = read_result(self._settings, part)
-            if result and result.public_error:
-                _log.warning("%s (%s)", result.public_error, result.detail)
+            if (error := self._read_error(part)) and error != before[part]:
+                _log.warning("%s (%s)", *error)
 
-    async def _run(self) -> int:
+    def _read_error(self, part: str) -> tuple[str, str] | None:
+        result = read_result(self._settings, part)
+        return (result.public_error, result.detail) if result and result.public_error else None
+
+    async def _run(self, parts: Sequence[str]) -> int:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             verification.__name__,
+            *parts,
             stdin=DEVNULL,
             stdout=DEVNULL,
             env={
@@ -124,26 +133,19 @@ class DailyVerification:
             is_late = time.monotonic() - self._began > UNVERIFIED_WARN_SECONDS
             error = "the replica has not been verified yet" if is_late else ""
         else:
-            error = result.find_error("replica")
+            error = result.find_error("replica", self._settings)
         return _make_check(result, lag.message, error)
 
-    async def check_backup(self) -> Check | None:
-        """Return a check of the last verification of the newest backup; `None` without one."""
-        result = read_result(self._settings, "backup")
-        if result is None:
-            return None
-        is_only_copy = is_last_copy(self._settings, "backup")
-        return _make_check(result, "", result.find_error("backup", is_only_copy=is_only_copy))
+    async def check_copy(self, part: str) -> Check | None:
+        """Return a check of the newest backup or archive; `None` without one.
 
-    async def check_archive(self) -> Check | None:
-        """Return a check of the newest archive; `None` without one, unless there should be one."""
-        result = read_result(self._settings, "archive")
-        if result is None:
-            is_late = time.monotonic() - self._began > UNVERIFIED_WARN_SECONDS
-            is_missing = is_late and self._settings.backup_recipient
-            return Check("warn", "there is no archive of the journal yet") if is_missing else None
-        is_only_copy = is_last_copy(self._settings, "archive")
-        return _make_check(result, "", result.find_error("archive", is_only_copy=is_only_copy))
+        There should be an archive where BACKUP_RECIPIENT is set.
+        """
+        if result := read_result(self._settings, part):
+            return _make_check(result, "", result.find_error(part, self._settings))
+        is_late = time.monotonic() - self._began > UNVERIFIED_WARN_SECONDS
+        is_missing = part == "archive" and is_late and self._settings.backup_recipient
+        return Check("warn", "there is no archive of the journal yet") if is_missing else None
 
 
 def _make_check(result: Verification | None, lag: str, error: str) -> Check:

@@ -1,5 +1,6 @@
-"""The machine that an edge runs on: the room on its disks, and the certificate of its address."""
+"""The machine that an edge runs on: its units, the room on its disks, and its certificate."""
 
+import math
 import shutil
 import socket
 import time
@@ -14,13 +15,20 @@ from urllib.parse import urlsplit
 
 from edge_api.settings import Settings
 
-MACHINE_SECONDS: Final = 120.0
-"""The interval at which an edge looks at its certificate."""
 _EXPIRY_DAYS: Final = 14
 """A certificate that expires in fewer days is reported: it should have been renewed before."""
 _MIN_FREE_BYTES: Final = 512 << 20
 _MIN_FREE_SHARE: Final = 0.1
 _TIMEOUT_SECONDS: Final = 10.0
+
+
+def name_unit() -> str:
+    """Return how the units of this folder's journal begin, of which `deploy --name` makes more."""
+    with suppress(OSError):  # this folder may have been removed
+        named = f"fore-edge-{Path.cwd().name}"
+        if Path("/etc/systemd/system", f"{named}.socket").exists():
+            return named
+    return "fore-edge"
 
 
 def find_folders(settings: Settings) -> Mapping[str, Path]:
@@ -30,37 +38,11 @@ def find_folders(settings: Settings) -> Mapping[str, Path]:
     return {name: folder for name, folder in folders.items() if folder.is_dir()}
 
 
-def find_full_disks(settings: Settings) -> list[str]:
-    """Return a sentence for each disk that is nearly full.
-
-    A share counts only where others reach the site: a laptop's disk may be fuller.
-    """
-    sentences = {}
-    for folder in find_folders(settings).values():
-        usage = shutil.disk_usage(folder)
-        is_low = not settings.is_loopback and usage.free < usage.total * _MIN_FREE_SHARE
-        if is_low or usage.free < _MIN_FREE_BYTES:
-            share = f"{usage.free >> 20} MB ({usage.free * 100 // usage.total} %) are free"
-            sentences[folder.stat().st_dev] = f"{share} on the disk of {folder}: make room"
-    return [*sentences.values()]
-
-
 def make_context() -> SSLContext:
     """Return a TLS context that accepts an expired certificate, so that its date can be read."""
     context = create_default_context()
     context.verify_flags |= 0x200000  # X509_V_FLAG_NO_CHECK_TIME of OpenSSL
     return context
-
-
-def certificate_error(settings: Settings, expiry: str) -> str:
-    """Return an error if a certificate expires soon, by the text of its `notAfter`."""
-    seconds = cert_time_to_seconds(expiry)
-    days = int(seconds - time.time()) // 86400
-    if days >= _EXPIRY_DAYS:
-        return ""
-    date = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
-    when = f"expires in {days} days" if days >= 0 else f"expired on {date}"
-    return f"the certificate of {settings.site_url} {when}: run certbot renew"
 
 
 @dataclass(slots=True)
@@ -84,6 +66,23 @@ class MachineMonitor:
                 self.expiry = str((encrypted.getpeercert() or {})["notAfter"])
 
     def find_errors(self) -> dict[str, str]:
-        """Return the errors by the name of their check."""
-        error = certificate_error(self.settings, self.expiry) if self.expiry else ""
-        return {"disk": "; ".join(find_full_disks(self.settings)), "certificate": error}
+        """Return the errors by the name of their check.
+
+        A share of a disk counts only where others reach the site: a laptop's may be fuller.
+        """
+        disks, errors, is_near = {}, {}, self.settings.is_loopback
+        for folder in find_folders(self.settings).values():
+            usage = shutil.disk_usage(folder)
+            is_low = not is_near and usage.free < usage.total * _MIN_FREE_SHARE
+            if is_low or usage.free < _MIN_FREE_BYTES:
+                share = f"{usage.free >> 20} MB ({usage.free * 100 // usage.total} %) are free"
+                disks[folder.stat().st_dev] = f"{share} on the disk of {folder}: make room"
+        if disks:
+            errors["disk"] = "; ".join(disks.values())
+        seconds = cert_time_to_seconds(self.expiry) if self.expiry else math.inf
+        if (days := (seconds - time.time()) // 86400) < _EXPIRY_DAYS:
+            date = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
+            when = f"expires in {days:.0f} days" if days >= 0 else f"expired on {date}"
+            about = f"the certificate of {self.settings.site_url}"
+            errors["certificate"] = f"{about} {when}: run certbot renew"
+        return errors

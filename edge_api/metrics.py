@@ -220,11 +220,13 @@ def _build_and_backup_gauges(service: Service) -> Iterator[Gauge]:
     if replica is not None:
         age = _age(replica.at, now)
         yield "edge_replica_verified_age_seconds", "Since the replica was verified.", {}, age
-    backup = read_result(service.settings, "backup")
-    yield "edge_backups_total", "Backups that were made.", {}, float(backup.count if backup else 0)
-    if backup is not None and backup.made_at:
-        age = _age(backup.made_at, now)
-        yield "edge_backup_age_seconds", "Age of the newest backup.", {}, age
+    for part in ("backup", "archive"):
+        made = read_result(service.settings, part)
+        count = float(made.count if made else 0)
+        yield f"edge_{part}s_total", f"{part.title()}s that were made.", {}, count
+        if made is not None and made.made_at:
+            age = _age(made.made_at, now)
+            yield f"edge_{part}_age_seconds", f"Age of the newest {part}.", {}, age
 
 
 def _machine_gauges(service: Service) -> list[Gauge]:

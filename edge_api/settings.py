@@ -19,8 +19,8 @@ from edge_api.schema.environment import (
     read_boolean,
     read_bucket,
     read_database,
-    read_dotenv,
     read_origin,
+    read_variables,
     redact_database,
     sqlite_file,
 )
@@ -210,6 +210,9 @@ class Settings:
         one_of("off", "combined", "json"), "off", "a line on standard output for each request"
     )
     desk: str = _setting(one_of("on", "off"), "on", "whether the owner's pages are at /desk/")
+    demo: str = _setting(
+        one_of("off", "on"), "off", "in .env: whether a new store is filled with made-up rows"
+    )
     newsletter: str = _setting(
         one_of("off", "on"), "off", "whether readers can subscribe, and posts are mailed to them"
     )
@@ -289,7 +292,7 @@ def is_loopback(host: str) -> bool:
 
 def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".env")) -> Settings:
     """Return the settings, all checked. Raises SettingsError with every error at once."""
-    given = {**(read_dotenv(dotenv) if dotenv else {}), **environment}
+    given = read_variables(dotenv, environment) if dotenv else environment
     values: dict[str, Any] = {}
     errors: list[str] = []
     for name, setting in SETTINGS.items():
@@ -314,6 +317,8 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
     if values.get("build_url") and not values.get("build_key", "faulty"):
         yield "BUILD_URL: needs BUILD_KEY, which `push --new-key` makes where builds are pushed"
+    if values.get("demo") == "on" and not (values.get("smtp_url") or "").startswith("maildir:"):
+        yield "DEMO: on needs SMTP_URL=maildir:var/mail, so that no mail leaves this machine"
     if values.get("metrics_socket") and values.get("metrics") == "off":
         yield "METRICS_SOCKET: needs METRICS=on"
     if values.get("newsletter") == "on":

@@ -31,7 +31,7 @@ class Popen(subprocess.Popen):
         os.kill(os.getpid(), signal.SIGTERM)
 
 subprocess.Popen = Popen
-sys.argv = ["/usr/local/bin/fore-edge", "publish"]
+sys.argv = ["/usr/local/lib/fore-edge/current/bin/fore-edge", "publish"]
 from site_build.__main__ import fore_edge
 fore_edge()
 """

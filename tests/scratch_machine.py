@@ -37,12 +37,14 @@ def bring_loopback_up() -> None:
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 0x1 | 0x40))
 
 
-def make_certificate() -> None:
-    """Make the certificate that Certbot would have fetched."""
-    CERTIFICATE.mkdir(parents=True)
-    key, chain = CERTIFICATE / "privkey.pem", CERTIFICATE / "fullchain.pem"
+def make_certificate(domain: str = DOMAIN, *others: str) -> None:
+    """Make the certificate that Certbot would have fetched, for a domain and other names."""
+    folder = CERTIFICATE.parent / domain
+    folder.mkdir(parents=True, exist_ok=True)
+    key, chain = folder / "privkey.pem", folder / "fullchain.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "60"]
-    names = ["-subj", f"/CN={DOMAIN}", "-addext", f"subjectAltName=DNS:{DOMAIN}"]
+    alternatives = ",".join(f"DNS:{each}" for each in (domain, *others))
+    names = ["-subj", f"/CN={domain}", "-addext", f"subjectAltName={alternatives}"]
     subprocess.run(
         [*command, *names, "-keyout", key, "-out", chain], check=True, capture_output=True
     )
@@ -56,8 +58,10 @@ class Stay(HTTPRedirectHandler):
 
 
 def fetch(url: str, data: bytes | None = None, key: str = "") -> tuple[int, str]:
-    """Return status and text of an answer."""
-    context = ssl.create_default_context(cafile=CERTIFICATE / "fullchain.pem")
+    """Return status and text of an answer; of a redirect, where it leads."""
+    context = ssl.create_default_context()
+    for chain in CERTIFICATE.parent.glob("*/fullchain.pem"):
+        context.load_verify_locations(chain)
     headers = {"Content-Type": "application/json"} | ({"X-API-Key": key} if key else {})
     request = Request(url, data, headers)  # noqa: S310
     try:
@@ -66,7 +70,7 @@ def fetch(url: str, data: bytes | None = None, key: str = "") -> tuple[int, str]
         ) as answer:
             return answer.status, answer.read().decode()
     except HTTPError as error:
-        return error.code, error.read().decode()
+        return error.code, error.headers["Location"] or error.read().decode()
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

@@ -17,6 +17,7 @@ from tests.scratch_machine import (
     DOMAIN,
     JOURNAL,
     PATIENCE,
+    UNITS,
     fetch,
     prepare,
     run_block,
@@ -75,18 +76,22 @@ def say(result: "subprocess.CompletedProcess[bytes]") -> str:
     return " ".join(text.split())
 
 
-def take_connections() -> None:
-    """Do what systemd does by the unit `fore-edge-receive.socket`."""
+def take_connections(unit: str = "fore-edge-receive") -> None:
+    """Do what systemd does by the socket of a unit."""
+    text = (UNITS / f"{unit}.socket").read_text("utf-8")
+    place, group = (
+        text.partition(f"\n{key}=")[2].partition("\n")[0] for key in ("ListenStream", "SocketGroup")
+    )
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(SOCKET))
-    shutil.chown(SOCKET, "root", "journal-git")
-    SOCKET.chmod(0o660)
+    listening.bind(place)
+    shutil.chown(place, "root", group)
+    Path(place).chmod(0o660)
     listening.listen()
 
     def accept() -> None:
         while True:
             connection, _ = listening.accept()
-            start("fore-edge-receive@", streams=connection)
+            start(f"{unit}@", streams=connection)
             connection.close()
 
     Thread(target=accept, daemon=True).start()

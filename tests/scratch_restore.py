@@ -169,7 +169,10 @@ def restore_archive(block: str, key: str, listening: socket.socket) -> None:
     typed = block.replace("journal-INSTANT.age", archive.name)
     other = HOME / "other.txt"
     other.write_text(f"{pyrage.x25519.Identity.generate()}\n", "ascii")
+    locked = HOME / "locked.txt"
+    locked.write_bytes(pyrage.passphrase.encrypt(PRIVATE_KEY.read_bytes(), "correct horse"))
     for wrong, why in (
+        (typed.replace("journal-key", "locked"), "has a passphrase: type age --decrypt"),
         (typed.replace("journal-key", "other"), "name the private key it was made for"),
         (typed.replace(" --key journal-key.txt", ""), "--key names its private key"),
         (typed.replace(archive.name, "missing.age"), "there is no file"),

@@ -206,7 +206,7 @@ def main() -> None:
     use()
     deploy_with_replica(deploy, folder, litestream)
     work_as_root(folder)
-    for block in (each for each in after if "--restore" not in each):
+    for block in (each for each in after if "--restore" not in each and "--name" not in each):
         run_block(block, folder)
     attack(deploy, folder)
     print("deployed")

@@ -34,13 +34,16 @@ exec chroot "$root" "$@"
 """Runs a command in a copy of this system that forgets all changes, but for those in `$4`."""
 
 
+PROGRAMS = ("scratch_server", "scratch_restore", "scratch_pushes", "scratch_several")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _programs() -> None:
-    for name in ("nginx", "openssl", "sshd", "systemd-analyze"):
+    for name in ("caddy", "nginx", "openssl", "sshd", "systemd-analyze"):
         subprocess.run([ROOT / "tools/provide", name], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("program", ["scratch_server", "scratch_restore", "scratch_pushes"])
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: str) -> None:
     """Every block runs; the journal is used and attacked, and comes back on a new machine."""
     assert os.geteuid() == 0, "this test needs root: it deploys in a scratch root"

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
@@ -52,16 +51,16 @@ def ask_passphrase(prompt: str, *, confirm: bool = False) -> str:
 
 def write_archive(
     target: Path,
-    facts: Mapping[str, Any],
     files: Iterator[tuple[str, Path]],
     lock: tuple[Sequence[str], str],
     scratch: Path,
 ) -> int:
     """Write the new file `target`, which is encrypted throughout; return the number of files.
 
-    `lock` has the recipients and the passphrase, which counts alone if there is one. A file that
-    is removed meanwhile is left out; `scratch` is a folder for copies. Raises OSError and
-    StoreRefusal, and may leave an incomplete `target` then.
+    `files` have their names as members; the first one is the manifest. `lock` has the recipients
+    and the passphrase, which counts alone if there is one. A file that is removed meanwhile is left
+    out; `scratch` is a folder for copies. Raises OSError and StoreRefusal, and may leave an
+    incomplete `target` then.
     """
     reading, writing = os.pipe()
     count = 0
@@ -77,11 +76,19 @@ def write_archive(
             gzip.GzipFile(fileobj=pipe, mode="wb", compresslevel=1, mtime=0) as compressed,
             tarfile.open(fileobj=compressed, mode="w|", format=tarfile.GNU_FORMAT) as tar,
         ):
-            manifest = json.dumps({"format": FORMAT, **facts}).encode()
-            _add(tar, MANIFEST, BytesIO(manifest), 0o600, scratch)
             for name, path in files:
-                with suppress(FileNotFoundError), path.open("rb") as source:
-                    _add(tar, name, source, os.fstat(source.fileno()).st_mode, scratch)
+                # A tar has the size before the content, and somebody may write it meanwhile.
+                with (
+                    suppress(FileNotFoundError),
+                    path.open("rb") as source,
+                    SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(scratch)) as copy,
+                ):
+                    shutil.copyfileobj(source, copy)
+                    member = tarfile.TarInfo(name)
+                    member.size = copy.tell()
+                    member.mode = os.fstat(source.fileno()).st_mode & 0o755
+                    copy.seek(0)
+                    tar.addfile(member, copy)
                     count += 1
         try:
             encrypted.result()
@@ -89,16 +96,6 @@ def write_archive(
             raise StoreRefusal(f"{target.parent} cannot be written ({error}): make room") from None
     sync(target)
     return count
-
-
-def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], mode: int, scratch: Path) -> None:
-    # A tar has the size before the content, and somebody may write the file meanwhile.
-    with SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(scratch)) as copy:
-        shutil.copyfileobj(source, copy)
-        member = tarfile.TarInfo(name)
-        member.size, member.mode = copy.tell(), mode & 0o755
-        copy.seek(0)
-        tar.addfile(member, copy)
 
 
 def _encrypt(
@@ -160,11 +157,9 @@ def unpack_archive(source: Path, target: Path, key: bytes | None) -> Mapping[str
                 with os.fdopen(reading, "rb") as pipe, gzip.GzipFile(fileobj=pipe) as tar:
                     _unpack(tar, target)
             except (EOFError, gzip.BadGzipFile, zlib.error, tarfile.HeaderError) as error:
-                raise StoreRefusal(
-                    f"{source} {decrypted.result() or f'is damaged ({error}): name another one'}"
-                ) from None
-            if fault := decrypted.result():
-                raise StoreRefusal(f"{source} {fault}")
+                decrypted.result()  # raises why it was cut short, if that is the reason
+                raise StoreRefusal(f"{source} is damaged ({error}): name another one") from None
+            decrypted.result()
     try:
         manifest = dict(json.loads((target / MANIFEST).read_bytes()))
     except (OSError, ValueError):
@@ -179,8 +174,8 @@ def _decrypt(
     writer: IO[bytes],
     identities: Sequence[pyrage.x25519.Identity] | None,
     passphrase: str,
-) -> str:
-    """Write what is decrypted; return what is wrong, or an empty text."""
+) -> None:
+    """Write what is decrypted. Raises StoreRefusal."""
     try:
         with suppress(BrokenPipeError), writer:  # its reader says why it reads no more
             if identities:
@@ -192,8 +187,7 @@ def _decrypt(
         fix = "name the private key it was made for, or another archive"
         if not identities:
             fix = "--key names its private key; without one its passphrase is asked for"
-        return f"cannot be opened ({error}): {fix}"
-    return ""
+        raise StoreRefusal(f"{reader.name} cannot be opened ({error}): {fix}") from None
 
 
 def _unpack(stream: gzip.GzipFile, target: Path) -> None:
@@ -206,43 +200,36 @@ def _unpack(stream: gzip.GzipFile, target: Path) -> None:
             raw = _read(stream, member.size + -member.size % _BLOCK)[: member.size]
             name = raw.rstrip(b"\0").decode("utf-8", "surrogateescape")
             continue
-        name, path = "", _member_path(name or member.name, member)
+        given, name = name or member.name, ""
+        path = PurePosixPath(given)
+        is_known = path.parts[:1] == (FILES,) and len(path.parts) > 1
+        is_known = is_known or given in (MANIFEST, *ROWS, SECRET)
+        is_plain = ".." not in path.parts and str(path) == given and "\0" not in given
+        if member.type != tarfile.REGTYPE or member.size < 0 or not (is_known and is_plain):
+            raise StoreRefusal(
+                f"the archive has {given[:200]!r}, which is no file of a journal: "
+                "name another archive"
+            )
         count, room = count + 1, room - member.size - _BLOCK
-        if count > _MAX_FILES or (path.name == MANIFEST and member.size > _MAX_MANIFEST_BYTES):
+        if count > _MAX_FILES or (given == MANIFEST and member.size > _MAX_MANIFEST_BYTES):
             raise StoreRefusal("the archive has more files than a journal: name another one")
         if room < 0:
             raise StoreRefusal("the disk has too little room for the archive: make room")
-        _write(stream, target / path, member)
+        place, mode = target / path, member.mode & 0o755 | 0o600
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            descriptor = os.open(place, flags, mode)
+        except (FileExistsError, NotADirectoryError):
+            raise StoreRefusal(
+                f"the archive has {given[:200]!r} twice, or as file and folder: name another one"
+            ) from None
+        with os.fdopen(descriptor, "wb") as file:
+            for start in range(0, member.size, _IN_MEMORY_BYTES):
+                file.write(_read(stream, min(_IN_MEMORY_BYTES, member.size - start)))
+        _read(stream, -member.size % _BLOCK)
     if len(stream.read(1 << 16)) >= 1 << 16:  # a tar ends with some zeros
         raise StoreRefusal("the archive goes on after its end: name another one")
-
-
-def _member_path(name: str, member: tarfile.TarInfo) -> PurePosixPath:
-    """Return the relative path of a member. Raises StoreRefusal if it is not a journal's."""
-    path = PurePosixPath(name)
-    is_known = path.parts[:1] == (FILES,) and len(path.parts) > 1
-    is_known = is_known or name in (MANIFEST, *ROWS, SECRET)
-    is_plain = ".." not in path.parts and str(path) == name and "\0" not in name
-    if member.type != tarfile.REGTYPE or member.size < 0 or not (is_known and is_plain):
-        raise StoreRefusal(
-            f"the archive has {name[:200]!r}, which is no file of a journal: name another archive"
-        )
-    return path
-
-
-def _write(stream: gzip.GzipFile, path: Path, member: tarfile.TarInfo) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = member.mode & 0o755 | 0o600
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    except (FileExistsError, NotADirectoryError):
-        raise StoreRefusal(
-            f"the archive has {path.name!r} twice, or as file and folder: name another archive"
-        ) from None
-    with os.fdopen(descriptor, "wb") as file:
-        for start in range(0, member.size, _IN_MEMORY_BYTES):
-            file.write(_read(stream, min(_IN_MEMORY_BYTES, member.size - start)))
-    _read(stream, -member.size % _BLOCK)
 
 
 def _read(stream: gzip.GzipFile, size: int) -> bytes:

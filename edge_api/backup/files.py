@@ -73,6 +73,16 @@ def write_private(path: Path, content: bytes) -> None:
     sync(path)
 
 
+def replace_private(path: Path, content: bytes) -> None:
+    """Write such a file at once: readers find the former content or this. Raises OSError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write_private(draft, content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 def is_exposed(path: Path) -> bool:
     """Return whether a file exists and the group or others have any right to it."""
     return path.exists() and bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))

@@ -23,6 +23,11 @@ def restore_rows(url: str, source: Path) -> None:
     _run("pg_restore", url, *options, str(source))
 
 
+def drop_rows(url: str) -> None:
+    """Drop what was restored. Raises StoreRefusal."""
+    _run("psql", url, "--quiet", "--no-psqlrc", f"--command=DROP SCHEMA {SCHEMA} CASCADE")
+
+
 def _run(program: str, url: str | None, *words: str) -> None:
     command = (program, *words)
     environment = {**os.environ, "PGCONNECT_TIMEOUT": "10", "LC_ALL": "C"}

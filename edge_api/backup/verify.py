@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,10 +21,17 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.auth.actor import system_clock
-from edge_api.backup.files import file_sha256, read_checksum, write_private
+from edge_api.backup.files import (
+    checksum_path,
+    file_sha256,
+    read_checksum,
+    replace_private,
+    write_private,
+)
 from edge_api.backup.replica import SYNC_TIMEOUT_SECONDS, fetch_latest
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import count_lost, record_keys, verify_copy
+from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.processes import ReplicatorError, is_locked, sync_replica
 from edge_api.db.types import format_instant
 from edge_api.schema.environment import EDGE
@@ -37,7 +45,8 @@ PARTS: Final[Mapping[str, str]] = {
 }
 """The parts that are verified, one result each, with their names in messages."""
 DUE_SECONDS: Final = 24 * 3600.0  # age of a good result before the next verification
-RETRY_SECONDS: Final = 3600.0  # age of a bad result before the next verification
+RETRY_SECONDS: Final = 120.0
+"""The age of a bad result before the next verification: that all is well again is soon known."""
 STALE_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
 MAX_RUN_SECONDS: Final = 6 * 3600  # then the process is ended
 PAUSE_SECONDS: Final = 2.0  # before the second attempt
@@ -68,21 +77,27 @@ class Verification:
 
     @property
     def age_of_backup(self) -> float:
-        """The seconds since the backup was made."""
-        return _age(self.made_at)
+        """The seconds since the backup was made; infinite if there is none."""
+        return _age(self.made_at) if self.made_at else math.inf
 
-    def find_error(self, part: str, *, is_only_copy: bool = False) -> str:
+    def find_error(self, part: str, settings: Settings) -> str:
         """Return the error, without a path, or an empty text.
 
-        A backup that is the only copy must not be old.
+        A copy that alone has what it keeps must not be old.
         """
-        if self.failure and not self.public_error:
-            return f"the last backup failed, and the newest is of {self.made_at or 'no day'}"
-        if is_only_copy and not self.public_error and self.age_of_backup > STALE_SECONDS:
+        if self.public_error:
+            return self.public_error
+        if self.failure:
+            return f"the last {part} failed, and the newest is of {self.made_at or 'no day'}"
+        is_only_copy = {
+            "backup": not settings.litestream_replica,
+            "archive": settings.backup_recipient,
+        }.get(part)
+        if is_only_copy and self.age_of_backup > STALE_SECONDS:
             return f"{PARTS[part]} is older than 2 days: let a timer run {_COMMANDS[part]}"
-        if not self.public_error and self.age > STALE_SECONDS:
+        if self.age > STALE_SECONDS:
             return f"{PARTS[part]} has not been verified for more than 2 days"
-        return self.public_error
+        return ""
 
 
 def _age(instant: str) -> float:
@@ -98,15 +113,36 @@ class _VerificationError(Exception):
     """A verification has found an error; the arguments are its `public_error` and `detail`."""
 
 
-def store_result(store: Path, part: str, result: Verification) -> None:
+def store_result(settings: Settings, part: str, result: Verification) -> None:
     """Store a result beside the store, atomically. Raises OSError."""
-    path = _result_path(store, part)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    members = dict(zip(_MEMBERS, astuple(result), strict=True))
+    replace_private(_result_path(settings, part), json.dumps(members).encode())
+
+
+@contextmanager
+def recording_failure(settings: Settings, part: str) -> Iterator[None]:
+    """Store why a new copy failed: readiness, doctor and alerts report it from that."""
     try:
-        write_private(draft, json.dumps(dict(zip(_MEMBERS, astuple(result), strict=True))).encode())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+        yield
+    except StoreRefusal as refusal:
+        kept = read_result(settings, part) or Verification("", format_instant(system_clock()))
+        with suppress(OSError):
+            store_result(settings, part, replace(kept, failure=str(refusal)))
+        raise
+
+
+def publish_copy(settings: Settings, part: str, partial: Path, target: Path, made_at: str) -> None:
+    """Give a verified copy its name, with its checksum beside it, and store that it was made.
+
+    Raises OSError.
+    """
+    digest = file_sha256(partial)
+    write_private(checksum_path(target), f"{digest}  {target.name}\n".encode())
+    partial.rename(target)
+    sync(target.parent)
+    former = read_result(settings, part)
+    made = Verification(str(target.resolve()), made_at, made_at=made_at, digest=digest)
+    store_result(settings, part, replace(made, count=former.count + 1 if former else 1))
 
 
 def read_result(settings: Settings, part: str) -> Verification | None:
@@ -114,7 +150,7 @@ def read_result(settings: Settings, part: str) -> Verification | None:
     if settings.database_path is None and part != "archive":
         return None
     try:
-        members = dict(json.loads(_result_path(store_place(settings), part).read_bytes()))
+        members = dict(json.loads(_result_path(settings, part).read_bytes()))
         given = [members.get(name, "") for name in _MEMBERS]
         result = replace(Verification(*given[:-1]), count=int(given[-1] or 0))
         datetime.fromisoformat(result.at)
@@ -142,13 +178,12 @@ def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
 
     Raises OSError, and StoreRefusal if another verification is under way.
     """
-    store = store_place(settings)
-    with scratch_folder(store) as folder:
+    with scratch_folder(store_place(settings)) as folder:
         for part in parts:
             result = _verify(settings, part, folder)
             kept = read_result(settings, part)
             if part == "replica" or (kept and kept.subject == result.subject):
-                store_result(store, part, result)  # a newer backup has a result of its own
+                store_result(settings, part, result)  # a newer backup has a result of its own
 
 
 def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[str]]:
@@ -164,8 +199,7 @@ def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[st
             errors.append(f"nothing could be verified: {error}")
     for part in PARTS:
         result = read_result(settings, part)
-        is_only_copy = is_last_copy(settings, part)
-        if result and (public_error := result.find_error(part, is_only_copy=is_only_copy)):
+        if result and (public_error := result.find_error(part, settings)):
             errors.append(f"{public_error} ({result.detail or result.failure or DEEP_HINT})")
         elif result:
             made = f" (made at {result.made_at})" if result.made_at else ""
@@ -177,13 +211,6 @@ def report_verifications(settings: Settings, *, deep: bool) -> tuple[Sequence[st
         elif part == "archive" and settings.backup_recipient:
             errors.append(f"there is no archive yet: let a timer run {EDGE} backup --all")
     return errors, notes
-
-
-def is_last_copy(settings: Settings, part: str) -> bool:
-    """Return whether a part must not be old: nothing else has what it keeps."""
-    if part == "archive":
-        return bool(settings.backup_recipient)
-    return part == "backup" and not settings.litestream_replica
 
 
 @contextmanager
@@ -225,8 +252,8 @@ def store_place(settings: Settings) -> Path:
     return (settings.database_path or var / "edge.db").resolve()
 
 
-def _result_path(store: Path, part: str) -> Path:
-    store = store.resolve()
+def _result_path(settings: Settings, part: str) -> Path:
+    store = store_place(settings)
     return store.with_name(f"{store.name}-{part}.json")
 
 
@@ -346,12 +373,11 @@ def _empty_folder(folder: Path) -> None:
 
 
 def main() -> None:
-    """Verify the parts that are due, as the process that an edge starts."""
+    """Verify the parts that are named, as the process that an edge starts."""
     os.nice(19)  # the lowest priority
     signal.alarm(MAX_RUN_SECONDS)
-    settings = read_settings(os.environ)
     with suppress(StoreRefusal):  # another process verifies
-        verify_parts(settings, parts_due(settings))
+        verify_parts(read_settings(os.environ), sys.argv[1:])
 
 
 if __name__ == "__main__":

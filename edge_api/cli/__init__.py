@@ -31,7 +31,10 @@ def execute(command: ModuleType, arguments: Arguments) -> int:
     """Run a command. Returns its exit status: 1 for failure, 2 for wrong settings or values."""
     code = 1
     try:
-        ended = command.run(arguments, read_settings(os.environ))
+        # A journal that is restored whole brings its settings, so those before may lack some.
+        is_whole = hasattr(command, "brings_settings") and command.brings_settings(arguments)
+        settings = read_settings({}, None) if is_whole else read_settings(os.environ)
+        ended = command.run(arguments, settings)
         ended = ended if isinstance(ended, int) else asyncio.run(ended)
         sys.stdout.flush()
         return int(ended)

@@ -6,15 +6,18 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.archive import (
     FILES,
+    FORMAT,
+    MANIFEST,
     ROWS,
     SECRET,
     ask_passphrase,
@@ -24,42 +27,37 @@ from edge_api.backup.archive import (
 from edge_api.backup.files import (
     BACKUP_LOCK,
     BackupFolder,
-    checksum_path,
     file_sha256,
     secret_key_path,
     write_private,
 )
 from edge_api.backup.restoration import settle_newsletter
-from edge_api.backup.verify import Verification, read_result, store_place, store_result
-from edge_api.cli.restore import require_key, restore_store
+from edge_api.backup.verify import publish_copy, read_result, recording_failure, store_place
+from edge_api.cli.restore import restore_store
 from edge_api.db.errors import MissingStore, StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite import copying
-from edge_api.db.sqlite.opening import BACKUPS_FOLDER, require_file, sync
+from edge_api.db.sqlite.opening import BACKUPS_FOLDER, require_file
 from edge_api.db.sqlite.processes import lock_store
 from edge_api.db.types import format_instant
-from edge_api.open_store import open_store
+from edge_api.open_store import command_store
 from edge_api.schema.commands import Arguments
 from edge_api.schema.environment import EDGE, VERSION, read_dotenv
 from edge_api.schema.writing import locate_var
 from edge_api.settings import Settings, read_settings
 
-KIND: Final = "journal", ".age"
-"""The first word and the suffix of an archive's name."""
 _KEPT_OF_VAR: Final = ("drafts", "versions")
 _HIDDEN_AND_KEPT: Final = (".env", ".git", ".gitignore")
 _SKIPPED_FOLDERS: Final = ("__pycache__", "node_modules")
-_DAY: Final = timedelta(hours=23)
+_DAY_SECONDS: Final = 23 * 3600.0
 """What `--daily` takes for a day: an hourly timer is not always on time."""
 
 
 def make_archive(arguments: Arguments, settings: Settings) -> int:
     """Make an archive and print it. Returns 0; raises Problem and StoreRefusal."""
-    var = store_place(settings).parent
-    folder = BackupFolder(arguments.to or var / BACKUPS_FOLDER, *KIND)
     if arguments.daily:
         newest = read_result(settings, "archive")
-        is_new = newest and newest.age_of_backup < _DAY.total_seconds()
+        is_new = newest and newest.age_of_backup < _DAY_SECONDS
         if is_new or not settings.backup_recipient:
             print("no archive is due" if is_new else "BACKUP_RECIPIENT is not set: no archive")
             return 0
@@ -72,38 +70,44 @@ def make_archive(arguments: Arguments, settings: Settings) -> int:
             "--all is never written unencrypted: set BACKUP_RECIPIENT to the public key that "
             "age-keygen prints, or give --passphrase",
         )
-    var.mkdir(mode=0o700, parents=True, exist_ok=True)
+    var, now = store_place(settings).parent, system_clock()
+    folder = BackupFolder(arguments.to or var / BACKUPS_FOLDER, "journal", ".age")
     scratch = BackupFolder(var / ".archiving")  # rows that are not encrypted yet stay beside others
-    try:
-        with scratch.locked(), folder.locked():
-            printed = _make(settings, passphrase, folder, scratch, arguments.keep)
-    except OSError as error:
-        raise StoreRefusal(
-            f"{error.filename or folder.path} cannot be read or written: {error.strerror or error}"
-        ) from None
+    target = folder.backup_path(now)
+    partial = target.with_name(f".{target.stem}.partial")
+    with recording_failure(settings, "archive"):
+        try:
+            var.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with scratch.locked(), folder.locked():
+                files = chain(_copy_rows(settings, scratch, now).items(), _list_files(settings))
+                lock = settings.backup_recipient, passphrase
+                count = write_archive(partial, files, lock, scratch.path)
+                publish_copy(settings, "archive", partial, target, format_instant(now))
+                removed = folder.rotate(arguments.keep, target) if arguments.keep else ()
+        except OSError as error:
+            place = error.filename or folder.path
+            reason = error.strerror or error
+            raise StoreRefusal(f"{place} cannot be read or written: {reason}") from None
+    size = target.stat().st_size
     if arguments.json:
+        older = [str(path) for path in removed]
+        printed = {"file": str(target), "bytes": size, "files": count, "removed": older}
         print(json.dumps(printed, indent=2))
         return 0
     print(
-        f"{printed['file']}: {printed['bytes']:,} bytes, {printed['files']:,} files, encrypted "
+        f"{target}: {size:,} bytes, {count:,} files, encrypted "
         f"{'with the passphrase' if passphrase else 'for BACKUP_RECIPIENT'}",
-        *(f"removed {path}, which was older" for path in printed["removed"]),
+        *(f"removed {path}, which was older" for path in removed),
         sep="\n",
     )
     return 0
 
 
-def _make(
-    settings: Settings,
-    passphrase: str,
-    folder: BackupFolder,
-    scratch: BackupFolder,
-    keep: int | None,
-) -> Mapping[str, Any]:
-    now = system_clock()
+def _copy_rows(settings: Settings, scratch: BackupFolder, now: datetime) -> Mapping[str, Path]:
+    """Copy the rows, and read the copy to its end; return the first files by their members."""
     rows = scratch.backup_path(now)
     rows = rows.with_name(f".{rows.stem}.partial")
-    facts: dict[str, Any] = {"version": VERSION, "made_at": format_instant(now)}
+    facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, "made_at": format_instant(now)}
     if store := settings.database_path:
         require_file(store)
         copying.copy_store(store, rows)
@@ -112,32 +116,14 @@ def _make(
         from edge_api.backup.postgres_dump import dump_rows  # noqa: PLC0415
 
         dump_rows(settings.database_url, rows)
-    members = {ROWS[store is None]: rows}
+    members = {MANIFEST: rows.with_name(f"{rows.name}-manifest"), ROWS[store is None]: rows}
+    write_private(members[MANIFEST], json.dumps(facts).encode())
     if settings.secret_key:
         members[SECRET] = rows.with_name(f"{rows.name}-key")
         write_private(members[SECRET], settings.secret_key.encode())
     elif store and secret_key_path(store).is_file():
         members[SECRET] = secret_key_path(store)
-    target = folder.backup_path(now)
-    partial = target.with_name(f".{target.stem}.partial")
-    files = (each for part in (members.items(), _list_files(settings)) for each in part)
-    count = write_archive(
-        partial, facts, files, (settings.backup_recipient, passphrase), scratch.path
-    )
-    digest = file_sha256(partial)
-    write_private(checksum_path(target), f"{digest}  {target.name}\n".encode())
-    partial.rename(target)
-    sync(folder.path)
-    made_at = format_instant(now)
-    result = Verification(str(target.resolve()), made_at, made_at=made_at, digest=digest)
-    store_result(store_place(settings), "archive", result)
-    removed = folder.rotate(keep, target) if keep else ()
-    return {
-        "file": str(target),
-        "bytes": target.stat().st_size,
-        "files": count,
-        "removed": [str(path) for path in removed],
-    }
+    return members
 
 
 def _list_files(settings: Settings) -> Iterator[tuple[str, Path]]:
@@ -222,6 +208,8 @@ def _read_restored_settings(unpacked: Path) -> Settings:
             f"the archive has rows of {'PostgreSQL' if is_dump else 'SQLite'}, and DATABASE_URL "
             "names a store of another kind: set it in the environment to one of that kind"
         )
+    if is_dump and secret.is_file() and settings.secret_key != secret.read_text("utf-8"):
+        raise StoreRefusal("SECRET_KEY in the environment is not that of the archive: unset it")
     if is_dump and not read_dotenv(dotenv).get("SECRET_KEY"):
         dotenv.parent.mkdir(exist_ok=True)
         with dotenv.open("a", encoding="utf-8") as file:
@@ -247,10 +235,14 @@ def _install(unpacked: Path, root: Path, settings: Settings) -> int:
             )
     _require_no_store(settings)
     files = unpacked / FILES
+    var, kept = store.parent.relative_to(root), [(name,) for name in _KEPT_OF_VAR]
     names = [each.relative_to(files) for each in sorted(files.rglob("*")) if each.is_file()]
     for name in names:
         place = root / name
-        _require_apart(name, store.parent.relative_to(root))
+        if var.parts and name.is_relative_to(var) and name.parts[len(var.parts) :][:1] not in kept:
+            raise StoreRefusal(
+                f"the archive has {name}, which is no file of a journal: name another"
+            )
         is_linked = place.is_symlink() or not place.parent.resolve().is_relative_to(root)
         if is_linked or (place.exists() and not _is_same(files / name, place)):
             raise StoreRefusal(f"{place} is there already: restore into an empty folder")
@@ -278,20 +270,17 @@ def _install(unpacked: Path, root: Path, settings: Settings) -> int:
                 undo.callback(place.unlink, missing_ok=True)
         os.sync()
         if settings.database_path is None:
-            _restore_dump(unpacked / ROWS[1], settings)
+            from edge_api.backup.postgres_dump import drop_rows, restore_rows  # noqa: PLC0415
+
+            restore_rows(settings.database_url, unpacked / ROWS[1])
+            undo.callback(drop_rows, settings.database_url)
+            asyncio.run(_settle(settings))
         else:
             if secret_key_path(ready).exists():
                 secret_key_path(ready).replace(key)
             copying.replace(store, ready, copying.replaced_path(store, system_clock()))
         undo.pop_all()
     return len(names)
-
-
-def _require_apart(name: Path, var: Path) -> None:
-    """Raise StoreRefusal for a file that would lie among those of the store."""
-    below = name.parts[len(var.parts) :]
-    if var.parts and name.parts[: len(var.parts)] == var.parts and below[0] not in _KEPT_OF_VAR:
-        raise StoreRefusal(f"the archive has {name}, which is no file of a journal: name another")
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -309,26 +298,13 @@ def _require_no_store(settings: Settings) -> None:
         return
 
     async def look() -> None:
-        store = await open_store(settings.database_url, system_clock, create=False)
-        await store.close()
-        raise StoreRefusal(f"there is a store in the database of DATABASE_URL: {fix}")
+        async with command_store(settings):
+            raise StoreRefusal(f"there is a store in the database of DATABASE_URL: {fix}")
 
-    try:
+    with suppress(MissingStore):
         asyncio.run(look())
-    except MissingStore:
-        return
 
 
-def _restore_dump(dump: Path, settings: Settings) -> None:
-    from edge_api.backup.postgres_dump import restore_rows  # noqa: PLC0415
-
-    async def settle() -> None:
-        store = await open_store(settings.database_url, system_clock, create=False, migrates=True)
-        try:
-            await require_key(store, "SECRET_KEY", (settings.secret_key or "").encode())
-            await settle_newsletter(store, system_clock, is_carried=False)
-        finally:
-            await store.close()
-
-    restore_rows(settings.database_url, dump)
-    asyncio.run(settle())
+async def _settle(settings: Settings) -> None:
+    async with command_store(settings, migrates=True) as store:
+        await settle_newsletter(store, system_clock, is_carried=False)

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,17 +12,15 @@ from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
     BackupFolder,
     backup_key_path,
-    checksum_path,
-    file_sha256,
     secret_key_path,
     write_private,
 )
-from edge_api.backup.verify import Verification, read_result, store_result
+from edge_api.backup.verify import publish_copy, recording_failure
 from edge_api.cli import COUNT
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
-from edge_api.db.sqlite.opening import BACKUPS_FOLDER, require_file, sync
+from edge_api.db.sqlite.opening import BACKUPS_FOLDER, require_file
 from edge_api.db.types import format_instant
 from edge_api.open_store import require_sqlite_path
 from edge_api.schema.commands import JSON, PATH, Arguments
@@ -74,16 +71,7 @@ def run(arguments: Arguments, settings: Settings) -> int:
         return make_archive(arguments, settings)
     if arguments.daily or arguments.passphrase:
         raise Problem("invalid", "--daily and --passphrase belong to --all: name that too")
-    store = require_sqlite_path(settings, "backup")
-    key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
-    folder = BackupFolder(arguments.to or store.parent / BACKUPS_FOLDER)
-    before = read_result(settings, "backup") or Verification("", format_instant(system_clock()))
-    try:
-        backup = make_backup(store, key, folder, arguments.keep, before.count + 1)
-    except StoreRefusal as refusal:
-        with suppress(OSError):  # readiness, doctor and alerts report it from this
-            store_result(store, "backup", replace(before, failure=str(refusal)))
-        raise
+    backup = make_backup(settings, arguments.to, arguments.keep, with_key=not arguments.without_key)
     if arguments.json:
         printed = {
             "file": str(backup.path),
@@ -100,15 +88,17 @@ def run(arguments: Arguments, settings: Settings) -> int:
 
 
 def make_backup(
-    store: Path, key: Path | None, folder: BackupFolder, keep: int | None, number: int = 1
+    settings: Settings, to: Path | None = None, keep: int | None = None, *, with_key: bool = True
 ) -> Backup:
     """Make a backup under a temporary name, and rename it once it is verified.
 
     With `keep`, remove all but that many backups from the folder. Raises StoreRefusal.
     """
+    store = require_sqlite_path(settings, "backup")
     require_file(store)
-    now = system_clock()
-    with folder.locked():
+    key = secret_key_path(store) if with_key and not settings.secret_key else None
+    folder, now = BackupFolder(to or store.parent / BACKUPS_FOLDER), system_clock()
+    with recording_failure(settings, "backup"), folder.locked():
         target = folder.backup_path(now)
         partial = target.with_name(f".{target.stem}.partial")
         copy_store(store, partial)
@@ -119,15 +109,7 @@ def make_backup(
                 draft = target.with_name(f".{target.stem}.partial-key")
                 write_private(draft, key.read_bytes())
                 stored_key = draft.rename(backup_key_path(target))
-            digest = file_sha256(partial)
-            write_private(checksum_path(target), f"{digest}  {target.name}\n".encode())
-            partial.rename(target)
-            sync(folder.path)
-            made_at = format_instant(now)
-            made = Verification(
-                str(target.resolve()), made_at, made_at=made_at, digest=digest, count=number
-            )
-            store_result(store, "backup", made)
+            publish_copy(settings, "backup", partial, target, format_instant(now))
             removed = folder.rotate(keep, target) if keep else ()
         except OSError as error:
             raise StoreRefusal(

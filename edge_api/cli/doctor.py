@@ -12,13 +12,13 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLCertVerificationError
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from click import Option
 
 from edge_api.access.service import count_pending
-from edge_api.alerts import Alerts, is_told_by_edge
+from edge_api.alerts import Alerts, is_alerted_by_edge
 from edge_api.app import Assembly, assemble
 from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, key_state
@@ -41,7 +41,7 @@ from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
 from edge_api.journal.remote_builds import RemoteBuilds
-from edge_api.machine import certificate_error, find_full_disks, make_context
+from edge_api.machine import MachineMonitor, make_context, name_unit
 from edge_api.mail.sample_message import open_templates
 from edge_api.mail.transports import MailRefusal, open_transport
 from edge_api.newsletter.checks import check_sender, find_former_hosts
@@ -131,8 +131,12 @@ def run(arguments: Arguments, settings: Settings) -> int:
         *_check_machine(settings),
     ]
     if arguments.alert:
-        asyncio.run(_alert(settings, found))
-    found += [*health_errors, *backup_errors, *site_warnings, *find_full_disks(settings)]
+        with closing(Alerts(settings, system_clock, "doctor")) as alerts:
+            # Days and bytes change from run to run, and the error stays the same.
+            asyncio.run(alerts.report({re.sub("[0-9]+", "#", error): error for error in found}))
+    machine = MachineMonitor(settings)
+    machine.refresh()
+    found += [*health_errors, *backup_errors, *site_warnings, *machine.find_errors().values()]
     # List a wrong clock first, since it can cause the other errors.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK_PREFIX)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
@@ -148,16 +152,6 @@ def run(arguments: Arguments, settings: Settings) -> int:
     ]
     checked = [each for each in CHECKED if service_notes is not None or each not in _STORE_CHECKS]
     return print_report([*errors], notes, checked, as_json=arguments.json)
-
-
-async def _alert(settings: Settings, errors: Sequence[str]) -> None:
-    """Tell the owner what was found twice in a row, and what is over."""
-    alerts = Alerts(settings, system_clock, "doctor")
-    try:
-        # Days and bytes change from run to run, and the error stays the same.
-        await alerts.report({re.sub("[0-9]+", "#", error): error for error in errors})
-    finally:
-        alerts.close()
 
 
 def print_report(
@@ -201,7 +195,8 @@ def _check_files(settings: Settings) -> Iterator[str]:
     if settings.writing == "on" and not spool.is_watched():
         yield (
             f"WRITING=on, but no watcher that can write {settings.content_dir} answers: "
-            f"see its log; systemctl restart fore-edge-publish, or without systemd {BUILD} watch"
+            f"see its log; systemctl restart {name_unit()}-publish, or without systemd "
+            f"{BUILD} watch"
         )
     if error := check_dotenv_permissions():
         yield error
@@ -239,14 +234,14 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
             former = await find_former_hosts(settings, service.store, service.clock())
     except StoreRefusal as refusal:
         refused = [str(refusal)]
-        return (refused, [], None) if is_told_by_edge(settings) else ([], refused, None)
+        return (refused, [], None) if is_alerted_by_edge(settings) else ([], refused, None)
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
     # Readiness is public, so its errors name no command; add the command that fixes each.
     for words, fix in (
         ("another SITE_URL", f": run {BUILD} build"),
         (
             "more than a minute: start it again",
-            f" (systemctl restart fore-edge-publish; without systemd {BUILD} publish)",
+            f" (systemctl restart {name_unit()}-publish; without systemd {BUILD} publish)",
         ),
     ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
@@ -303,7 +298,7 @@ async def _check_relay(settings: Settings) -> list[str]:
 
 
 def _check_site(settings: Settings) -> tuple[list[str], list[str]]:
-    """Request readiness from the public address; return what it and its certificate warn of.
+    """Request readiness from the public address; return what it warns of.
 
     The second list has errors that the edge cannot see.
 
@@ -318,8 +313,6 @@ def _check_site(settings: Settings) -> tuple[list[str], list[str]]:
     with closing(connection):
         try:
             connection.request("GET", "/api/public/v1/readiness")
-            socket: Any = connection.sock
-            expiry = socket.getpeercert()["notAfter"] if origin.scheme == "https" else None
             response = connection.getresponse()
             if response.headers.get_content_type() != "application/json":
                 raise HTTPException(f"the status is {response.status}")  # noqa: TRY301
@@ -334,10 +327,9 @@ def _check_site(settings: Settings) -> tuple[list[str], list[str]]:
             AttributeError,
         ) as error:
             return [], [*_explain_failed_request(settings, error)]
-    warnings = [*filter(None, [certificate_error(settings, expiry) if expiry else ""])]
     # `report_verifications` describes the errors of PARTS in more detail.
-    if not settings.is_loopback:
-        warnings += [each for name, each in complaints.items() if name not in PARTS]
+    is_near = settings.is_loopback
+    warnings = [each for name, each in complaints.items() if not is_near and name not in PARTS]
     with suppress(TypeError, ValueError):  # the header is missing, or is no date
         difference = abs(parsedate_to_datetime(response.headers["Date"]) - system_clock())
         if difference > _MAX_CLOCK_ERROR:
@@ -375,9 +367,12 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
     if needs_backup and not is_new and not read_result(settings, "backup"):
         yield f"there is no backup: let a timer run {EDGE} backup"
-    units = ["fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer"]
-    if settings.build_url:
-        units.remove("fore-edge-publish.service")
+    parts = ".service", "-publish.service", "-backup.timer", "-doctor.timer"
+    units = [
+        f"{name_unit()}{each}"
+        for each in parts
+        if not (settings.build_url and each == "-publish.service")
+    ]
     shown = run_systemd_command("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
     yield from (*check_units(shown), *filter(None, [clock_error()]))
 

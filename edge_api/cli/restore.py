@@ -104,6 +104,11 @@ PARAMS: Final = (
 )
 
 
+def brings_settings(arguments: Arguments) -> bool:
+    """Return whether it is run with the settings that it restores, and no others."""
+    return bool(arguments.all)
+
+
 def run(arguments: Arguments, settings: Settings) -> int:
     """Restore and print the result. Returns 0; raises Problem and StoreRefusal."""
     if arguments.all:

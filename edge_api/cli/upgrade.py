@@ -3,13 +3,10 @@
 from pathlib import Path
 
 from edge_api.auth.actor import system_clock
-from edge_api.backup.files import BackupFolder, secret_key_path
 from edge_api.backup.replica import make_replication
-from edge_api.backup.verify import read_result
 from edge_api.cli.backup import make_backup
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import copy_backup, remove_draft, verify_copy
-from edge_api.db.sqlite.opening import BACKUPS_FOLDER
 from edge_api.open_store import command_store, open_store, require_sqlite_path
 from edge_api.schema.commands import Arguments
 from edge_api.settings import Settings
@@ -34,10 +31,7 @@ async def run(_arguments: Arguments, settings: Settings) -> int:
 
 async def _try_migration(store: Path, settings: Settings) -> None:
     """Make a backup, print where it is, and migrate a copy of it."""
-    key = None if settings.secret_key else secret_key_path(store)
-    before = read_result(settings, "backup")
-    folder, number = BackupFolder(store.parent / BACKUPS_FOLDER), before.count + 1 if before else 1
-    backup = make_backup(store, key, folder, None, number)
+    backup = make_backup(settings)
     print(f"{backup.path}: {backup.contents.total:,} rows, verified", flush=True)
     draft = store.with_name(f".{store.name}.upgrading")
     remove_draft(draft)

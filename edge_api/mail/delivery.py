@@ -173,12 +173,11 @@ class Delivery(MailLeases):
             sender = message["From"].addresses[0].addr_spec if is_letter else self._sender
             async with self.renewing(entry):
                 await connection.send(sender, entry["recipient_email"], message)
-        except MailRefusal as refused:
-            self._count("failed")
-            return await self._record_refusal(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed
-            reason = f"{type(error).__name__} while it was handed over"
             self._count("failed")
+            if isinstance(error, MailRefusal):
+                return await self._record_refusal(entry, error)
+            reason = f"{type(error).__name__} while it was handed over"
             _log.error("mail %s: %s", entry["id"], reason)
             return await self._record_refusal(entry, MailRefusal("connect", None, "", reason))
         self._count("sent")

@@ -90,6 +90,22 @@ def read_dotenv(path: Path) -> Mapping[str, str]:
     return {name: value or "" for name, value in dotenv_values(stream=StringIO(text)).items()}
 
 
+def read_variables(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a `.env` file and of the environment, which wins.
+
+    Of the environment of a demonstration only PORT counts: no setting of a real journal, such as
+    its store or its relay, may reach one. Raises SettingsError.
+    """
+    found = read_dotenv(path)
+    is_demo = found.get("DEMO") == "on"
+    given = {
+        name: value
+        for name, value in environment.items()
+        if name == "PORT" or not (is_demo or name == "DEMO")
+    }
+    return {**found, **given}
+
+
 def read_boolean(text: str) -> bool:
     """Return the value of a boolean variable. Raises ValueError."""
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

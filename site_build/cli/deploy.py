@@ -1,4 +1,4 @@
-"""`deploy`: serve a journal in /srv/journal at a domain, with systemd and a proxy."""
+"""`deploy`: serve a journal of /srv at a domain, with systemd and a proxy."""
 
 import os
 import re
@@ -25,6 +25,12 @@ def _read_domain(text: str) -> str:
     return text.lower()
 
 
+def _read_name(text: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9]{,19}", text, re.ASCII):
+        raise ValueError(f"{text!r} is no name: take at most 20 of a-z and 0-9, first a letter")
+    return text
+
+
 def _read_key(text: str) -> str:
     """Return a line of `authorized_keys` without options; raises ValueError for anything else."""
     if not re.fullmatch(
@@ -39,6 +45,12 @@ def _read_key(text: str) -> str:
 PARAMS: Final = (
     Argument(["domain"], type=parameter_type(_read_domain), help="the journal's domain"),
     Option(["--owner"], metavar="EMAIL", required=True, help="who gets enquiries"),
+    Option(
+        ["--name"],
+        type=parameter_type(_read_name),
+        help="for another journal on this server: its folder is /srv/NAME, and user and units have "
+        "this name (default: that of the domain, or journal)",
+    ),
     Option(["--proxy"], type=Choice(("nginx", "caddy")), default="nginx", help="(default: nginx)"),
     Option(
         ["--restore"],
@@ -62,9 +74,9 @@ PARAMS: Final = (
         ["--from-pelican"],
         metavar="DIR",
         type=os.path.abspath,
-        help="begin with content and settings of a Pelican site, which the user journal can read",
+        help="begin with content and settings of a Pelican site, which its user can read",
     ),
-    Option(["--git"], is_flag=True, help="take the content by git push, at /srv/journal.git"),
+    Option(["--git"], is_flag=True, help="take the content by git push, at /srv/NAME.git"),
     Option(
         ["--git-key"],
         metavar="KEY",
@@ -98,5 +110,6 @@ def run(arguments: Arguments) -> int:
         "on" if arguments.git else "",
         "\n".join(arguments.git_key),
         "on" if arguments.trust_settings else "",
+        arguments.name or "",
     ]
     return subprocess.call(command)  # noqa: S603

@@ -1,7 +1,7 @@
 """The `pre-receive` hook of a server's bare repository: it hands a pushed commit to the journal.
 
-It runs as the repository's user, who has no right to the journal. The journal takes the commit, or
-says why not, before the branch of this repository moves.
+It runs as the repository's user, who has no right to the journal. The journal, whose socket is the
+argument, takes the commit, or says why not, before the branch of this repository moves.
 """
 
 import socket
@@ -9,7 +9,6 @@ import subprocess
 import sys
 from typing import Final
 
-SOCKET: Final = "/run/fore-edge-git.sock"
 ACCEPTED: Final = "\0"
 """Stands in an answer that accepts the push."""
 
@@ -24,7 +23,7 @@ def main() -> int:
     words = ("git", "pack-objects", "--stdout", "--revs", "--thin", "--delta-base-offset", "-q")
     try:
         with socket.socket(socket.AF_UNIX) as journal:
-            journal.connect(SOCKET)
+            journal.connect(sys.argv[1])
             journal.sendall(commit.encode())
             subprocess.run(words, input=wanted.encode(), stdout=journal.fileno(), check=False)  # noqa: S603
             journal.shutdown(socket.SHUT_WR)

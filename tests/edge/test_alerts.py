@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import ssl
 import subprocess
@@ -18,8 +19,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import psutil
+import pyrage
 import pytest
 
+from edge_api.alerts import ALERT_SECONDS, STEADY_SECONDS
+from edge_api.background import VERIFY_SECONDS
+from edge_api.backup.verify import RETRY_SECONDS
 from tests.drills.loss import await_replica
 from tests.edge.certificates import write_certificate
 from tests.edge.changed_product import copy_product
@@ -58,10 +64,10 @@ def installation(tmp_path: Path) -> Installation:
 
 
 @contextmanager
-def running(installation: Installation) -> Iterator[ServedEdge]:
+def running(installation: Installation, *words: str) -> Iterator[ServedEdge]:
     """Serve with short waits; its log goes to a file."""
     with (installation.folder / "log").open("a") as log:
-        process = installation.start("serve", module=QUICK, stderr=log)
+        process = installation.start("serve", *words, module=QUICK, stderr=log)
         try:
             assert process.stdout is not None
             greeting = process.stdout.readline()
@@ -94,7 +100,7 @@ def text_of(message: Any) -> str:
     return str(message.get_body(("plain",)).get_content())
 
 
-async def told(relay: Relay, count: int, *words: str) -> str:
+async def alerted(relay: Relay, count: int, *words: str) -> str:
     """Wait until so many alerts have come; return the subject and text of the last one."""
     await until(lambda: len(alerts_of(relay)) >= count, 120)
     last = alerts_of(relay)[count - 1]
@@ -111,20 +117,22 @@ async def stays(relay: Relay, count: int) -> None:
     assert len(alerts_of(relay)) == count, [str(each) for each in alerts_of(relay)]
 
 
-async def test_the_wrong_site_url_is_told_once_and_its_end(installation: Installation) -> None:
+async def test_the_wrong_site_url_is_alerted_once_and_its_end(installation: Installation) -> None:
     """The build is for another origin; a restart does not tell it again."""
     relay = Relay()
     builds = Path(installation.settings["BUILD_DIR"])
     right = (builds / "current").resolve()
     point_at(builds, write_build(builds, "build-0002", posts=[make_post("a")], site_url="http://b"))
     async with watched(installation, relay) as (_, mailed):
-        await told(relay, 1, "not well: the build was made for another SITE_URL", "What to do: run")
+        await alerted(
+            relay, 1, "not well: the build was made for another SITE_URL", "What to do: run"
+        )
     with running(mailed.changed(SMTP_URL="")):
         await stays(relay, 1)
     async with watched(installation, relay):
         await stays(relay, 1)
         point_at(builds, right)
-        await told(relay, 2, "well again: the build was made for another SITE_URL")
+        await alerted(relay, 2, "well again: the build was made for another SITE_URL")
         await stays(relay, 2)
 
 
@@ -153,7 +161,7 @@ def a_full_disk(installation: Installation) -> Iterator[tuple[ServedEdge, Path]]
             process.communicate(timeout=patience())
 
 
-async def test_a_full_disk_is_told_though_no_row_can_be_written(
+async def test_a_full_disk_is_alerted_though_no_row_can_be_written(
     installation: Installation,
 ) -> None:
     """The file of what was told cannot be written either; it is told once, and the end of it."""
@@ -162,20 +170,22 @@ async def test_a_full_disk_is_told_though_no_row_can_be_written(
         mailed = installation.changed(SMTP_URL=f"smtp://127.0.0.1:{relay.port}")
         with a_full_disk(mailed) as (edge, var):
             filler = var / "filler"
-            await told(relay, 1, "are free on the disk of", "make room", "What to do: delete old")
+            await alerted(
+                relay, 1, "are free on the disk of", "make room", "What to do: delete old"
+            )
             with pytest.raises(OSError, match="No space"):
                 filler.write_bytes(b"x" * (32 << 20))
             edge.post("/api/public/v1/leads", LEAD, {"Content-Type": "application/json"})
-            await told(
+            await alerted(
                 relay, 2, "not well: the store cannot be read or written", "Not well as before"
             )
             await stays(relay, 2)
             filler.unlink()
-            await told(relay, 3, "well again: the store cannot be read or written")
+            await alerted(relay, 3, "well again: the store cannot be read or written")
             await stays(relay, 3)
 
 
-async def test_an_old_and_a_failing_backup_are_told(installation: Installation) -> None:
+async def test_an_old_and_a_failing_backup_are_alerted(installation: Installation) -> None:
     """The folder of backups cannot be used; then one works; then it grows old."""
     relay = Relay()
     async with watched(installation, relay) as (_, mailed):
@@ -184,21 +194,30 @@ async def test_an_old_and_a_failing_backup_are_told(installation: Installation) 
         backups.rename(backups.with_name("aside"))
         backups.write_text("no folder")
         assert mailed.run("backup")[0] == 1
-        await told(relay, 1, "the last backup failed", "What to do: journalctl -u fore-edge-backup")
+        await alerted(
+            relay, 1, "the last backup failed", "What to do: journalctl -u fore-edge-backup"
+        )
         backups.unlink()
         assert mailed.run("backup")[0] == 0
-        await told(relay, 2, "well again: the last backup failed")
+        await alerted(relay, 2, "well again: the last backup failed")
         record = installation.folder / "var" / "edge.db-backup.json"
         members = json.loads(record.read_bytes())
         assert members["count"] == 2
         members["made_at"] = (datetime.now(UTC) - timedelta(days=3)).isoformat()
         record.write_text(json.dumps(members))
-        await told(relay, 3, "the newest backup is older than 2 days: let a timer run")
+        await alerted(relay, 3, "the newest backup is older than 2 days: let a timer run")
         assert mailed.run("backup")[0] == 0
-        await told(relay, 4, "well again: ")
+        await alerted(relay, 4, "well again: ")
+        key = str(pyrage.x25519.Identity.generate().to_public())
+        keyed = mailed.changed(BACKUP_RECIPIENT=key)
+        assert keyed.run("backup", "--all")[0] == 0
+        assert keyed.run("backup", "--all", "--to", "/proc/none")[0] == 1
+        await alerted(relay, 5, "the last archive failed, and the newest is of 20")
+        assert keyed.run("backup", "--all")[0] == 0
+        await alerted(relay, 6, "well again: the last archive failed")
 
 
-async def test_a_certificate_of_ten_days_is_told(
+async def test_a_certificate_of_ten_days_is_alerted(
     installation: Installation, tmp_path: Path
 ) -> None:
     """It is that of a real port, whose next certificate ends it."""
@@ -218,10 +237,10 @@ async def test_a_certificate_of_ten_days_is_told(
         encrypted = installation.changed(SITE_URL=url, SSL_CERT_FILE=str(trusted))
         async with watched(encrypted, relay):
             sentence = f"the certificate of {url} expires in 10 days: run certbot renew"
-            await told(relay, 1, f"not well: {sentence}", "What to do: then reload the proxy")
+            await alerted(relay, 1, f"not well: {sentence}", "What to do: then reload the proxy")
             await stays(relay, 1)
             context.load_cert_chain(*new)
-            await told(relay, 2, f"well again: {sentence}")
+            await alerted(relay, 2, f"well again: {sentence}")
 
 
 @contextmanager
@@ -236,7 +255,9 @@ def a_replica_folder_away(folder: Path) -> Iterator[None]:
         aside.rename(folder)
 
 
-async def test_a_replica_that_is_away_is_told(installation: Installation, tmp_path: Path) -> None:
+async def test_a_replica_that_is_away_is_alerted(
+    installation: Installation, tmp_path: Path
+) -> None:
     """What is committed meanwhile is not replicated; once it is back, that is made up for."""
     relay, replica = Relay(), tmp_path / "replica"
     headers = {"Content-Type": "application/json"}
@@ -245,11 +266,36 @@ async def test_a_replica_that_is_away_is_told(installation: Installation, tmp_pa
         await asyncio.to_thread(await_replica, mailed.store)
         with a_replica_folder_away(replica):
             await asyncio.to_thread(edge.post, "/api/public/v1/leads", LEAD, headers)
-            await told(relay, 1, "the replica of the store is", "behind", "the edge's log has")
-        await told(relay, 2, "well again: the replica of the store is")
+            await alerted(relay, 1, "the replica of the store is", "behind", "the edge's log has")
+        await alerted(relay, 2, "well again: the replica of the store is")
 
 
-async def test_mail_that_was_given_up_is_told_by_mail(installation: Installation) -> None:
+async def test_a_damaged_replica_is_alerted_and_soon_that_it_is_whole(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """Only a verification finds it, which is repeated soon while it is bad."""
+    relay, replica = Relay(), tmp_path / "replica"
+    replicated = installation.changed(
+        LITESTREAM_REPLICA=f"file://{replica}", QUICK_VERIFICATION="on"
+    )
+    async with watched(replicated, relay) as (_, mailed):
+        await asyncio.to_thread(await_replica, mailed.store)
+        result = mailed.store.with_name("edge.db-replica.json")
+        await until(result.exists, 120)
+        members = json.loads(result.read_bytes())
+        assert members["fault"] == ""
+        whole = {path: path.read_bytes() for path in replica.rglob("*.ltx")}
+        for path, content in whole.items():
+            path.write_bytes(content[:-8] + bytes(8))
+        yesterday = datetime.now(UTC) - timedelta(hours=30)
+        result.write_text(json.dumps({**members, "at": yesterday.isoformat()}))
+        await alerted(relay, 1, "not well: the replica cannot be restored")
+        for path, content in whole.items():
+            path.write_bytes(content)
+        await alerted(relay, 2, "well again: the replica cannot be restored")
+
+
+async def test_mail_that_was_given_up_is_alerted_by_mail(installation: Installation) -> None:
     """The relay refuses the notice of a lead, and then takes the alert."""
     relay = Relay(answers={"data": "554 5.7.1 no"})
     async with watched(installation, relay) as (edge, mailed):
@@ -258,12 +304,12 @@ async def test_mail_that_was_given_up_is_told_by_mail(installation: Installation
         state = "/api/public/v1/readiness", b"mail was given up"
         assert await asyncio.to_thread(edge.await_body, *state)
         relay.answers.clear()
-        await told(relay, 1, "mail was given up", "mail retry sends it again")
+        await alerted(relay, 1, "mail was given up", "mail retry sends it again")
         assert mailed.run("mail", "discard", "--all")[0] == 0
-        await told(relay, 2, "well again: mail was given up")
+        await alerted(relay, 2, "well again: mail was given up")
 
 
-async def test_a_database_that_is_away_is_told(installation: Installation) -> None:
+async def test_a_database_that_is_away_is_alerted(installation: Installation) -> None:
     """No row can be written; of two edges on the machine one tells, and no other check of it."""
     relay, server = Relay(), PostgreSQL()
     site_url = f"http://127.0.0.1:{installation.settings['PORT']}"
@@ -276,17 +322,53 @@ async def test_a_database_that_is_away_is_told(installation: Installation) -> No
             stack.enter_context(running(mailed.changed(PORT=another)))
             await asyncio.sleep(2)
             await asyncio.to_thread(server.end, signal.SIGQUIT)
-            said = await told(relay, 1, "the store cannot be read or written", "database runs")
+            said = await alerted(relay, 1, "the store cannot be read or written", "database runs")
             assert "the state of mail cannot be read" not in said
             await stays(relay, 1)
             await asyncio.to_thread(server.start)
-            await told(relay, 2, "well again: the store cannot be read or written")
+            await alerted(relay, 2, "well again: the store cannot be read or written")
             await stays(relay, 2)
     finally:
         server.remove()
 
 
-async def test_changed_code_is_told(installation: Installation, tmp_path: Path) -> None:
+async def test_of_several_workers_one_tells(installation: Installation, tmp_path: Path) -> None:
+    """Workers are killed, and what replaces them does not tell it again, but that it is over."""
+    relay, server = Relay(), PostgreSQL()
+    builds = Path(installation.settings["BUILD_DIR"])
+    right = (builds / "current").resolve()
+    site_url = f"http://127.0.0.1:{installation.settings['PORT']}"
+    copy, _ = copy_product(tmp_path, installation.settings["DATABASE_URL"])
+    module = copy / "alerts.py"
+    for name in ("ALERT", "STEADY"):  # the workers are started by the name of the product
+        text = re.sub(rf"({name}_SECONDS: Final) = .*", r"\1 = 2.0", module.read_text())
+        module.write_text(text)
+    try:
+        workers = installation.changed(
+            DATABASE_URL=server.make_store(),
+            SECRET_KEY="s" * 40,
+            SITE_URL=site_url,
+            PYTHONPATH=f"{copy.parent}:{ROOT}",
+        )
+        wrong = write_build(builds, "build-0002", posts=[make_post("a")], site_url="http://b")
+        point_at(builds, wrong)
+        async with serving(relay):
+            mailed = workers.changed(SMTP_URL=f"smtp://127.0.0.1:{relay.port}")
+            with running(mailed, "--workers", "2") as edge:
+                await alerted(relay, 1, "not well: the build was made for another SITE_URL")
+                state = workers.folder / "var" / "alerts-edge.json"
+                await until(lambda: json.loads(state.read_bytes())["sent"], 60)
+                for worker in psutil.Process(edge.process.pid).children():
+                    worker.kill()
+                await stays(relay, 1)
+                point_at(builds, right)
+                await alerted(relay, 2, "well again: the build was made for another SITE_URL")
+                await stays(relay, 2)
+    finally:
+        server.remove()
+
+
+async def test_changed_code_is_alerted(installation: Installation, tmp_path: Path) -> None:
     """An upgrade without a restart; the restart ends it."""
     relay = Relay()
     copy, _ = copy_product(tmp_path, installation.settings["DATABASE_URL"])
@@ -296,12 +378,12 @@ async def test_changed_code_is_told(installation: Installation, tmp_path: Path) 
         module = copy / "health.py"
         module.write_text(f"{module.read_text()}\n# Another version.\n")
         os.utime(module, (1, 1))
-        await told(relay, 1, "the installed code has changed", "systemctl restart fore-edge")
+        await alerted(relay, 1, "the installed code has changed", "systemctl restart fore-edge")
     async with watched(changed, relay):
-        await told(relay, 2, "well again: the installed code has changed")
+        await alerted(relay, 2, "well again: the installed code has changed")
 
 
-async def test_faulty_content_and_a_killed_watcher_are_told(
+async def test_faulty_content_and_a_killed_watcher_are_alerted(
     installation: Installation, tmp_path: Path
 ) -> None:
     """A real watcher holds a post back, and is killed; both are told with what to do."""
@@ -323,14 +405,14 @@ async def test_faulty_content_and_a_killed_watcher_are_told(
         async with watched(built, relay):
             faulty = bench.content / "posts" / "bad.md"
             faulty.write_text("---\ntitle: [\n---\n\nText.\n")
-            await told(relay, 1, "1 file of the content has errors", "bad.md", "What to do")
+            await alerted(relay, 1, "1 file of the content has errors", "bad.md", "What to do")
             faulty.unlink()
-            await told(relay, 2, "well again: 1 file of the content has errors")
+            await alerted(relay, 2, "well again: 1 file of the content has errors")
             watcher.kill()
             watcher.wait()
-            await told(relay, 3, "has not reported for more than a minute", "fore-edge-publish")
+            await alerted(relay, 3, "has not reported for more than a minute", "fore-edge-publish")
             watcher = start()
-            await told(relay, 4, "well again: the watcher has not reported")
+            await alerted(relay, 4, "well again: the watcher has not reported")
             await stays(relay, 4)
     finally:
         watcher.kill()
@@ -377,7 +459,7 @@ async def doctor(installation: Installation) -> None:
     await asyncio.sleep(3)
 
 
-async def test_an_edge_that_is_down_is_told_by_doctor(installation: Installation) -> None:
+async def test_an_edge_that_is_down_is_alerted_by_doctor(installation: Installation) -> None:
     """Nobody else can: two runs find it, and two find that it is up again."""
     relay, address = Relay(), f"http://0.0.0.0:{installation.settings['PORT']}"
     builds = Path(installation.settings["BUILD_DIR"])
@@ -389,16 +471,16 @@ async def test_an_edge_that_is_down_is_told_by_doctor(installation: Installation
         await doctor(mailed)
         assert alerts_of(relay) == []
         await doctor(mailed)
-        await told(relay, 1, f"{address} is not answered by an edge")
+        await alerted(relay, 1, f"{address} is not answered by an edge")
         await doctor(mailed)
         assert len(alerts_of(relay)) == 1
         with running(mailed):
             await doctor(mailed)
             await doctor(mailed)
-        await told(relay, 2, "Well again:", f"{address} is not answered by an edge")
+        await alerted(relay, 2, "Well again:", f"{address} is not answered by an edge")
 
 
-async def test_a_broken_relay_is_told_at_alert_url(installation: Installation) -> None:
+async def test_a_broken_relay_is_alerted_at_alert_url(installation: Installation) -> None:
     """`doctor --alert` finds it twice, as its timer starts it; the end is told by mail as well."""
     relay = Relay()
     with listening() as (address, requests):
@@ -445,7 +527,7 @@ async def test_alert_ping_is_called_while_all_is_well(installation: Installation
             await until(lambda: requests[-1][0] == "GET")
 
 
-def test_doctor_says_that_a_broken_relay_cannot_be_told(installation: Installation) -> None:
+def test_doctor_says_that_a_broken_relay_alerts_nobody(installation: Installation) -> None:
     """That is a note, and no error, where mail is set and others reach the site."""
     sentence = "without ALERT_URL nobody is told when the relay of mail is broken"
     assert installation.run("migrate")[0] == 0
@@ -453,8 +535,8 @@ def test_doctor_says_that_a_broken_relay_cannot_be_told(installation: Installati
     near, far = mailed.changed(), mailed.changed(SITE_URL="https://journal.invalid")
     assert sentence not in near.run("doctor")[1]
     assert sentence in json.loads(far.run("doctor", "--json")[1])["notes"]
-    told_too = far.changed(ALERT_URL="https://alerts.example/x")
-    assert sentence not in told_too.run("doctor")[1]
+    second = far.changed(ALERT_URL="https://alerts.example/x")
+    assert sentence not in second.run("doctor")[1]
 
 
 @pytest.mark.parametrize(
@@ -466,3 +548,9 @@ def test_an_address_that_is_none_is_refused(installation: Installation, url: str
         code, _, complained = installation.changed(**{name: url}).run("settings")
         assert code == 2
         assert f"{name}: must be like https://alerts.example/topic" in complained
+
+
+def test_the_waits_add_up_to_less_than_ten_minutes() -> None:
+    """A fault that only a verification sees is mended, verified, looked at twice, and steady."""
+    waits = RETRY_SECONDS, VERIFY_SECONDS, 2 * ALERT_SECONDS, STEADY_SECONDS
+    assert sum(waits) < 600

@@ -264,7 +264,8 @@ async def test_the_rules_name_metrics_that_are_there(make_edge: Any) -> None:
         found = {name for name, *_ in await scrape(edge)}
 
     # There is a certificate only with https, and an age once there is a backup.
-    assert named - found == {"edge_certificate_days", "edge_backup_age_seconds"}
+    ages = {"edge_backup_age_seconds", "edge_archive_age_seconds"}
+    assert named - found == {"edge_certificate_days", *ages}
 
 
 async def test_each_series_is_there_from_the_start(make_edge: Any) -> None:
@@ -280,7 +281,7 @@ async def test_each_series_is_there_from_the_start(make_edge: Any) -> None:
     assert found["edge_limited_requests_total", ("operation", "create_lead")] == 0
     for outcome in ("sent", "failed"):
         assert found["edge_mail_total", ("outcome", outcome)] == 0
-    assert found["edge_backups_total",] == 0
+    assert found["edge_backups_total",] == found["edge_archives_total",] == 0
     assert found["edge_disk_free_bytes", ("folder", "build")] > 0
     assert found["edge_disk_size_bytes", ("folder", "build")] > 0
     assert "_created" not in text

@@ -6,19 +6,22 @@ import io
 import json
 import os
 import signal
+import subprocess
 import sys
 import tarfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pyrage
 import pytest
 
 from tests.drills.loss import as_json, ids, installation_in, post, said
-from tests.edge.edge_process import Installation
+from tests.edge.edge_process import ROOT, Installation, free_port
 from tests.edge.postgresql import PostgreSQL, programs
 from tests.patience import patience
 
@@ -142,6 +145,89 @@ def test_everything_comes_back(
         assert post(edge, "the first") in said(old, "leads", "list", "--json")
 
 
+def test_age_itself_makes_the_keys_and_opens_it(tmp_path: Path) -> None:
+    """The format is that of its makers' program, with two keys, and tar reads what it gives."""
+    run = partial(subprocess.run, check=True, capture_output=True, timeout=patience())
+    age = Path(run([ROOT / "tools" / "provide", "age"], text=True).stdout.strip())
+    keys = [tmp_path / f"key-{number}.txt" for number in range(2)]
+    for each in keys:
+        run([age.with_name("age-keygen"), "-o", each])
+    publics = [
+        run([age.with_name("age-keygen"), "-y", each], text=True).stdout.strip() for each in keys
+    ]
+    old = journal_in(tmp_path / "old")
+    file = archive(old.changed(BACKUP_RECIPIENT=", ".join(publics)))
+    for each in keys:
+        content: Any = run([age, "--decrypt", "--identity", each, file]).stdout
+        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+            names = tar.getnames()
+            picture = tar.extractfile("journal/content/images/picture.jpg")
+            assert picture is not None
+            assert picture.read() == PICTURE
+        assert {"manifest.json", "store.db", "secret.key", "journal/.env"} <= {*names}
+
+    new = emptied(tmp_path)
+    said(new, "restore", "--all", str(file), "--key", str(keys[1]))
+    assert ids(new.store) == ids(old.store)
+
+
+def test_a_private_key_may_have_a_passphrase(tmp_path: Path, key: Path) -> None:
+    """It is asked for, as `age -p` has asked, and a wrong one opens nothing."""
+    old, new = journal_in(tmp_path / "old"), emptied(tmp_path)
+    file, locked = archive(old), tmp_path / "locked.age"
+    locked.write_bytes(pyrage.passphrase.encrypt(key.read_bytes(), "correct horse"))
+    restore = ("restore", "--all", str(file), "--key", str(locked))
+    code, complained = talk(new, "wrong\n", *restore)
+    assert code == 1
+    assert "or its passphrase is wrong" in complained
+    assert not new.store.exists()
+    assert talk(new, "correct horse\n", *restore)[0] == 0
+    assert ids(new.store) == ids(old.store)
+
+
+def test_rows_of_postgresql_come_wholly_or_not_at_all(
+    tmp_path: Path, key: Path, postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`.env` of the archive names the database: as `deploy --restore` has it, with nothing else."""
+    monkeypatch.setenv("PATH", f"{programs()}:{os.environ['PATH']}")
+    url, away = postgresql.make_store(), f"postgresql://127.0.0.1:{free_port()}/x"
+    old = journal_in(tmp_path / "old", DATABASE_URL=url, SECRET_KEY=SECRET)
+    with (old.folder / ".env").open("a") as file:
+        file.write(f"DATABASE_URL={url}\n")
+    kept = archive(old)
+    postgresql.execute("UPDATE fore_edge.schema_steps SET number = number + 90", name_of(url))
+    newer = archive(old)
+    postgresql.execute("UPDATE fore_edge.schema_steps SET number = number - 90", name_of(url))
+    given = emptied(tmp_path)
+    new = Installation(
+        given.folder, {name: text for name, text in given.settings.items() if name == "PORT"}
+    )
+    database = postgresql.make_empty()
+    empty = new.changed(DATABASE_URL=postgresql.url(database))
+
+    refuse(new, kept, key, "there is a store in the database of DATABASE_URL: --all is for a place")
+    refuse(new.changed(DATABASE_URL=away), kept, key, "cannot be reached")
+    wrong = empty.changed(SECRET_KEY="t" * 40)
+    refuse(wrong, kept, key, "SECRET_KEY in the environment is not that of the archive: unset it")
+    sqlite = new.changed(DATABASE_URL=given.settings["DATABASE_URL"])
+    refuse(sqlite, kept, key, "the archive has rows of PostgreSQL, and DATABASE_URL names a store")
+    refuse(empty, newer, key, "start the version that made it, or a later one")
+    assert not postgresql.execute(
+        "SELECT 1 FROM pg_namespace WHERE nspname = 'fore_edge'", database
+    )
+    postgresql.drop(url)
+    postgresql.execute(f"CREATE DATABASE {name_of(url)}")
+    said(new, "restore", "--all", str(kept), "--key", str(key))
+    with new.serving() as edge:
+        assert post(edge, "the second")
+    assert len(json.loads(said(new, "leads", "list", "--json"))) == 2
+
+
+def name_of(url: str) -> str:
+    """Return the name of the database."""
+    return url.rpartition("/")[2]
+
+
 def test_what_is_written_meanwhile_is_whole(tmp_path: Path, key: Path) -> None:
     """An archive that is made beside writers has each file and row as it was at one instant."""
     old = journal_in(tmp_path / "old")
@@ -199,8 +285,6 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
 
 def run_program(journal: Installation, program: str) -> tuple[int, str, str]:
     """Run a program of Python in a journal's folder."""
-    import subprocess  # noqa: PLC0415
-
     ended = subprocess.run(
         [sys.executable, "-c", program],
         cwd=journal.folder,
@@ -359,8 +443,6 @@ def test_a_passphrase_is_typed(tmp_path: Path) -> None:
 
 def talk(journal: Installation, typed: str, *words: str) -> tuple[int, str]:
     """Run a command with this input; return exit code and complaints."""
-    import subprocess  # noqa: PLC0415
-
     with journal.start(*words, stdin=subprocess.PIPE) as process:
         _, complained = process.communicate(typed, timeout=patience())
     return process.returncode, complained

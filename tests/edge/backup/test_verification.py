@@ -321,7 +321,7 @@ def test_a_verification_is_due_once_a_day(
     for at in ("2020-01-01", "2999-01-01"):
         kept.write_text(json.dumps({**result, "at": f"{at}T00:00:00.000000Z"}))
         assert parts_due(settings) == ("backup",)
-        check = asyncio.run(DailyVerification(settings).check_backup())
+        check = asyncio.run(DailyVerification(settings).check_copy("backup"))
         assert check is not None
         assert (check.state, check.facts["verified"]) == ("warn", False)
         assert "has not been verified for more than 2 days" in check.message
@@ -329,7 +329,7 @@ def test_a_verification_is_due_once_a_day(
     kept.write_text(json.dumps({**result, "fault": "damaged"}))
     assert parts_due(settings) == ("backup",)
     kept.write_text("no JSON")
-    check = asyncio.run(DailyVerification(settings).check_backup())
+    check = asyncio.run(DailyVerification(settings).check_copy("backup"))
     assert check is not None
     assert "cannot be read" in check.message
 
@@ -371,7 +371,11 @@ async def test_a_verification_ends_with_the_edge(
     assert scratch_of(plain) == []
 
 
-LIMITED = "from edge_api.backup import verify as v; v.MAX_RUN_SECONDS = 2; v.main()"
+LIMITED = """import sys
+from edge_api.backup import verify as v
+v.MAX_RUN_SECONDS, sys.argv = 2, ["", "replica"]
+v.main()
+"""
 
 
 def test_a_verification_that_hangs_ends_by_itself(plain: Installation) -> None:
