@@ -126,14 +126,20 @@ class SitePages:
     def _choose_caching(self, file: SiteFile, status: int, request: Request) -> str:
         """Return the `Cache-Control` of a file that was not negotiated.
 
-        A CDN keeps no answer to an address with a query: no purge names it, and stats read it.
+        A CDN keeps no answer to an address with a query, which no purge names and stats read, nor
+        the contact page: a lead keeps where its sender came from.
         """
-        if not self.cdn_seconds:
-            return cache_control(file.name)
-        is_plain = status == HTTPStatus.OK and not request.rel_url.raw_query_string
-        if is_plain and file not in self._reference.files.values():
-            return cache_control(file.name, self.cdn_seconds)
         caching = cache_control(file.name)
+        if not self.cdn_seconds:
+            return caching
+        is_kept = (
+            status == HTTPStatus.OK
+            and not request.rel_url.raw_query_string
+            and not f"/{file.name}".startswith(CONTACT)
+            and file not in self._reference.files.values()
+        )
+        if is_kept:
+            return cache_control(file.name, self.cdn_seconds)
         return NOT_IN_CDN.get(caching, caching)
 
     def _redirect(self, status: int, location: str) -> PreparedResponse:
