@@ -45,7 +45,7 @@ class Announcer:
         self._store, self._clock, self._builds = store, clock, builds
         self._listener, self._purges = listener, purges
         self._compared_digest = ""  # the index that was compared last
-        self._compared_files: FileStates = {}  # the files of its build
+        self._compared_files: FileStates | None = None  # the files of its build
 
     async def announce(self) -> None:
         """Queue events for the posts that the current build changes. Raises Problem."""
@@ -54,9 +54,8 @@ class Announcer:
             return
         if build.head.site_url != self._builds.site_url:  # a mistake: every URL would differ
             return
-        purges, files = self._purges, self._compared_files
-        if purges:
-            files = await asyncio.to_thread(purges.read_states, build)
+        purges = self._purges
+        files = await asyncio.to_thread(purges.read_states, build) if purges else None
         row = await read_first(self._store, Read(ANNOUNCED_POSTS))
         if row and row["index_digest"] != self._compared_digest:
             # An older build is a rollback only if this edge compared the announced index last.
@@ -67,7 +66,7 @@ class Announcer:
         now = self._clock()
         texts, others = await asyncio.to_thread(self._listener, build, row, now)
         purge: tuple[Query, ...] = ()
-        if files and row:
+        if row and files is not None:
             is_known = row["index_digest"] == self._compared_digest
             before = self._compared_files if is_known else None
             purge = queue_purges(before, files, self._builds.site_url, now)

@@ -1,6 +1,7 @@
 """Purges of a CDN: the addresses that a build changed, and for how long a CDN may keep pages."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -48,10 +49,9 @@ class Purges:
         """Find out whether purges work, and set `seconds` accordingly; warn if they do not."""
         if self._most <= UNPURGED_SECONDS:
             return None
-        try:
+        is_working = False
+        with suppress(Problem):  # while the store is away, nobody can send purges
             is_working = await self._is_working()
-        except Problem:
-            is_working = False
         self.seconds = self._most if is_working else UNPURGED_SECONDS
         message = (
             f"CDN_SECONDS is {self._most}, and {UNPURGED_SECONDS} is used: no webhook for "
@@ -71,13 +71,15 @@ class Purges:
         first = Read(WEBHOOK_DELIVERIES, ("id",), failed, limit=1)
         return bool(ids) and not await read_all(self._store, first)
 
-    def read_states(self, build: Build) -> FileStates:
+    def read_states(self, build: Build) -> FileStates | None:
         """Return the states of a build's files, without those that are gone; called in a thread.
 
-        They are empty where no CDN keeps pages.
+        They are `None` where no CDN keeps pages.
         """
+        if not self._most:
+            return None
         states = {}
-        for path, file in build.files.items() if self._most else ():
+        for path, file in build.files.items():
             try:
                 found = (build.folder / SITE_FOLDER / file.name).stat()
             except OSError:
@@ -95,7 +97,7 @@ def queue_purges(
     """
     paths = sorted({*(before or ()), *after})
     changed = [each for each in paths if before is None or before.get(each) != after.get(each)]
-    if not changed:
+    if before is not None and not changed:
         return ()
     is_everything = before is None or len(changed) > MAX_URLS
     urls = [] if is_everything else [f"{site_url}{quote(path)}" for path in changed]

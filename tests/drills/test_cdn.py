@@ -40,7 +40,7 @@ def write_content(bench: Workbench) -> None:
     (bench.content / "posts").mkdir(parents=True)
     for path in posts:
         shutil.copy(path, bench.content / "posts")
-    for number in range(0 if posts else 40):
+    for number in range(0 if posts else scaled(ci=40, judge=1160)):
         bench.post(f"post-{number}", text=f"Text {number}. " * 40, tags=f"[tag-{number % 5}]")
 
 

@@ -9,7 +9,8 @@ import pytest
 from edge_api.db.internal_tables import WEBHOOK_DELIVERIES
 from edge_api.db.query import Insert
 from edge_api.journal.builds import BuildManager
-from edge_api.settings import SettingsError, read_settings
+from edge_api.schema.environment import SettingsError
+from edge_api.settings import read_settings
 from edge_api.webhooks.endpoints import SITE_CHANGED, Endpoints
 from tests.edge.store.samples import make_row
 
