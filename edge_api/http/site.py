@@ -119,19 +119,16 @@ class SitePages:
         is_coded = bool(chosen.codings) and not gets_suggestions
         codings = joined_header(request.headers, "Accept-Encoding") if is_coded else None
         coding = "" if codings is None else best_coding(codings, chosen.codings)
-        is_negotiated = alternate is not None
-        caching = NEGOTIATED if is_negotiated else self._choose_caching(chosen, status, request)
-        return _Choice(chosen, coding, status, is_negotiated, caching)
+        caching = self._choose_caching(file, status, request) if self.cdn_seconds else ""
+        return _Choice(chosen, coding, status, alternate is not None, caching)
 
     def _choose_caching(self, file: SiteFile, status: int, request: Request) -> str:
-        """Return the `Cache-Control` of a file that was not negotiated.
+        """Return the `Cache-Control` of a file that was not negotiated, where a CDN is in front.
 
         A CDN keeps no answer to an address with a query, which no purge names and stats read, nor
         the contact page: a lead keeps where its sender came from.
         """
         caching = cache_control(file.name)
-        if not self.cdn_seconds:
-            return caching
         is_kept = (
             status == HTTPStatus.OK
             and not request.rel_url.raw_query_string

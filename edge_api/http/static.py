@@ -17,7 +17,7 @@ from edge_api.http.endpoint import ENCODERS, etag_matches
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
 from edge_api.http.response import PreparedResponse, Request, StreamedResponse, joined_header
 from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
-from edge_api.operation.service import REVALIDATE
+from edge_api.operation.service import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
     FEEDS,
     SITE_HEADERS,
@@ -54,11 +54,11 @@ def markdown_alternate(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFil
 
 
 def file_headers(
-    files: Mapping[str, SiteFile], file: SiteFile, caching: str, *, negotiated: bool
+    files: Mapping[str, SiteFile], file: SiteFile, caching: str = "", *, negotiated: bool
 ) -> Headers:
     """Return the headers of a file; `negotiated`: `Accept` chose it in place of its page.
 
-    `caching` is its `Cache-Control`.
+    `caching` is the `Cache-Control` of one that was not negotiated, if a CDN is in front.
     """
     kind = media_type(file.name)
     varies = (
@@ -69,7 +69,7 @@ def file_headers(
     location: Headers = (("Content-Location", quote(f"/{file.name}")),) if negotiated else ()
     return (
         ("Content-Type", kind),
-        ("Cache-Control", caching),
+        ("Cache-Control", NEGOTIATED if negotiated else caching or cache_control(file.name)),
         ("Vary", varies),
         *location,
         *_links(files, file),
