@@ -141,10 +141,15 @@ class PostgreSQL:
         self._process.send_signal(how)
         self._process.wait(60)
 
+    @property
+    def pid(self) -> int:
+        """Return the id of the server's first process."""
+        assert self._process is not None
+        return self._process.pid
+
     def freeze(self, how: signal.Signals = signal.SIGSTOP) -> None:
         """Let the machine vanish: nothing is answered and nothing is closed; SIGCONT ends it."""
-        assert self._process is not None
-        for process in (server := psutil.Process(self._process.pid), *server.children()):
+        for process in (server := psutil.Process(self.pid), *server.children()):
             process.send_signal(how)
 
     def remove(self) -> None:

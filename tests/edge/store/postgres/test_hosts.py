@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -13,6 +14,7 @@ from edge_api.db.postgres.engine import PostgresStore, find_weak_replication, op
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import LEADS
+from tests.edge.edge_process import Installation
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.postgres.proxy import Proxy
 from tests.edge.store.samples import clock, make_lead
@@ -222,12 +224,14 @@ async def test_no_limit_of_ours_ends_the_wait_for_a_standby(
 
 
 async def test_doctor_says_that_no_standby_is_synchronous(
-    url: str, primary: PostgreSQL, standby: PostgreSQL
+    url: str, primary: PostgreSQL, standby: PostgreSQL, tmp_path: Path
 ) -> None:
     """Only where several hosts are given, of which one may take over."""
     hosts = several(url, primary, standby)
+    settings = {"DATABASE_URL": hosts, "SECRET_KEY": "a secret of thirty-two characters"}
+    _, said, _ = await asyncio.to_thread(Installation(tmp_path, settings).run, "doctor")
+    assert "synchronous_standby_names is empty" in said
     assert await find_weak_replication(url) == ""
-    assert "synchronous_standby_names is empty" in await find_weak_replication(hosts)
     set_synchronous(primary, "nobody")
     try:
         assert "no synchronous standby is connected" in await find_weak_replication(hosts)
