@@ -181,18 +181,17 @@ class Location:
         self._url = url
         self.moved: list[Callable[[], Awaitable[None]]] = []
         """Called after a move; each part gives up its sessions."""
-        self.server = ("", "")
-        """System identifier and timeline of the newest session's server."""
+        self._server = ("", "")
 
     async def connect(self, settings: Mapping[str, str], seconds: float) -> PostgresConnection:
         """Open a session; `seconds` limit each answer. Raises EngineError."""
         session = await connect(self._url, settings, seconds)
         try:
-            former, server = self.server, await identify(session)
+            former, server = self._server, await identify(session)
             if server[0] == former[0] and server < former:
                 words = f"a former primary: {server} was succeeded by {former}"
                 raise asyncpg.TargetServerAttributeNotMatched(words)  # noqa: TRY301
-            self.server = server
+            self._server = server
             if former[1] and former != server:
                 await asyncio.gather(*(move() for move in self.moved))
         except BaseException:
@@ -228,11 +227,12 @@ class Writer(GroupCommitter[Work | Sequence[Query]]):
                     },
                     STATEMENT_SECONDS + MARGIN_SECONDS,
                 )
+                self._session.add_log_listener(self._note_warning)
+                self._server = await identify(self._session)
             except EngineError:
+                await self.move()
                 self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
-            self._session.add_log_listener(self._note_warning)
-            self._server = self._location.server
         return self._session
 
     async def close(self) -> None:
