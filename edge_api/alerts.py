@@ -44,7 +44,7 @@ STEADY_SECONDS: Final = 285.0
 each five minutes may lack some seconds."""
 _RECENT_SECONDS: Final = 900.0  # for so long an edge takes the last run of `doctor` into account
 _MAIL_SECONDS: Final = 60.0
-_NEEDS_STORE: Final = frozenset(("mail", "mailbox", "newsletter", "secret_key", "webhooks"))
+_NEEDS_STORE: Final = frozenset(("cdn", "mail", "mailbox", "newsletter", "secret_key", "webhooks"))
 """The checks that can say nothing while the store is away."""
 _PASSING: Final = "shutdown"  # a check of a few seconds, of an end that somebody wanted
 _UNIT: Final = name_unit()

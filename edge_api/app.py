@@ -98,6 +98,7 @@ from edge_api.utility import CATALOG_LINK, LINKSET_TYPE, api_catalog, self_descr
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import WebhookDispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints, check_webhooks
+from edge_api.webhooks.purges import Purges
 from edge_api.writing.service import Writing
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ async def assemble(
         limiter = Limiter(settings, shared=limits)
         box = SecretBox(secret, KEY_PURPOSE)
         webhooks = WebhookDispatcher(store, clock, box, make_sender(settings))
+        purges = Purges(settings, store, webhooks.wake)
         letters = Letters(settings, store, clock)
         metrics = [Metrics(_list_operations(settings))] if settings.metrics == "on" else []
         mailing = make_mail_service(
@@ -176,6 +178,7 @@ async def assemble(
             **({"mailbox": mailbox.check} if mailbox else {}),
             "newsletter": mailings.check,
             "webhooks": partial(check_webhooks, store),
+            "cdn": purges.check,
             "content": publishing.content,
             "watcher": publishing.watcher,
             "code": publishing.code,
@@ -210,6 +213,7 @@ async def assemble(
             Endpoints(store, clock, box, partial(make_sender, settings)),
             Writing(settings, store, clock),
             mailings,
+            purges,
             stats,
         )
         service = Service(
@@ -230,35 +234,22 @@ async def assemble(
             is_draining=lambda: health.draining,
         )
         agent_seen = asyncio.Event()
+        jobs = (
+            (
+                REFRESH_SECONDS,
+                "announcing posts",
+                Announcer(store, clock, builds, mailings.announce, purges).announce,
+            ),
+            (QUEUE_SECONDS, "queueing the newsletter", partial(letters.queue, mailings)),
+            (FULL_GC_SECONDS, "collecting garbage", partial(asyncio.to_thread, gc_freeze)),
+            (LOG_SECONDS, "logging checks", health.log_changes),
+            (LOG_SECONDS, "mailing the stats", partial(mailing.outbox.queue_week, store)),
+        )
         # A command opens the service without `exclusive`: it dispatches nothing, and ends soon.
         loops: list[Loop] = (
             [
                 webhooks.run,
-                partial(
-                    every,
-                    REFRESH_SECONDS,
-                    "announcing posts",
-                    Announcer(store, clock, builds, mailings.announce).announce,
-                ),
-                partial(
-                    every,
-                    QUEUE_SECONDS,
-                    "queueing the newsletter",
-                    partial(letters.queue, mailings),
-                ),
-                partial(
-                    every,
-                    FULL_GC_SECONDS,
-                    "collecting garbage",
-                    partial(asyncio.to_thread, gc_freeze),
-                ),
-                partial(every, LOG_SECONDS, "logging checks", health.log_changes),
-                partial(
-                    every,
-                    LOG_SECONDS,
-                    "mailing the stats",
-                    partial(mailing.outbox.queue_week, store),
-                ),
+                *(partial(every, *job) for job in jobs),
                 partial(
                     every,
                     ALERT_SECONDS,

@@ -205,6 +205,11 @@ class Settings:
     alert_ping: str | None = _setting(
         read_https, None, "an address that is called each minute while all is well", secret=True
     )
+    cdn_seconds: int = _setting(
+        number_between(0, 86_400, "must be a number of seconds from 0 to 86400, a day"),
+        "0",
+        "seconds that a CDN may keep pages; above 300 only while it hears of changes by a webhook",
+    )
     log_format: str = _setting(one_of("text", "json"), "text", "how log lines look")
     access_log: str = _setting(
         one_of("off", "combined", "json"), "off", "a line on standard output for each request"

@@ -232,6 +232,11 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
             service = assembly.service
             remote = await _check_bucket(service, settings)
             former = await find_former_hosts(settings, service.store, service.clock())
+            weak = ""
+            if settings.database_path is None:
+                from edge_api.db.postgres import engine as postgres  # noqa: PLC0415
+
+                weak = await postgres.find_weak_replication(settings.database_url)
     except StoreRefusal as refusal:
         refused = [str(refusal)]
         return (refused, [], None) if is_alerted_by_edge(settings) else ([], refused, None)
@@ -246,7 +251,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str], list
     ):
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    errors = [*keys, *unreviewed, *relay, *former, *clock, *remote]
+    errors = [*keys, *unreviewed, *relay, *former, *clock, *remote, *filter(None, [weak])]
     return [*readiness_errors, *builds, *held], errors, notes
 
 

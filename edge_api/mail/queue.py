@@ -290,8 +290,8 @@ class Outbox:
             return self._queue(message_type, owner or "owner", subject, "OWNER_EMAIL is not set")
         now = self._clock()
         single = new_entry(message_type, owner, subject["id"], now)
-        held = new_entry(OWNER_SUMMARY, owner, subject["id"], now)
-        held["due_at"] = format_instant(now + BURST_WINDOW)
+        summary = {"template_name": OWNER_SUMMARY.template, "queue": OWNER_SUMMARY.queue}
+        held = {**single, **summary, "due_at": format_instant(now + BURST_WINDOW)}
         notices = tuple(each.template for each in (NOTIFICATION, REQUEST_NOTICE, OWNER_SUMMARY))
         where = (
             Filter("template_name", "in", notices),
